@@ -212,8 +212,8 @@ def _walks(group: Group, place: _Place) -> list[Walk]:
         # Of equal values some such reducers take the first: they combine them in the order given.
         if reduction is not None and reduction.columns:
             return [partial(_across, reduction, target), plain]
-        is_search = reduction is not None and _is_search(reduction)
-        return [along, plain] if along is not None and is_search else [plain]
+        is_long = reduction is not None and _is_long(reduction)
+        return [along, plain] if along is not None and is_long else [plain]
     found: list[Walk] = []
     if (product := product_of(output, chain, any_terms=True)) is not None:
         found.append(partial(_product, product, target))
@@ -228,14 +228,15 @@ def _walks(group: Group, place: _Place) -> list[Walk]:
     return [*found, plain]
 
 
-def _is_search(d: Reduction) -> bool:
-    """Whether rows are searched for an element, and are long enough to be so lane by lane.
+def _is_long(d: Reduction) -> bool:
+    """Whether rows may be combined lane by lane, and are long enough for it.
 
-    It comes with a value that says which of two lanes had it first.
+    An element that is searched for comes with a value that says which of two lanes had it first.
     """
     row = d.runs[-1].extent
     is_long = not isinstance(row, int) or row >= _SEARCHED_ALONG
-    return accesses(d.total).rising is not None and d.adjacent > 0 and is_long
+    total = accesses(d.total)
+    return (total.rising is not None or total.is_apart) and d.adjacent > 0 and is_long
 
 
 def _rows(group: Group, target: Target) -> Walk:

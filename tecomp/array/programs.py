@@ -14,7 +14,7 @@ from tecomp.array.strided import Lies, lies, row_of
 from tecomp.ptensor.definitions import define
 from tecomp.ptensor.promotion import PART
 from tecomp.ptensor.types import PTensorType, Shape
-from tecomp.ptensor.values import Complex, ComplexTensor, Element, Value, value_of
+from tecomp.ptensor.values import ComplexTensor, Value
 
 _programs: dict[Any, Any] = {}
 
@@ -101,17 +101,20 @@ def _placeholder(shape: Shape, dtype: str, name: str) -> te.Tensor:
 
 
 def _value(tensor: te.Tensor, type: PTensorType, at: Lies | None) -> Value:
-    """What an operand is, as it lies in memory."""
+    """What an operand is, as it lies in memory; of complex numbers each part alone.
+
+    So each is a view of memory, which whatever reads it reads in its place.
+    """
     if at is None and type.dtype not in PART:
         return tensor
 
-    def element(*index: te.Expr) -> Element:
-        place = index if at is None else (at.place(index),)
-        if type.dtype in PART:
-            return Complex(tensor(*place, 0), tensor(*place, 1))
-        return tensor(*place)
+    def view(*part: int) -> te.Tensor:
+        made: te.Tensor = te.compute(
+            type.shape,
+            lambda *i: tensor(*(i if at is None else (at.place(i),)), *part), name=tensor.name)
+        return made
 
-    return value_of(type.shape, element, tensor.name)
+    return ComplexTensor(view(0), view(1)) if type.dtype in PART else view()
 
 
 def _joined(value: Value) -> te.Tensor:

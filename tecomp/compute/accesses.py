@@ -242,6 +242,7 @@ class Accesses:
         work: operations for each element, or for each term of it; a function counts as ten.
         rising: of a reducer that takes one of two tuples whole the number of a value that is
             greater with each step along its one axis; None if there is none.
+        is_apart: whether several values are reduced, each by a common reducer of its own.
     """
 
     axis: tuple[IterVar, ...]
@@ -256,6 +257,7 @@ class Accesses:
     written: tuple[Part, ...] = ()
     repeated: tuple[int, ...] = ()
     rising: int | None = None
+    is_apart: bool = False
 
 
 def accesses(tensor: Tensor) -> Accesses:
@@ -313,6 +315,7 @@ def _accesses(op: ComputeOp, body: Expr) -> Accesses:
         op.axis, op.reduce_axis, reducer, every, factors, is_plain, has_start, _work(bodies),
         written=parts if len(parts) > 1 else (), repeated=_repeated(op),
         rising=_rising(body) if isinstance(body, Reduce) else None,
+        is_apart=isinstance(body, Reduce) and _are_apart(body.combiner),
     )
 
 
@@ -429,10 +432,17 @@ def _work(body: tuple[Expr, ...]) -> int:
 
 def _kind(combiner: CommReducer) -> Reducer | None:
     """Which of the common reducers it is."""
-    if len(combiner.result) != 1:
-        return None
-    (result,) = combiner.result
-    ends = {combiner.lhs[0], combiner.rhs[0]}
+    return _kind_of(combiner, 0) if len(combiner.result) == 1 else None
+
+
+def _are_apart(combiner: CommReducer) -> bool:
+    """Whether each of several values is combined by a common reducer, without the others."""
+    count = len(combiner.result)
+    return count > 1 and all(_kind_of(combiner, k) is not None for k in range(count))
+
+
+def _kind_of(combiner: CommReducer, k: int) -> Reducer | None:
+    result, ends = combiner.result[k], {combiner.lhs[k], combiner.rhs[k]}
     if not isinstance(result, Binary) or {result.a, result.b} != ends:
         return None
     return _REDUCERS.get(result.op)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tecomp.array as xp
 from tecomp.array.functions import linear_algebra
 from tecomp.errors import (
     ArrayIndexError,
@@ -71,6 +72,14 @@ def test_products_of_vectors(dtype: str, first: Any, second: Any, axis: int) -> 
 def test_products_of_tensors(dtype: str, first: Any, second: Any, axes: Any) -> None:
     x, y = draw(first, dtype), draw(second, dtype, 1)
     check(linear_algebra.tensordot(array(x), array(y), axes=axes), np.tensordot(x, y, axes=axes))
+
+
+def test_complex_elements_are_read_where_they_lie() -> None:
+    z = draw((1000,), "complex128")
+    explained = xp.explain(xp.vecdot(array(z), array(z)))
+    assert "vectorize" in explained.schedules[0]
+    assert not any(", (1000,)" in loops for loops in explained.loops)  # no part of them is stored
+    check(xp.vecdot(array(z), array(z)), np.vecdot(z, z))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "complex128"])

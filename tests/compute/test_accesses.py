@@ -138,6 +138,20 @@ def test_values_that_rise_say_which_tuple_was_first() -> None:
     assert tecomp.accesses(te.compute((1,), lambda i: te.max(A[k, 0], axis=k))).rising is None
 
 
+def test_values_that_are_reduced_side_by_side_are_apart() -> None:
+    k = te.reduce_axis((0, 40), name="k")
+
+    def is_apart(combine: Any) -> bool:
+        both = te.comm_reducer(combine, lambda a, b: [te.const(0, a), te.const(0, b)])
+        value, _ = te.compute((1,), lambda i: both((A[k, 0], A[k, 1]), axis=k))
+        return tecomp.accesses(value).is_apart
+
+    assert is_apart(lambda x, y: [x[0] + y[0], te.max(x[1], y[1])])
+    assert not is_apart(lambda x, y: [x[0] + y[0], x[1] + y[0]])
+    assert not is_apart(lambda x, y: [x[0] + y[0], x[1] - y[1]])
+    assert not tecomp.accesses(te.compute((1,), lambda i: te.max(A[k, 0], axis=k))).is_apart
+
+
 def test_a_narrowing_cast_of_an_axis_is_no_axis() -> None:
     A = te.placeholder((300,), name="A")
     wide = te.compute((300,), lambda i: A[te.cast(i, "int64")], name="wide")

@@ -9,7 +9,13 @@ from collections.abc import Callable, Sequence
 
 from tecomp import te
 from tecomp.ptensor.definitions.define import define
-from tecomp.ptensor.definitions.reduction import Rows, as_dtype, cast_to, narrowed, summed_in
+from tecomp.ptensor.definitions.reduction import (
+    Rows,
+    as_dtype,
+    narrowed,
+    summed_in,
+    widened,
+)
 from tecomp.ptensor.operations.linear_algebra import (
     Cross,
     Diagonal,
@@ -30,7 +36,6 @@ from tecomp.ptensor.values import (
     Value,
     broadcast_at,
     element_at,
-    mapped,
     real,
     value_of,
 )
@@ -63,25 +68,35 @@ def _by_parts(x: Value, y: Value, product: Callable[[te.Tensor, te.Tensor], te.T
 @define.register
 def _(op: MatMul, operands: Operands, types: Types, result: PTensorType) -> Value:
     x, y = _converted(operands, types, result.dtype)
-    return _by_parts(x, y, _matmul)
+    if types[0].rank > 1 and types[1].rank > 1:
+        return _by_parts(
+            x, y, lambda a, b: multiplied(a, b, False, False, str(a.dtype), op.name, op.name))
+    is_row = types[0].rank == 1
+
+    def factors(*index: te.Expr) -> tuple[Element, Element]:
+        *own, k = index
+        if is_row:
+            column = (*own[:-1], k, own[-1]) if own else (k,)
+            return element_at(x, (k,)), element_at(y, column)
+        return element_at(x, (*own, k)), element_at(y, (k,))
+
+    shape = (*result.shape, types[0].shape[-1])
+    return _sums(shape, len(shape) - 1, factors, result, op.name)
 
 
-def _matmul(x: te.Tensor, y: te.Tensor) -> te.Tensor:
-    """The product of matrices; with a vector, each row or column is added up alone."""
-    if x.ndim > 1 and y.ndim > 1:
-        return multiplied(x, y, False, False, str(x.dtype), "matmul", "matmul")
-    outer = x.shape[:-2] if x.ndim > 1 else y.shape[:-2]
-    shape = (*outer, *x.shape[-2:-1], *(y.shape[-1:] if y.ndim > 1 else ()))
-    k = te.reduce_axis((0, x.shape[-1]), name="k")
-    wide = wide_type(str(x.dtype))
+def _sums(
+    shape: Shape, axis: int, factors: Callable[..., tuple[Element, Element]],
+    result: PTensorType, name: str,
+) -> Value:
+    """Products added up along an axis, in the type that products of matrices are added up in."""
+    wide = wide_type(PART.get(result.dtype, result.dtype))
 
-    def at(*i: te.Expr) -> te.Expr:
-        first = x(*i, k) if x.ndim > 1 else x(k)
-        second = y(*i[:-1], k, i[-1]) if y.ndim > 1 else y(k)
-        return te.sum(te.cast(first, wide) * te.cast(second, wide), axis=k)
+    def product(*i: te.Expr) -> Element:
+        a, b = factors(*i)
+        return times(widened(a, wide), widened(b, wide))
 
-    total: te.Tensor = te.compute(shape, at, name="matmul")
-    return cast_to(total, str(x.dtype), "matmul")
+    total = Rows(shape, (axis,), keepdims=False).sums(product, wide, name)
+    return narrowed(total, result, name)
 
 
 @define.register
@@ -95,28 +110,12 @@ def _(op: TensorDot, operands: Operands, types: Types, result: PTensorType) -> V
 def _(op: VecDot, operands: Operands, types: Types, result: PTensorType) -> Value:
     x, y = _converted(operands, types, result.dtype)
     shape = broadcast_shapes([given.shape for given in types], op.name)
-    rows = Rows(shape, (len(shape) + op.axis,), keepdims=False)
-    wide = wide_type(PART.get(result.dtype, result.dtype))
 
-    def total(of: Callable[[Complex], te.Expr]) -> te.Tensor:
-        def at(*i: te.Expr) -> te.Expr:
-            a, b = (_widened(broadcast_at(factor, i), wide) for factor in (x, y))
-            if isinstance(a, Complex) and isinstance(b, Complex):
-                return of(Complex(a.re, -a.im) * b)
-            return real(a) * real(b)
+    def factors(*i: te.Expr) -> tuple[Element, Element]:
+        a, b = broadcast_at(x, i), broadcast_at(y, i)
+        return Complex(a.re, -a.im) if isinstance(a, Complex) else a, b
 
-        return rows.total(at, wide, op.name)
-
-    if isinstance(x, te.Tensor):
-        return narrowed(total(lambda z: z.re), result, op.name)
-    pair = ComplexTensor(total(lambda z: z.re), total(lambda z: z.im))
-    return narrowed(pair, result, op.name)
-
-
-def _widened(value: Element, dtype: str) -> Element:
-    if isinstance(value, Complex):
-        return Complex(te.cast(value.re, dtype), te.cast(value.im, dtype))
-    return te.cast(value, dtype)
+    return _sums(shape, len(shape) + op.axis, factors, result, op.name)
 
 
 def times(x: Element, y: Element) -> Element:
@@ -162,7 +161,7 @@ def _(op: Trace, operands: Operands, types: Types, result: PTensorType) -> Value
     parts = _diagonal(as_dtype(x, given, result.dtype), shape, op.offset)
     rows = Rows(shape, (len(shape) - 1,), keepdims=False)
     wide = summed_in(PART.get(result.dtype, result.dtype), result.device)
-    total = mapped(parts, lambda part: rows.total(lambda *i: part(*i), wide, op.name))
+    total = rows.sums(lambda *i: element_at(parts, i), wide, op.name)
     return narrowed(total, result, op.name)
 
 

@@ -21,7 +21,6 @@ from tecomp.ptensor.values import (
     Value,
     element_at,
     mapped,
-    real,
     value_of,
 )
 
@@ -91,13 +90,39 @@ class Rows:
             kept = next(own) if self.keepdims or k not in runs else None
             yield runs.get(k, kept)
 
-    def total(self, element: Callable[..., Element], wide: str, name: str) -> te.Tensor:
-        """The sums of real elements, in a type."""
+    def sums(self, element: Callable[..., Element], wide: str, name: str) -> Value:
+        """The sums of elements, in a type; of complex ones both parts are read at once."""
+        return self.combined(lambda *i: widened(element(*i), wide), _added, name)
 
-        def at(*index: te.Expr) -> te.Expr:
-            return te.cast(real(element(*index)), wide)
 
-        return _tensor(self.combined(at, te.sum, name))
+def widened(value: Element, dtype: str) -> Element:
+    """An element, or both parts of it, in a wider type."""
+    if isinstance(value, Complex):
+        return Complex(te.cast(value.re, dtype), te.cast(value.im, dtype))
+    return te.cast(value, dtype)
+
+
+def _added(value: Any, axis: Sequence[te.IterVar]) -> Any:
+    return _SUM(value, axis=axis) if isinstance(value, tuple) else te.sum(value, axis=axis)
+
+
+def _multiplied(value: Any, axis: Sequence[te.IterVar]) -> Any:
+    return _PRODUCT(value, axis=axis) if isinstance(value, tuple) else te.prod(value, axis=axis)
+
+
+def _times(x: Sequence[Any], y: Sequence[Any]) -> tuple[te.Expr, te.Expr]:
+    product = Complex(*x) * Complex(*y)
+    return product.re, product.im
+
+
+_SUM = te.comm_reducer(
+    lambda x, y: (x[0] + y[0], x[1] + y[1]),
+    lambda re, im: (te.const(0, re), te.const(0, im)), name="sum")
+"""Sums of complex numbers."""
+
+_PRODUCT = te.comm_reducer(
+    _times, lambda re, im: (te.const(1, re), te.const(0, im)), name="product")
+"""Products of complex numbers."""
 
 
 def _tensor(value: Value) -> te.Tensor:
@@ -116,9 +141,14 @@ def _(
         reducer = te.max if op.kind == "max" else te.min
         return rows.combined(lambda *i: element_at(x, i), reducer, op.kind)
     if op.kind == "prod":
-        return narrowed(_product(as_dtype(x, given, result.dtype), rows, wide), result, "prod")
+        factors = as_dtype(x, given, result.dtype)
+        product = rows.combined(
+            lambda *i: widened(element_at(factors, i), wide), _multiplied, "product")
+        return narrowed(product, result, "prod")
     if op.kind == "sum":
-        return narrowed(_sum(as_dtype(x, given, result.dtype), rows, wide, "total"), result, "sum")
+        terms = as_dtype(x, given, result.dtype)
+        total = rows.sums(lambda *i: element_at(terms, i), wide, "total")
+        return narrowed(total, result, "sum")
     mean = _mean(x, rows, wide)
     if op.kind == "mean":
         return narrowed(mean, result, "mean")
@@ -148,30 +178,6 @@ def cast_to(part: te.Tensor, dtype: str, name: str) -> te.Tensor:
     return made
 
 
-def _sum(x: Value, rows: Rows, wide: str, name: str) -> Value:
-    return mapped(x, lambda part: rows.total(lambda *i: part(*i), wide, name))
-
-
-def _product(x: Value, rows: Rows, wide: str) -> Value:
-    if isinstance(x, te.Tensor):
-        return rows.combined(lambda *i: te.cast(x(*i), wide), te.prod, "product")
-
-    def element(*index: te.Expr) -> Complex:
-        return Complex(te.cast(x.re(*index), wide), te.cast(x.im(*index), wide))
-
-    return rows.combined(element, PRODUCT, "product")
-
-
-def _times(x: Sequence[Any], y: Sequence[Any]) -> tuple[te.Expr, te.Expr]:
-    product = Complex(*x) * Complex(*y)
-    return product.re, product.im
-
-
-PRODUCT = te.comm_reducer(
-    _times, lambda re, im: (te.const(1, re), te.const(0, im)), name="product")
-"""Products of complex numbers."""
-
-
 def _mean(x: Value, rows: Rows, wide: str) -> Value:
     known = isinstance(rows.count, int)
     count = te.const(float(rows.count), wide) if known else te.cast(rows.count, wide)
@@ -180,7 +186,7 @@ def _mean(x: Value, rows: Rows, wide: str) -> Value:
         made: te.Tensor = te.compute(total.shape, lambda *i: total(*i) / count, name="mean")
         return made
 
-    return mapped(_sum(x, rows, wide, "total"), mean)
+    return mapped(rows.sums(lambda *i: element_at(x, i), wide, "total"), mean)
 
 
 def _spread(op: Reduce, x: Value, rows: Rows, wide: str) -> Value:
@@ -203,7 +209,7 @@ def _spread(op: Reduce, x: Value, rows: Rows, wide: str) -> Value:
             return square(x.re, centre.re, index) + square(x.im, centre.im, index)
         return square(x, _tensor(centre), index)
 
-    total = rows.total(element, wide, "squares")
+    total = _tensor(rows.sums(element, wide, "squares"))
 
     def at(*index: te.Expr) -> te.Expr:
         variance = total(*index) / divisor
@@ -235,4 +241,4 @@ def _(
 ) -> Value:
     (x,), (given,) = operands, types
     rows = Rows(given.shape, axes_of(op.axis, given.rank, op.name), op.keepdims)
-    return rows.total(lambda *i: is_true(element_at(x, i)), result.dtype, "count")
+    return rows.sums(lambda *i: is_true(element_at(x, i)), result.dtype, "count")
