@@ -29,6 +29,7 @@ def compile(
     layouts: Mapping[Tensor, Any] = MappingProxyType({}),
     hints: Sequence[Any] = (),
     relayouts: bool = True,
+    packed: Sequence[Tensor] = (),
     name: str = "program",
 ) -> Any:
     """A program that computes tensors from others, all of its operations compiled as one.
@@ -46,6 +47,9 @@ def compile(
         hints: wishes about layouts and divisions among cores, of `tecomp.hint`.
         relayouts: whether values are brought to other layouts where their readers want that.
             Without, layouts follow from those of the inputs.
+        packed: inputs and outputs that it is called with as they lie on the machine, so that no
+            kernel copies them from the host or to it. An input needs its layout in `layouts`; an
+            output lies where the program makes it, as `program.packed` says.
         name: of it.
 
     Returns:
@@ -72,7 +76,7 @@ def compile(
     """
     return _COMPILER.load()(
         outputs, inputs, target, constants=constants, name=name, layouts=layouts,
-        hints=hints, relayouts=relayouts,
+        hints=hints, relayouts=relayouts, packed=packed,
     )
 
 

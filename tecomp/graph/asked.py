@@ -38,6 +38,7 @@ class Asked:
         layouts: that values have on the machine, where the caller says so.
         hints: wishes about where values lie, and how they are divided.
         relayouts: whether values are brought to other layouts where their readers want that.
+        packed: the inputs and outputs that a caller has as they lie on the machine.
     """
 
     outputs: tuple[Tensor, ...]
@@ -48,6 +49,7 @@ class Asked:
     layouts: Mapping[Tensor, Wanted] = field(default_factory=dict)
     hints: tuple[Hint | DivisionHint, ...] = ()
     relayouts: bool = True
+    packed: tuple[Tensor, ...] = ()
 
     @property
     def stick_hints(self) -> tuple[Hint, ...]:
@@ -78,6 +80,7 @@ def asked_for(
     hints: Sequence[Hint | DivisionHint] = (),
     *,
     relayouts: bool = True,
+    packed: Sequence[Tensor] = (),
 ) -> Asked:
     """The arguments of `tecomp.compile`, checked.
 
@@ -109,8 +112,29 @@ def asked_for(
     check_kind(relayouts, bool, "compile: relayouts", cure, DefinitionError)
     return Asked(
         tuple(wanted), tuple(inputs), machine, _arrays(constants), name, dict(layouts),
-        tuple(hints), relayouts,
+        tuple(hints), relayouts, _packed(packed, wanted, inputs, layouts),
     )
+
+
+def _packed(
+    given: Sequence[Tensor], outputs: Sequence[Tensor], inputs: Sequence[Tensor],
+    layouts: Mapping[Tensor, Wanted],
+) -> tuple[Tensor, ...]:
+    """What the caller has as it lies on the machine."""
+    cure = "give a list of inputs and outputs"
+    check_list(given, Tensor, "compile: packed", cure, DefinitionError)
+    for tensor in given:
+        if tensor in inputs:
+            if not isinstance(layouts.get(tensor), Layout):
+                raise DefinitionError(
+                    f"compile: packed: the input {tensor.name} is passed as it lies on the "
+                    "machine, and nothing says how; give its layout in `layouts`"
+                )
+        elif tensor not in outputs:
+            raise DefinitionError(
+                f"compile: packed: {tensor.name} is neither an input nor an output; {cure}"
+            )
+    return tuple(given)
 
 
 def _arrays(given: Mapping[Tensor, Any]) -> dict[Tensor, Array]:

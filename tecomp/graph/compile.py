@@ -32,10 +32,12 @@ def compile_program(
     layouts: Mapping[Tensor, Wanted],
     hints: Sequence[Hint | DivisionHint],
     relayouts: bool,
+    packed: Sequence[Tensor],
 ) -> Program:
     """What `tecomp.compile` gives; its arguments and errors are described there."""
     asked = asked_for(
-        outputs, inputs, target, constants, name, layouts, hints, relayouts=relayouts
+        outputs, inputs, target, constants, name, layouts, hints, relayouts=relayouts,
+        packed=packed,
     )
     found = kept(asked)
     if found is not None:

@@ -44,7 +44,7 @@ def keep(asked: Asked, native: Native) -> None:
 def _keys(asked: Asked) -> Iterator[str]:
     definitions = (
         asked.outputs, asked.inputs, tuple(asked.constants), asked.target, asked.name,
-        dict(asked.layouts), asked.hints, asked.relayouts,
+        dict(asked.layouts), asked.hints, asked.relayouts, asked.packed,
     )
     return keys_of(("program", definitions), schedules())
 

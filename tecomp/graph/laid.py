@@ -1,13 +1,14 @@
 """A program whose operations read and write values in layouts: with copies to and from them.
 
-Callers have their arrays in the order of NumPy. What a machine wants otherwise is copied when a
-call begins, or once where it is a constant, and results are copied when it ends; relayouts are
-copies between two layouts. All of these are operations of the program, each a kernel.
+Callers have their arrays in the order of NumPy, or as they lie on the machine. What a machine
+wants otherwise is copied when a call begins, or once where it is a constant, and results are copied
+when it ends; relayouts are copies between two layouts. All of these are operations of the program,
+each a kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,9 +62,14 @@ class Laid:
         return tuple(group.result.name for group in groups if op in group.operations)
 
 
-def laid(found: Layouts) -> Laid:
-    """The program with its copies."""
-    making = _Making(found, {}, {}, {}, set())
+def laid(found: Layouts, packed: Container[Tensor] = frozenset()) -> Laid:
+    """The program with its copies.
+
+    Args:
+        found: the layouts.
+        packed: the inputs and outputs that the caller has as they lie on the machine.
+    """
+    making = _Making(found, packed, {}, {}, {}, set())
     graph = found.graph
     for x in (*graph.inputs, *graph.constants):
         making.enter(x)
@@ -87,6 +93,7 @@ class _Making:
 
     Attributes:
         found: the layouts.
+        packed: the inputs and outputs that the caller has as they lie on the machine.
         made: what stands for a value.
         copied: what stands for it where another layout of it is read.
         stored: layouts of what there is so far.
@@ -94,6 +101,7 @@ class _Making:
     """
 
     found: Layouts
+    packed: Container[Tensor]
     made: dict[Tensor, Tensor]
     copied: dict[tuple[Tensor, Layout], Tensor]
     stored: dict[Tensor, Layout]
@@ -102,12 +110,19 @@ class _Making:
     def enter(self, tensor: Tensor) -> None:
         """What the caller passes, in the layout that it has on the machine."""
         layout = self.found.of[tensor]
+        if tensor in self.packed:
+            if not is_plain(layout):
+                self.stored[tensor] = layout
+            self._add(tensor, tensor)
+            return
         is_read = tensor.op in self.found.graph.readers
         self._add(tensor, self._copy(tensor, tensor.name, layout) if is_read else tensor)
 
     def leave(self, tensor: Tensor) -> Tensor:
         """A result as the caller gets it."""
         own = self.made[tensor]
+        if tensor in self.packed:
+            return own
         return self._copy(own, tensor.name, None) if own in self.stored else own
 
     def add(self, op: Operation) -> None:

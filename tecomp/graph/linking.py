@@ -12,11 +12,12 @@ from tecomp.driver.codes import Codes
 from tecomp.driver.parts import Part, sequence_of
 from tecomp.graph.constants import Room
 from tecomp.graph.dag import Graph
+from tecomp.graph.definitions import definitions_text
 from tecomp.graph.groups import Group, border_of
 from tecomp.graph.kernels import GroupKernel
 from tecomp.graph.memory import Plan
 from tecomp.graph.native import Native
-from tecomp.graph.sizes import bytes_of
+from tecomp.graph.sizes import bytes_of, plain_layout
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.stmt import Buffer
 from tecomp.layout.descriptions.layout import Layout
@@ -32,6 +33,7 @@ def native_of(
     plan: Plan,
     codes: Codes,
     stored: Mapping[Tensor, Layout],
+    packed: Sequence[Tensor] = (),
 ) -> Native:
     """The machine code of a program.
 
@@ -43,6 +45,7 @@ def native_of(
         plan: where the values between kernels are.
         codes: where the machine code of the kernels is made.
         stored: the layouts of values that are not in the order of NumPy.
+        packed: the arguments that the caller has as they lie on the machine.
     """
     arguments = (*graph.inputs, *graph.outputs)
     where: dict[Tensor, Given | Held] = {x: Given(k) for k, x in enumerate(arguments)}
@@ -50,19 +53,19 @@ def native_of(
     steps = _Steps(frozenset(graph.constants), known, where, len(arguments), stored)
     for group, kernel in kernels:
         steps.add(group, kernel)
-    params = [_buffer(tensor) for tensor in arguments]
+    params = [_buffer(tensor, stored) for tensor in arguments]
     data = Buffer("constants", (max(steps.room.end, 1),), DType("uint8"))
     results = params[len(graph.inputs) :]
     run = sequence_of(name, steps.each, [*params, data], results, plan.bytes, codes)
-    packed = [_buffer(tensor) for tensor in steps.sources]
+    sources = [_buffer(tensor, {}) for tensor in steps.sources]
     pack = sequence_of(
-        f"{name}_constants", steps.once, [data, *packed], [data], 0, codes
+        f"{name}_constants", steps.once, [data, *sources], [data], 0, codes
     ) if steps.once else None
     positions = {tensor: k for k, tensor in enumerate(graph.constants)}
     return Native(
         run, pack, tuple(positions[x] for x in steps.sources),
         tuple((positions[x], offset) for x, offset in steps.copied.items()), steps.room.end,
-        len(steps.each),
+        len(steps.each), _text_of([stored.get(x, plain_layout(x)) for x in packed]),
     )
 
 
@@ -140,5 +143,11 @@ def _result_bytes(part: Part) -> int:
     return bytes_of(result)
 
 
-def _buffer(tensor: Tensor) -> Buffer:
-    return Buffer(tensor.name, tensor.shape, tensor.dtype)
+def _text_of(layouts: Sequence[Layout]) -> str:
+    return definitions_text(tuple(layouts)) if layouts else ""
+
+
+def _buffer(tensor: Tensor, stored: Mapping[Tensor, Layout]) -> Buffer:
+    """What is passed: in the order of NumPy, or as it lies on the machine."""
+    shape = stored[tensor].physical_shape if tensor in stored else tensor.shape
+    return Buffer(tensor.name, shape, tensor.dtype)

@@ -26,6 +26,7 @@ class Native:
         copied: the positions of those that kernels read as they are, with their places.
         constant_bytes: of the memory of constants.
         calls: how many kernels `run` calls.
+        packed_in: the layouts of what the caller has as it lies on the machine, as text.
     """
 
     run: Code
@@ -34,6 +35,7 @@ class Native:
     copied: tuple[tuple[int, int], ...]
     constant_bytes: int
     calls: int
+    packed_in: str = ""
 
     @property
     def codes(self) -> tuple[Code, ...]:

@@ -9,19 +9,20 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.divisions import DivisionHint
 from tecomp.graph.asked import Asked
+from tecomp.graph.candidates import candidates, has_layouts
 from tecomp.graph.capacity import Needed, check_fits
 from tecomp.graph.constants import known_once
 from tecomp.graph.dag import Graph, graph_of
 from tecomp.graph.divisions import Divided, divided
 from tecomp.graph.groups import Group, border_of, groups_of, parts_of_scans
-from tecomp.graph.in_place import candidates
+from tecomp.graph.in_place import candidates as written_over
 from tecomp.graph.laid import Laid, laid
 from tecomp.graph.layouts import choose_layouts
 from tecomp.graph.memory import Plan, lifetimes_of
 from tecomp.graph.outcome import Layouts
 from tecomp.graph.places import Places
 from tecomp.graph.residency import Barred, Residency, residency
-from tecomp.graph.sizes import bytes_of
+from tecomp.graph.sizes import bytes_of, sizes_of
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.schedules.scratchpads.placement import device_of
 
@@ -84,12 +85,19 @@ class Outline:
         """Where whole values are."""
         graph = self.graph
         arguments = frozenset((*graph.inputs, *graph.outputs, *graph.constants))
-        return Places(self.asked.target, self.stored, arguments)
+        return Places(self.asked.target, self.stored, arguments.difference(self.packed))
+
+    @property
+    def packed(self) -> tuple[Tensor, ...]:
+        """The inputs and outputs that the caller has as they lie on the machine, as asked for."""
+        before = (*self.asked.inputs, *self.asked.outputs)
+        now = dict(zip(before, (*self.graph.inputs, *self.graph.outputs), strict=True))
+        return tuple(now[x] for x in self.asked.packed)
 
     def over(self, group: Group) -> tuple[int, ...]:
         """The positions of what the result of a group may be written over."""
         made = self.lifetimes.get(group.result.output(0))
-        return candidates(group, made[0], self.lifetimes) if made else ()
+        return written_over(group, made[0], self.lifetimes) if made else ()
 
     def runs_once(self, group: Group) -> bool:
         """Whether a group is computed when constants are laid out."""
@@ -126,7 +134,8 @@ class Outline:
             resident, what = (*graph.inputs, *graph.outputs, *graph.constants), _PASSED
             if memory is not asked.target.memories.get("global"):
                 # What callers pass is in another one.
-                resident, what = tuple(self.known.difference(graph.constants)), "constants"
+                resident = (*self.packed, *self.known.difference(graph.constants))
+                what = "packed arguments and constants" if self.packed else "constants"
             outside = sum(bytes_of(x, self.stored) for x in resident)
             check_fits(asked.name, memory, outside, what, needed, plan)
         return plan
@@ -139,8 +148,15 @@ def graph_asked(asked: Asked) -> Graph:
 
 def layouts_chosen(asked: Asked, graph: Graph) -> Layouts:
     """The layouts of its values."""
+    given = dict(asked.layouts)
+    if has_layouts(asked.target):
+        # What stays on the machine lies as the machine has it: it is a view of nothing.
+        given |= {
+            x: candidates(asked.target, sizes_of(x), x.dtype)
+            for x in asked.packed if x not in given
+        }
     return choose_layouts(
-        graph, asked.target, asked.layouts, asked.stick_hints, relayouts=asked.relayouts
+        graph, asked.target, given, asked.stick_hints, relayouts=asked.relayouts
     )
 
 
@@ -155,7 +171,7 @@ def outline_of(asked: Asked) -> Outline:
     chosen, made, stands = None, None, dict[Tensor, Tensor]()
     if asked.is_laid_out:
         chosen = layouts_chosen(asked, graph)
-        made = laid(chosen)
+        made = laid(chosen, frozenset(map(graph.of, asked.packed)))
         graph, written, stands = made.graph, chosen.graph, dict(made.made)
     if made is None:
         groups = groups_of(graph, parts=parts_of_scans(graph))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from os import PathLike
@@ -27,12 +27,15 @@ if TYPE_CHECKING:
     from tecomp.graph.memory import Plan
     from tecomp.graph.outcome import Layouts
     from tecomp.graph.report import ProgramReport
+    from tecomp.ir.language.stmt import Buffer
+    from tecomp.layout.descriptions.layout import Layout
 
 
 def _again(asked: Asked) -> Program:
     program: Program = compile(
         asked.outputs, asked.inputs, asked.target, constants=asked.constants, name=asked.name,
         layouts=asked.layouts, hints=asked.hints, relayouts=asked.relayouts,
+        packed=asked.packed,
     )
     return program
 
@@ -91,6 +94,15 @@ class Program:
         return replace(found, wishes=(*found.wishes, *more)) if more else found
 
     @property
+    def packed(self) -> Mapping[Tensor, Layout]:
+        """The layouts of what it is called with, and gives, as it lies on the machine."""
+        if not self._asked.packed:
+            return {}
+        # Known without what the program is made of, which is not made to call it.
+        found = import_module("tecomp.graph.definitions").definitions_from(self._native.packed_in)
+        return dict(zip(self._asked.packed, found, strict=True))
+
+    @property
     def memory(self) -> Plan:
         """Where the values between kernels lie."""
         return self.details.memory
@@ -132,7 +144,7 @@ class Program:
 
     def _results(self, out: Any) -> Sequence[Any]:
         if out is None:
-            return [_empty(tensor) for tensor in self.outputs]
+            return [_empty(buffer) for buffer in self._native.run.params[len(self.inputs) : -1]]
         given = list(out) if isinstance(out, list | tuple) else [out]
         if len(given) != len(self.outputs):
             names = ", ".join(tensor.name for tensor in self.outputs)
@@ -201,5 +213,5 @@ class Program:
         return f"<Program {self._kernel.name}({inputs}) -> {outputs}: {kernels}>"
 
 
-def _empty(tensor: Tensor) -> np.ndarray[Any, Any]:
-    return np.empty(sizes_of(tensor), tensor.dtype.numpy)
+def _empty(buffer: Buffer) -> np.ndarray[Any, Any]:
+    return np.empty(sizes_of(buffer), buffer.dtype.numpy)

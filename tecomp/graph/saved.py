@@ -32,7 +32,7 @@ from tecomp.ir.language.given import check_kind
 from tecomp.ir.traversal.codec import NotPlainError
 
 _HEAD, _CODE, _DEFINITIONS, _CONSTANTS = "program.json", "code", "definitions.json", "constants"
-_FORM = "tecomp program 2"
+_FORM = "tecomp program 3"
 _STEP = 128
 """Bytes that each constant begins at a multiple of in the file."""
 
@@ -72,15 +72,15 @@ def load(folder: str | os.PathLike[str]) -> tuple[Asked, Native]:
     contents = {name: _content(place, name, said) for name, said in head["files"].items()}
     native = native_from(contents[_CODE].tobytes())
     try:
-        outputs, inputs, constants, target, name, layouts, hints, relayouts = definitions_from(
-            contents[_DEFINITIONS].tobytes().decode()
-        )
+        text = contents[_DEFINITIONS].tobytes().decode()
+        outputs, inputs, constants, target, name, *others = definitions_from(text)
+        layouts, hints, relayouts, packed = others
         values = dict(zip(constants, _values(contents[_CONSTANTS], constants), strict=True))
     except (ValueError, LookupError, TypeError):
         native = None
     if native is None:
         raise _damaged(place, "its parts contradict each other")
-    return Asked(outputs, inputs, target, values, name, layouts, hints, relayouts), native
+    return Asked(outputs, inputs, target, values, name, layouts, hints, relayouts, packed), native
 
 
 def _place(folder: object, where: str) -> Path:
@@ -101,7 +101,7 @@ def _definitions(asked: Asked) -> bytes:
     try:
         text = definitions_text((
             asked.outputs, asked.inputs, constants, asked.target, asked.name,
-            dict(asked.layouts), asked.hints, asked.relayouts,
+            dict(asked.layouts), asked.hints, asked.relayouts, asked.packed,
         ))
     except NotPlainError as error:
         (kind,) = error.args

@@ -87,7 +87,8 @@ def _compiled(outline: Outline) -> tuple[Native, Details]:
         plan = outline.plan(_written_over(outline, found))
         pairs = list(zip(outline.groups, found, strict=True))
         native = native_of(
-            asked.name, outline.graph, pairs, outline.known, plan, made, outline.stored
+            asked.name, outline.graph, pairs, outline.known, plan, made, outline.stored,
+            outline.packed,
         )
     return native, _details(outline, found, plan)
 

@@ -21,7 +21,10 @@ def native_text(native: Native) -> bytes:
         (code.face, code.params, tuple(map(len, code.images)), code.has_places) for code in codes
     )
     words = encode(
-        (faces, native.packed, native.copied, native.constant_bytes, native.calls)
+        (
+            faces, native.packed, native.copied, native.constant_bytes, native.calls,
+            native.packed_in,
+        )
     )
     head = json.dumps(words).encode()
     images = (image for code in codes for image in code.images)
@@ -32,13 +35,15 @@ def native_from(content: bytes) -> Native | None:
     """The program that `native_text` wrote; None if these bytes are none."""
     with contextlib.suppress(ValueError, LookupError, TypeError):
         start = _LENGTH + int.from_bytes(content[:_LENGTH], "little")
-        faces, packed, copied, size, calls = decode(json.loads(content[_LENGTH:start]), FACES)
+        words = json.loads(content[_LENGTH:start])
+        faces, packed, copied, size, calls, packed_in = decode(words, FACES)
         codes: list[Code] = []
         for face, params, lengths, has_places in faces:
             codes.append(Code(face, params, _cut(content, start, lengths), has_places))
             start += sum(lengths)
         if start == len(content):
-            return Native(codes[0], codes[1] if codes[1:] else None, packed, copied, size, calls)
+            pack = codes[1] if codes[1:] else None
+            return Native(codes[0], pack, packed, copied, size, calls, packed_in)
     return None
 
 

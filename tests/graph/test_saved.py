@@ -294,7 +294,7 @@ def _features(place: Path) -> None:
         ),
         (
             _say("form", "tecomp program 9"),
-            "{} is saved in another form than `tecomp program 2`; compile the program and save it "
+            "{} is saved in another form than `tecomp program 3`; compile the program and save it "
             "again",
         ),
         (

@@ -48,6 +48,8 @@ class StoredTensor:
 
     def __post_init__(self) -> None:
         check_shape(self.shape)
+        # Extents of tensors are ints that say more, which no file holds.
+        object.__setattr__(self, "shape", tuple(map(int, self.shape)))
         object.__setattr__(self, "dtype", DType(self.dtype))
         if not isinstance(self.storage, Format):
             raise LayoutError(

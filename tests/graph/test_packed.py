@@ -1,0 +1,126 @@
+"""Programs whose inputs and outputs lie on the machine: nothing is copied from the host or to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.errors import DefinitionError
+from tecomp.graph.candidates import candidates
+from tecomp.graph.sizes import sizes_of
+from tecomp.layout.descriptions.layout import Layout
+from tecomp.machine.descriptor import Target
+
+MACHINES = ("stick128", "tensix_wh")
+
+
+def _plain(layout: Layout) -> Layout:
+    """The places of a layout; values are in the types of the host."""
+    return Layout.of(layout.shape, layout.dtype, layout.index_map, pad_value=layout.pad_value)
+
+
+def _tensors(dtype: str) -> tuple[list[te.Tensor], list[te.Tensor]]:
+    X, W = te.placeholder((70, 100), dtype, name="X"), te.placeholder((100, 48), dtype, name="W")
+    k = te.reduce_axis((0, 100), name="k")
+    Y = te.compute((70, 48), lambda i, j: te.sum(X[i, k] * W[k, j], axis=k), name="Y")
+    T = te.compute((48, 70), lambda i, j: Y[j, i], name="T")
+    Z = te.compute((70, 100), lambda i, j: X[i, j] * X[i, j] + X[i, j], name="Z")
+    S = te.compute((70,), lambda i: te.sum(X[i, k], axis=k), name="S")
+    return [X, W], [Y, T, Z, S]
+
+
+def _expected(x: Any, w: Any) -> list[Any]:
+    x, w = x.astype("float64"), w.astype("float64")
+    return [x @ w, (x @ w).T, x * x + x, x.sum(1)]
+
+
+def _arrays(dtype: str) -> list[Any]:
+    random = np.random.default_rng(7)
+    return [random.integers(-2, 3, shape).astype(dtype) for shape in ((70, 100), (100, 48))]
+
+
+@pytest.mark.parametrize("target", MACHINES)
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_packed_arguments_give_the_numbers_of_numpy(target: str, dtype: str, tmp_path: Any) -> None:
+    inputs, outputs = _tensors(dtype)
+    machine = Target.load(target)
+    layouts = {x: candidates(machine, sizes_of(x), x.dtype)[0] for x in inputs}
+    program = tecomp.compile(
+        outputs, inputs, target, layouts=layouts, packed=[*inputs, *outputs]
+    )
+    arrays = _arrays(dtype)
+    for each in (program, _saved(program, tmp_path)):
+        lie = {x: _plain(layout) for x, layout in each.packed.items()}
+        given = [lie[x].pack(array) for x, array in zip(each.inputs, arrays, strict=True)]
+        found = [
+            lie[x].unpack(made) for x, made in zip(each.outputs, each(*given), strict=True)
+        ]
+        for one, other in zip(found, _expected(*arrays), strict=True):
+            np.testing.assert_array_equal(one, other.astype(dtype))
+    report = program.report()
+    assert {each.kind for each in report.edges} <= {"input", "output", "copy"}
+    copies = [each.name for each in report.kernels if each.name.endswith("_relaid")]
+    assert len(copies) == len(report.relayouts)  # and none from the host or to it
+
+
+def _saved(program: Any, folder: Any) -> Any:
+    program.save(folder / "program")
+    return tecomp.load(folder / "program")
+
+
+def test_some_arguments_are_packed() -> None:
+    inputs, outputs = _tensors("float32")
+    arrays = _arrays("float32")
+    program = tecomp.compile(outputs, inputs, "stick128", packed=outputs[2:3])
+    found = program(*arrays)
+    assert found[2].shape == program.packed[outputs[2]].physical_shape == (4, 96, 32)
+    unpacked = _plain(program.packed[outputs[2]]).unpack(found[2])
+    wanted = _expected(*arrays)
+    for one, other in zip([*found[:2], unpacked, found[3]], wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_what_is_an_input_too_is_a_result() -> None:
+    X = te.placeholder((5, 40), "float32", name="X")
+    machine = Target.load("stick128")
+    layout = candidates(machine, (5, 40), X.dtype)[0]
+    C = te.compute((5, 40), lambda i, j: X[i, j], name="C")
+    Y = te.compute((5, 40), lambda i, j: X[i, j] + 1.0, name="Y")
+    program = tecomp.compile([C, Y], [X], machine, layouts={X: layout}, packed=[X, C, Y])
+    x = np.arange(200, dtype="float32").reshape(5, 40)
+    c, y = program(_plain(layout).pack(x))
+    np.testing.assert_array_equal(_plain(program.packed[C]).unpack(c), x)
+    np.testing.assert_array_equal(_plain(program.packed[Y]).unpack(y), x + 1)
+
+
+def test_a_processor_has_packed_arguments_too() -> None:
+    X = te.placeholder((6, 8), "float32", name="X")
+    Y = te.compute((6, 8), lambda i, j: X[i, j] * 2.0, name="Y")
+    columns = Layout.of((6, 8), "float32", lambda i, j: [j, i])
+    program = tecomp.compile(Y, [X], layouts={X: columns, Y: columns}, packed=[X, Y])
+    x = np.arange(48, dtype="float32").reshape(6, 8)
+    np.testing.assert_array_equal(program(np.ascontiguousarray(x.T)), 2 * x.T)
+
+
+def test_what_cannot_be_packed_is_refused() -> None:
+    X = te.placeholder((6, 8), "float32", name="X")
+    H = te.compute((6, 8), lambda i, j: X[i, j] * 2.0, name="H")
+    Y = te.compute((6, 8), lambda i, j: H[i, j] + 1.0, name="Y")
+    with pytest.raises(DefinitionError) as error:
+        tecomp.compile(Y, [X], "stick128", packed=[X])
+    assert error.value.message == (
+        "compile: packed: the input X is passed as it lies on the machine, and nothing says how; "
+        "give its layout in `layouts`"
+    )
+    with pytest.raises(DefinitionError) as error:
+        tecomp.compile(Y, [X], "stick128", packed=[H])
+    assert error.value.message == (
+        "compile: packed: H is neither an input nor an output; give a list of inputs and outputs"
+    )
+    with pytest.raises(DefinitionError) as error:
+        tecomp.compile(Y, [X], "stick128", packed=[3])  # type: ignore[list-item]
+    assert error.value.message == "compile: packed is [3]; give a list of inputs and outputs"
