@@ -64,7 +64,9 @@ def stream(
     elif count > 1 and is_short(last, lanes_of(output, last, target)):
         along, unit = stage.fuse(rows.pop(), last), max(int(str(last.extent)), 1)
     lanes = lanes_of(output, along, target)
-    lanes *= 1 if is_short(along, _VECTORS * lanes) else _VECTORS
+    # A row of unknown length may be a short one, most of which is its end.
+    is_open = bool(rows) and not isinstance(along.extent, int)
+    lanes *= 1 if is_open or is_short(along, _VECTORS * lanes) else _VECTORS
     if one_by_one:
         lanes = min(lanes, _LANES_ONE_BY_ONE)
     most = max(elements_at_hand(output, target), unit * lanes)
