@@ -27,13 +27,10 @@ def _(op: ExtractSlice, operands: Sequence[Value], types: Types, result: PTensor
 @define.register
 def _(op: InsertSlice, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
     whole, part = operands
-    shape = types[1].shape
 
     def at(*index: te.Expr) -> Element:
-        inside, place = _place_in(index, op, types[0].shape)
-        own = place[len(place) - len(shape) :]
-        held = [0 if n == 1 else i for n, i in zip(shape, own, strict=True)]
-        new = converted(element_at(part, held), types[1].dtype, result.dtype)
+        inside, place = _place_in(index, op, result.shape)
+        new = converted(element_at(part, place), types[1].dtype, result.dtype)
         # Elements outside have no place in the part, so that it must not be read there.
         return either(te.all(*inside), new, element_at(whole, index)) if inside else new
 

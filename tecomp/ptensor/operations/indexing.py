@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.promotion import INTEGERS
 from tecomp.ptensor.types import PTensorType, Shape, broadcast_shapes, check_together
@@ -31,7 +31,7 @@ class ExtractSlice(Operation):
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The counts."""
         (x,) = operands
-        return x.like(tuple([count for _, _, count in self.slice]))
+        return x.like(_counts(self.slice, x.shape, self.name))
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,14 @@ class InsertSlice(Operation):
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The type of the first operand."""
         check_together(operands, self.name)
-        return operands[0].like(operands[0].shape)
+        x, part = operands
+        counts = _counts(self.slice, x.shape, self.name)
+        if part.shape != counts:
+            raise ArrayValueError(
+                f"{self.name}: the slice has shape {counts}, and the part {part.shape}; give a "
+                "part of that shape"
+            )
+        return x.like(x.shape)
 
 
 @dataclass(frozen=True)
@@ -151,6 +158,27 @@ class TakeAlongAxis(Operation):
         ]
         shape = broadcast_shapes(shapes, self.name)
         return x.like((*shape[:axis], indices.shape[axis], *shape[axis + 1 :]))
+
+
+def _counts(slices: Slices, shape: Shape, where: str) -> Shape:
+    """How many elements there are along each axis.
+
+    Raises:
+        ArrayIndexError: an index is out of bounds, or there is no slice for an axis.
+    """
+    if len(slices) != len(shape):
+        raise ArrayIndexError(
+            f"{where}: the shape {shape} has {len(shape)} axes, and there are {len(slices)} "
+            "slices; give one for each axis"
+        )
+    for axis, (extent, (start, step, count)) in enumerate(zip(shape, slices, strict=True)):
+        ends = (start, start + (count - 1) * step) if count else ()
+        if count < 0 or not all(0 <= end < extent for end in ends):
+            raise ArrayIndexError(
+                f"{where}: {count} indices from {start} in steps of {step} are out of bounds along "
+                f"axis {axis}, whose extent is {extent}"
+            )
+    return tuple([count for _, _, count in slices])
 
 
 def check_integers(index: PTensorType, where: str) -> None:

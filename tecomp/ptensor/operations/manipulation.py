@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tecomp.errors import ArrayValueError
+from tecomp.ptensor.axes import axes_of, axis_of
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.kinds import check_kind
 from tecomp.ptensor.promotion import meet
@@ -76,7 +77,8 @@ class Combine(Operation):
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The joined shape, in the type that the elements meet in."""
         check_together(operands, self.kind)
-        first, axis = operands[0], self.axis
+        first = operands[0]
+        axis = axis_of(self.axis, first.rank + (self.kind == "stack"), self.kind)
         along = axis if self.kind == "concat" else None
         for k, other in enumerate(operands):
             if _without(other.shape, along) != _without(first.shape, along):
@@ -113,6 +115,7 @@ class ExpandDims(Operation):
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The longer shape."""
         (x,) = operands
+        _check_axes(self.axis, x.rank + len(self.axis), self.name)
         shape = list(x.shape)
         for axis in self.axis:
             shape.insert(axis, 1)
@@ -134,6 +137,7 @@ class Flip(Operation):
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The same type."""
         (x,) = operands
+        _check_axes(self.axis, x.rank, self.name)
         return x.like(x.shape)
 
 
@@ -205,6 +209,8 @@ class Roll(Operation):
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The same type."""
         (x,) = operands
+        for axis in self.axis:
+            axis_of(axis, x.rank, self.name)
         return x.like(x.shape)
 
 
@@ -226,6 +232,7 @@ class Squeeze(Operation):
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The shorter shape."""
         (x,) = operands
+        _check_axes(self.axis, x.rank, self.name)
         for axis in self.axis:
             if x.shape[axis] != 1:
                 raise ArrayValueError(
@@ -260,7 +267,7 @@ class Repeat(Operation):
             raise ArrayValueError(
                 f"repeat: repeats is {self.repeats}; give how often, 0 or more"
             )
-        axis = self.axis
+        axis = axis_of(self.axis, x.rank, self.name)
         return x.like((*x.shape[:axis], x.shape[axis] * self.repeats, *x.shape[axis + 1 :]))
 
 
@@ -287,3 +294,9 @@ class Tile(Operation):
         counts = (1,) * (rank - len(self.repetitions)) + self.repetitions
         extents = (1,) * (rank - x.rank) + x.shape
         return x.like(tuple([a * b for a, b in zip(extents, counts, strict=True)]))
+
+
+def _check_axes(axes: Axes, rank: int, where: str) -> None:
+    """Refuse axes that are not there, named twice, or not in order."""
+    if axes_of(axes, rank, where) != axes:
+        raise ArrayValueError(f"{where}: axis is {axes}; name axes in order, from the first")

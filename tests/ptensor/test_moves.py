@@ -1,0 +1,152 @@
+"""Operations that make tensors and move elements: their types, and their printed form read back."""
+
+from __future__ import annotations
+
+import pytest
+
+from tecomp.errors import (
+    ArrayIndexError,
+    ArrayTypeError,
+    ArrayValueError,
+    DeviceMismatchError,
+    TecompError,
+)
+from tecomp.ptensor.function import Apply, Function, Parameter
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operations.creation import (
+    Arange,
+    Create,
+    CreateLike,
+    ExtractTriangle,
+    Eye,
+    Linspace,
+)
+from tecomp.ptensor.operations.indexing import (
+    ExtractMask,
+    ExtractSlice,
+    InsertSlice,
+    Nonzero,
+    Take,
+    TakeAlongAxis,
+)
+from tecomp.ptensor.operations.manipulation import (
+    Broadcast,
+    Combine,
+    ExpandDims,
+    Flip,
+    PermuteDims,
+    Repeat,
+    Reshape,
+    Roll,
+    Squeeze,
+    Tile,
+)
+from tecomp.ptensor.parse import parse
+from tecomp.ptensor.types import PTensorType
+
+X = PTensorType((2, 3), "int8", device="cpu")
+ONE = PTensorType((), "float64", device="cpu")
+PLACES = PTensorType((4,), "int64", device="cpu")
+PLACE = "device='cpu', team=None"
+
+CASES: list[tuple[Operation, list[PTensorType], str, str]] = [
+    (Arange(0, 10, 3, "int64", "cpu"), [],
+     f"arange(start=0, stop=10, step=3, dtype='int64', {PLACE})", "4xint64"),
+    (Create((2, 3), "float32", "cpu"), [ONE],
+     f"create(%x0, shape=(2, 3), dtype='float32', {PLACE})", "2x3xfloat32"),
+    (CreateLike(None), [X, ONE], "create_like(%x0, %x1, dtype=None)", "2x3xint8"),
+    (Eye(2, 3, -1, "bool", "cpu"), [],
+     f"eye(n_rows=2, n_cols=3, k=-1, dtype='bool', {PLACE})", "2x3xbool"),
+    (Linspace(0.0, 1.0, 5, "float64", False, "cpu"), [],
+     f"linspace(start=0.0, stop=1.0, n=5, dtype='float64', endpoint=False, {PLACE})", "5xfloat64"),
+    (ExtractTriangle("lower", 1), [X], "extract_triangle{'lower'}(%x0, k=1)", "2x3xint8"),
+    (ExtractSlice(((1, -1, 2), (0, 2, 2))), [X],
+     "extract_slice(%x0, slice=((1, -1, 2), (0, 2, 2)))", "2x2xint8"),
+    (InsertSlice(((0, 1, 1), (0, 1, 3))), [X, PTensorType((1, 3), "int8", device="cpu")],
+     "insert_slice(%x0, %x1, slice=((0, 1, 1), (0, 1, 3)))", "2x3xint8"),
+    (ExtractMask(), [X, PTensorType((2,), "bool", device="cpu")], "extract_mask(%x0, %x1)",
+     "?x3xint8"),
+    (Nonzero(1), [X], "nonzero(%x0, axis=1)", "?xint64"),
+    (Take((1,), 1), [X, PLACES], "take(%x0, %x1, axis=(1,), place=1)", "2x4xint8"),
+    (TakeAlongAxis(0), [X, PTensorType((5, 3), "int64", device="cpu")],
+     "take_along_axis(%x0, %x1, axis=0)", "5x3xint8"),
+    (Broadcast((4, 2, 3)), [X], "broadcast(%x0, shape=(4, 2, 3))", "4x2x3xint8"),
+    (Combine("concat", 0), [X, X.like((1, 3), "int16")], "combine{'concat'}(%x0, %x1, axis=0)",
+     "3x3xint16"),
+    (Combine("stack", 2), [X, X], "combine{'stack'}(%x0, %x1, axis=2)", "2x3x2xint8"),
+    (ExpandDims((0, 3)), [X], "expand_dims(%x0, axis=(0, 3))", "1x2x3x1xint8"),
+    (Flip((1,)), [X], "flip(%x0, axis=(1,))", "2x3xint8"),
+    (PermuteDims((1, 0)), [X], "permute_dims(%x0, axis=(1, 0))", "3x2xint8"),
+    (Repeat(2, 1), [X], "repeat(%x0, repeats=2, axis=1)", "2x6xint8"),
+    (Reshape((6,)), [X], "reshape(%x0, shape=(6,), copy=None)", "6xint8"),
+    (Roll((1, 2), (0, 1)), [X], "roll(%x0, shift=(1, 2), axis=(0, 1))", "2x3xint8"),
+    (Squeeze((0,)), [X.like((1, 3))], "squeeze(%x0, axis=(0,))", "3xint8"),
+    (Tile((2, 1, 1)), [X], "tile(%x0, repetitions=(2, 1, 1))", "2x2x3xint8"),
+]
+
+
+@pytest.mark.parametrize(("op", "operands", "text", "result"), CASES, ids=[c[2] for c in CASES])
+def test_printed_forms(op: Operation, operands: list[PTensorType], text: str, result: str) -> None:
+    names = tuple(f"x{k}" for k in range(len(operands)))
+    parameters = tuple(map(Parameter, names, operands))
+    made = op.infer(*operands)
+    function = Function("f", parameters, (Apply("y", op, names, tuple(operands), made),), ("y",))
+
+    assert str(made) == f"ptensor<{result}, device='cpu'>"
+    assert f"%y = ptensor.{text}: (" in str(function)
+    assert parse(str(function)) == function
+
+
+APART = PTensorType((2, 3), "int8", device="stick128")
+
+REFUSED: list[tuple[type[TecompError], Operation, list[PTensorType], str]] = [
+    (ArrayIndexError, ExtractSlice(((0, 1, 2),)), [X], "extract_slice: the shape (2, 3) has 2 axes, "
+     "and there are 1 slices; give one for each axis"),
+    (ArrayIndexError, ExtractSlice(((0, 1, 2), (1, 1, 3))), [X], "extract_slice: 3 indices from 1 in "
+     "steps of 1 are out of bounds along axis 1, whose extent is 3"),
+    (ArrayIndexError, ExtractSlice(((0, -1, 2), (0, 1, 3))), [X], "extract_slice: 2 indices from 0 "
+     "in steps of -1 are out of bounds along axis 0, whose extent is 2"),
+    (ArrayValueError, InsertSlice(((0, 1, 1), (0, 1, 3))), [X, X], "insert_slice: the slice has "
+     "shape (1, 3), and the part (2, 3); give a part of that shape"),
+    (ArrayTypeError, ExtractMask(), [X, X], "extract_mask: the mask is int8; it takes bool: compare "
+     "it, x != 0"),
+    (ArrayValueError, ExtractMask(), [X, X.like((3,), "bool")], "extract_mask: x has shape (2, 3) "
+     "and the mask (3,); give a mask of the extents of the first axes"),
+    (ArrayIndexError, Flip((2,)), [X], "flip: axis is 2 of 2 axes; there are from -2 to 1"),
+    (ArrayValueError, Squeeze((1, 0)), [X], "squeeze: axis is (1, 0); name axes in order, from the "
+     "first"),
+    (ArrayIndexError, Combine("stack", 3), [X, X], "stack: axis is 3 of 3 axes; there are from -3 "
+     "to 2"),
+    (ArrayIndexError, Roll((1,), (5,)), [X], "roll: axis is 5 of 2 axes; there are from -2 to 1"),
+    (ArrayIndexError, Repeat(1, 2), [X], "repeat: axis is 2 of 2 axes; there are from -2 to 1"),
+    (ArrayValueError, Create((2,), "int8", "cpu"), [X], "create: the value has shape (2, 3); give "
+     "one without axes, and broadcast_to for others"),
+    (ArrayTypeError, Create((2,), "int8", "cpu"), [X.like((), "complex64")], "create: the value is "
+     "complex64, which no int8 can hold; give a real one, or another dtype"),
+    *[
+        (DeviceMismatchError, op, [X, APART], f"{op.where}: operand 0 is ptensor<2x3xint8, "
+         "device='cpu'> and operand 1 is ptensor<2x3xint8, device='stick128'>; an operation runs "
+         "where its operands live: bring one to the other's device, x.to_device('cpu')")
+        for op in (InsertSlice(()), ExtractMask(), Take((0,), 0), TakeAlongAxis(0),
+                   Combine("concat", 0), Combine("stack", 0))
+    ],
+]
+
+
+@pytest.mark.parametrize(
+    ("error", "op", "operands", "text"), REFUSED, ids=[f"{c[1].name} {k}" for k, c in enumerate(REFUSED)]
+)
+def test_what_does_not_fit_is_refused(
+    error: type[TecompError], op: Operation, operands: list[PTensorType], text: str
+) -> None:
+    with pytest.raises(error) as caught:
+        op.infer(*operands)
+    assert caught.value.message == text
+
+
+@pytest.mark.parametrize("kind", [Combine, ExtractTriangle])
+def test_kinds_that_there_are_not_are_refused(kind: type[Combine | ExtractTriangle]) -> None:
+    known = "concat, stack" if kind is Combine else "lower, upper"
+    with pytest.raises(ArrayTypeError) as caught:
+        kind("other", 0)
+    assert caught.value.message == f"{kind.name}: 'other' is no such kind; these are {known}"
