@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy as np
-
 from tecomp.array.borrowed import is_read_only
 from tecomp.array.evaluate import data_of
 from tecomp.array.indexing import counted, spans_of, view_at
@@ -13,7 +11,7 @@ from tecomp.array.keys import At, By, Entry, Mask, New, Span, axes_of, entries_o
 from tecomp.array.node import Buffer, Node, leaf, record, tracing
 from tecomp.array.ownership import is_alone
 from tecomp.array.views import moved
-from tecomp.array.writes import copy_to, put
+from tecomp.array.writes import copied, copy_to, put
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operations.elementwise import Cast, Where
 from tecomp.ptensor.operations.indexing import InsertSlice
@@ -70,7 +68,7 @@ def own_memory(holder: Holder) -> Buffer:
     """Memory of an array that nobody else sees: its own, or a copy that becomes its own."""
     data_of(holder._node)
     if not (holder._node.data.flags.writeable and is_alone(holder)):  # type: ignore[union-attr]
-        holder._node = leaf(np.array(holder._node.data, order="C"), holder._node.type)
+        holder._node = leaf(copied(data_of(holder._node)), holder._node.type)
     result = holder._node.data
     assert result is not None
     return result

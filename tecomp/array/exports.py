@@ -11,6 +11,7 @@ import numpy as np
 from tecomp.array.borrowed import is_borrowed
 from tecomp.array.evaluate import data_of
 from tecomp.array.node import Buffer, Node
+from tecomp.array.writes import copied
 from tecomp.errors import ArrayBufferError, ArrayValueError
 
 CPU = (1, 0)
@@ -42,7 +43,7 @@ def as_numpy(node: Node, dtype: Any, copy: bool | None) -> Buffer:
     data = data_of(node)
     if 0 in data.strides and data.size > 1 and not is_borrowed(data):
         # Others take memory to have a place for each element.
-        data = node.data = np.array(data, order="C")
+        data = node.data = copied(data)
     if copy or (dtype is not None and np.dtype(dtype) != data.dtype):
         return np.array(data, dtype, copy=copy, order="C")
     view = data.view()

@@ -25,6 +25,7 @@ from tecomp.array.masks import row_of_places
 from tecomp.array.node import Buffer, Node, leaf, record, tracing
 from tecomp.array.places import counted_from_start, rows_at
 from tecomp.array.views import moved
+from tecomp.array.writes import in_order
 from tecomp.ptensor.operations.elementwise import (
     Cast,
     ElementwiseBinaryOp,
@@ -177,7 +178,7 @@ def counted(indices: Node, extent: int, axis: int, where: str) -> Node:
         below = record(ElementwiseBinaryTest("less"), indices, zero)
         wrapped = record(ElementwiseBinaryOp("add"), indices, more)
         return record(Where(), below, wrapped, indices)
-    data = np.ascontiguousarray(data_of(indices)).reshape(-1)
+    data = in_order(data_of(indices)).reshape(-1)
     places, wrong = counted_from_start(data, extent)
     if wrong is not None:
         raise out_of_bounds(int(data[wrong]), axis, extent, where)
@@ -196,7 +197,7 @@ def taken(node: Node, indices: Sequence[Node], axes: tuple[int, ...], place: int
     if tracing.depth or len(indices) > 1 or place != axes[0]:
         return record(Take(axes, place), node, *indices)
     (index,), (axis,) = indices, axes
-    data = np.ascontiguousarray(data_of(node))
+    data = in_order(data_of(node))
     rows = rows_at(data, axis, data_of(index).reshape(-1))
     shape = (*data.shape[:axis], *index.type.shape, *data.shape[axis + 1 :])
     return leaf(rows.reshape(shape), node.type.like(shape))

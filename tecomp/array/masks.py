@@ -9,6 +9,7 @@ import numpy as np
 from tecomp.array.evaluate import data_of
 from tecomp.array.node import Node, leaf, record
 from tecomp.array.places import places_of
+from tecomp.array.writes import in_order
 from tecomp.ptensor.operations.elementwise import ElementwiseBinaryOp, ElementwiseBinaryTest
 from tecomp.ptensor.types import numpy_dtype
 
@@ -24,7 +25,7 @@ def truth_of(node: Node) -> Node:
 
 def row_of_places(mask: Node) -> Node:
     """The places where a mask is true, as a row of numbers in the order of its elements."""
-    places = places_of(np.ascontiguousarray(data_of(mask)).reshape(-1))
+    places = places_of(in_order(data_of(mask)).reshape(-1))
     return leaf(places, mask.type.like((places.size,), "int64"))
 
 

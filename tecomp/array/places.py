@@ -12,6 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.array.counters import counters
 from tecomp.array.node import Buffer
+from tecomp.array.writes import in_order
 from tecomp.ptensor.promotion import UNSIGNED
 
 
@@ -83,7 +84,7 @@ def repeated_places(counts: Buffer) -> tuple[Buffer, int | None]:
     if not counts.size:
         return ends, None
     counters.called += 1
-    _ends_kernel(counts.dtype.name)(np.ascontiguousarray(counts), ends, wrong)
+    _ends_kernel(counts.dtype.name)(in_order(counts), ends, wrong)
     if wrong[0] >= 0:
         return ends[:0], int(wrong[0])
     places = np.empty(int(ends[-1]), np.int64)

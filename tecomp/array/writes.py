@@ -1,4 +1,4 @@
-"""Writes to memory by a library; each call is counted by the library's name for it."""
+"""Copies of memory and writes to it by a library; calls are counted by its name for them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ import numpy as np
 from tecomp.array.counters import counters
 from tecomp.array.node import Buffer
 from tecomp.errors import ArrayValueError
+
+
+def copied(data: Buffer) -> Buffer:
+    """The same elements in memory of their own, in order."""
+    counters.libraries["numpy.copy"] += 1
+    return np.array(data, order="C")
+
+
+def in_order(data: Buffer) -> Buffer:
+    """The same elements in order: themselves, or a copy if there are places between them."""
+    return data if data.flags.c_contiguous else copied(data)
 
 
 def copy_to(target: Buffer, source: Buffer) -> None:

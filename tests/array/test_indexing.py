@@ -146,6 +146,16 @@ def test_element_writes_compile_nothing_and_go_in_place() -> None:
     same(x, expected)
 
 
+def test_copies_are_counted() -> None:
+    x = xp.asarray(np.zeros((3, 4)))
+    before = counters.libraries["numpy.copy"]
+    x[0] = 1  # not ours yet
+    x[1] = 2
+    assert counters.libraries["numpy.copy"] == before + 1
+    same(x.T[xp.asarray([0, 2])], np.array([[1.0, 2, 0], [1, 2, 0]]))
+    assert counters.libraries["numpy.copy"] == before + 2
+
+
 def test_nobody_else_sees_an_assignment() -> None:
     data = np.arange(6.0).reshape(2, 3)
     x = xp.asarray(data)

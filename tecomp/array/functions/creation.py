@@ -15,6 +15,7 @@ from tecomp.array.devices import on_device
 from tecomp.array.imports import as_node
 from tecomp.array.node import Node, leaf, record
 from tecomp.array.views import moved
+from tecomp.array.writes import copied
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operations.creation import Arange, Create, ExtractTriangle, Eye, Linspace
 from tecomp.ptensor.operations.elementwise import Cast
@@ -70,7 +71,7 @@ def _converted(
         return on_device(record(Cast(dtype), node), device)
     # Arrays that share memory are values of their own already; others may write to theirs.
     if copy and node.data is not None and is_borrowed(node.data):
-        node = leaf(node.data.copy(), node.type)
+        node = leaf(copied(node.data), node.type)
     return on_device(node, device)
 
 
