@@ -62,20 +62,26 @@ def _binary(op: Operation) -> Methods:
 
 def _with_number(op: Operation, node: Node, number: object, where: str) -> Node | None:
     """An operation on an array and a number of Python; None if it is something else."""
-    if op is _POWER and (shorter := _shorter_power(number, node.type.dtype)):
-        return record(shorter, node)
+    if op is _POWER and (made := _shorter_power(node, number)):
+        return made
     other = beside(node.type, number, where)
     return None if other is None else record(op, node, other)
 
 
-def _shorter_power(number: object, dtype: str) -> Operation | None:
-    """What is as exact as a power and quicker, in the same type; None if there is nothing."""
-    kind = number.__class__
+def _shorter_power(node: Node, number: object) -> Node | None:
+    """A power that one or two operations give, which are much quicker; None of others.
+
+    They are off by one and a half units in the last place at most, and overflow where a power does.
+    """
+    kind, dtype = number.__class__, node.type.dtype
     if kind not in (int, float):
         return None
-    if number == 2 and dtype in (NUMERIC if kind is int else FLOATING):
-        return FUNCTIONS["square"]
-    return FUNCTIONS["reciprocal"] if number == -1 and dtype in FLOATS else None
+    if number == -1 and dtype in FLOATS:
+        return record(FUNCTIONS["reciprocal"], node)
+    if number not in (2, 3) or dtype not in (NUMERIC if kind is int else FLOATING):
+        return None
+    square = record(FUNCTIONS["square"], node)
+    return square if number == 2 else record(FUNCTIONS["multiply"], square, node)
 
 
 def _foreign(other: object, where: str) -> Any:
@@ -314,10 +320,8 @@ def combined(op: Operation, x1: Array | Scalar, x2: Array | Scalar) -> Array:
     Raises:
         ArrayTypeError: one is neither, or both are numbers.
     """
-    if op is _POWER and isinstance(x1, Array) and (
-        shorter := _shorter_power(x2, x1._node.type.dtype)
-    ):
-        return _made(record(shorter, x1._node))
+    if op is _POWER and isinstance(x1, Array) and (shorter := _shorter_power(x1._node, x2)):
+        return _made(shorter)
     return _made(record(op, *nodes_of_pair(x1, x2, op.where)))
 
 

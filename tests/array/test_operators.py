@@ -12,7 +12,7 @@ import pytest
 import tecomp.array as xp
 from tecomp.array.counters import counters
 from tecomp.errors import ArrayTypeError, ArrayValueError
-from tests.strategies.elements import elements
+from tests.strategies.elements import distances, elements
 
 ARITHMETIC = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
@@ -143,6 +143,20 @@ def test_squares_are_powers(dtype: str) -> None:
         assert result.dtype == np.dtype(dtype)
         np.testing.assert_array_equal(np.asarray(result), wanted)
     assert (x**2.0).dtype == xp.result_type(x, 2.0)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "float32", "float64"])
+def test_cubes_are_powers(dtype: str) -> None:
+    data = elements(dtype, 300)
+    result = np.asarray(xp.asarray(data) ** 3)
+    assert result.dtype == np.dtype(dtype)
+    with np.errstate(all="ignore"):
+        wanted = np.power(data, np.array(3, dtype))
+    if dtype.startswith("float"):
+        assert distances(result, wanted).max() <= 2
+        np.testing.assert_array_equal(np.signbit(result), np.signbit(wanted))
+    else:
+        np.testing.assert_array_equal(result, wanted)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
