@@ -8,8 +8,10 @@ from typing import Any
 from tecomp import te
 from tecomp.ptensor.axes import axis_of
 from tecomp.ptensor.definitions.define import define
-from tecomp.ptensor.definitions.reduction import as_dtype
+from tecomp.ptensor.definitions.linear_algebra import times
+from tecomp.ptensor.definitions.reduction import as_dtype, narrowed, widened
 from tecomp.ptensor.operations.reduction import Cumulative, Diff
+from tecomp.ptensor.promotion import FLOATS, PART
 from tecomp.ptensor.types import PTensorType, Shape
 from tecomp.ptensor.values import (
     Complex,
@@ -22,7 +24,8 @@ from tecomp.ptensor.values import (
     value_of,
 )
 from tecomp.schedules import cumsum
-from tecomp.topi.scan import cumprod
+from tecomp.schedules.tiling.fold import one
+from tecomp.schedules.tiling.types import wide_type
 
 
 @define.register
@@ -32,45 +35,68 @@ def _(
     (x,), (given,) = operands, types
     axis = axis_of(op.axis, given.rank, op.where)
     x = as_dtype(x, given, result.dtype)
-    if op.kind == "sum":
-        running = mapped(x, lambda part: cumsum.define(part, axis, name="running"))
-    elif isinstance(x, ComplexTensor):
-        running = _complex_products(x, given.shape, axis)
+    if op.kind == "sum" and isinstance(x, te.Tensor) and _is_cut(given, axis, result.dtype):
+        running: Value = cumsum.define(x, axis, name="running")
     else:
-        running = cumprod(x, axis)
+        running = _by_steps(x, given.shape, axis, op, result)
     if not op.include_initial:
         return running
     return _after(running, 0 if op.kind == "sum" else 1, axis, result)
 
 
-def _complex_products(x: ComplexTensor, shape: Shape, axis: int) -> ComplexTensor:
-    """All complex elements up to each, multiplied one after the other."""
+def _is_cut(given: PTensorType, axis: int, dtype: str) -> bool:
+    """Whether sums of groups of elements come first: where a sum has to wait for the one before.
+
+    Of several rows a vector has one element of each, and integers are added up at once.
+    """
+    if given.rank == 1:
+        return dtype in FLOATS
+    return axis not in (0, given.rank - 1)
+
+
+def _by_steps(
+    x: Value, shape: Shape, axis: int, op: Cumulative, result: PTensorType
+) -> Value:
+    """Each row follows from the one before."""
     steps, others = shape[axis], (*shape[:axis], *shape[axis + 1 :])
+    wide = wide_type(PART.get(result.dtype, result.dtype))
 
-    def element(t: Any, *i: Any) -> Complex:
-        return Complex(x.re(*i[:axis], t, *i[axis:]), x.im(*i[:axis], t, *i[axis:]))
+    def element(t: Any, *i: Any) -> Element:
+        return widened(element_at(x, (*i[:axis], t, *i[axis:])), wide)
 
-    def first(t: te.Expr, *i: te.Expr) -> tuple[te.Expr, te.Expr]:
-        value = element(t, *i)
-        return value.re, value.im
+    count = 2 if isinstance(x, ComplexTensor) else 1
+    states = [te.placeholder((steps, *others), wide, name=f"state{k}") for k in range(count)]
+    state: Value = ComplexTensor(*states) if count == 2 else states[0]
 
-    dtype = x.re.dtype
-    re, im = (te.placeholder((steps, *others), dtype, name=name) for name in ("re", "im"))
+    def step(t: te.Expr, *i: te.Expr) -> Any:
+        before = element_at(state, (t - 1, *i))
+        return _parts((_plus if op.kind == "sum" else times)(before, element(t, *i)))
 
-    def step(t: te.Expr, *i: te.Expr) -> tuple[te.Expr, te.Expr]:
-        value = Complex(re(t - 1, *i), im(t - 1, *i)) * element(t, *i)
-        return value.re, value.im
+    start = te.compute((min(steps, 1), *others), lambda *i: _parts(element(*i)), name="start")
+    rows = te.compute((steps, *others), step, name="step")
+    reads = [x.re, x.im] if isinstance(x, ComplexTensor) else [x]
+    scanned = te.scan(start, rows, states, reads, name="running")
+    found: Value = ComplexTensor(*scanned) if count == 2 else one(scanned)
+    if axis:
+        found = mapped(found, lambda part: _moved(part, shape, axis))
+    return narrowed(found, result, "running")
 
-    start = te.compute((min(steps, 1), *others), first, name="products_start")
-    steps_of = te.compute((steps, *others), step, name="products_step")
-    scanned = te.scan(start, steps_of, [re, im], [x.re, x.im], name="products_scan")
 
-    def moved(part: te.Tensor) -> te.Tensor:
-        made: te.Tensor = te.compute(
-            shape, lambda *i: part(i[axis], *i[:axis], *i[axis + 1 :]), name="products")
-        return made
+def _moved(rows: te.Tensor, shape: Shape, axis: int) -> te.Tensor:
+    """Steps along an axis that were along the first."""
+    made: te.Tensor = te.compute(
+        shape, lambda *i: rows(i[axis], *i[:axis], *i[axis + 1 :]), name="running")
+    return made
 
-    return ComplexTensor(moved(scanned[0]), moved(scanned[1]))
+
+def _parts(value: Element) -> Any:
+    return (value.re, value.im) if isinstance(value, Complex) else value
+
+
+def _plus(x: Element, y: Element) -> Element:
+    if isinstance(x, Complex) and isinstance(y, Complex):
+        return x + y
+    return real(x) + real(y)
 
 
 def _after(running: Value, initial: int, axis: int, result: PTensorType) -> Value:
