@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +14,8 @@ from tecomp.array.cuts import FEWEST, cut
 from tecomp.array.devices import on_device
 from tecomp.array.evaluate import data_of
 from tecomp.array.exports import CPU, as_numpy, dlpack_of, namespace_of
-from tecomp.array.indexing import selected
+from tecomp.array.families import Indexed, Relations, View, relate, turned, write
+from tecomp.array.indexing import is_plain, selected
 from tecomp.array.node import Buffer, Node, record
 from tecomp.array.scalars import Scalar, beside
 from tecomp.array.text import html_of, text_of
@@ -54,7 +56,10 @@ def _binary(op: Operation) -> Methods:
                 f"{where}: the result in place is {new}, and the array is {old}; write "
                 "x = x + y instead of x += y"
             )
-        self._node = result._node
+        if self._above is None and self._below is None:
+            self._node = result._node
+        else:
+            write(self, partial(_replace, result._node))
         return self
 
     return forward, reflected, inplace
@@ -120,8 +125,10 @@ class Array:
         The Python array API standard, "array object".
     """
 
-    __slots__ = ("__weakref__", "_node")
+    __slots__ = ("__weakref__", "_above", "_below", "_node")
     _node: Node
+    _above: Relations | None
+    _below: Relations | None
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]
 
@@ -191,11 +198,15 @@ class Array:
         return (self[k] for k in range(self.shape[0]))
 
     def __getitem__(self, key: Any, /) -> Array:
-        return _made(selected(self._node, _plain(key)))
+        node = selected(self._node, _plain(key))
+        if node.type.shape and is_plain(key):
+            return part_of(self, Indexed(key), node)
+        return _made(node)
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
         given = node_beside(self._node.type, value, "x[...] = value", "value")
-        assign(self, _plain(key), given)
+        plain = _plain(key)
+        write(self, lambda holder: assign(holder, plain, given))
         if self._node.pending > FEWEST:
             cut(self._node)
 
@@ -207,7 +218,7 @@ class Array:
                 f"x.T: x has shape {self.shape}; it exchanges the axes of a matrix: x.mT for "
                 "several matrices, permute_dims for other axes"
             )
-        return _made(moved(PermuteDims((1, 0)), self._node))
+        return turned_array(self, PermuteDims((1, 0)))
 
     @property
     def mT(self) -> Array:  # noqa: N802  the standard's name
@@ -217,7 +228,7 @@ class Array:
                 f"x.mT: x has shape {self.shape}; give matrices, two axes or more"
             )
         rank = self.ndim
-        return _made(moved(PermuteDims((*range(rank - 2), rank - 1, rank - 2)), self._node))
+        return turned_array(self, PermuteDims((*range(rank - 2), rank - 1, rank - 2)))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
         """The array on a device.
@@ -292,7 +303,24 @@ def _made(node: Node) -> Array:
         cut(node)
     array = _new(Array)
     array._node = node
+    array._above = array._below = None
     return array
+
+
+def part_of(whole: Array, view: View, node: Node) -> Array:
+    """An array that shares its elements with the one that it was taken of."""
+    part = _made(node)
+    relate(part, whole, view)
+    return part
+
+
+def _replace(node: Node, holder: Any) -> None:
+    holder._node = node
+
+
+def turned_array(array: Array, op: Operation) -> Array:
+    """All elements of an array in another shape or order of axes, which it shares."""
+    return part_of(array, turned(op, array._node), moved(op, array._node))
 
 
 def made(node: Node) -> Array:

@@ -41,6 +41,13 @@ WHERE = "x[...]"
 _PLAIN = frozenset((int, slice, type(None), type(...), np.int64))
 
 
+def is_plain(key: Any) -> bool:
+    """Whether an index is of whole numbers, slices, new axes and dots, which say a view."""
+    if type(key) is tuple:
+        return all([type(part) in _PLAIN for part in key])
+    return type(key) in _PLAIN
+
+
 def selected(node: Node, key: Any) -> Node:
     """The elements at an index.
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from math import prod
 
 from tecomp.array.arguments import Extents, integer, integers, shape_of
-from tecomp.array.array import Array, made, node_of
+from tecomp.array.array import Array, made, node_of, part_of, turned_array
 from tecomp.array.evaluate import data_of
+from tecomp.array.families import turned
 from tecomp.array.indexing import taken
 from tecomp.array.node import Node, leaf, record
 from tecomp.array.places import repeated_places
@@ -148,7 +149,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
     node = node_of(x, "expand_dims")
     count = len(axis) if isinstance(axis, list | tuple) else 1
     axes = axes_of(axis, node.type.rank + count, "expand_dims")
-    return made(moved(ExpandDims(axes), node))
+    return turned_array(x, ExpandDims(axes))
 
 
 def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
@@ -199,7 +200,7 @@ def moveaxis(
     order = [axis for axis in range(node.type.rank) if axis not in old]
     for place, axis in sorted(zip(new, old, strict=True)):
         order.insert(place, axis)
-    return made(moved(PermuteDims(tuple(order)), node))
+    return turned_array(x, PermuteDims(tuple(order)))
 
 
 def _places(axis: int | tuple[int, ...], rank: int, what: str) -> tuple[int, ...]:
@@ -227,7 +228,7 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     where = "permute_dims"
     node = node_of(x, where)
     order = [axis_of(k, node.type.rank, where, "axes") for k in integers(axes, where, "axes")]
-    return made(moved(PermuteDims(tuple(order)), node))
+    return turned_array(x, PermuteDims(tuple(order)))
 
 
 def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Array:
@@ -302,15 +303,14 @@ def reshape(x: Array, /, shape: Extents, *, copy: bool | None = None) -> Array:
     where = "reshape"
     node = node_of(x, where)
     op = Reshape(_completed(integers(shape, where, "shape"), node.type.shape))
-    if copy is False and node.data is not None:
-        result = moved(op, node)
-        if result.data is None:
-            raise ArrayValueError(
-                f"{where}: copy=False, and elements of shape {node.type.shape} with strides "
-                f"{node.data.strides} take a copy to be of shape {op.shape}; give copy=None"
-            )
-        return made(result)
-    return made(moved(op, node))
+    result = moved(op, node)
+    takes_copy = node.data is not None and result.data is None
+    if takes_copy and copy is False:
+        raise ArrayValueError(
+            f"{where}: copy=False, and elements of shape {node.type.shape} do not lie such that "
+            f"they are of shape {op.shape} without a copy; give copy=None"
+        )
+    return made(result) if copy or takes_copy else part_of(x, turned(op, node), result)
 
 
 def _completed(shape: Shape, own: Shape) -> Shape:
@@ -383,7 +383,7 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     (3, 1)
     """
     node = node_of(x, "squeeze")
-    return made(moved(Squeeze(axes_of(axis, node.type.rank, "squeeze")), node))
+    return turned_array(x, Squeeze(axes_of(axis, node.type.rank, "squeeze")))
 
 
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
