@@ -156,7 +156,7 @@ def test_copies_are_counted() -> None:
     assert counters.libraries["numpy.copy"] == before + 2
 
 
-def test_nobody_else_sees_an_assignment() -> None:
+def test_parts_see_an_assignment_and_nobody_else() -> None:
     data = np.arange(6.0).reshape(2, 3)
     x = xp.asarray(data)
     before, row, later, exported = xp.asarray(x, copy=True), x[0], x + 1, np.asarray(x)
@@ -164,10 +164,38 @@ def test_nobody_else_sees_an_assignment() -> None:
     row[1] = 200
     same(before, np.arange(6.0).reshape(2, 3))
     same(later, np.arange(6.0).reshape(2, 3) + 1)
-    same(x, np.array([[100.0, 1, 2], [3, 4, 5]]))
-    same(row, np.array([0.0, 200, 2]))
+    same(x, np.array([[100.0, 200, 2], [3, 4, 5]]))
+    same(row, np.array([100.0, 200, 2]))
     np.testing.assert_array_equal(exported, np.arange(6.0).reshape(2, 3))
     np.testing.assert_array_equal(data, np.arange(6.0).reshape(2, 3))
+
+
+def test_parts_of_parts_and_other_shapes_share_too() -> None:
+    data = np.arange(24.0).reshape(2, 3, 4)
+    x = xp.asarray(data, copy=True)
+    inner = x[1][::-1]
+    flat = xp.reshape(x, (-1,))
+    turned = xp.permute_dims(x, (2, 0, 1))
+    inner[0, 1] = -1
+    flat[0] = -2
+    turned[3] += 100
+    data[1][::-1][0, 1] = -1
+    data.reshape(-1)[0] = -2
+    data.transpose(2, 0, 1)[3] += 100
+    for ours, theirs in ((x, data), (inner, data[1][::-1]), (flat, data.reshape(-1)),
+                         (turned, data.transpose(2, 0, 1))):
+        same(ours, theirs)
+
+
+def test_what_is_shared_alone_is_written_in_place() -> None:
+    x = xp.asarray(np.arange(6.0).reshape(2, 3), copy=True)
+    place = np.asarray(x).ctypes.data
+    for k in range(2):
+        row = x[k]
+        row += 1
+        row[0] = 7
+    assert np.asarray(x).ctypes.data == place
+    same(x, np.array([[7.0, 2, 3], [7, 5, 6]]))
 
 
 def test_values_that_read_what_is_written() -> None:

@@ -205,7 +205,7 @@ REFUSED: list[tuple[type[TecompError], Callable[[], object], str]] = [
     (ArrayValueError, lambda: xp.reshape(X, (-2,)), "reshape: the shape is (-2,); give extents of 0 "
      "or more"),
     (ArrayValueError, lambda: xp.reshape(X.T, (6,), copy=False), "reshape: copy=False, and elements "
-     "of shape (3, 2) with strides (8, 24) take a copy to be of shape (6,); give copy=None"),
+     "of shape (3, 2) do not lie such that they are of shape (6,) without a copy; give copy=None"),
     (ArrayValueError, lambda: xp.roll(X, (1, 2)), "roll: shift is (1, 2), and there is no axis for "
      "each; name the axes"),
     (ArrayValueError, lambda: xp.roll(X, (1, 2, 3), axis=(0, 1)), "roll: shift is (1, 2, 3) and "
