@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from math import prod
 from operator import index
 from typing import Any, SupportsIndex, TypeAlias
@@ -37,11 +38,11 @@ def dtype_name(dtype: Any, where: str) -> str:
     """
     if isinstance(dtype, str) and dtype in ALL:
         return str(dtype)
-    try:
-        # NumPy takes None for float64.
-        name = "None" if dtype is None else np.dtype(dtype).name
-    except TypeError:
-        name = repr(dtype)
+    name = repr(dtype)
+    # NumPy takes None for float64, and the type of whatever has one, arrays too.
+    if isinstance(dtype, np.dtype | type | str):
+        with suppress(TypeError):
+            name = np.dtype(dtype).name
     if name in ALL:
         return name
     raise ArrayTypeError(f"{where}: {name} is no dtype of arrays; these are {', '.join(ALL)}")

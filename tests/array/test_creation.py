@@ -198,6 +198,7 @@ def test_arrays_are_where_they_were_made() -> None:
     assert xp.asarray(x).device == "stick128"
     assert xp.asarray(x, device="cpu").device == "cpu"
     same(xp.asarray(x, device="cpu"), np.ones(2, "float32"))
+    assert xp.asarray([x[0], 2.0], dtype=np.float32).device == "stick128"
     assert xp.ones(2).device == "cpu"
     there = "ptensor<float32, device='stick128'>"
     y = xp.full((), 1.0, dtype=np.float32, device="stick128")

@@ -41,6 +41,7 @@ def asarray(
         ArrayTypeError: there are no arrays of such elements.
         ArrayValueError: `copy=False`, and a copy is needed; rows have different lengths; or there
             is no such device.
+        DeviceMismatchError: arrays in a sequence live on different devices.
 
     >>> asarray([[1, 2], [3, 4]], dtype=np.float32)
     Array([[1., 2.],
@@ -55,7 +56,24 @@ def asarray(
             return obj
         place = obj.device if device is None else device_name(device, where)
         return made(_converted(node, wanted, place, copy, where))
+    types = [node_of(x, where).type for x in _arrays_in(obj)]
+    if types:
+        check_together(types, where)
+        device = types[0].device if device is None else device
     return made(as_node(obj, wanted, device_name(device, where), copy, where))
+
+
+def _arrays_in(obj: Any) -> list[Array]:
+    """The arrays that are elements of nested sequences."""
+    found: list[Array] = []
+    stack = [obj] if isinstance(obj, list | tuple) else []
+    while stack:
+        for part in stack.pop():
+            if isinstance(part, Array):
+                found.append(part)
+            elif isinstance(part, list | tuple):
+                stack.append(part)
+    return found
 
 
 def _converted(
