@@ -160,3 +160,5 @@ from tecomp.array.functions.utility import any as any
 from tecomp.array.functions.utility import diff as diff
 from tecomp.array.jit import jit as jit
 from tecomp.array.lazy import eval as eval
+
+__array_api_version__ = "2024.12"

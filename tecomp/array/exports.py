@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +17,9 @@ from tecomp.errors import ArrayBufferError, ArrayValueError
 
 CPU = (1, 0)
 """DLPack's name for memory of the processor."""
+
+# Known by its name, as an entry point has it: it is the namespace again.
+_NEWEST = EntryPoint("namespace", "tecomp.array.v2025_12", "tecomp.array")
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
@@ -31,7 +35,8 @@ def namespace_of(version: str | None) -> ModuleType:
             f"__array_namespace__: there is no version {version!r}; these are "
             f"{', '.join(VERSIONS)}"
         )
-    return sys.modules["tecomp.array"]
+    module: ModuleType = sys.modules["tecomp.array"] if version != VERSIONS[-1] else _NEWEST.load()
+    return module
 
 
 def as_numpy(node: Node, dtype: Any, copy: bool | None) -> Buffer:
