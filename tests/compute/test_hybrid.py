@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from copy import deepcopy
 from typing import Any
@@ -473,6 +474,86 @@ def test_expressions_outside_of_the_subset() -> None:
         "te.hybrid whole, line +2: `a + 1.0` computes with whole tensors; write it for an element"
     )
     assert refused(method) == f"te.hybrid method, line +2: `a.sum()` {outside}"
+
+
+def element(text: str) -> str:
+    """What is said of an expression that is stored to an element."""
+    name = f"<element {text}>"
+    code = f"def f(a):\n    b = output_tensor((8,), 'float32')\n    b[0] = {text}\n    return b\n"
+    linecache.cache[name] = len(code), None, code.splitlines(keepends=True), name
+    made: dict[str, Any] = {}
+    exec(compile(code, name, "exec"), made)
+    start, _, why = refused(made["f"]).partition(f"`{text}` ")
+    assert start == "te.hybrid f, line +2: "
+    return why
+
+
+@pytest.mark.parametrize(("text", "why"), [
+    ("exp()", "takes 1 argument, and is given 0"),
+    ("exp(a[0], 2)", "takes 1 argument, and is given 2"),
+    ("float32()", "takes 1 argument, and is given 0"),
+    ("max(a.shape)", "takes 2 arguments, and is given 1"),
+    ("min(1, 2, 3)", "takes 2 arguments, and is given 3"),
+    ("max_num_threads(1, 2)", "takes 1 argument, and is given 2"),
+])  # fmt: skip
+def test_functions_get_as_many_arguments_as_they_take(text: str, why: str) -> None:
+    assert element(text) == f"{why}; give as many as it takes"
+
+
+@pytest.mark.parametrize(("text", "why"), [
+    ("1 // 0", "integer division or modulo by zero"),
+    ("1 / 0", "division by zero"),
+    ("ceil_div(1, 0)", "integer division or modulo by zero"),
+    ("1 << -1", "negative shift count"),
+    ("1.5 << 2", "unsupported operand type(s) for <<: 'float' and 'int'"),
+    ("(1, 2) + 1", 'can only concatenate tuple (not "int") to tuple'),
+    ("-'x'", "bad operand type for unary -: 'str'"),
+    ("a.shape < 3", "'<' not supported between instances of 'tuple' and 'int'"),
+])
+def test_numbers_that_python_cannot_compute(text: str, why: str) -> None:
+    assert element(text) == f"has no value ({why}); write what Python can compute"
+
+
+@pytest.mark.parametrize("text", ["9 ** 9 ** 9", "1 << (1 << 40)", "3 ** 1100"])
+def test_integers_that_are_too_long_are_not_computed(text: str) -> None:
+    assert element(text) == "is an integer of more than 1024 bits; write one that a type holds"
+
+
+def test_copies_of_a_body_and_calls_inside_of_calls_are_counted() -> None:
+    def written_out(a):
+        b = output_tensor((8,), "float32")
+        for _ in const_range(10**7):
+            b[0] = a[0]
+        return b
+
+    assert refused(written_out) == (
+        "te.hybrid written_out, line +2: `const_range(10**7)` has 10000000 values, and 65536 are the "
+        "most that are written out; write range"
+    )
+    with pytest.raises(DefinitionError) as error:
+        calls_itself(A)
+    assert error.value.message == (
+        "te.hybrid calls_itself: it is called inside of 32 other calls; write a loop, for what calls "
+        "itself"
+    )
+
+
+@script
+def calls_itself(a):
+    b = calls_itself(a)
+    return b
+
+
+def test_misspelt_functions_are_told_with_the_nearest() -> None:
+    def misspelt(a):
+        b = output_tensor((8,), "float32")
+        b[0] = sigmiod(a[0])
+        return b
+
+    assert refused(misspelt) == (
+        "te.hybrid misspelt, line +2: `sigmiod` is not known here; write `sigmoid` if that is meant; "
+        "names of a loop or an if end with it"
+    )
 
 
 def test_what_lists_shapes_and_functions_are() -> None:

@@ -51,7 +51,8 @@ def _conversion(name: str) -> Callable[[Any], Any]:
 FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     **{name: getattr(intrinsics, name) for name in _MATH.split()},
     **{name: _conversion(name) for name in _TYPES},
-    "min": reduce.min, "max": reduce.max, "ceil_div": ceil_div, "likely": likely,
+    "min": lambda a, b: reduce.min(a, b), "max": lambda a, b: reduce.max(a, b),
+    "ceil_div": ceil_div, "likely": likely,
     "max_num_threads": lambda allow_none=True: 1,
 })
 """What gives a value in a definition."""

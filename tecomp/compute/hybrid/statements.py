@@ -6,13 +6,15 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any
 
 from tecomp.compute.builder import Operand
-from tecomp.compute.hybrid.names import LOOPS
+from tecomp.compute.hybrid.names import FUNCTIONS, LOOPS
 from tecomp.compute.hybrid.source import Source
 from tecomp.compute.hybrid.values import Array, Variable, evaluate
 from tecomp.compute.ir_builder import IRBuilder
+from tecomp.compute.operations import MOST_OPERATIONS
 from tecomp.compute.shape import dtype_of, shape_of
 from tecomp.errors import DefinitionError, TecompError
 from tecomp.ir.language.dtype import INT32
@@ -20,6 +22,9 @@ from tecomp.ir.language.expr import BufferLoad, Expr, as_expr, cast
 from tecomp.ir.language.stmt import Buffer
 from tecomp.ir.language.text import counted
 from tecomp.ir.traversal.rewrite import walk
+
+_MOST_CALLS = 32
+"""Of hybrid functions inside of each other."""
 
 
 class Reader:
@@ -37,7 +42,7 @@ class Reader:
         self.builder = builder
         self.outputs: list[Buffer] = []
         self.changed: list[Buffer] = [] if caller is None else caller.changed
-        self._is_called = caller is not None
+        self._depth: int = 0 if caller is None else caller._depth + 1
         self._scopes: list[dict[str, Any]] = [dict(source.known)]
         self._often = _assigned_often(source.tree)
 
@@ -140,7 +145,7 @@ class Reader:
             self.source.refuse(node, f"takes {', '.join(fields)}")
         where = f"{word} {name}"
         shape, dtype = shape_of(said["shape"], where), said.get("dtype", "float32")
-        if word == "allocate" or self._is_called:
+        if word == "allocate" or self._depth:
             scope = said.get("scope", "global")
             return Array(self.builder.allocate(dtype, shape, name, scope=scope).operand)
         if len(self._scopes) > 2:
@@ -160,6 +165,11 @@ class Reader:
         if word == "const_range":
             if not isinstance(first, int) or not isinstance(last, int):
                 self.source.refuse(node.iter, "takes numbers that are known here")
+            if last - first > MOST_OPERATIONS:
+                self.source.refuse(
+                    node.iter, f"has {last - first} values, and {MOST_OPERATIONS} are the most "
+                    "that are written out; write range"
+                )
             for value in range(first, last):
                 self._scopes[-1][name] = value
                 self.block(node.body)
@@ -195,7 +205,11 @@ class Reader:
         """What a name stands for."""
         found = self._found(node.id)
         if found is None:
-            self.source.refuse(node, "is not known here; names of a loop or an if end with it")
+            known = [*FUNCTIONS, *(name for scope in self._scopes for name in scope)]
+            near = () if node.id in FUNCTIONS else get_close_matches(node.id, known, n=1)
+            meant = f"write `{near[0]}` if that is meant; " if near else ""
+            self.source.refuse(
+                node, f"is not known here; {meant}names of a loop or an if end with it")
         return found
 
     def _found(self, name: str) -> Any:
@@ -203,6 +217,11 @@ class Reader:
 
     def call(self, function: Any, arguments: Sequence[Any]) -> Any:
         """What another hybrid function returns, whose statements are emitted here."""
+        if self._depth == _MOST_CALLS:
+            raise DefinitionError(
+                f"te.hybrid {function.source.name}: it is called inside of {_MOST_CALLS} other "
+                "calls; write a loop, for what calls itself"
+            )
         found = Reader(function.source, self.builder, self).run(arguments)
         return found[0] if len(found) == 1 else tuple(found)
 

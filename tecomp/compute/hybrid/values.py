@@ -6,6 +6,7 @@ import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -14,7 +15,9 @@ from tecomp.compute.builder import Operand
 from tecomp.compute.hybrid.names import FUNCTIONS
 from tecomp.compute.hybrid.source import Source
 from tecomp.compute.intrinsics import power
+from tecomp.errors import TecompError
 from tecomp.ir.language.expr import Expr
+from tecomp.ir.language.text import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,16 @@ class Names(Protocol):
         """What another hybrid function returns."""
 
 
+def _power(a: Any, b: Any) -> Any:
+    both = isinstance(a, int | float) and isinstance(b, int | float)
+    return a**b if both else power(a, b)
+
+
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = MappingProxyType({
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
     ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
-    ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+    ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.Pow: _power,
 })
 _COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = MappingProxyType({
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
@@ -68,6 +76,8 @@ _OUTSIDE = (
     "is outside of the subset of expressions; there are numbers, elements, shapes, arithmetic, "
     "conditions and functions"
 )
+_MOST_BITS = 1024
+"""Of an integer that is known here, which is as many as the greatest float has."""
 
 
 def evaluate(names: Names, node: ast.expr, *, is_target: bool = False) -> Any:
@@ -104,7 +114,7 @@ def _unary(names: Names, node: ast.UnaryOp) -> Any:
     given = evaluate(names, node.operand)
     if isinstance(node.op, ast.Not):
         return not given if isinstance(given, bool | int) else logic.logical_not(given)
-    return _UNARY[type(node.op)](given)
+    return _applied(names, node, _UNARY[type(node.op)], given)
 
 
 def _boolean(names: Names, node: ast.BoolOp) -> Any:
@@ -123,13 +133,13 @@ def _operated(names: Names, node: ast.BinOp) -> Any:
     a, b = evaluate(names, node.left), evaluate(names, node.right)
     if isinstance(a, Array) or isinstance(b, Array):
         names.source.refuse(node, "computes with whole tensors; write it for an element")
-    if isinstance(node.op, ast.Pow):
-        both = isinstance(a, int | float) and isinstance(b, int | float)
-        return a**b if both else power(a, b)
     function = _BINARY.get(type(node.op))
     if function is None:
         names.source.refuse(node, _OUTSIDE)
-    return function(a, b)
+    if isinstance(a, int) and isinstance(b, int) and _bits(node.op, a, b) > _MOST_BITS:
+        names.source.refuse(
+            node, f"is an integer of more than {_MOST_BITS} bits; write one that a type holds")
+    return _applied(names, node, function, a, b)
 
 
 def _joined(parts: list[Any], *, is_all: bool) -> Any:
@@ -149,7 +159,7 @@ def _compared(names: Names, node: ast.Compare) -> Any:
         function = _COMPARED.get(type(op))
         if function is None:
             names.source.refuse(node, _OUTSIDE)
-        parts.append(function(a, b))
+        parts.append(_applied(names, node, function, a, b))
     return _joined(parts, is_all=True) if len(parts) > 1 else parts[0]
 
 
@@ -195,7 +205,8 @@ def _call(names: Names, node: ast.Call) -> Any:
     if known is not None:
         if any(isinstance(each, Array) for each in arguments):
             names.source.refuse(node, "takes numbers and no whole tensors")
-        return known(*arguments)
+        _check_count(names, node, known)
+        return _applied(names, node, known, *arguments)
     if function.id in ("output_tensor", "allocate"):
         names.source.refuse(node, "has no name; assign it to one")
     found = names.look_up(function)
@@ -203,6 +214,34 @@ def _call(names: Names, node: ast.Call) -> Any:
         names.source.refuse(
             node, "calls what is no hybrid function; decorate it with te.hybrid.script")
     return names.call(found, arguments)
+
+
+def _applied(names: Names, node: ast.expr, function: Callable[..., Any], *values: Any) -> Any:
+    """What a function gives; texts, lists and numbers known here are Python's to compute with."""
+    try:
+        return function(*values)
+    except TecompError:
+        raise
+    except (ArithmeticError, TypeError, ValueError) as error:
+        names.source.refuse(node, f"has no value ({error}); write what Python can compute")
+
+
+def _check_count(names: Names, node: ast.Call, function: Callable[..., Any]) -> None:
+    """Refuse a call with more or fewer arguments than the function takes."""
+    known = list(signature(function).parameters.values())
+    least = sum(each.default is Parameter.empty for each in known)
+    if not least <= len(node.args) <= len(known):
+        names.source.refuse(
+            node, f"takes {counted(len(known), 'argument')}, and is given {len(node.args)}; give "
+            "as many as it takes"
+        )
+
+
+def _bits(op: ast.operator, a: int, b: int) -> int:
+    """As many as a power or a shift of integers has at least, before it is computed."""
+    if isinstance(op, ast.Pow):
+        return (a.bit_length() - 1) * b
+    return a.bit_length() + b if isinstance(op, ast.LShift) else 0
 
 
 def _length(names: Names, node: ast.expr, given: Any) -> Any:
