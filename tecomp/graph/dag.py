@@ -41,6 +41,11 @@ class Graph:
     readers: Mapping[Operation, tuple[Operation, ...]]
     origins: Mapping[Tensor, Tensor]
 
+    @property
+    def computed(self) -> tuple[Tensor, ...]:
+        """The values that operations give."""
+        return tuple(x for op in self.operations for x in op.outputs)
+
     def of(self, written: Tensor) -> Tensor:
         """What is in the place of a tensor as the caller wrote it."""
         return self.origins.get(written, written)

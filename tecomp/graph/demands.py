@@ -35,7 +35,7 @@ def demands_of(
     graph: Graph, target: Target, given: Mapping[Tensor, Wanted], hints: Sequence[Hint]
 ) -> list[Demand]:
     """What the caller says that has to be so, of the values of the program."""
-    every = {*graph.inputs, *graph.constants, *(x for op in graph.operations for x in op.outputs)}
+    every = dict.fromkeys((*graph.inputs, *graph.constants, *graph.computed))
     found = []
     for op in graph.operations:
         wanted = asked_of(op)
@@ -48,13 +48,15 @@ def demands_of(
         x = graph.of(each.tensor)
         if x not in every:
             raise LayoutError(
-                f"layouts: {each.tensor!r} has a hint, and is no value of the program"
+                f"hints: {each.tensor.name} has a hint, and is no value of the program; these are "
+                f"{', '.join(x.name for x in every)}"
             )
         if each.is_hard:
             found.append(Demand(x, str(each), axis=each.stick))
     for demand in found:
         if demand.tensor not in every:
             raise LayoutError(
-                f"layouts: {demand.tensor!r} is given a layout, and is no value of the program"
+                f"layouts: {demand.tensor.name} is given a layout, and is no value of the program; "
+                f"these are {', '.join(x.name for x in every)}"
             )
     return found

@@ -57,7 +57,8 @@ def divided(
         x = graph.of(hint.tensor)
         if x.op not in graph.operations:
             raise LayoutError(
-                f"hints: {hint.tensor!r} has a hint, and is no value of the program"
+                f"hints: {hint.tensor.name} is to be divided, and no operation of the program "
+                f"computes it; these give {', '.join(x.name for x in graph.computed)}"
             )
         op = made.get(x, x).op
         homes = [group for group in groups if op in group.operations]

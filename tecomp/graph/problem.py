@@ -272,7 +272,7 @@ def _known(tensor: Tensor, machine: Machine) -> tuple[Layout, ...]:
             machine.known[key] = candidates(machine.target, shape, tensor.dtype)
         except LayoutError as error:
             raise LayoutError(
-                f"layouts: {tensor.name} has no layout on {machine.target.name}: {error}"
+                f"layouts: {tensor.name} has no layout on {machine.target.name}: {error.message}"
             ) from None
     return machine.known[key]
 

@@ -144,11 +144,9 @@ CLASHES: list[tuple[Callable[[te.Tensor, te.Tensor, te.Tensor], Any], str]] = [
      "layouts: the hint that B has axis 0 along its lanes cannot be kept on stick128; leave more "
      "to choose"),
     (lambda A, B, C: chosen(B, A, [tecomp.hint(C, stick=0)]),
-     "layouts: Tensor(C, shape=(128, 128), dtype=float16) has a hint, and is no value of the "
-     "program"),
+     "hints: C has a hint, and is no value of the program; these are A, B"),
     (lambda A, B, C: tecomp.compile(B, [A], hints=[tecomp.hint(C, stick=0)]),
-     "layouts: Tensor(C, shape=(128, 128), dtype=float16) has a hint, and is no value of the "
-     "program"),
+     "hints: C has a hint, and is no value of the program; these are A, B"),
     (lambda A, B, C: tecomp.compile(C, [A], hints=[
         tecomp.hint(B, stick=0, hard=True), tecomp.hint(B, stick=1, hard=True)]),
      "layouts: the hint that B has axis 0 along its lanes and the hint that B has axis 1 along its "
@@ -415,8 +413,7 @@ DIVISIONS: list[tuple[Callable[..., Any], str]] = [
      "divided, and target cpu has no scratchpads: its threads share loops out as they run; leave "
      "the division out"),
     (lambda A, B, C: tecomp.compile(B, [A], hints=[tecomp.hint(C, cores={"i": 2})]),
-     "hints: Tensor(C, shape=(128, 256), dtype=float16) has a hint, and is no value of the "
-     "program"),
+     "hints: C is to be divided, and no operation of the program computes it; these give B"),
     (lambda A, B, C: tecomp.hint(row_sums(A), cores={"n": 2}),
      "hint: cores: 'n' is no axis of S (it has i, k); give one of its op.axis or op.reduce_axis"),
     (lambda A, B, C: reduced(A, "stick128", cores={"k": 3}),
@@ -458,3 +455,26 @@ def test_divisions_that_are_refused(make: Callable[..., Any], message: str) -> N
         make(*small())
 
     assert error.value.message == message
+
+
+@pytest.mark.parametrize("target", ["cpu", "stick128"])
+def test_what_is_said_of_a_layout_of_no_value_of_the_program(target: str) -> None:
+    A, B, C = chain()
+    with pytest.raises(LayoutError) as error:
+        tecomp.compile(B, [A], target, layouts={C: "default"})
+
+    assert error.value.message == (
+        "layouts: C is given a layout, and is no value of the program; these are A, B"
+    )
+
+
+def test_types_that_a_machine_does_not_store_are_told_once() -> None:
+    A = te.placeholder((4,), "float64", name="A")
+    B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+    with pytest.raises(LayoutError) as error:
+        tecomp.compile(B, [A], "stick128")
+
+    assert error.value.message == (
+        "layouts: A has no layout on stick128: layout: target stick128 stores no float64; convert to "
+        "one of its types, float16, bfloat16, float32, int64, int32, int16, int8, uint8, bool"
+    )
