@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from importlib import import_module
+from importlib.metadata import EntryPoint
 from typing import Any
 
 from tecomp.array.graph import Pending, pending
 from tecomp.array.node import Buffer, Node, empty
 from tecomp.errors import ArrayTypeError
+
+# Known by its name, as an entry point has it: who only records operations does not wait for it.
+_COMPILER = EntryPoint("compiler", "tecomp.array.compiling", "tecomp.compilers")
 
 
 def evaluate(nodes: Sequence[Node]) -> None:
@@ -38,8 +41,7 @@ def compute(work: Pending) -> None:
 
 @cache
 def _compiler() -> Any:
-    # Known by name: who only records operations does not wait for the compiler.
-    return import_module("tecomp.array.compiling")
+    return _COMPILER.load()
 
 
 def data_of(node: Node) -> Buffer:

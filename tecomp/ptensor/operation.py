@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, ClassVar
 
-from tecomp.ptensor import operations
 from tecomp.ptensor.types import PTensorType
 
 
@@ -69,17 +64,3 @@ class Argument:
 
     def __repr__(self) -> str:
         return f"%{self.name}"
-
-
-@cache
-def operation_classes() -> Mapping[str, type[Operation]]:
-    """The classes of operations, by the name that is printed."""
-    for module in iter_modules(operations.__path__, f"{operations.__name__}."):
-        import_module(module.name)
-    return {kind.name: kind for kind in _below(Operation) if hasattr(kind, "name")}
-
-
-def _below(kind: type[Operation]) -> Iterator[type[Operation]]:
-    for sub in kind.__subclasses__():
-        yield sub
-        yield from _below(sub)

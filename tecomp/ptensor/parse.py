@@ -8,8 +8,9 @@ from dataclasses import fields
 from typing import Any
 
 from tecomp.errors import ParseError
+from tecomp.ptensor.catalogue import operation_classes
 from tecomp.ptensor.function import SCALARS, Apply, Function, Parameter
-from tecomp.ptensor.operation import Argument, Operation, operation_classes
+from tecomp.ptensor.operation import Argument, Operation
 from tecomp.ptensor.types import PTensorType
 from tecomp.ptensor.verify import verify
 

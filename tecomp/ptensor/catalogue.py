@@ -1,0 +1,25 @@
+"""All operations, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+from tecomp.ptensor import operations
+from tecomp.ptensor.operation import Operation
+
+
+@cache
+def operation_classes() -> Mapping[str, type[Operation]]:
+    """The classes of operations, by the name that is printed."""
+    for module in iter_modules(operations.__path__, f"{operations.__name__}."):
+        import_module(module.name)
+    return {kind.name: kind for kind in _below(Operation) if hasattr(kind, "name")}
+
+
+def _below(kind: type[Operation]) -> Iterator[type[Operation]]:
+    for sub in kind.__subclasses__():
+        yield sub
+        yield from _below(sub)
