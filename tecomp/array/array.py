@@ -16,7 +16,7 @@ from tecomp.array.evaluate import data_of
 from tecomp.array.exports import CPU, as_numpy, dlpack_of, namespace_of
 from tecomp.array.families import Indexed, Relations, View, relate, turned, write
 from tecomp.array.indexing import is_plain, selected
-from tecomp.array.node import Buffer, Node, record
+from tecomp.array.node import Buffer, Node, leaf, record
 from tecomp.array.scalars import Scalar, beside
 from tecomp.array.text import html_of, text_of
 from tecomp.array.views import moved
@@ -262,6 +262,15 @@ class Array:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Buffer:
         return as_numpy(self._node, dtype, copy)
 
+    def __copy__(self) -> Array:
+        return _made(self._node)  # what is written to one, the other does not see
+
+    def __deepcopy__(self, _: object) -> Array:
+        return _made(self._node)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (data_of(self._node), self._node.type)
+
     def __repr__(self) -> str:
         return text_of(data_of(self._node), self.device)
 
@@ -321,6 +330,11 @@ def _replace(node: Node, holder: Any) -> None:
 def turned_array(array: Array, op: Operation) -> Array:
     """All elements of an array in another shape or order of axes, which it shares."""
     return part_of(array, turned(op, array._node), moved(op, array._node))
+
+
+def _restored(data: Buffer, type: PTensorType) -> Array:
+    """An array that was stored."""
+    return _made(leaf(data, type))
 
 
 def made(node: Node) -> Array:
