@@ -18,15 +18,20 @@ import pytest
 from llvmlite import binding
 
 import tecomp
+from tecomp.array.counters import counters
 from tests.bench import contender
+from tests.bench.arrays_table import tables
 from tests.bench.case import Array, BenchError, Case, Goal, NoFormError
 from tests.bench.cases import drawn, functions, programs
 from tests.bench.cases.programs import random_cases
 from tests.bench.catalogue import CASES, FAMILIES, choose, find
+from tests.bench.chains.in_numpy import IN_PLACE
+from tests.bench.chains.written import CHAINS
 from tests.bench.chart import chart
 from tests.bench.command import command_text, listing, main
 from tests.bench.contender import OURS, Contender, Peer, choose_peers
 from tests.bench.machine import blas_core_types
+from tests.bench.peers import ours_arrays
 from tests.bench.peers.limit import instruction, loop_text
 from tests.bench.programs.command import summary as programs_summary
 from tests.bench.random_command import summary
@@ -36,7 +41,7 @@ from tests.bench.runner import Crew, crew, measure
 from tests.bench.spellings.command import main as written_ways
 from tests.bench.spellings.written import OPERATORS, Operator
 from tests.bench.table import blas_cores, line, markdown
-from tests.bench.worker import Session, time_calls
+from tests.bench.worker import Session, time_calls, together
 
 PRODUCT = Row(
     "matmul/8", "float32 8x8x8", 1000, 600, "fma", Goal(of_limit=0.9, of_best=1.0), 1,
@@ -194,8 +199,8 @@ def test_an_unknown_peer_is_refused() -> None:
         choose_peers(["numpy", "mkl"])
 
     assert str(error.value) == (
-        "bench: no peer is called 'mkl'; peers are numpy, torch, torch.compile, jax, numba, halide, "
-        "tvm, onnxruntime"
+        "bench: no peer is called 'mkl'; peers are numpy, numexpr, torch, torch.compile, jax, numba, "
+        "halide, tvm, onnxruntime"
     )
 
 
@@ -529,3 +534,44 @@ def test_a_wrong_result_is_not_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert result.minimum is None
     assert result.note.startswith("a wrong result: off by ")
     assert result.note.endswith(" of the largest value, where 4.8e-07 is allowed")
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains_compute_the_same_however_they_are_written(name: str) -> None:
+    case = find(f"array/{name}-1e2")
+    inputs = case.inputs()
+    expected = case.expected(inputs)
+
+    for bound in (
+        IN_PLACE[name](*inputs), ours_arrays.chain(case)(*inputs),
+        ours_arrays.chain(find(f"{case.name}-jit"))(*inputs),
+    ):
+        assert callable(bound)
+        for _ in range(2):  # memory in between is used again
+            assert case.error(together(case, bound()), expected) <= case.tolerance
+
+
+def test_what_a_recorded_operation_costs_is_measured_with_and_without_its_kernel() -> None:
+    for name, calls in (("record", 0), ("kernel", 3)):
+        case = find(f"array/{name}")
+        bound = ours_arrays.one_operation(case)(*case.inputs())
+        assert callable(bound)
+        bound()
+        before = counters.called
+        for _ in range(3):
+            bound()
+        assert counters.called - before == calls
+
+
+def test_tables_of_arrays_tell_chains_from_what_is_paid_once() -> None:
+    chain = Row("array/gelu-4e6", "gelu, 4e6", 0, 0, "none", Goal(of_peers=(("numpy", 2.0),)), 1, (
+        Result("tecomp", minimum=0.002, median=0.003), Result("numpy", minimum=0.003, median=0.003)))
+    once = Row("array/import", "import", 0, 0, "none", Goal(seconds=0.3), 1, (
+        Result("tecomp", minimum=0.2, median=0.25),))
+
+    assert tables([once, chain]) == (
+        "| case | tecomp | median | numpy |\n| --- | ---: | ---: | ---: |\n"
+        "| gelu, 4e6 ▾ | 2 ms | 3 ms | **1.50x** |\n\n"
+        "| case | tecomp | median |\n| --- | ---: | ---: |\n| import | 200 ms | 250 ms |\n\n"
+        "* gelu, 4e6: 1.50 x numpy, asked 2."
+    )

@@ -54,7 +54,8 @@ class Case:
         title: what is computed, for a reader.
         kind: by which a peer finds how it does this.
         shapes: of the inputs.
-        oracle: from inputs in float64 (int64 for integers) to the result.
+        oracle: from inputs in float64 (int64 for integers, complex128) to the result; several
+            results are one, side by side.
         terms: how many rounded terms make up one value; see `tolerance`.
         dtype: of the inputs.
         result_dtype: the coarsest type that a peer may round its result to.
@@ -119,8 +120,9 @@ class Case:
 
     def expected(self, inputs: list[Array]) -> Array:
         """What the oracle gives."""
+        wide = {"i": np.int64, "u": np.int64, "c": np.complex128}
         return self.oracle(*(
-            array.astype(np.int64 if array.dtype.kind in "iu" else np.float64) for array in inputs
+            array.astype(wide.get(array.dtype.kind, np.float64)) for array in inputs
         ))
 
     def error(self, result: Array, expected: Array) -> float:

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 from tests.bench.case import BenchError, Case
 from tests.bench.cases import (
+    arrays,
     attention,
     building,
     drawn,
@@ -23,6 +24,7 @@ from tests.bench.cases import (
 CASES: tuple[Case, ...] = (
     *products.CASES, *images.CASES, *rows.CASES, *attention.CASES, *threads.CASES, *building.CASES,
     *layouts.CASES, *relayouts.CASES, *machines.CASES, *programs.CASES,
+    *arrays.CASES,
 )
 FAMILIES = tuple(dict.fromkeys(case.family for case in CASES))
 

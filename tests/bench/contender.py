@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 _THREADS = (
     "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS",
-    "HL_NUM_THREADS", "TVM_NUM_THREADS", "TECOMP_NUM_THREADS",
+    "NUMEXPR_MAX_THREADS", "HL_NUM_THREADS", "TVM_NUM_THREADS", "TECOMP_NUM_THREADS",
 )
 
 # Fresh pages for each result would cost more than many a result; PyTorch's guide has people use
@@ -57,6 +57,7 @@ LIMIT = Peer("limit", "limit", "llvmlite")
 OURS = Peer("tecomp", "ours", "tecomp")
 PEERS = (
     Peer("numpy", "numpy_blas", "numpy"),
+    Peer("numexpr", "numexpr_vm", "numexpr"),
     Peer("torch", "torch_eager", "torch"),
     Peer("torch.compile", "torch_compiled", "torch"),
     Peer("jax", "jax_jit", "jax"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
@@ -112,10 +113,23 @@ def _typed(array: Array, dtype: str) -> Array:
     return array.view(numpy_dtype(dtype)) if array.dtype.kind == "V" else array
 
 
+def together(_: Case, result: Any) -> Array:
+    """A result as an array; several ones side by side."""
+    parts = result if isinstance(result, tuple) else (result,)
+    arrays = [np.asarray(part) for part in parts]
+    return np.stack(arrays) if isinstance(result, tuple) else arrays[0]
+
+
+def importing(module: str) -> Callable[[Case], Bind]:
+    """How a new process imports a module."""
+    command = [sys.executable, "-W", "ignore", "-c", f"import {module}"]
+    return lambda _: lambda *_inputs: lambda: subprocess.run(command, check=True)
+
+
 def serve(
     makers: Makers,
     package: str,
-    to_numpy: ToNumpy | None = lambda _, result: np.asarray(result),
+    to_numpy: ToNumpy | None = together,
     detail: str = "",
 ) -> None:
     """Answer the runner until it closes the line.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -11,11 +12,14 @@ import jax.numpy as jnp
 
 from tests.bench.case import Array, Case
 from tests.bench.cases.functions import EPSILON
+from tests.bench.chains.written import CHAINS, black_scholes
 from tests.bench.programs import in_arrays
 from tests.bench.programs.in_jax import Jax
-from tests.bench.worker import Bind, Call, serve
+from tests.bench.worker import Bind, Call, importing, serve
 
 Function = Callable[..., Any]
+
+_WIDE = ("float64", "complex128")
 
 
 def product(case: Case) -> Function:
@@ -94,6 +98,11 @@ def blur(_: Case) -> Function:
     return function
 
 
+def chain(case: Case) -> Function:
+    """As it is written."""
+    return partial(CHAINS[case.options["chain"]], jnp)
+
+
 def program(case: Case) -> Function:
     """As one function."""
     run: Function = in_arrays.function(case.options["program"], Jax())
@@ -114,26 +123,59 @@ FUNCTIONS: dict[str, Callable[[Case], Function]] = {
     "blur": blur,
     "add": lambda _: jnp.add,
     "program": program,
+    "chain": chain,
 }
 
 
 def jitted(case: Case) -> Bind:
     """Calls that wait for their result."""
+    jax.config.update("jax_enable_x64", case.dtype in _WIDE)
     function = jax.jit(FUNCTIONS[case.kind](case))
 
     def bind(*inputs: Array) -> Call:
         given = [jnp.asarray(array) for array in inputs]
-        return lambda: function(*given).block_until_ready()
+        return lambda: jax.block_until_ready(function(*given))
 
     return bind
+
+
+def one_operation(case: Case) -> Bind:
+    """A sum, as it is sent off, or waited for too."""
+    jax.config.update("jax_enable_x64", True)
+
+    def bind(*inputs: Array) -> Call:
+        x, y = [jnp.asarray(array) for array in inputs]
+        is_forced = case.options["is_forced"]
+        return (lambda: (x + y).block_until_ready()) if is_forced else (lambda: x + y)
+
+    return bind
+
+
+def first_use(case: Case) -> Bind:
+    """The first call of a function that is compiled, after that of another one."""
+    jax.config.update("jax_enable_x64", True)
+    if case.options["is_kept"]:
+        _keep()
+    jax.jit(jnp.negative)(jnp.ones(3)).block_until_ready()
+
+    def bind(*inputs: Array) -> Call:
+        given = [jnp.asarray(array) for array in inputs]
+        return lambda: jax.jit(partial(black_scholes, jnp))(*given).block_until_ready()
+
+    return bind
+
+
+def _keep() -> None:
+    """Use the cache on disk, whatever compiling takes."""
+    jax.config.update("jax_compilation_cache_dir", os.environ["BENCH_FOLDER"])
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 
 
 def building(case: Case) -> Bind:
     """Tracing and compiling, after another function was compiled."""
     part: Case = case.options["part"]
     if case.options["is_kept"]:
-        jax.config.update("jax_compilation_cache_dir", os.environ["BENCH_FOLDER"])
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        _keep()
     jax.jit(jnp.negative).lower(jnp.ones(3)).compile()
 
     def bind(*inputs: Array) -> Call:
@@ -144,4 +186,5 @@ def building(case: Case) -> Bind:
 
 
 if __name__ == "__main__":
-    serve({**dict.fromkeys(FUNCTIONS, jitted), "build": building}, "jax")
+    serve({**dict.fromkeys(FUNCTIONS, jitted), "build": building, "one-operation": one_operation,
+           "first-use": first_use, "import": importing("jax.numpy")}, "jax")

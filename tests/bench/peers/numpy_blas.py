@@ -11,8 +11,9 @@ import numpy as np
 
 from tests.bench.case import Array, Case, NoFormError
 from tests.bench.cases.functions import EPSILON
+from tests.bench.chains import in_numpy
 from tests.bench.programs.in_arrays import Library, function
-from tests.bench.worker import Bind, Call, serve
+from tests.bench.worker import Bind, Call, importing, serve
 
 
 def matmul(case: Case) -> Bind:
@@ -153,6 +154,16 @@ def program(case: Case) -> Bind:
     return lambda *inputs: partial(run, *inputs)
 
 
+def chain(case: Case) -> Bind:
+    """In place, without new memory."""
+    return in_numpy.IN_PLACE[case.options["chain"]]
+
+
+def one_operation(_: Case) -> Bind:
+    """Into a new array, as ours is."""
+    return lambda x, y: lambda: x + y
+
+
 def blas_core() -> str:
     """The core type whose kernels OpenBLAS uses, if it is the one that NumPy's wheels bring."""
     folder = Path(np.__file__).parent.parent / "numpy.libs"
@@ -169,7 +180,8 @@ if __name__ == "__main__":
         {
             "matmul": matmul, "softmax": softmax, "layer_norm": layer_norm, "rms_norm": rms_norm,
             "reduce": reduce, "attention": attention, "blur": blur, "add": add,
-            "relayout": relayout, "program": program,
+            "relayout": relayout, "program": program, "chain": chain,
+            "one-operation": one_operation, "import": importing("numpy"),
         },
         "numpy", detail=blas_core(),
     )

@@ -27,9 +27,10 @@ from tecomp.schedules import (
 )
 from tests.bench.case import Array, Case, NoFormError, numpy_dtype
 from tests.bench.cases.functions import EPSILON
+from tests.bench.peers import ours_arrays
 from tests.bench.programs import in_te
 from tests.bench.programs.describe import Description
-from tests.bench.worker import Bind, Call, serve
+from tests.bench.worker import Bind, Call, importing, serve
 
 NO_SCHEDULE = "tecomp.schedules has no module for it"
 TARGET = tecomp.Target.load("cpu")
@@ -235,4 +236,5 @@ QUESTIONS: dict[str, Callable[[Case], Bind]] = {
 
 if __name__ == "__main__":
     serve({**dict.fromkeys(OPERATORS, prepared), **QUESTIONS, "relayout": relayout, "build": building,
-           "program": program}, "tecomp")
+           "program": program, "chain": ours_arrays.chain, "first-use": ours_arrays.first_use,
+           "one-operation": ours_arrays.one_operation, "import": importing("tecomp.array")}, "tecomp")

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from tests.bench.case import Array, Case
-from tests.bench.peers.torch_eager import FUNCTIONS, serve_torch, tensors
+from tests.bench.chains.written import black_scholes
+from tests.bench.peers.torch_eager import FUNCTIONS, Namespace, serve_torch, tensors
 from tests.bench.worker import Bind, Call
 
 
@@ -37,5 +38,16 @@ def building(case: Case) -> Bind:
     return bind
 
 
+def first_use(case: Case) -> Bind:
+    """The first call of a function that is compiled, after that of another one."""
+    torch.compile(torch.neg, dynamic=False)(torch.ones(3))
+
+    def bind(*inputs: Array) -> Call:
+        given = tensors(case, inputs)
+        return lambda: torch.compile(partial(black_scholes, Namespace), dynamic=False)(*given)
+
+    return bind
+
+
 if __name__ == "__main__":
-    serve_torch({**dict.fromkeys(FUNCTIONS, compiled), "build": building})
+    serve_torch({**dict.fromkeys(FUNCTIONS, compiled), "build": building, "first-use": first_use})

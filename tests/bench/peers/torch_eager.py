@@ -12,10 +12,11 @@ import torch
 
 from tests.bench.case import Array, Case, numpy_dtype
 from tests.bench.cases.functions import EPSILON
+from tests.bench.chains.written import CHAINS
 from tests.bench.machine import flags
 from tests.bench.programs import in_arrays
 from tests.bench.programs.in_torch import Torch
-from tests.bench.worker import Bind, Call, Makers, serve
+from tests.bench.worker import Bind, Call, Makers, importing, serve, together
 
 Function = Callable[..., Any]
 
@@ -88,11 +89,51 @@ def relayout(case: Case) -> Bind:
     return bind
 
 
+def chain(case: Case) -> Function:
+    """As it is written, by PyTorch's names."""
+    name = case.options["chain"]
+    return lambda *arrays: CHAINS[name](Namespace, *arrays)
+
+
+def one_operation(case: Case) -> Bind:
+    """A sum."""
+
+    def bind(*inputs: Array) -> Call:
+        x, y = tensors(case, inputs)
+        return lambda: x + y
+
+    return bind
+
+
 def program(case: Case) -> Function:
     """A function with code of its own: compilers keep what they know of a function with its code."""
     run = in_arrays.function(case.options["program"], Torch())
     assert isinstance(run, FunctionType)
     return FunctionType(run.__code__.replace(), run.__globals__, closure=run.__closure__)
+
+
+class Namespace:
+    """PyTorch's functions as the array-API standard calls them."""
+
+    arange, argmin, exp, log, sqrt, tanh = (
+        torch.arange, torch.argmin, torch.exp, torch.log, torch.sqrt, torch.tanh
+    )
+    mean, sum = torch.mean, torch.sum
+
+    @staticmethod
+    def std(x: Any, *, axis: int) -> Any:
+        """Of all, not of a sample."""
+        return torch.std(x, dim=axis, correction=0)
+
+    @staticmethod
+    def roll(x: Any, shift: int, *, axis: int) -> Any:
+        """Along one axis."""
+        return torch.roll(x, shift, axis)
+
+    @staticmethod
+    def astype(x: Any, dtype: Any) -> Any:
+        """In another type."""
+        return x.to(dtype)
 
 
 FUNCTIONS: dict[str, Callable[[Case], Function]] = {
@@ -113,6 +154,7 @@ FUNCTIONS: dict[str, Callable[[Case], Function]] = {
     "blur": blur,
     "add": lambda _: torch.add,
     "program": program,
+    "chain": chain,
 }
 
 
@@ -141,6 +183,8 @@ def to_numpy(case: Case, result: Any) -> Array:
         result = result.permute(0, 2, 3, 1)
     if case.kind == "attention":
         result = result[0]
+    if isinstance(result, tuple):
+        return together(case, result)
     array: Array = (result.float() if result.dtype == torch.bfloat16 else result).numpy()
     return array
 
@@ -160,4 +204,5 @@ def eager(case: Case) -> Bind:
 
 
 if __name__ == "__main__":
-    serve_torch({**dict.fromkeys(FUNCTIONS, eager), "relayout": relayout, "transpose": relayout})
+    serve_torch({**dict.fromkeys(FUNCTIONS, eager), "relayout": relayout, "transpose": relayout,
+                 "one-operation": one_operation, "import": importing("torch")})
