@@ -1,7 +1,10 @@
 """Arrays as the array-API standard has them: lazy, compiled, with devices and teams."""
 
+from typing import TYPE_CHECKING
+
 from tecomp.array import fft as fft
 from tecomp.array import linalg as linalg
+from tecomp.array.absent import absent_function
 from tecomp.array.array import Array as Array
 from tecomp.array.constants import e as e
 from tecomp.array.constants import inf as inf
@@ -162,3 +165,11 @@ from tecomp.array.jit import jit as jit
 from tecomp.array.lazy import eval as eval
 
 __array_api_version__ = "2024.12"
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise absent_function(name, [n for n, value in globals().items() if callable(value)])
+
+    def __dir__() -> list[str]:
+        return sorted(globals())

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tecomp.array.absent import absent_method
 from tecomp.array.arguments import device_name
 from tecomp.array.assignment import assign
 from tecomp.array.cuts import FEWEST, cut
@@ -186,6 +187,13 @@ class Array:
                 f"index(x): the elements are {self.dtype}; an index is made of integers"
             )
         return int(self._scalar("index"))
+
+    def __format__(self, spec: str) -> str:
+        return format(self._scalar("format"), spec) if spec else str(self)
+
+    def __getattr__(self, name: str) -> Any:
+        # Asked for only where there is no such attribute.
+        raise absent_method(name, dir(namespace_of(None)))
 
     def __len__(self) -> int:
         if not self.shape:

@@ -1,0 +1,67 @@
+"""Names of NumPy's that the standard has not, and what takes their place."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+
+from tecomp.errors import MissingError
+
+INSTEAD: Mapping[str, str] = {
+    "array": "write xp.asarray(data), or xp.asarray(data, copy=True)",
+    "concatenate": "write xp.concat(arrays, axis=...)",
+    **dict.fromkeys(("hstack", "vstack", "dstack"), "write xp.concat or xp.stack with an axis"),
+    "dot": "write xp.matmul(a, b), xp.vecdot(a, b) or xp.tensordot(a, b)",
+    "inner": "write xp.vecdot(a, b)",
+    "einsum": "write it by xp.matmul, xp.tensordot and xp.permute_dims",
+    "transpose": "write xp.permute_dims(x, axes), x.T or x.mT",
+    "swapaxes": "write xp.moveaxis(x, source, destination) or xp.permute_dims(x, axes)",
+    **dict.fromkeys(("ravel", "flatten"), "write xp.reshape(x, (-1,))"),
+    **dict.fromkeys(("cumsum", "cumprod"), "write xp.cumulative_sum(x) or xp.cumulative_prod(x)"),
+    **dict.fromkeys(("unique",), "write xp.unique_values(x), or unique_counts, unique_inverse"),
+    **dict.fromkeys(("copy",), "write xp.asarray(x, copy=True)"),
+    **dict.fromkeys(("tolist",), "write numpy.asarray(x).tolist()"),
+    **dict.fromkeys(("item",), "write float(x), int(x), bool(x) or complex(x)"),
+    **dict.fromkeys(("invert", "bitwise_not"), "write xp.bitwise_invert(x), or ~x"),
+    **dict.fromkeys(("left_shift", "right_shift"), "write x << y or x >> y"),
+    "power": "write xp.pow(x, y), or x ** y",
+    "absolute": "write xp.abs(x)",
+    "arcsin": "write xp.asin(x)",
+    "arccos": "write xp.acos(x)",
+    "arctan": "write xp.atan(x)",
+    "arctan2": "write xp.atan2(y, x)",
+    "argwhere": "write xp.stack(xp.nonzero(x), axis=-1)",
+    "random": "draw by numpy.random, and give that to xp.asarray",
+    "vectorize": "write the function with operations of xp, on whole arrays",
+}
+
+
+def absent_method(name: str, known: Collection[str]) -> AttributeError:
+    """What is said of an attribute that arrays have not.
+
+    Args:
+        name: what was asked for.
+        known: the functions of the namespace.
+
+    >>> absent_method("sum", ["sum"]).message
+    "Array has no 'sum'; write xp.sum(x)"
+    """
+    if name in known and not name.startswith("_"):
+        return MissingError(f"Array has no {name!r}; write xp.{name}(x)")
+    if name in INSTEAD:
+        return MissingError(f"Array has no {name!r}; {INSTEAD[name]}")
+    return AttributeError(f"'Array' object has no attribute {name!r}")
+
+
+def absent_function(name: str, known: Collection[str]) -> AttributeError:
+    """What is said of a name that the namespace has not.
+
+    >>> absent_function("concatenate", []).message
+    "tecomp.array has no 'concatenate'; write xp.concat(arrays, axis=...)"
+    """
+    if name in INSTEAD:
+        return MissingError(f"tecomp.array has no {name!r}; {INSTEAD[name]}")
+    near = get_close_matches(name, [word for word in known if not word.startswith("_")], 1, 0.8)
+    if near and not name.startswith("_"):
+        return MissingError(f"tecomp.array has no {name!r}; did you mean xp.{near[0]}?")
+    return AttributeError(f"module 'tecomp.array' has no attribute {name!r}")

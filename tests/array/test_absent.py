@@ -1,0 +1,35 @@
+"""Names that NumPy has and the standard has not."""
+
+from __future__ import annotations
+
+import pytest
+
+import tecomp.array as xp
+
+
+@pytest.mark.parametrize(
+    ("holder", "name", "message"),
+    [
+        ("x", "sum", "Array has no 'sum'; write xp.sum(x)"),
+        ("x", "ravel", "Array has no 'ravel'; write xp.reshape(x, (-1,))"),
+        ("x", "columns", "'Array' object has no attribute 'columns'"),
+        ("xp", "concatenate", "tecomp.array has no 'concatenate'; write xp.concat(arrays, axis=...)"),
+        ("xp", "cumulativ_sum", "tecomp.array has no 'cumulativ_sum'; did you mean xp.cumulative_sum?"),
+        ("xp", "quaternions", "module 'tecomp.array' has no attribute 'quaternions'"),
+        ("xp", "__wrapped__", "module 'tecomp.array' has no attribute '__wrapped__'"),
+    ],
+)
+def test_what_takes_their_place(holder: str, name: str, message: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr({"x": xp.ones(3), "xp": xp}[holder], name)
+    assert str(caught.value).split("\n")[0] == message
+
+
+def test_attributes_that_others_ask_for_are_not_there() -> None:
+    x = xp.ones(3)
+    assert not any(hasattr(x, name) for name in ("iloc", "sum", "__cuda_array_interface__", "values"))
+
+
+def test_numbers_are_formatted() -> None:
+    assert f"{xp.asarray(2.5):.2f} {xp.asarray(3):d}" == "2.50 3"
+    assert f"{xp.ones(2)}" == "Array([1., 1.], dtype=float64)"
