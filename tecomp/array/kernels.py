@@ -13,8 +13,13 @@ from tecomp import te
 from tecomp.array.counters import counters
 from tecomp.array.graph import Pending
 from tecomp.array.loops import Operand
-from tecomp.array.node import Buffer
+from tecomp.array.node import Buffer, Node
+from tecomp.array.views import view_of
+from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.types import Shape
+
+Chain = tuple[Operation, ...]
+"""Operations that move elements, the first of them first."""
 
 _OFTEN = 16
 """Calls with the same sizes after which these are built in."""
@@ -34,6 +39,8 @@ class Recipe:
         extents: of the kernel's loops.
         loops: of those that go along the results.
         dtypes: of the results.
+        sources: of each operand, the leaf that it is a view of, and how, where operands are not
+            the leaves themselves.
         calls: how often it was called.
     """
 
@@ -44,7 +51,18 @@ class Recipe:
     extents: Shape
     loops: Shape
     dtypes: tuple[np.dtype[Any], ...]
+    sources: tuple[tuple[int, Chain], ...] | None = None
     calls: int = 0
+
+    def arrays(self, leaves: Sequence[Node]) -> list[Buffer]:
+        """What is passed to the kernel for these leaves."""
+        given = [node.data for node in leaves]
+        if self.sources is not None:
+            given = [_along(chain, given[k]) for k, chain in self.sources]
+        return [
+            how.view(data)  # type: ignore[arg-type]
+            for how, data in zip(self.operands, given, strict=True)
+        ]
 
     def build_in(self) -> None:
         """Build the sizes into the kernel, where that lets it be another one."""
@@ -73,10 +91,7 @@ def for_any_sizes(key: Any, build: Callable[[Sequence[Any]], Any], rank: int) ->
 def run(recipe: Recipe, work: Pending) -> None:
     """Compute what is wanted by its kernel."""
     results = [np.empty(recipe.shape, dtype) for dtype in recipe.dtypes]
-    arrays = [
-        how.view(node.data)  # type: ignore[arg-type]
-        for how, node in zip(recipe.operands, work.leaves, strict=True)
-    ]
+    arrays = recipe.arrays(work.leaves)
     counters.called += 1
     recipe.calls += 1
     if recipe.calls == _OFTEN:
@@ -84,6 +99,13 @@ def run(recipe: Recipe, work: Pending) -> None:
     recipe.kernel(*arrays, *[_passed(result, recipe.loops) for result in results])
     for place, result in zip(work.outputs, results, strict=True):
         work.nodes[place].computed(result)
+
+
+def _along(chain: Chain, data: Buffer | None) -> Buffer | None:
+    for op in chain:
+        assert data is not None
+        data = view_of(op, data)
+    return data
 
 
 def _passed(result: Buffer, loops: Shape) -> Buffer:

@@ -7,6 +7,7 @@ from typing import Any
 from tecomp.array.graph import Pending
 from tecomp.array.kernels import Recipe
 from tecomp.array.pointwise import pointwise_recipe
+from tecomp.array.pushed import pushed
 from tecomp.array.reductions import reduction_recipe
 
 _MOST = 20_000
@@ -22,5 +23,18 @@ def recipe_of(work: Pending) -> Recipe | None:
     if key not in _recipes:
         if len(_recipes) >= _MOST:
             _recipes.clear()
-        _recipes[key] = pointwise_recipe(work) or reduction_recipe(work)
+        _recipes[key] = _recipe(work)
     return _recipes[key]
+
+
+def _recipe(work: Pending) -> Recipe | None:
+    found = pointwise_recipe(work) or reduction_recipe(work)
+    if found is not None:
+        return found
+    without = pushed(work)
+    if without is None:
+        return None
+    found = pointwise_recipe(without.work) or reduction_recipe(without.work)
+    if found is not None:
+        found.sources = without.sources
+    return found

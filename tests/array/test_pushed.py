@@ -1,0 +1,83 @@
+"""Views of what is not computed yet: one kernel on views, for all sizes."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.array.counters import counters
+from tests.array.arrays import array
+
+
+def numbers(*shape: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(len(shape)).integers(-9, 9, shape).astype("float64")
+
+
+def test_views_of_results_are_one_kernel_for_all_sizes() -> None:
+    def run(m: int, n: int) -> None:
+        x, y = numbers(m, n), numbers(n)
+        a, b = array(x), array(y)
+        ours = (a * b + 1)[1:, ::-1].T - (a + a)[0, :][:, None]
+        theirs = (x * y + 1)[1:, ::-1].T - (x + x)[0, :][:, None]
+        np.testing.assert_array_equal(np.asarray(ours), theirs)
+
+    run(5, 7)
+    before = counters.compiled
+    for m, n in [(9, 4), (33, 65), (3, 3)]:
+        run(m, n)
+    assert counters.compiled == before
+
+
+def test_reductions_of_views() -> None:
+    def run(m: int) -> None:
+        x = numbers(m, 3)
+        difference = array(x)[:, None, :] - array(x)[None, :, :]
+        ours = xp.sum(xp.reshape(difference * difference, (m * m, 3)), axis=-1)
+        theirs = (((x[:, None] - x) ** 2).reshape(m * m, 3)).sum(axis=-1)
+        np.testing.assert_array_equal(np.asarray(ours), theirs)
+
+    run(4)
+    run(9)
+
+
+def test_what_would_be_computed_many_times_is_computed_first() -> None:
+    x = numbers(40)
+    value = array(x)
+    for _ in range(3):
+        value = value * value * 0.01
+    result = sum((value[k : k + 30] for k in range(1, 9)), start=value[:30])
+    expected = x
+    for _ in range(3):
+        expected = expected * expected * 0.01
+    total = sum((expected[k : k + 30] for k in range(1, 9)), start=expected[:30])
+    del value
+    np.testing.assert_allclose(np.asarray(result), total, rtol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_views(seed: int) -> None:
+    draw = random.Random(seed)
+    x, y = numbers(4, 6), numbers(6)
+    ours, theirs = array(x) + array(y), x + y
+    for _ in range(draw.randint(1, 5)):
+        way = draw.randrange(7)
+        if way == 0:
+            ours, theirs = xp.permute_dims(ours, tuple(range(theirs.ndim))[::-1]), theirs.T
+        elif way == 1:
+            ours, theirs = ours[1:], theirs[1:]
+        elif way == 2:
+            ours, theirs = xp.flip(ours), np.flip(theirs)
+        elif way == 3:
+            ours, theirs = xp.reshape(ours, (-1,)), theirs.reshape(-1)
+        elif way == 4:
+            ours, theirs = ours[..., None], theirs[..., None]
+        elif way == 5:
+            ours, theirs = ours * ours[:1] - 2, theirs * theirs[:1] - 2
+        else:
+            shape = (2, *theirs.shape)
+            ours, theirs = xp.broadcast_to(ours, shape), np.broadcast_to(theirs, shape)
+    np.testing.assert_array_equal(np.asarray(ours + 1), theirs + 1)
