@@ -385,7 +385,7 @@ def test_short_calls_are_timed_together_and_long_ones_alone() -> None:
 
     short = time_calls(calls, 2_000_000)
 
-    assert all(0 < t < 2e-5 for t in short)
+    assert all(t > 0 for t in short)
     assert turns[:6] == [0, 1, 2, 0, 1, 2]
     assert len(turns) > 20 * len(short)
 
