@@ -9,4 +9,4 @@ def wide_type(dtype: str) -> str:
     >>> wide_type("float16"), wide_type("float64"), wide_type("int8")
     ('float32', 'float64', 'int8')
     """
-    return "float32" if dtype in ("float16", "bfloat16") else str(dtype)
+    return "float32" if str(dtype) in ("float16", "bfloat16") else str(dtype)

@@ -11,7 +11,7 @@ from typing import Any
 from tecomp import DefinitionError, te
 from tecomp.ir.language.shapes import broadcast_shape, shape_text
 from tecomp.topi import sizes, tag
-from tecomp.topi.given import Operand, operand_of, shape_of, tensor_of
+from tecomp.topi.given import Operand, operand_of, shape_of, tensor_of, value_of
 from tecomp.topi.sizes import Size, element, place
 
 
@@ -47,7 +47,7 @@ def _of_two(
     where = f"topi.{name}"
     lhs, rhs = operand_of(lhs, where, "lhs"), operand_of(rhs, where, "rhs")
     if not isinstance(lhs, te.Tensor) and not isinstance(rhs, te.Tensor):
-        return function(lhs, rhs)
+        return function(value_of(lhs), value_of(rhs))
     shapes = [x.shape if isinstance(x, te.Tensor) else () for x in (lhs, rhs)]
     shape = broadcast_shape(shapes, where)
     return te.compute(
@@ -57,8 +57,9 @@ def _of_two(
 
 
 def _of_one(data: Operand, function: Callable[[Any], te.Expr], name: str) -> Any:
+    data = operand_of(data, f"topi.{name}", "data")
     if not isinstance(data, te.Tensor):
-        return function(data)
+        return function(value_of(data))
     return te.compute(
         data.shape, lambda *i: function(data(*i)), name=f"T_{name}", tag=tag.ELEMWISE
     )

@@ -10,7 +10,7 @@ from tecomp import DefinitionError, te
 from tecomp.ir.language.shapes import broadcast_shape, shape_text
 from tecomp.schedules import matmul as library
 from tecomp.schedules.tiling.types import wide_type
-from tecomp.topi.given import axis_of, integer_of, tensor_of
+from tecomp.topi.given import axis_of, integer_of, listed, tensor_of, truth_of
 from tecomp.topi.sizes import Size, equal, product
 from tecomp.topi.transform.views import reshape
 
@@ -42,6 +42,8 @@ def multiplied(
 ) -> te.Tensor:
     """A product of matrices, by the library's definition, which multiplies batches of one shape."""
     a, b = tensor_of(a, where, "a"), tensor_of(b, where, "b")
+    transpose_a = truth_of(transpose_a, where, "the exchange of axes of a")
+    transpose_b = truth_of(transpose_b, where, "the exchange of axes of b")
     if a.ndim < 2 or b.ndim < 2:
         raise DefinitionError(
             f"{where}: the shapes are {shape_text(a.shape)} and {shape_text(b.shape)}; give "
@@ -66,7 +68,7 @@ def multiplied(
     a, b = (_batches(x, outer) for x in (a, b))
     a, b = (_counted(x, kind) for x in (a, b))
     result: te.Tensor = library.define(
-        a, b, transpose_a=bool(transpose_a), transpose_b=bool(transpose_b), bias=bias,
+        a, b, transpose_a=transpose_a, transpose_b=transpose_b, bias=bias,
         out_dtype=kind, name=name)
     return result
 
@@ -142,7 +144,8 @@ def _axes(a: te.Tensor, b: te.Tensor, axes: Any, where: str) -> tuple[list[int],
                 "so many at most"
             )
         return list(range(a.ndim - count, a.ndim)), list(range(count))
-    pairs = [[each] if isinstance(each, int) else list(each) for each in axes]
+    pairs = [[each] if isinstance(each, int) else listed(each, where, f"axes[{k}]")
+             for k, each in enumerate(axes)]
     if len(pairs) != 2 or len(pairs[0]) != len(pairs[1]):
         raise DefinitionError(
             f"{where}: axes is {axes}; give as many axes of the one tensor as of the other, "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -84,6 +84,59 @@ def integers_of(
     )
 
 
+def listed(value: object, where: str, what: str) -> list[Any]:
+    """`value` as a list, if it has entries.
+
+    Raises:
+        TypeMismatchError: it has none, or is a text or a tensor.
+    """
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | te.Tensor):
+        return list(value)
+    raise TypeMismatchError(
+        f"{where}: {what} is {value!r} ({type(value).__name__}); give a list, of one for each axis"
+    )
+
+
+def extents_of(value: object, where: str, what: str) -> list[Size]:
+    """A list of counts of elements: numbers, or expressions of sizes.
+
+    Raises:
+        TypeMismatchError: it is no list, or one is neither.
+    """
+    return [
+        each if isinstance(each, te.Expr) and not hasattr(each, "value")
+        else integer_of(each, where, f"{what}[{k}]")
+        for k, each in enumerate(listed(value, where, what))
+    ]
+
+
+def truth_of(value: object, where: str, what: str) -> bool:
+    """`value` as a truth; None is False.
+
+    Raises:
+        TypeMismatchError: it is none.
+    """
+    if value is None or isinstance(value, int | np.bool_):
+        return bool(value)
+    raise TypeMismatchError(
+        f"{where}: {what} is {value!r} ({type(value).__name__}); give True or False"
+    )
+
+
+def float_of(value: object, where: str, what: str) -> float:
+    """`value` as a float.
+
+    Raises:
+        TypeMismatchError: it is no number that is known now.
+    """
+    literal = getattr(value, "value", value)  # a te.const
+    if isinstance(literal, int | float | np.number):
+        return float(literal)
+    raise TypeMismatchError(
+        f"{where}: {what} is {value!r} ({type(value).__name__}); write a number"
+    )
+
+
 def axis_of(axis: object, rank: int, where: str, what: str = "axis") -> int:
     """An axis counted from 0, also if it is given from the end.
 
@@ -145,10 +198,10 @@ def one_of(value: object, choices: Sequence[Any], where: str, what: str) -> None
     Raises:
         DefinitionError: it is none of them.
     """
-    if value in choices:
+    if isinstance(value, tuple({type(each) for each in choices})) and value in choices:
         return
-    listed = ", ".join(map(repr, choices))
-    raise DefinitionError(f"{where}: {what} is {value!r}; it is one of {listed}")
+    known = ", ".join(map(repr, choices))
+    raise DefinitionError(f"{where}: {what} is {value!r}; it is one of {known}")
 
 
 def check_float(x: te.Tensor, where: str) -> None:
@@ -199,19 +252,23 @@ def constant_of(value: Operand, dtype: str, where: str, what: str) -> te.Expr:
         raise TypeMismatchError(f"{where}: {what}: {error.message}") from None
 
 
-def operand_of(value: Any, where: str, what: str) -> Operand:
+def operand_of(value: Any, where: str, what: str) -> Any:
     """`value`, if it is a tensor, an expression or a number.
 
     Raises:
         TypeMismatchError: it is none of these.
     """
-    if isinstance(value, str) or value is None or isinstance(value, list | tuple | dict):
-        raise TypeMismatchError(
-            f"{where}: {what} is {value!r} ({type(value).__name__}); give a tensor, an expression "
-            "or a number"
-        )
-    operand: Operand = value
-    return operand
+    if isinstance(value, te.Tensor | te.Expr | int | float | np.generic):
+        return value
+    raise TypeMismatchError(
+        f"{where}: {what} is {value!r} ({type(value).__name__}); give a tensor, an expression "
+        "or a number"
+    )
+
+
+def value_of(value: Operand) -> Any:
+    """An operand that is no tensor: a number becomes an expression."""
+    return te.const(value) if isinstance(value, int | float | np.generic) else value
 
 
 def extent_of(value: Size, where: str, what: str, *, least: int = 0) -> Size:

@@ -9,7 +9,7 @@ from tecomp import DefinitionError, TypeMismatchError, te
 from tecomp.ir.language.shapes import shape_text
 from tecomp.schedules import argreduce, reduce
 from tecomp.topi import tag
-from tecomp.topi.given import Axes, axes_of, shape_of, tensor_of
+from tecomp.topi.given import Axes, axes_of, shape_of, tensor_of, truth_of
 from tecomp.topi.sizes import Size, equal, minus, product
 from tecomp.topi.transform.views import flip, reshape, transpose
 
@@ -111,8 +111,8 @@ def reduced(
         return te.compute(
             data.shape, lambda *i: te.cast(data(*i), dtype), name=f"T_{name}", tag=tag.ELEMWISE)
     result: te.Tensor = reduce.define(
-        data, axes, op, keepdims=bool(keepdims), out_dtype=dtype, name=f"T_{name}",
-        tag=tag.COMM_REDUCE)
+        data, axes, op, keepdims=truth_of(keepdims, where, "keepdims"), out_dtype=dtype,
+        name=f"T_{name}", tag=tag.COMM_REDUCE)
     return result
 
 
@@ -170,6 +170,8 @@ def _found(
             f"{tuple(axes)}; give it one at least"
         )
     rows, along = _one_axis(data, axes)
+    last = truth_of(last, where, "select_last_index")
+    keepdims = truth_of(keepdims, where, "keepdims")
     rows = flip(rows, along) if last else rows
     place = argreduce.define(rows, along, op, out_dtype="int32", name=f"T_{op}_found")
     kept = [k for k in range(data.ndim) if k not in axes]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tecomp import te
+from tecomp import TypeMismatchError, te
 from tecomp.schedules import cumsum as library
 from tecomp.schedules.tiling.types import wide_type
-from tecomp.topi.given import axis_of, tensor_of
+from tecomp.topi.given import axis_of, tensor_of, truth_of
 from tecomp.topi.transform.views import reshape
 
 
@@ -40,7 +40,8 @@ def cumsum(
         rows = te.compute(
             counted.shape, lambda *i: te.cast(counted(*i), kind), name="T_cumsum_counted")
     result: te.Tensor = library.define(
-        rows, along, exclusive=bool(exclusive), out_dtype=kind, name="T_cumsum")
+        rows, along, exclusive=truth_of(exclusive, "topi.cumsum", "exclusive"), out_dtype=kind,
+        name="T_cumsum")
     return result
 
 
@@ -86,6 +87,12 @@ def scanop(
     (4, 9)
     """
     rows, along = _rows(data, axis, f"topi.{op_name}")
+    if not callable(binop):
+        raise TypeMismatchError(
+            f"topi.{op_name}: binop is {binop!r} ({type(binop).__name__}); give a function of two "
+            "values"
+        )
+    exclusive = truth_of(exclusive, f"topi.{op_name}", "exclusive")
     kind = _type(rows, dtype)
     wide = wide_type(kind)
     steps, others = rows.shape[along], (*rows.shape[:along], *rows.shape[along + 1 :])
@@ -123,4 +130,6 @@ def _rows(data: te.Tensor, axis: int | None, where: str) -> tuple[te.Tensor, int
 
 
 def _type(data: te.Tensor, dtype: str | None) -> str:
-    return dtype or ("int32" if data.dtype.is_bool else data.dtype)
+    if dtype is None:
+        return "int32" if data.dtype.is_bool else data.dtype
+    return dtype

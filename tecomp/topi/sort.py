@@ -20,6 +20,7 @@ from tecomp.topi.given import (
     integer_of,
     one_of,
     tensor_of,
+    truth_of,
 )
 from tecomp.topi.sizes import Size, differ
 
@@ -174,10 +175,11 @@ def argsort(
             f"{where}: valid_count has shape {shape_text(valid_count.shape)}, and {data.name} "
             f"without axis {along} {shape_text(rows)}; give one number for each row"
         )
+    up = truth_of(is_ascend, where, "is_ascend")
     made: te.Tensor = te.extern(
         data.shape, [data, valid_count],
         lambda ins, outs: te.call_packed(
-            "tecomp.topi.argsort_valid", *ins, *outs, along, int(bool(is_ascend))),
+            "tecomp.topi.argsort_valid", *ins, *outs, along, int(up)),
         name="T_argsort", dtype=dtype,
     )
     return made
@@ -186,10 +188,10 @@ def argsort(
 def _called(
     data: te.Tensor, dtype: str, function: str, axis: int, is_ascend: bool, name: str
 ) -> te.Tensor:
+    up = truth_of(is_ascend, f"topi.{name.removeprefix('T_')}", "is_ascend")
     made: te.Tensor = te.extern(
         data.shape, [data],
-        lambda ins, outs: te.call_packed(
-            function, ins[0], outs[0], axis, int(bool(is_ascend))),
+        lambda ins, outs: te.call_packed(function, ins[0], outs[0], axis, int(up)),
         name=name, dtype=dtype,
     )
     return made
@@ -229,11 +231,12 @@ def topk(
     count: Size = wanted if wanted >= 1 else extent
     shape = (*data.shape[:along], count, *data.shape[along + 1 :])
     types = {"values": data.dtype, "indices": dtype}
+    up = truth_of(is_ascend, where, "is_ascend")
     kinds = list(types) if ret_type == "both" else [ret_type]
     function = "tecomp.topi.topk" if ret_type == "both" else f"tecomp.topi.topk_{ret_type}"
     made = te.extern(
         [shape] * len(kinds), [data],
-        lambda ins, outs: te.call_packed(function, *ins, *outs, along, int(bool(is_ascend))),
+        lambda ins, outs: te.call_packed(function, *ins, *outs, along, int(up)),
         name="T_topk", dtype=[types[kind] for kind in kinds],
     )
     return list(made) if ret_type == "both" else made
@@ -271,10 +274,11 @@ def searchsorted(
             f"{where}: sorted_sequence has shape {shape_text(sequence.shape)} and values "
             f"{shape_text(values.shape)}; give one sequence, or one for each row of values"
         )
+    after = truth_of(right, where, "right")
     made: te.Tensor = te.extern(
         values.shape, [sequence, values],
         lambda ins, outs: te.call_packed(
-            "tecomp.topi.searchsorted", *ins, *outs, int(bool(right))),
+            "tecomp.topi.searchsorted", *ins, *outs, int(after)),
         name="T_searchsorted", dtype=out_dtype,
     )
     return made
@@ -303,11 +307,13 @@ def unique(
     """
     where = "topi.unique"
     check_rank(tensor_of(data, where), 1, where, data.name, "a row")
+    has_counts = truth_of(return_counts, where, "return_counts")
+    in_order = truth_of(is_sorted, where, "is_sorted")
     shape = data.shape
-    shapes = [shape, shape, shape, (1,), *([shape] if return_counts else [])]
+    shapes = [shape, shape, shape, (1,), *([shape] if has_counts else [])]
     made = te.extern(
         shapes, [data],
-        lambda ins, outs: te.call_packed("tecomp.topi.unique", int(bool(is_sorted)), *ins, *outs),
+        lambda ins, outs: te.call_packed("tecomp.topi.unique", int(in_order), *ins, *outs),
         name="T_unique", dtype=[data.dtype, *["int32"] * (len(shapes) - 1)],
     )
     return list(made)

@@ -11,7 +11,16 @@ from typing import Any
 from tecomp import DefinitionError, te
 from tecomp.ir.language.shapes import shape_text
 from tecomp.topi import tag
-from tecomp.topi.given import check_float, check_integer, check_rank, integers_of, one_of, tensor_of
+from tecomp.topi.given import (
+    check_float,
+    check_integer,
+    check_rank,
+    extents_of,
+    integers_of,
+    one_of,
+    tensor_of,
+    truth_of,
+)
 from tecomp.topi.sizes import Size, differ, equal, minus, times
 from tecomp.topi.windows import SPATIAL, Images, images_of
 
@@ -217,8 +226,16 @@ def _resized(
     one_of(way.rounding, ROUNDINGS, where, "rounding_method")
     count = len(space)
     shape = list(data.shape)
-    sizes = _sizes(size, count, where) if output_shape is None else [
-        output_shape[k] for k in images.spatial]
+    if output_shape is None:
+        sizes = _sizes(size, count, where)
+    else:
+        whole = extents_of(output_shape, where, "output_shape")
+        if len(whole) != data.ndim:
+            raise DefinitionError(
+                f"{where}: output_shape is {shape_text(whole)}, and {data.name} has {data.ndim} "
+                "axes; give an extent for each"
+            )
+        sizes = [whole[k] for k in images.spatial]
     for axis, extent in zip(images.spatial, sizes, strict=True):
         shape[axis] = extent
         if equal(data.shape[axis], 0) and not equal(extent, 0):
@@ -294,7 +311,7 @@ def _way(
     method: str, mode: str, rounding: str, alpha: float, exclude: int, where: str
 ) -> Way:
     one_of(method, tuple(METHODS), where, "method")
-    return Way(METHODS[method], mode, rounding, alpha, bool(exclude))
+    return Way(METHODS[method], mode, rounding, alpha, truth_of(exclude, where, "bicubic_exclude"))
 
 
 def resize1d(

@@ -8,7 +8,15 @@ from typing import Any
 from tecomp import DefinitionError, te
 from tecomp.ir.language.shapes import shape_text
 from tecomp.topi import tag
-from tecomp.topi.given import Operand, axis_of, integer_of, integers_of, one_of, tensor_of
+from tecomp.topi.given import (
+    Operand,
+    axis_of,
+    integer_of,
+    integers_of,
+    listed,
+    one_of,
+    tensor_of,
+)
 from tecomp.topi.nn.pad import pad
 from tecomp.topi.sizes import Size, differ, equal, plus, product, quotient, ravel, times
 from tecomp.topi.transform.joins import concatenate
@@ -49,7 +57,8 @@ def dilate(
     """
     where = "topi.nn.dilate"
     data = tensor_of(data, where)
-    steps = integers_of(list(strides), data.ndim, where, "strides", least=1)
+    steps = integers_of(
+        listed(strides, where, "strides"), data.ndim, where, "strides", least=1)
     shape = tuple(
         n if step == 1 else _spread(n, step) for n, step in zip(data.shape, steps, strict=True))
     between = te.cast(dilation_value, data.dtype)
@@ -182,8 +191,8 @@ def space_to_batch_nd(
     data = tensor_of(data, where)
     sizes = _blocks(data, block_shape, where)
     count = len(sizes)
-    low = integers_of(list(pad_before), count, where, "pad_before", least=0)
-    high = integers_of(list(pad_after), count, where, "pad_after", least=0)
+    low = _counts(pad_before, count, where, "pad_before")
+    high = _counts(pad_after, count, where, "pad_after")
     rest = [0] * (data.ndim - 1 - count)
     wide = data
     if any((*low, *high)):
@@ -224,8 +233,8 @@ def batch_to_space_nd(
     data = tensor_of(data, where)
     sizes = _blocks(data, block_shape, where)
     count = len(sizes)
-    low = integers_of(list(crop_begin_list), count, where, "crop_begin_list", least=0)
-    high = integers_of(list(crop_end_list), count, where, "crop_end_list", least=0)
+    low = _counts(crop_begin_list, count, where, "crop_begin_list")
+    high = _counts(crop_end_list, count, where, "crop_end_list")
     _check_divides(data.shape[0], _all(sizes), data, where)
     batch = quotient(data.shape[0], _all(sizes))
     tail = data.shape[count + 1 :]
@@ -251,8 +260,13 @@ def _batches(data: te.Tensor, sizes: Sequence[int], batch: Size) -> te.Tensor:
         (*shape, *data.shape[1:]), value, name="T_batches", tag=tag.INJECTIVE)
 
 
+def _counts(given: Sequence[int], count: int, where: str, what: str) -> tuple[int, ...]:
+    return integers_of(listed(given, where, what), count, where, what, least=0)
+
+
 def _blocks(data: te.Tensor, block_shape: Sequence[int], where: str) -> tuple[int, ...]:
-    sizes = integers_of(list(block_shape), len(block_shape), where, "block_shape", least=1)
+    given = listed(block_shape, where, "block_shape")
+    sizes = integers_of(given, len(given), where, "block_shape", least=1)
     if len(sizes) >= data.ndim:
         raise DefinitionError(
             f"{where}: block_shape is {sizes}, and {data.name} has shape {shape_text(data.shape)}; "

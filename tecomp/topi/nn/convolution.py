@@ -88,9 +88,10 @@ def _check_channels(images: Images, filters: Images, parts: int, where: str) -> 
 
 def _kernel_layout(data_layout: str, kernel_layout: str) -> str:
     """The usual order of filters for images: their channels are where those of the images are."""
-    if kernel_layout:
+    is_default = kernel_layout is None or (isinstance(kernel_layout, str) and not kernel_layout)
+    if not is_default:
         return kernel_layout
-    space = "".join(letter for letter in SPATIAL if letter in data_layout)
+    space = "".join(letter for letter in SPATIAL if letter in str(data_layout))
     return f"{space}IO" if str(data_layout).endswith("C") else f"OI{space}"
 
 
@@ -371,7 +372,7 @@ def depthwise_conv2d_nhwc(
     (1, 9, 9, 16)
     """
     # TVM calls the channels of the images O here, and those that are made of each I.
-    order = {"HWOI": "HWIO", "HWIO": "HWOI"}.get(kernel_layout, kernel_layout)
+    order = {"HWOI": "HWIO", "HWIO": "HWOI"}.get(str(kernel_layout), kernel_layout)
     return _depthwise(
         Input, Filter, stride, padding, dilation, "NHWC", order, out_dtype, "depthwise_conv2d_nhwc")
 

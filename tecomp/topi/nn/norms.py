@@ -15,6 +15,7 @@ from tecomp.topi.given import (
     axes_of,
     axis_of,
     check_float,
+    float_of,
     integer_of,
     tensor_of,
 )
@@ -367,6 +368,9 @@ def lrn(
     width = integer_of(size, where, "size", least=1)
     if width % 2 == 0:
         raise DefinitionError(f"{where}: size is {width}; it is odd, to have a middle")
+    weight, power, base = (
+        float_of(value, where, what)
+        for value, what in ((alpha, "alpha"), (beta, "beta"), (bias, "bias")))
     wide = wide_type(data.dtype)
     k = te.reduce_axis((0, width), name="k")
 
@@ -380,8 +384,8 @@ def lrn(
     total = te.compute(data.shape, squares, name="T_lrn_squares")
 
     def value(*i: te.Expr) -> te.Expr:
-        scale = te.const(bias, wide) + te.const(alpha / width, wide) * total(*i)
+        scale = te.const(base, wide) + te.const(weight / width, wide) * total(*i)
         return te.cast(
-            te.cast(data(*i), wide) / te.power(scale, te.const(beta, wide)), data.dtype)
+            te.cast(data(*i), wide) / te.power(scale, te.const(power, wide)), data.dtype)
 
     return te.compute(data.shape, value, name="T_lrn", tag=tag.INJECTIVE)

@@ -8,7 +8,7 @@ from typing import Any
 from tecomp import DefinitionError, te
 from tecomp.ir.language.shapes import shape_text
 from tecomp.topi import tag
-from tecomp.topi.given import Operand, constant_of, one_of, tensor_of
+from tecomp.topi.given import Operand, constant_of, extents_of, one_of, tensor_of
 from tecomp.topi.sizes import Size, equal, plus
 from tecomp.topi.windows import Images
 
@@ -88,8 +88,8 @@ def _counts(
     data: te.Tensor, before: Counts, after: Counts | None, where: str
 ) -> tuple[list[Size], list[Size]]:
     data = tensor_of(data, where)
-    low = list(before)
-    high = low if after is None else list(after)
+    low = extents_of(before, where, "pad_before")
+    high = low if after is None else extents_of(after, where, "pad_after")
     known = [n for n in (*low, *high) if isinstance(n, int)]
     if len(low) != data.ndim or len(high) != data.ndim or any(n < 0 for n in known):
         raise DefinitionError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tecomp import DefinitionError, te
@@ -65,7 +66,7 @@ def _sizes(
     images = images_of(data, layout, f"NC{space}", where)
     sizes: list[Size] = []
     for extent, scale in zip(images.extents, scales, strict=True):
-        if not isinstance(scale, int | float) or scale <= 0:
+        if not isinstance(scale, int | float) or not 0 < scale < math.inf:
             raise DefinitionError(f"{where}: a scale is {scale!r}; it is a number above 0")
         if isinstance(extent, int):
             sizes.append(round(extent * scale))

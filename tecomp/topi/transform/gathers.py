@@ -16,6 +16,7 @@ from tecomp.topi.given import (
     constant_of,
     extent_of,
     integer_of,
+    integers_of,
     one_of,
     shape_of,
     tensor_of,
@@ -410,6 +411,8 @@ def trilu(data: te.Tensor, k: Operand, upper: bool) -> te.Tensor:
     where_ = "topi.trilu"
     data = tensor_of(data, where_)
     _check_matrices(data, where_)
+    if isinstance(k, te.Tensor):
+        check_rank(k, 0, where_, "k")
 
     def value(*i: te.Expr) -> te.Expr:
         diagonal = te.cast(element(k, ()), "int64") + i[-2]
@@ -450,7 +453,9 @@ def matrix_set_diag(
     data, diagonal = tensor_of(data, where_), tensor_of(diagonal, where_, "diagonal")
     _check_matrices(data, where_)
     one_of(align, ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"), where_, "align")
-    low, high = (k, k) if isinstance(k, int) else (k[0], k[-1])
+    ends = tuple(k) if isinstance(k, list | tuple) else (k,)
+    ends = integers_of(ends, 2 if len(ends) != 1 else 1, where_, "k")
+    low, high = ends[0], ends[-1]
     several = low != high
     rows, columns = data.shape[-2:]
     wanted = data.ndim - 1 + several

@@ -8,9 +8,12 @@ from itertools import accumulate, pairwise
 from tecomp import DefinitionError, te
 from tecomp.ir.language.shapes import shape_text
 from tecomp.topi import tag
-from tecomp.topi.given import axis_of, integer_of, one_of, tensor_of, tensors_of
+from tecomp.topi.given import axis_of, extents_of, integer_of, one_of, tensor_of, tensors_of
 from tecomp.topi.sizes import Size, ceil_div, differ, equal, minus, plus, times
 from tecomp.topi.transform.slices import part_of
+
+_MOST_PARTS = 1 << 16
+"""Of one tensor."""
 
 
 def concatenate(a_tuple: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
@@ -125,9 +128,14 @@ def split(
     along = axis_of(axis, ary.ndim, where)
     extent = ary.shape[along]
     if isinstance(indices_or_sections, list | tuple):
-        places: list[Size] = [0, *indices_or_sections, extent]
+        begins = extents_of(indices_or_sections, where, "indices_or_sections")
+        places: list[Size] = [0, *begins, extent]
     else:
         count = integer_of(indices_or_sections, where, "indices_or_sections", least=1)
+        if count > _MOST_PARTS:
+            raise DefinitionError(
+                f"{where}: indices_or_sections is {count}; it is at most {_MOST_PARTS}"
+            )
         each = ceil_div(extent, count)
         places = [_least(times(each, k), extent) for k in range(count)] + [extent]
     known = [place for place in places if isinstance(place, int)]

@@ -8,7 +8,7 @@ from typing import Any
 from tecomp import DefinitionError, TypeMismatchError, te
 from tecomp.schedules.tiling.types import wide_type
 from tecomp.topi import tag
-from tecomp.topi.given import Operand, constant_of
+from tecomp.topi.given import Operand, constant_of, operand_of
 from tecomp.topi.sizes import Size, ceil_div, minus
 
 
@@ -30,10 +30,13 @@ def arange(
     >>> arange(2, 10, 3).shape, arange(5, dtype="int8").shape
     ((3,), (5,))
     """
+    where = "topi.arange"
     first, last = (0, start) if stop is None else (start, stop)
+    for given, what in ((first, "start"), (last, "stop"), (step, "step")):
+        operand_of(given, where, what)
     count = _count(first, last, step)
     has_fraction = any(isinstance(x, float) for x in (first, step))
-    kind = "float64" if has_fraction and "float" not in dtype else wide_type(dtype)
+    kind = "float64" if has_fraction and "float" not in str(dtype) else wide_type(dtype)
 
     def value(i: te.Expr) -> te.Expr:
         low, by = (constant_of(x, kind, "topi.arange", what)
@@ -48,6 +51,10 @@ def _count(first: Operand, last: Operand, step: Operand) -> Size:
     low, high, step = numbers
     if isinstance(step, int | float) and step == 0:
         raise DefinitionError("topi.arange: step is 0; the numbers would not end")
+    if any(isinstance(x, float) and not math.isfinite(x) for x in numbers):
+        raise DefinitionError(
+            f"topi.arange: it goes from {low} to {high} by {step}; give numbers that are finite"
+        )
     if all(isinstance(x, int | float) for x in numbers):
         known: int = max(math.ceil((high - low) / step), 0)
         return known

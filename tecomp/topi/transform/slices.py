@@ -10,11 +10,11 @@ from tecomp.ir.language.nodes import Const
 from tecomp.ir.language.shapes import shape_text
 from tecomp.topi import tag
 from tecomp.topi.given import (
-    axes_of,
     axis_of,
     check_integer,
     check_rank,
     integer_of,
+    listed,
     one_of,
     shape_of,
     tensor_of,
@@ -67,7 +67,7 @@ def strided_slice(
     one_of(slice_mode, ("end", "size"), where, "slice_mode")
     begin, end = _bounds(begin, where, "begin"), _bounds(end, where, "end")
     own = list(range(len(begin))) if axes is None else [
-        axis_of(axis, a.ndim, where, "an axis") for axis in axes]
+        axis_of(axis, a.ndim, where, "an axis") for axis in listed(axes, where, "axes")]
     if not len(begin) == len(end) == len(own) or len(own) > a.ndim or len(set(own)) < len(own):
         raise DefinitionError(
             f"{where}: there are {len(begin)} begin and {len(end)} end for axes {tuple(own)} of "
@@ -298,7 +298,7 @@ def slice_scatter(
     """
     where = "topi.slice_scatter"
     a, src = tensor_of(input_tensor, where, "input_tensor"), tensor_of(src, where, "src")
-    (along,) = axes_of(axis, a.ndim, where)
+    along = axis_of(axis, a.ndim, where)
     if not isinstance(step, int) or step < 1:
         raise DefinitionError(f"{where}: step is {step}; it is at least 1")
     first, count = _range(start, end, step, a.shape[along])

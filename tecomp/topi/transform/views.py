@@ -13,6 +13,7 @@ from tecomp.topi.given import (
     axis_of,
     integer_of,
     integers_of,
+    listed,
     shape_of,
     tensor_of,
 )
@@ -198,12 +199,11 @@ def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
     """
     where = "topi.transpose"
     a = tensor_of(a, where, "a")
-    order = list(reversed(range(a.ndim)))
-    if axes is not None:
-        order = [axis_of(k, a.ndim, where, "an axis") for k in axes]
+    given = list(reversed(range(a.ndim))) if axes is None else listed(axes, where, "axes")
+    order = [axis_of(k, a.ndim, where, "an axis") for k in given]
     if sorted(order) != list(range(a.ndim)):
         raise DefinitionError(
-            f"{where}: axes is {tuple(axes or ())}, and {a.name} has {a.ndim} axes; name each once"
+            f"{where}: axes is {tuple(given)}, and {a.name} has {a.ndim} axes; name each once"
         )
     own = [order.index(k) for k in range(a.ndim)]
     return te.compute(
@@ -295,8 +295,9 @@ def sliding_window(
     data = tensor_of(data, where)
     first = axis_of(axis, data.ndim, where)
     count = data.ndim - first
-    sizes = integers_of(list(window_shape), count, where, "window_shape", least=1)
-    steps = integers_of(list(strides), count, where, "strides", least=1)
+    sizes = integers_of(
+        listed(window_shape, where, "window_shape"), count, where, "window_shape", least=1)
+    steps = integers_of(listed(strides, where, "strides"), count, where, "strides", least=1)
     for k, (extent, size) in enumerate(zip(data.shape[first:], sizes, strict=True), first):
         if isinstance(extent, int) and extent < size:
             raise DefinitionError(

@@ -1,0 +1,103 @@
+"""Functions of topi that are given anything at all define a tensor, or refuse it in our words."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te, topi
+
+ROUNDS, CALLS = 8, 1000
+SIZE = te.var("n")
+TENSORS = [
+    te.placeholder(shape, dtype, name=name)
+    for name, shape, dtype in [
+        ("matrix", (4, 3), "float32"), ("single", (), "float32"), ("indices", (5,), "int32"),
+        ("images", (1, 3, 8, 8), "float32"), ("filters", (2, 3, 3, 3), "float32"),
+        ("mask", (3,), "bool"), ("rows", (SIZE, 4), "float32"), ("empty", (0, 3), "float32"),
+        ("bytes", (4, 3), "uint8"), ("cube", (2, 3, 4), "float32")]
+]  # fmt: skip
+WRONG = [
+    None, 0, 1, -1, 2, 5, -7, 100, 10**30, 2**40, 1.5, -0.0, float("nan"), float("inf"), 1j, True,
+    "x", "float32", "NCHW", "NHWC", "max", "SAME", "clip", "linear", "ij,jk->ik", b"x", object(),
+    [], (), {}, (1, 1), [2, 2], (0,), (-1,), [1, -1], (1, 2, 3, 4), (None,), [[1]], slice(0, 2),
+    np.array([1, 2]), np.int64(1), SIZE, SIZE + 1, te.const(2, "int32"), te.const(1.0, "float32"),
+    te.reduce_axis((0, 3), name="k"), lambda *given: 0, TENSORS[0].op, TENSORS[:2],
+]
+
+
+def functions() -> list[tuple[str, Callable[..., Any]]]:
+    """All of topi, by name."""
+    rooms = {"topi": topi, "topi.nn": topi.nn, "topi.image": topi.image}
+    return [
+        (f"{room}.{name}", value)
+        for room, module in rooms.items() for name, value in sorted(vars(module).items())
+        if inspect.isfunction(value) and name[0] != "_"
+    ]
+
+
+def arguments(draw: np.random.Generator, function: Callable[..., Any]) -> list[Any]:
+    """Tensors, mostly, for the first ones, and anything for the rest."""
+    def one(k: int, parameter: inspect.Parameter) -> Any:
+        has_default = parameter.default is not inspect.Parameter.empty
+        if has_default and draw.random() < 0.6:
+            return parameter.default
+        pool = TENSORS if draw.random() < (0.8, 0.3)[min(k, 1)] else WRONG
+        return pool[draw.integers(len(pool))]
+
+    return [one(*each) for each in enumerate(inspect.signature(function).parameters.values())]
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_anything_is_taken_or_refused(seed: int) -> None:
+    draw, known = np.random.default_rng(seed), functions()
+    for _ in range(CALLS):
+        name, function = known[draw.integers(len(known))]
+        given = arguments(draw, function)
+        try:
+            function(*given)
+        except tecomp.TecompError:
+            continue
+        except Exception as error:
+            raise AssertionError(f"{name}({', '.join(map(repr, given))}): {error!r}") from error
+
+
+X, IMAGES = TENSORS[0], TENSORS[3]
+ANY: Any = topi
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: ANY.nn.pad(X, 5),
+     "topi.nn.pad: pad_before is 5 (int); give a list, of one for each axis"),
+    (lambda: ANY.nn.pad(X, [1, "x"]),
+     "topi.nn.pad: pad_before[1] is 'x' (str); write an integer"),
+    (lambda: ANY.transpose(X, 1), "topi.transpose: axes is 1 (int); give a list, of one for each axis"),
+    (lambda: ANY.add(1, (2,)),
+     "topi.add: rhs is (2,) (tuple); give a tensor, an expression or a number"),
+    (lambda: ANY.sum(X, 0, "yes"), "topi.sum: keepdims is 'yes' (str); give True or False"),
+    (lambda: ANY.nn.lrn(IMAGES, 3, alpha="x"), "topi.nn.lrn: alpha is 'x' (str); write a number"),
+    (lambda: ANY.scanop(X, 3, 0, "mine"),
+     "topi.mine: binop is 3 (int); give a function of two values"),
+    (lambda: ANY.split(X, 10**30),
+     f"topi.split: indices_or_sections is {10**30}; it is at most 65536"),
+    (lambda: ANY.arange(0, float("inf")),
+     "topi.arange: it goes from 0 to inf by 1; give numbers that are finite"),
+    (lambda: ANY.tensordot(X, X, (None,)),
+     "topi.tensordot: axes[0] is None (NoneType); give a list, of one for each axis"),
+    (lambda: ANY.trilu(X, X, True),
+     "topi.trilu: k has shape (4, 3), and takes 0 axes; reshape it first"),
+    (lambda: ANY.nn.upsampling(IMAGES, float("nan"), 2),
+     "topi.nn.upsampling: a scale is nan; it is a number above 0"),
+    (lambda: ANY.image.resize2d(IMAGES, None, None, output_shape=(1, 3)),
+     "topi.image.resize2d: output_shape is (1, 3), and images has 4 axes; give an extent for each"),
+])  # fmt: skip
+def test_what_is_said_of_arguments_that_are_none(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(tecomp.DefinitionError) as error:
+        call()
+
+    assert error.value.message == message
