@@ -10,14 +10,19 @@ import pytest
 SLOW = {"click", "hypothesis", "llvmlite", "matplotlib", "ml_dtypes", "mpi4py", "networkx", "pytest", "scipy"}
 
 
-def loaded_by(statement: str) -> set[str]:
-    """Top-level names of the modules in a fresh interpreter after one statement."""
-    program = f"{statement}\nimport sys\nprint(*{{name.split('.')[0] for name in sys.modules}})"
+def modules_of(statement: str) -> set[str]:
+    """The modules in a fresh interpreter after one statement."""
+    program = f"{statement}\nimport sys\nprint(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The top-level names of the modules."""
+    return {name.split(".")[0] for name in modules_of(statement)}
 
 
 @pytest.mark.parametrize("statement", ["import tecomp", "from tecomp import te", "from tecomp import dist"])
@@ -30,3 +35,25 @@ def test_importing_loads_nothing_slow(statement: str) -> None:
 
 def test_the_command_line_loads_nothing_slow() -> None:
     assert loaded_by("import tecomp.cli") & SLOW == {"click"}
+
+
+def test_arrays_wait_for_nothing_that_compiles() -> None:
+    names = [name.split(".") for name in modules_of("import tecomp.array")]
+
+    rooms = {name[1] for name in names if name[0] == "tecomp" and len(name) > 1}
+    assert rooms == {"array", "errors", "ir", "ptensor"}
+    language = {".".join(name[2:]) for name in names if name[:2] == ["tecomp", "ir"]}
+    assert language == {"", "language", "language.dtype"}
+    operations = {name[2] for name in names if name[:2] == ["tecomp", "ptensor"] and len(name) > 2}
+    assert not operations & {"definitions", "elements", "formulas", "lowering", "values"}
+    assert not {name[0] for name in names} & (SLOW | {"islpy"})
+
+
+def test_operations_are_recorded_without_the_compiler() -> None:
+    recorded = """
+import numpy as np, tecomp.array as xp
+x = xp.asarray(np.arange(6.0))
+y = xp.sum(xp.exp(x[1:] * 2 - 0.5), axis=0)
+assert y.shape == () and float(x[3]) == 3.0
+"""
+    assert not {name for name in modules_of(recorded) if name.startswith(("tecomp.te", "tecomp.compute"))}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from importlib import import_module
 from math import prod
 from operator import index
 from typing import Any, SupportsIndex, TypeAlias
@@ -11,7 +12,6 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 
 from tecomp.errors import ArrayTypeError, ArrayValueError
-from tecomp.machine.registry import list_targets
 from tecomp.ptensor.promotion import ALL
 from tecomp.ptensor.types import Shape, numpy_dtype
 
@@ -48,6 +48,13 @@ def dtype_name(dtype: Any, where: str) -> str:
     raise ArrayTypeError(f"{where}: {name} is no dtype of arrays; these are {', '.join(ALL)}")
 
 
+def known_devices() -> tuple[str, ...]:
+    """Names of all devices."""
+    # Loaded when somebody asks: arrays on the processor do not wait for descriptions of machines.
+    known: tuple[str, ...] = import_module("tecomp.machine.registry").list_targets()
+    return known
+
+
 def device_name(device: object, where: str) -> str:
     """The name of a device; the processor if None.
 
@@ -56,7 +63,7 @@ def device_name(device: object, where: str) -> str:
     """
     if device is None or device == DEFAULT_DEVICE:
         return DEFAULT_DEVICE
-    known = list_targets()
+    known = known_devices()
     if isinstance(device, str) and device in known:
         return device
     raise ArrayValueError(

@@ -1,21 +1,12 @@
-"""Arrays of numbers, by kernels for any length and any numbers."""
+"""Arrays of numbers, which kernels make as soon as they are asked for."""
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
 
-import numpy as np
-
-import tecomp
-from tecomp import te
-from tecomp.array.counters import counters
 from tecomp.array.node import Node, empty, leaf, record, tracing, type_of
-from tecomp.ptensor.definitions.creation import element_of, numbers_of
 from tecomp.ptensor.operations.creation import Creation
 from tecomp.ptensor.promotion import PART
-from tecomp.ptensor.values import Complex
-
-_kernels: dict[Any, Any] = {}
 
 
 def created(op: Creation) -> Node:
@@ -32,35 +23,7 @@ def created(op: Creation) -> Node:
         return record(op)
     result = empty(type)
     if type.size:
-        numbers = [np.array(number) for number in numbers_of(op)]
         parts = result[..., None].view(result.real.dtype) if type.dtype in PART else result
-        counters.called += 1
-        _kernel(op, type.dtype, numbers)(*numbers, parts)
+        # Loaded now: who makes no arrays of numbers does not wait for the compiler.
+        import_module("tecomp.array.number_kernels").fill(op, type.dtype, parts)
     return leaf(result, type)
-
-
-def _kernel(op: Creation, dtype: str, numbers: list[Any]) -> Any:
-    kinds = tuple([number.dtype.name for number in numbers])
-    key = op.name, dtype, kinds
-    if key not in _kernels:
-        counters.compiled += 1
-        _kernels[key] = _built(op, dtype, kinds)
-    return _kernels[key]
-
-
-def _built(op: Creation, dtype: str, kinds: tuple[str, ...]) -> Any:
-    sizes: list[Any] = [te.size_var(f"n{k}") for k in range(type_of(op).rank)]
-    given = [te.placeholder((), kind, name=f"x{k}") for k, kind in enumerate(kinds)]
-
-    def element(*index: te.Expr) -> Any:
-        return element_of(op, [x() for x in given], index)
-
-    def part(*index: te.Expr) -> te.Expr:
-        whole = element(*index[:-1])
-        assert isinstance(whole, Complex)
-        return te.select(index[-1] == 0, whole.re, whole.im)
-
-    is_complex = dtype in PART
-    shape = [*sizes, 2] if is_complex else sizes
-    result = te.compute(shape, part if is_complex else element, name=op.name)
-    return tecomp.build([result], [*given, result], name=op.name)

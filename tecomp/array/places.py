@@ -1,19 +1,16 @@
-"""Kernels for arrays of any length whose results depend on values: indices, and masks."""
+"""What depends on values, of arrays that are there: indices, masks, and counts."""
 
 from __future__ import annotations
 
-from functools import cache
+from importlib import import_module
 from math import prod
 from typing import Any
 
 import numpy as np
 
-import tecomp
-from tecomp import te
 from tecomp.array.counters import counters
 from tecomp.array.node import Buffer
 from tecomp.array.writes import in_order
-from tecomp.ptensor.promotion import UNSIGNED
 
 
 def places_of(mask: Buffer) -> Buffer:
@@ -27,7 +24,7 @@ def places_of(mask: Buffer) -> Buffer:
     if not mask.size:
         return places
     counters.called += 1
-    _places_kernel()(mask, places, count)
+    _kernels().places_kernel()(mask, places, count)
     return places[: int(count[0])].copy()
 
 
@@ -41,7 +38,7 @@ def counted_from_start(indices: Buffer, extent: int) -> tuple[Buffer, int | None
     if not indices.size:
         return result, None
     counters.called += 1
-    _index_kernel(indices.dtype.name)(indices, np.array([extent]), result, wrong)
+    _kernels().index_kernel(indices.dtype.name)(indices, np.array([extent]), result, wrong)
     place = int(wrong[0])
     return result, None if place < 0 else place
 
@@ -68,9 +65,9 @@ def rows_at(data: Buffer, axis: int, places: Buffer) -> Buffer:
         source, target = source.view(data.real.dtype), target.view(data.real.dtype)
     counters.called += 1
     if source.shape[2] == 1:
-        _elements_kernel(source.dtype.name)(source[..., 0], places, target[..., 0])
+        _kernels().elements_kernel(source.dtype.name)(source[..., 0], places, target[..., 0])
     else:
-        _rows_kernel(source.dtype.name)(source, places, target)
+        _kernels().rows_kernel(source.dtype.name)(source, places, target)
     return result
 
 
@@ -84,133 +81,16 @@ def repeated_places(counts: Buffer) -> tuple[Buffer, int | None]:
     if not counts.size:
         return ends, None
     counters.called += 1
-    _ends_kernel(counts.dtype.name)(in_order(counts), ends, wrong)
+    _kernels().ends_kernel(counts.dtype.name)(in_order(counts), ends, wrong)
     if wrong[0] >= 0:
         return ends[:0], int(wrong[0])
     places = np.empty(int(ends[-1]), np.int64)
     if places.size:
         counters.called += 1
-        _repeat_kernel()(ends, places)
+        _kernels().repeat_kernel()(ends, places)
     return places, None
 
 
-@cache
-def _places_kernel() -> Any:
-    n = te.size_var("n")
-    mask = te.placeholder((n,), "bool", name="mask")
-
-    def body(ins: Any, outs: Any) -> Any:
-        (given,), (places, count) = ins, outs
-
-        def step(i: te.Expr) -> Any:  # without a branch: what is not kept is written over
-            return te.stmt_seq(
-                places.store((count[0],), te.cast(i, "int64")),
-                count.store((0,), count[0] + te.cast(given[i], "int64")),
-            )
-
-        return te.stmt_seq(count.store((0,), te.const(0, "int64")), te.for_range(0, n, step))
-
-    results = te.extern([(n,), (1,)], [mask], body, name="places", dtype=["int64", "int64"])
-    return _built([mask, *results], "places")
-
-
-@cache
-def _index_kernel(dtype: str) -> Any:
-    n = te.size_var("n")
-    indices = te.placeholder((n,), dtype, name="indices")
-    extent = te.placeholder((1,), "int64", name="extent")
-
-    def body(ins: Any, outs: Any) -> Any:
-        (given, size), (result, wrong) = ins, outs
-
-        def step(i: te.Expr) -> Any:
-            place, inside = _place(given[i], size[0], dtype)
-            first = te.all(te.logical_not(inside), wrong[0] < 0)
-            return te.stmt_seq(
-                result.store((i,), place),
-                te.if_stmt(first, wrong.store((0,), te.cast(i, "int64"))),
-            )
-
-        return te.stmt_seq(wrong.store((0,), te.const(-1, "int64")), te.for_range(0, n, step))
-
-    results = te.extern(
-        [(n,), (1,)], [indices, extent], body, name="index", dtype=["int64", "int64"])
-    return _built([indices, extent, *results], "index")
-
-
-def _place(index: te.Expr, extent: te.Expr, dtype: str) -> tuple[te.Expr, te.Expr]:
-    """An index counted from the first element, and whether there is such an element."""
-    wide = te.cast(index, "int64")
-    if dtype in UNSIGNED:  # none is counted from the end
-        return wide, te.cast(index, "uint64") < te.cast(extent, "uint64")
-    place = te.select(wide < 0, wide + extent, wide)
-    return place, te.all(place >= 0, place < extent)
-
-
-@cache
-def _elements_kernel(dtype: str) -> Any:
-    outer, n, count = [te.size_var(name) for name in ("outer", "n", "count")]
-    x = te.placeholder((outer, n), dtype, name="x")
-    places = te.placeholder((count,), "int64", name="places")
-    elements = te.compute((outer, count), lambda i, j: x(i, places(j)), name="elements")
-    return _built([x, places, elements], "take")
-
-
-@cache
-def _rows_kernel(dtype: str) -> Any:
-    outer, n, inner, count = [te.size_var(name) for name in ("outer", "n", "inner", "count")]
-    x = te.placeholder((outer, n, inner), dtype, name="x")
-    places = te.placeholder((count,), "int64", name="places")
-    rows = te.compute((outer, count, inner), lambda i, j, k: x(i, places(j), k), name="rows")
-    return _built([x, places, rows], "take")
-
-
-@cache
-def _ends_kernel(dtype: str) -> Any:
-    n = te.size_var("n")
-    counts = te.placeholder((n,), dtype, name="counts")
-
-    def body(ins: Any, outs: Any) -> Any:
-        (given,), (ends, wrong) = ins, outs
-
-        def step(i: te.Expr) -> Any:
-            count = te.cast(given[i], "int64")
-            first = te.all(count < 0, wrong[0] < 0)
-            return te.stmt_seq(
-                ends.store((i,), _end(ends, i - 1) + count),
-                te.if_stmt(first, wrong.store((0,), te.cast(i, "int64"))),
-            )
-
-        return te.stmt_seq(wrong.store((0,), te.const(-1, "int64")), te.for_range(0, n, step))
-
-    results = te.extern([(n,), (1,)], [counts], body, name="ends", dtype=["int64", "int64"])
-    return _built([counts, *results], "ends")
-
-
-def _end(ends: Any, i: te.Expr) -> te.Expr:
-    """The sum of the counts up to a place, 0 before the first."""
-    return te.select(i >= 0, ends[te.max(i, 0)], te.const(0, "int64"))
-
-
-@cache
-def _repeat_kernel() -> Any:
-    n, total = te.size_var("n"), te.size_var("total")
-    ends = te.placeholder((n,), "int64", name="ends")
-
-    def body(ins: Any, outs: Any) -> Any:
-        (given,), (places,) = ins, outs
-
-        def row(i: te.Expr) -> Any:
-            return te.for_range(
-                _end(given, i - 1), given[i], lambda j: places.store((j,), te.cast(i, "int64")),
-                name="j")
-
-        return te.for_range(0, n, row)
-
-    return _built([ends, te.extern((total,), [ends], body, name="places", dtype="int64")], "repeat")
-
-
-def _built(tensors: list[te.Tensor], name: str) -> Any:
-    counters.compiled += 1
-    results = [tensor for tensor in tensors if not isinstance(tensor.op, te.PlaceholderOp)]
-    return tecomp.build(results, tensors, name=name)
+def _kernels() -> Any:
+    # Loaded now: who only records operations does not wait for the compiler.
+    return import_module("tecomp.array.place_kernels")

@@ -6,12 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tecomp import te
 from tecomp.array.node import Buffer, Node, leaf
 from tecomp.errors import ArrayTypeError
-from tecomp.ir.language.expr import Const
 from tecomp.ptensor.promotion import PART, of_scalar
-from tecomp.ptensor.types import PTensorType, numpy_dtype
+from tecomp.ptensor.types import PTensorType, float_limits, numpy_dtype
 
 Scalar = bool | int | float | complex
 """The numbers of Python that stand beside arrays, in the type of these."""
@@ -75,11 +73,12 @@ def _range(dtype: str, value: Scalar) -> tuple[float | None, float | None]:
     """Numbers of a class that NumPy turns into one of the type without a word."""
     if isinstance(value, complex):
         return None, None
-    part = PART.get(dtype, dtype)
-    least, most = te.min_value(part), te.max_value(part)
-    assert isinstance(least, Const)
-    assert isinstance(most, Const)
-    return least.value, most.value
+    part = numpy_dtype(PART.get(dtype, dtype))
+    if part.kind == "b":
+        return False, True
+    limits = np.iinfo(part) if part.kind in "iu" else float_limits(part)
+    kind = int if part.kind in "iu" else float
+    return kind(limits.min), kind(limits.max)
 
 
 def _made(value: Scalar, dtype: np.dtype[Any], where: str) -> Buffer:

@@ -87,6 +87,16 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     return np.dtype(name) if name in _COMPLEX else DType(name).numpy
 
 
+def float_limits(dtype: np.dtype[Any]) -> Any:
+    """The limits of a floating-point type, as NumPy tells them of its own."""
+    if dtype.name != "bfloat16":
+        return np.finfo(dtype)
+    import ml_dtypes  # Takes 150 ms, and few programs need it.
+
+    info: Any = ml_dtypes.finfo
+    return info(dtype)
+
+
 def check_together(types: Sequence[PTensorType], where: str) -> None:
     """Refuse operands of one operation that live in different places.
 

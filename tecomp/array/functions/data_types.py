@@ -28,7 +28,7 @@ from tecomp.ptensor.promotion import (
     of_scalar,
     promoted,
 )
-from tecomp.ptensor.types import numpy_dtype
+from tecomp.ptensor.types import float_limits, numpy_dtype
 
 KINDS: Mapping[str, Sequence[str]] = {
     "bool": BOOLEAN,
@@ -143,20 +143,11 @@ def finfo(type: Any, /) -> FloatInfo:
     need_dtype(name, FLOATING, "finfo")
     part = PART.get(name, name)
     dtype = numpy_dtype(part)
-    info = _info(dtype)
+    info = float_limits(dtype)
     return FloatInfo(
         dtype.itemsize * 8, float(info.eps), float(info.max), float(info.min),
         float(info.smallest_normal), dtype,
     )
-
-
-def _info(dtype: np.dtype[Any]) -> Any:
-    if dtype.name != "bfloat16":
-        return np.finfo(dtype)
-    import ml_dtypes  # Takes 150 ms, and few programs need it.
-
-    info: Any = ml_dtypes.finfo
-    return info(dtype)
 
 
 def iinfo(type: Any, /) -> IntegerInfo:

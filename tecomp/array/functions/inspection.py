@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from tecomp.array.arguments import DEFAULT_DEVICE, device_name
+from tecomp.array.arguments import DEFAULT_DEVICE, device_name, known_devices
 from tecomp.errors import ArrayValueError
-from tecomp.machine.descriptor import Target
-from tecomp.machine.registry import list_targets
 from tecomp.ptensor.promotion import BOOLEAN, COMPLEX, FLOATS, PART, SIGNED, UNSIGNED
 from tecomp.ptensor.types import numpy_dtype
 
@@ -69,7 +68,7 @@ class Info:
         >>> "cpu" in Info().devices()
         True
         """
-        return list(list_targets())
+        return list(known_devices())
 
     def dtypes(
         self, *, device: Any = None, kind: str | tuple[str, ...] | None = None
@@ -100,7 +99,8 @@ class Info:
 def _is_stored(device: str, dtype: str) -> bool:
     if device == DEFAULT_DEVICE:
         return True
-    stored = {str(format) for format in Target.load(device).formats}
+    target = import_module("tecomp.machine.descriptor").Target.load(device)
+    stored = {str(format) for format in target.formats}
     return PART.get(dtype, dtype) in stored
 
 

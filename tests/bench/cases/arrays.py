@@ -71,12 +71,14 @@ def _overhead(name: str, title: str, seconds: float, **options: Any) -> Case:
     )
 
 
-def _first_use(name: str, title: str, seconds: float, *, is_kept: bool) -> Case:
-    shapes = ((1000,),) * 3
+def _first_use(chain: str, *, is_kept: bool) -> Case:
+    shapes = _SHAPES[chain](1000)
+    state = ", from the disk cache" if is_kept else ""
     return Case(
-        f"array/{name}", title, "first-use", shapes, partial(_oracle, "black-scholes"),
-        options={"is_kept": is_kept}, goal=Goal(seconds=seconds), is_fresh=True,
-        given=partial(_inputs, shapes, "float64"),
+        f"array/{'kept' if is_kept else 'first'}-{chain}", f"first use of {chain}{state}",
+        "first-use", shapes, partial(_oracle, chain),
+        options={"chain": chain, "is_kept": is_kept}, goal=Goal(seconds=0.004 if is_kept else 0.040),
+        is_fresh=True, given=partial(_inputs, shapes, "float64"),
     )
 
 
@@ -85,8 +87,7 @@ CASES = (
     *(_chain(name, "1e2", is_jitted=True) for name in CHAINS),
     _overhead("record", "one operation, recorded", 3e-6, is_forced=False),
     _overhead("kernel", "one operation on 100 elements, computed", 10e-6, is_forced=True),
-    _first_use("first", "first use of black-scholes", 0.040, is_kept=False),
-    _first_use("first-kept", "first use of black-scholes, from the disk cache", 0.004, is_kept=True),
+    *(_first_use(name, is_kept=kept) for name in ("gelu", "black-scholes") for kept in (False, True)),
     Case("array/import", "import, with Python's start", "import", ((1,),), np.asarray,
          goal=Goal(seconds=0.3), is_fresh=True),
 )

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from tests.bench.case import Array, Case
 from tests.bench.cases.functions import EPSILON
-from tests.bench.chains.written import CHAINS, black_scholes
+from tests.bench.chains.written import CHAINS
 from tests.bench.programs import in_arrays
 from tests.bench.programs.in_jax import Jax
 from tests.bench.worker import Bind, Call, importing, serve
@@ -160,7 +160,8 @@ def first_use(case: Case) -> Bind:
 
     def bind(*inputs: Array) -> Call:
         given = [jnp.asarray(array) for array in inputs]
-        return lambda: jax.jit(partial(black_scholes, jnp))(*given).block_until_ready()
+        function = partial(CHAINS[case.options["chain"]], jnp)
+        return lambda: jax.jit(function)(*given).block_until_ready()
 
     return bind
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import tecomp.array as xp
 from tests.bench.case import Array, Case
-from tests.bench.chains.written import CHAINS, black_scholes
+from tests.bench.chains.written import CHAINS
 from tests.bench.worker import Bind, Call
 
 
@@ -43,12 +43,12 @@ def one_operation(case: Case) -> Bind:
     return bind
 
 
-def first_use(_: Case) -> Bind:
+def first_use(case: Case) -> Bind:
     """A chain that is new to a process, which has compiled and called other ones."""
     xp.eval(xp.exp(xp.ones(3)) + 1.0)
 
     def bind(*inputs: Array) -> Call:
         given = [xp.asarray(array) for array in inputs]
-        return lambda: _evaluated(black_scholes(xp, *given))
+        return lambda: _evaluated(CHAINS[case.options["chain"]](xp, *given))
 
     return bind

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from tests.bench.case import Array, Case
-from tests.bench.chains.written import black_scholes
-from tests.bench.peers.torch_eager import FUNCTIONS, Namespace, serve_torch, tensors
+from tests.bench.peers.torch_eager import FUNCTIONS, serve_torch, tensors
 from tests.bench.worker import Bind, Call
 
 
@@ -44,7 +43,8 @@ def first_use(case: Case) -> Bind:
 
     def bind(*inputs: Array) -> Call:
         given = tensors(case, inputs)
-        return lambda: torch.compile(partial(black_scholes, Namespace), dynamic=False)(*given)
+        function = FUNCTIONS["chain"](case)
+        return lambda: torch.compile(function, dynamic=False)(*given)
 
     return bind
 

@@ -1,0 +1,79 @@
+"""What would run for pending operations, at every step from the call to the loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tecomp.array.graph import Pending
+from tecomp.array.programs import program_of
+from tecomp.array.recipes import recipe_of
+from tecomp.ptensor.function import Apply, Function, Parameter
+from tecomp.ptensor.lowering.lower import lower_ptensor
+from tecomp.ptensor.lowering.lowered import Lowered
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What would run for some arrays.
+
+    Attributes:
+        function: the operations that were recorded.
+        lowered: these on plain tensors.
+        schedules: of the kernels: where and when their stages run.
+        loops: of the kernels.
+        report: what they cost.
+    """
+
+    function: Function
+    lowered: Lowered
+    schedules: tuple[str, ...]
+    loops: tuple[str, ...]
+    report: str
+
+    def __str__(self) -> str:
+        parts = [("operations", str(self.function)), ("lowered", str(self.lowered))]
+        for k, (schedule, loops) in enumerate(zip(self.schedules, self.loops, strict=True)):
+            parts += [(f"schedule of kernel {k}", schedule), (f"loops of kernel {k}", loops)]
+        parts.append(("cost", self.report))
+        return "\n\n".join(f"{title}\n{'-' * len(title)}\n{text}" for title, text in parts)
+
+
+def explanation_of(work: Pending) -> Explanation:
+    """What would run for pending operations."""
+    function = function_of(work)
+    lowered = lower_ptensor(function)
+    if not work.nodes:
+        return Explanation(function, lowered, (), (), "nothing is left to compute")
+    recipe = recipe_of(work)
+    if recipe is not None:
+        kernel = recipe.kernel
+        sizes = {f"n{k}": extent for k, extent in enumerate(recipe.extents)}
+        cost = str(kernel.report(**sizes))
+        texts = (str(kernel.schedule.trace),), (str(kernel.lowered.final),)
+        return Explanation(function, lowered, *texts, cost)
+    program = program_of(work)
+    parts = [call.part for call in program.kernels]
+    schedules = tuple([str(part.build.schedule.trace) for part in parts])
+    loops = tuple([str(part.lowered.final) for part in parts])
+    return Explanation(function, lowered, schedules, loops, str(program.report()))
+
+
+def function_of(work: Pending) -> Function:
+    """The pending operations as a function of the arrays that are there."""
+    leaves = [f"x{k}" for k in range(len(work.leaves))]
+
+    def name(place: int) -> str:
+        return str(place) if place >= 0 else leaves[-1 - place]
+
+    parameters = tuple([
+        Parameter(leaf, node.type) for leaf, node in zip(leaves, work.leaves, strict=True)
+    ])
+    types = [node.type for node in work.nodes]
+    body = tuple([
+        Apply(
+            str(k), op, tuple([name(place) for place in operands]),
+            tuple([types[p] if p >= 0 else work.leaves[-1 - p].type for p in operands]), types[k],
+        )
+        for k, (op, operands) in enumerate(work.steps)
+    ])
+    return Function("array", parameters, body, tuple([name(place) for place in work.outputs]))
