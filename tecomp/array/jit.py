@@ -11,8 +11,12 @@ from tecomp.array.array import Array, made
 from tecomp.array.evaluate import compute, evaluate
 from tecomp.array.graph import Pending, pending
 from tecomp.array.node import Node, tracing
+from tecomp.array.recent import Recent
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.types import PTensorType
+
+_MOST = 256
+"""Shapes and types for which one function is kept as it was recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +66,21 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
     >>> step(xp.arange(3, dtype="float32"), xp.ones(3, dtype="float32"))
     Array([1., 2., 3.], dtype=float32)
     """
-    known: dict[Any, _Recorded] = {}
+    known: Recent[Any, _Recorded] = Recent(_MOST)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         nodes: list[Node] = []
         structure = _taken((args, kwargs), nodes)
         key = structure, tuple([node.type for node in nodes])
         try:
-            recorded = known.get(key)
+            recorded = known.get(key, None)
         except TypeError as error:
             raise ArrayTypeError(
                 f"jit {getattr(function, '__name__', 'function')}: an argument that is no array "
                 f"has no hash ({error}); give arrays, numbers, texts, or tuples of them"
             ) from error
         if recorded is None:
-            recorded = known[key] = _record(function, structure, [node.type for node in nodes])
+            recorded = known.keep(key, _record(function, structure, [node.type for node in nodes]))
         return _run(recorded, nodes)
 
     return update_wrapper(run, function)

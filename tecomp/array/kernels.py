@@ -14,6 +14,7 @@ from tecomp.array.counters import counters
 from tecomp.array.graph import Pending
 from tecomp.array.loops import Operand
 from tecomp.array.node import Buffer, Node
+from tecomp.array.recent import Recent
 from tecomp.array.views import view_of
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.types import Shape
@@ -71,7 +72,7 @@ class Recipe:
             counters.compiled += 1
 
 
-_kernels: dict[Any, Any] = {}
+_kernels: Recent[Any, Any] = Recent(1024)
 
 
 def for_any_sizes(key: Any, build: Callable[[Sequence[Any]], Any], rank: int) -> Any:
@@ -82,10 +83,11 @@ def for_any_sizes(key: Any, build: Callable[[Sequence[Any]], Any], rank: int) ->
         build: makes one for some extents.
         rank: the number of loops.
     """
-    if key not in _kernels:
-        _kernels[key] = build([te.size_var(f"n{k}") for k in range(rank)])
+    kernel = _kernels.get(key, None)
+    if kernel is None:
+        kernel = _kernels.keep(key, build([te.size_var(f"n{k}") for k in range(rank)]))
         counters.compiled += 1
-    return _kernels[key]
+    return kernel
 
 
 def run(recipe: Recipe, work: Pending) -> None:

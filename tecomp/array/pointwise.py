@@ -32,6 +32,8 @@ from tecomp.ptensor.values import Element
 
 _LARGE = 2**15
 """Elements from which on blocks are worth compiling."""
+_FEW = 3
+"""Steps of arithmetic on pairs that take no longer than to read and write these."""
 
 
 def pointwise_recipe(work: Pending) -> Recipe | None:
@@ -60,12 +62,14 @@ def pointwise_recipe(work: Pending) -> Recipe | None:
 def _stored(work: Pending, size: int) -> str:
     """How results are stored: `whole` numbers, or parts in `pairs` or `blocks` of these.
 
-    LLVM makes vectors of pairs where there is arithmetic alone; blocks take longer to compile.
+    LLVM makes vectors of pairs where there is arithmetic alone, but not of many steps; blocks take
+    three times as long to compile.
     """
     if work.nodes[work.outputs[0]].type.dtype not in PART:
         return "whole"
     kinds = {op.kind for op, _ in work.steps if isinstance(op, Elementwise)}
-    return "blocks" if kinds - NARROW and size >= _LARGE else "pairs"
+    is_long = len(work.steps) > _FEW or bool(kinds - NARROW)
+    return "blocks" if is_long and size >= _LARGE else "pairs"
 
 
 def _is_taken(work: Pending, shape: Shape) -> bool:

@@ -10,13 +10,14 @@ from tecomp import te
 from tecomp.array.counters import counters
 from tecomp.array.graph import Pending, Step
 from tecomp.array.node import Buffer, empty
+from tecomp.array.recent import Recent
 from tecomp.array.strided import Lies, lies, row_of
 from tecomp.ptensor.definitions import define
 from tecomp.ptensor.promotion import PART
 from tecomp.ptensor.types import PTensorType, Shape
 from tecomp.ptensor.values import ComplexTensor, Value
 
-_programs: dict[Any, Any] = {}
+_programs: Recent[Any, Any] = Recent(512)
 
 
 def run_program(work: Pending) -> None:
@@ -37,10 +38,10 @@ def program_of(work: Pending) -> Any:
     """The program for pending operations, compiled when it is first asked for."""
     leaves = tuple([leaf for _, leaf in _given(work)])
     key = leaves, work.steps, work.outputs
-    program = _programs.get(key)
+    program = _programs.get(key, None)
     if program is None:
         results = [node.type for node in work.nodes]
-        program = _programs[key] = _compiled(leaves, work.steps, work.outputs, results)
+        program = _programs.keep(key, _compiled(leaves, work.steps, work.outputs, results))
         counters.compiled += 1
     return program
 

@@ -8,10 +8,11 @@ from tecomp.array.graph import Pending
 from tecomp.array.kernels import Recipe
 from tecomp.array.pointwise import pointwise_recipe
 from tecomp.array.pushed import pushed
+from tecomp.array.recent import Recent
 from tecomp.array.reductions import reduction_recipe
 
-_MOST = 20_000
-_recipes: dict[Any, Recipe | None] = {}
+_recipes: Recent[Any, Recipe | None] = Recent(4096)
+_NEW = object()
 
 
 def recipe_of(work: Pending) -> Recipe | None:
@@ -20,11 +21,10 @@ def recipe_of(work: Pending) -> Recipe | None:
         work.steps, work.outputs,
         tuple([(node.type, node.data.strides) for node in work.leaves]),  # type: ignore[union-attr]
     )
-    if key not in _recipes:
-        if len(_recipes) >= _MOST:
-            _recipes.clear()
-        _recipes[key] = _recipe(work)
-    return _recipes[key]
+    found = _recipes.get(key, _NEW)
+    if found is _NEW:
+        return _recipes.keep(key, _recipe(work))
+    return found  # type: ignore[return-value]
 
 
 def _recipe(work: Pending) -> Recipe | None:

@@ -49,3 +49,20 @@ def test_blocks_give_what_pairs_give() -> None:
     few = np.concatenate([np.asarray(xp.tanh(xp.asarray(LINE[k : k + 20_002])))
                           for k in (0, 20_002)])
     np.testing.assert_allclose(many, few[: LINE.size], rtol=4e-16)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_blocks_of_arithmetic(count: int) -> None:
+    few, many = xp.asarray(SHEET[0] * 0.1), xp.asarray(LINE * 0.1)
+    results = []
+    for z in (few, many):
+        c = z
+        for _ in range(count):
+            z = z * z + c
+        assert ("parts" in xp.explain(z).schedules[0]) == (count > 1 and z.size == LINE.size)
+        results.append(np.asarray(z))
+    expected = LINE * 0.1
+    for _ in range(count):
+        expected = expected * expected + LINE * 0.1
+    np.testing.assert_allclose(results[1], expected, rtol=1e-13)
+    np.testing.assert_allclose(results[0], results[1][:200], rtol=1e-13)

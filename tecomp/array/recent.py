@@ -1,0 +1,56 @@
+"""What was made for keys and used not long ago."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+Other = TypeVar("Other")
+
+
+class Recent(Generic[Key, Value]):
+    """Values by key, of which those that nobody used for long are let go.
+
+    There are two halves. What is used is in the first, or comes there; when that is full, it
+    becomes the second, and what was in the second is gone. So a key is hashed once where it is
+    found, which an order by last use would do twice.
+
+    Attributes:
+        most: values that are kept.
+
+    >>> squares = Recent(4)
+    >>> for k in range(5):
+    ...     _ = squares.keep(k, k * k), squares.get(0, None)
+    >>> [squares.get(k, None) for k in range(5)]
+    [0, None, None, 9, 16]
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._used: dict[Key, Value] = {}
+        self._before: dict[Key, Value] = {}
+
+    def get(self, key: Key, default: Other) -> Value | Other:
+        """The value of a key; the default if it is not here."""
+        found = self._used.get(key, default)
+        if found is not default:
+            return found
+        found = self._before.pop(key, default)
+        return found if found is default else self.keep(key, found)  # type: ignore[arg-type]
+
+    def keep(self, key: Key, value: Value) -> Value:
+        """Keep a value, and return it."""
+        if len(self._used) >= self.most // 2:
+            self._before, self._used = self._used, {}
+        self._used[key] = value
+        return value
+
+    def clear(self) -> None:
+        """Let go of all."""
+        self._used.clear()
+        self._before.clear()
+
+    def __len__(self) -> int:
+        """How many values are kept."""
+        return len(self._used) + len(self._before)

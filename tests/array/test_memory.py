@@ -1,0 +1,117 @@
+"""What arrays take of memory: nothing for what is in between, and no more after many evaluations."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+
+import pytest
+
+from tecomp.array.recent import Recent
+
+PEAK = """
+import resource
+import numpy as np
+import tecomp.array as xp
+
+def chain(x, y):
+    for k in range(10):  # 20 operations
+        y = xp.sqrt(x * y) if k % 2 else x - y
+    return xp.abs(y) {behind}
+
+def most():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+small = [xp.asarray(np.ones({small})) for _ in range(2)]
+for _ in range(40):  # so often that sizes are built in where they ever are
+    xp.eval(chain(*small))
+before = most()
+given = [xp.asarray(np.full({shape}, 0.5), copy=False) for _ in range(2)]
+result = chain(*given)
+xp.eval(result)
+print((most() - before) / (sum(x.nbytes for x in map(np.asarray, (*given, result)))))
+"""
+
+LEAK = """
+import gc
+import numpy as np
+import tecomp.array as xp
+
+def pages():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1])
+
+x, y = (xp.asarray(np.arange(60.0).reshape(6, 10) + k) for k in range(2))
+step = xp.jit(lambda a, b: (a * b, xp.sum(a, axis=0)))
+
+def evaluate(k):
+    z = xp.exp(x * -0.01) + y * k
+    xp.eval(z, xp.sum(z, axis=1))
+    xp.eval(x @ y.T)
+    z[k % 6] = 1.0
+    z += x
+    float(z[0, 0]), z[z > 20], z[xp.asarray([1, 0])]
+    xp.eval(*step(z, y))
+    np.from_dlpack(z)
+
+def many():
+    for k in range(1000):
+        evaluate(k)
+    gc.collect()
+    return pages(), len(gc.get_objects())
+
+many()
+first = many()
+for _ in range(8):
+    last = many()
+print((last[0] - first[0]) * 4096, last[1] - first[1])
+"""
+
+
+def printed(program: str) -> list[float]:
+    """The numbers that a fresh interpreter prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return [float(number) for number in done.stdout.split()]
+
+
+@pytest.mark.parametrize(("shape", "small", "behind"), [
+    ((8_000_000,), (1000,), ""), ((2000, 4000), (30, 40), ""), ((8000, 1000), (30, 40), "[::-1, 1:]"),
+])
+def test_a_chain_takes_no_more_than_its_inputs_and_its_result(
+    shape: tuple[int, ...], small: tuple[int, ...], behind: str
+) -> None:
+    (ratio,) = printed(PEAK.format(shape=shape, small=small, behind=behind))
+
+    assert 0.9 < ratio < 1.1
+
+
+def test_ten_thousand_evaluations_leave_nothing() -> None:
+    memory, objects = printed(LEAK)
+
+    assert memory < 2**20
+    assert objects < 100
+
+
+def test_what_was_used_not_long_ago_is_kept() -> None:
+    dice = random.Random(5)
+    for most in (2, 3, 8, 64):
+        recent: Recent[int, int] = Recent(most)
+        used: list[int] = []
+        for _ in range(2000):
+            key = int(dice.gammavariate(2, most / 4))
+            found = recent.get(key, None)
+            last = used[-1 - used[::-1].index(key):] if key in used else []
+            if found is None:
+                assert not last or len(set(last)) > most // 2
+                recent.keep(key, -key)
+            else:
+                assert found == -key
+            assert len(recent) <= most
+            used = [*used[-4 * most:], key]
+        recent.clear()
+        assert len(recent) == 0
+        assert recent.get(used[-1], None) is None
