@@ -30,6 +30,15 @@ text.soft{{fill:#aab2bd}}
 }}"""
 
 
+class Svg(str):
+    """The text of a picture, which a notebook shows as the picture."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
 class Canvas:
     """A picture under way: what is on it, and how far it reaches."""
 
@@ -83,10 +92,10 @@ class Canvas:
         paint = f' style="stroke:{colour}"' if colour else ""
         self._parts.append(f'<path d="M{path}" class="line" stroke-width="1.3"{paint}/>')
 
-    def finished(self, title: str) -> str:
+    def finished(self, title: str) -> Svg:
         """The picture, with a title for those who do not see it."""
         width, height = _n(self._right + self._margin), _n(self._bottom + self._margin)
-        return "\n".join(
+        return Svg("\n".join(
             [
                 f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
                 f'viewBox="0 0 {width} {height}" role="img">',
@@ -102,7 +111,7 @@ class Canvas:
                 *self._parts,
                 "</svg>",
             ]
-        )
+        ))
 
     def _reach(self, x: float, y: float) -> None:
         self._right, self._bottom = max(self._right, x), max(self._bottom, y)

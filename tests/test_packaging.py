@@ -26,7 +26,7 @@ TOP_FILES = [
     "THIRD_PARTY.md",
     "pyproject.toml",
 ]
-FOLDERS = ["docs", "schedules", "targets", "tecomp", "tests"]
+FOLDERS = ["docs", "schedules", "targets", "tecomp", "tests", "tutorials"]
 
 BUILD = """
 import sys

@@ -20,6 +20,7 @@ from tecomp.graph.timeline import trace
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.descriptor import Target
 from tecomp.model.report import Report
+from tecomp.svg import Svg
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Details:
             tuple(relayouts_of(self.layouts)), self.memory.residents, self.memory.spills, rate,
         )
 
-    def picture(self, name: str, target: str) -> str:
+    def picture(self, name: str, target: str) -> Svg:
         """The program as SVG, with its name and that of the machine."""
         return drawn(
             name, target, self.inputs, self.outputs, self.kernels, self.memory, self.stored

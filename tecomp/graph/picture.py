@@ -16,7 +16,7 @@ from tecomp.graph.groups import border_of
 from tecomp.graph.memory import Plan
 from tecomp.ir.language.text import counted, shortened
 from tecomp.layout.descriptions.layout import Layout
-from tecomp.svg import Canvas, text_width
+from tecomp.svg import Canvas, Svg, text_width
 
 _COLOURS = (
     "#aad2ef", "#f9d29d", "#b0e9d5", "#e1b5d5", "#7ab6e4", "#f5bb6a", "#83ddbd", "#d28cbb",
@@ -58,7 +58,7 @@ def drawn(
     calls: Sequence[Call],
     plan: Plan,
     stored: Mapping[Tensor, Layout] = MappingProxyType({}),
-) -> str:
+) -> Svg:
     """The picture as SVG.
 
     Args:

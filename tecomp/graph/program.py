@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tecomp.graph.report import ProgramReport
     from tecomp.ir.language.stmt import Buffer
     from tecomp.layout.descriptions.layout import Layout
+    from tecomp.svg import Svg
 
 
 def _again(asked: Asked) -> Program:
@@ -182,11 +183,14 @@ class Program:
         head = self._kernel.name, self.target, self._native.constant_bytes
         return self.details.report(*head, measure=measure)
 
-    def picture(self) -> str:
+    def picture(self) -> Svg:
         """The program as SVG: kernels, what goes between them, relayouts, and memory as time goes.
 
         Time runs downwards. A value is a line from the kernel that makes it to those that read it,
         and a box at its addresses for as long as it is needed.
+
+        Returns:
+            The text, which a notebook shows as the picture.
         """
         return self.details.picture(self._kernel.name, self.target.name)
 

@@ -33,6 +33,14 @@ def test_drawn(golden: Callable[[object], None]) -> None:
     golden(residual().picture())
 
 
+def test_a_notebook_shows_a_picture_as_one() -> None:
+    X, W, Y = layers(1)
+    shown = tecomp.compile(Y, [X, W]).picture()
+
+    assert shown._repr_svg_() == shown
+    assert type(shown._repr_svg_()) is str
+
+
 @pytest.mark.parametrize("count", [1, 40])
 def test_everything_lies_inside_the_picture(count: int) -> None:
     X, W, Y = layers(count)

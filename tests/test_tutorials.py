@@ -1,0 +1,82 @@
+"""Every tutorial runs, its exercise has a solution, and its notebook is the one of its script."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "tutorials"
+TUTORIALS = sorted(FOLDER.glob("[0-9]*.py"))
+SOLUTIONS = sorted((FOLDER / "solutions").glob("*.py"))
+
+PROGRAM = """
+import runpy, sys
+tutorial = runpy.run_path(sys.argv[1], run_name="__main__")
+try:
+    tutorial["check"](tutorial["answer"])
+except AssertionError:
+    pass
+else:
+    raise SystemExit("the exercise is solved already")
+tutorial["check"](runpy.run_path(sys.argv[2])["answer"])
+"""
+"""A tutorial as a script; then its exercise, which only the solution solves."""
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_runs(path: Path, tmp_path: Path) -> None:
+    solution = FOLDER / "solutions" / path.name
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM, str(path), str(solution)],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+def cells(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return found
+
+
+def percent_form(cell: dict[str, Any]) -> str:
+    """A cell of a notebook as its script has it."""
+    lines = "".join(cell["source"]).splitlines()
+    if cell["cell_type"] == "code":
+        return "\n".join(["# %%", *lines])
+    return "\n".join(["# %% [markdown]", *(f"# {line}".rstrip() for line in lines)])
+
+
+def squeezed(script: str) -> str:
+    """A script without the empty lines at the ends of its cells."""
+    parts = ("# %%" + part.rstrip() for part in script.split("# %%")[1:])
+    return "\n\n".join(parts)
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_notebook_is_that_of_its_script(path: Path) -> None:
+    """`python tutorials/make_notebooks.py` writes it again."""
+    stored = cells(path.with_suffix(".ipynb"))
+
+    assert "\n\n".join(map(percent_form, stored)) == squeezed(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_notebook_was_run_from_end_to_end(path: Path) -> None:
+    code = [cell for cell in cells(path.with_suffix(".ipynb")) if cell["cell_type"] == "code"]
+    outputs = [output for cell in code for output in cell["outputs"]]
+
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    assert "error" not in {output["output_type"] for output in outputs}
+    assert {output.get("name", "stdout") for output in outputs} == {"stdout"}
+    assert any("image/svg+xml" in output.get("data", {}) for output in outputs), "no picture"
+
+
+def test_every_tutorial_has_one_solution() -> None:
+    assert [path.name for path in SOLUTIONS] == [path.name for path in TUTORIALS]
+    assert sorted(FOLDER.glob("*.ipynb")) == [path.with_suffix(".ipynb") for path in TUTORIALS]
