@@ -12,6 +12,7 @@ from tecomp.compute.rebuilt import rebuilt
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.topology import post_order
+from tecomp.compute.variables import variables_of
 from tecomp.errors import DefinitionError
 from tecomp.graph.conversions import with_conversions_apart
 from tecomp.graph.operands import with_plain_factors
@@ -78,6 +79,7 @@ def graph_of(
                 f"compile: {op.name} is read, and neither an input nor a constant; pass it in "
                 "`inputs`, or its values in `constants`"
             )
+        _check_variables(op)
     steps = steps_of_scans(written)
     apart = with_conversions_apart(target) if target is not None else lambda op: op
     plain = Graph(
@@ -165,6 +167,14 @@ def _check_outputs(outputs: Sequence[Tensor], given: Sequence[Tensor]) -> None:
             raise DefinitionError(
                 f"compile: {tensor.name} is an output {count} times; ask for it once"
             )
+
+
+def _check_variables(op: Operation) -> None:
+    for var in variables_of(op):
+        raise DefinitionError(
+            f"compile: {op.name} depends on the variable `{var.name}`; a program is planned for "
+            "sizes that are numbers, so define it with those, or build a kernel for any size"
+        )
 
 
 def _check_sizes(name: str, shape: Sequence[Extent]) -> None:

@@ -219,6 +219,36 @@ def test_programs_that_are_refused(make: Callable[[], Program], message: str) ->
     assert error.value.message == message
 
 
+def in_the_body(n: te.Var) -> te.Tensor:
+    return te.compute((4,), lambda i: A[i] * te.cast(n, "float32"), name="D")
+
+
+def in_the_reduction(n: te.Var) -> te.Tensor:
+    k = te.reduce_axis((0, n), name="k")
+    return te.compute((4,), lambda i: te.sum(A[te.min(k, 3)], axis=k), name="D")
+
+
+def in_the_statement(n: te.Var) -> te.Tensor:
+    made: te.Tensor = te.extern(
+        (4,), [A], lambda ins, outs: te.for_range(0, n, lambda i: outs[0].store(i, ins[0][i])),
+        name="D")
+    return made
+
+
+@pytest.mark.parametrize("target", ["cpu", "stick128"])
+@pytest.mark.parametrize("make", [in_the_body, in_the_reduction, in_the_statement])
+def test_variables_in_definitions_are_refused(
+    make: Callable[[te.Var], te.Tensor], target: str
+) -> None:
+    with pytest.raises(DefinitionError) as error:
+        tecomp.compile(make(te.var("n")), [A], target)
+
+    assert error.value.message == (
+        "compile: D depends on the variable `n`; a program is planned for sizes that are "
+        "numbers, so define it with those, or build a kernel for any size"
+    )
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

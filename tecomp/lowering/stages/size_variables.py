@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp
-from tecomp.compute.reduce import Reduce
-from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor
+from tecomp.compute.variables import variables_in, variables_of
 from tecomp.errors import LowerError
 from tecomp.ir.language.dtype import INT64
 from tecomp.ir.language.expr import Var
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.language.text import identifier, take_name
-from tecomp.ir.traversal.rewrite import free_variables, walk
+from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.lowering.stages.strides import Strides
 from tecomp.scheduling.state import Split, StageState, State, Transform
 
@@ -35,18 +33,18 @@ def sizes_of(
 
     The second result are those of the latter that are nothing but strides.
     """
-    steps = [var for each in strides for n in each or () for var in _variables(n)]
+    steps = [var for each in strides for n in each or () for var in variables_in(n)]
     found: dict[Var, None] = {a: None for a in arguments if isinstance(a, Var)}
     bound = set(found)
     taken: set[str] = set()
     for argument in arguments:
         for extent in argument.shape if isinstance(argument, Tensor) else ():
-            variables = _variables(extent)
+            variables = variables_in(extent)
             found.update(dict.fromkeys(variables))
             bound.update(variables)
     bound.update(steps)
     for stage in state:
-        used = dict.fromkeys((*_defined(stage), *_scheduled(stage)))
+        used = dict.fromkeys((*variables_of(stage.op), *_scheduled(stage)))
         for var in used:
             if var not in bound:
                 raise LowerError(
@@ -61,21 +59,6 @@ def sizes_of(
     return made, {made[var] for var in only_strides}
 
 
-def _defined(stage: StageState) -> list[Var]:
-    """The variables in the definition of a stage that are no axes of it."""
-    found = [var for shape in stage.op.shapes for n in shape for var in _variables(n)]
-    if isinstance(stage.op, ComputeOp):
-        for axis in stage.op.reduce_axis:
-            found += [*_variables(axis.extent), *_variables(axis.dom.min)]
-        bound = {*stage.op.axis, *stage.op.reduce_axis, *_bound_by_reducer(stage)}
-        start = stage.op.start if isinstance(stage.op, ScanOp) else ()
-        nodes = walk(*stage.op.body, *start)
-        found += [node for node in nodes if type(node) is Var and node not in bound]
-    if isinstance(stage.op, ExternOp):
-        found += free_variables(stage.op.statement)
-    return found
-
-
 def _scheduled(stage: StageState) -> list[Var]:
     """The variables in factors of splits and in values of padding."""
     found = [
@@ -84,16 +67,7 @@ def _scheduled(stage: StageState) -> list[Var]:
         if isinstance(relation, Split)
         for extent in (relation.factor, relation.nparts)
         if extent is not None
-        for var in _variables(extent)
+        for var in variables_in(extent)
     ]
     pad = stage.layout.pad_value
     return [*found, *(free_variables(pad) if pad is not None else ())]
-
-
-def _bound_by_reducer(stage: StageState) -> set[Var]:
-    first = stage.compute.body[0]
-    return set(first.combiner.bound()) if isinstance(first, Reduce) else set()
-
-
-def _variables(extent: Extent) -> list[Var]:
-    return [] if isinstance(extent, int) else [n for n in walk(extent) if isinstance(n, Var)]
