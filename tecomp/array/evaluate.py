@@ -20,13 +20,22 @@ def evaluate(nodes: Sequence[Node]) -> None:
     missing = [node for node in nodes if node.data is None]
     if not missing:
         return
-    work = pending(missing)
+    compute(computable(missing))
+
+
+def computable(nodes: Sequence[Node]) -> Pending:
+    """What has to be computed for some nodes.
+
+    Raises:
+        ArrayTypeError: there are no elements to compute it from: a function is being recorded.
+    """
+    work = pending(nodes)
     if any(node.data is None for node in work.leaves):  # an argument of what is recorded
         raise ArrayTypeError(
             "jit: the value of an element is asked for, and there is none while a function is "
             "recorded; use where in place of if, or ask outside of the function"
         )
-    compute(work)
+    return work
 
 
 def compute(work: Pending) -> None:

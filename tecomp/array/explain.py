@@ -6,7 +6,7 @@ import typing
 from importlib import import_module
 
 from tecomp.array.array import Array, node_of
-from tecomp.array.graph import pending
+from tecomp.array.evaluate import computable
 
 if typing.TYPE_CHECKING:
     from tecomp.array.explained import Explanation
@@ -23,14 +23,14 @@ def explain(*arrays: Array) -> Explanation:
         each kernel; the parts of it are its attributes.
 
     Raises:
-        ArrayTypeError: something is no array.
+        ArrayTypeError: something is no array, or an argument of a function that `jit` records.
 
     >>> import tecomp.array as xp
     >>> x = xp.arange(6, dtype="float32")
     >>> explain(x * x).function.body[-1].op
     ElementwiseBinaryOp(kind='multiply')
     """
-    work = pending([node_of(array, "explain") for array in arrays])
+    work = computable([node_of(array, "explain") for array in arrays])
     # Loaded now: who computes arrays does not wait for what explains them.
     found: Explanation = import_module("tecomp.array.explained").explanation_of(work)
     return found

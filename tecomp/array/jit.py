@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import update_wrapper
 from typing import Any
 
@@ -24,6 +24,24 @@ class _Slot:
     """Where an array is, in a structure of lists, tuples and dicts."""
 
     position: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """What is no array; equal numbers of other types, or with another sign of zero, are others.
+
+    Attributes:
+        value: what it is.
+        kind: its type, and how it is written if that says more than what it is equal to.
+    """
+
+    value: Any = field(compare=False)
+    kind: tuple[Any, ...]
+
+    @staticmethod
+    def of(value: Any) -> _Value:
+        written = repr(value) if isinstance(value, float | complex) else value
+        return _Value(value, (type(value), written))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +76,26 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
         The function that does this.
 
     Raises:
-        ArrayTypeError: the function asks for the value of an element, which is not there while it
-            is recorded, or an argument has no hash.
+        ArrayTypeError: there is no function; it asks for the value of an element, which is not
+            there while it is recorded; or an argument has no hash.
 
     >>> import tecomp.array as xp
     >>> step = jit(lambda x, y: x * y + 1)
     >>> step(xp.arange(3, dtype="float32"), xp.ones(3, dtype="float32"))
     Array([1., 2., 3.], dtype=float32)
     """
+    if not callable(function):
+        raise ArrayTypeError(
+            f"jit: {function!r} is {type(function).__name__}; give a function of arrays"
+        )
     known: Recent[Any, _Recorded] = Recent(_MOST)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         nodes: list[Node] = []
         structure = _taken((args, kwargs), nodes)
+        if tracing.depth:  # a part of what is recorded
+            args, kwargs = _given(structure, [made(node) for node in nodes])
+            return function(*args, **kwargs)
         key = structure, tuple([node.type for node in nodes])
         try:
             recorded = known.get(key, None)
@@ -90,7 +115,7 @@ def _record(function: Callable[..., Any], structure: Any, types: list[PTensorTyp
     arguments = [Node(type, None, (), None, 0, 0) for type in types]
     args, kwargs = _given(structure, [made(node) for node in arguments])
     with tracing:
-        given = function(*args, **dict(kwargs))
+        given = function(*args, **kwargs)
     results: list[Node] = []
     outline = _taken(given, results)
     work = pending([node for node in results if node.op is not None])
@@ -128,20 +153,21 @@ def _taken(value: Any, nodes: list[Node]) -> Any:
         nodes.append(value._node)
         return _Slot(len(nodes) - 1)
     if isinstance(value, dict):
-        return "dict", tuple([(key, _taken(item, nodes)) for key, item in value.items()])
+        items = value.items()
+        return "dict", tuple([(_Value.of(key), _taken(item, nodes)) for key, item in items])
     if isinstance(value, list | tuple):
         kind = "list" if isinstance(value, list) else "tuple"
         return kind, tuple([_taken(item, nodes) for item in value])
-    return "value", value
+    return _Value.of(value)
 
 
 def _given(structure: Any, arrays: list[Array]) -> Any:
     if isinstance(structure, _Slot):
         return arrays[structure.position]
+    if isinstance(structure, _Value):
+        return structure.value
     kind, inside = structure
     if kind == "dict":
-        return {key: _given(item, arrays) for key, item in inside}
-    if kind == "value":
-        return inside
+        return {key.value: _given(item, arrays) for key, item in inside}
     items = [_given(item, arrays) for item in inside]
     return items if kind == "list" else tuple(items)

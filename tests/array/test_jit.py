@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tecomp.array.counters import counters
+from tecomp.array.explain import explain
 from tecomp.array.jit import jit
 from tecomp.errors import ArrayTypeError
 from tests.array.arrays import array
@@ -62,3 +63,57 @@ def test_the_value_of_an_element_is_not_there_while_a_function_is_recorded() -> 
         "jit <lambda>: an argument that is no array has no hash (unhashable type: 'set'); give "
         "arrays, numbers, texts, or tuples of them"
     )
+
+
+def test_explain_asks_for_arrays_with_elements() -> None:
+    with pytest.raises(ArrayTypeError) as caught:
+        jit(lambda x: explain(x + 1))(array(np.ones(3)))
+    assert caught.value.message == (
+        "jit: the value of an element is asked for, and there is none while a function is "
+        "recorded; use where in place of if, or ask outside of the function"
+    )
+
+
+def test_what_is_no_function_is_refused() -> None:
+    with pytest.raises(ArrayTypeError) as caught:
+        jit(3)  # type: ignore[arg-type]
+    assert caught.value.message == "jit: 3 is int; give a function of arrays"
+
+
+def test_equal_numbers_of_other_types_are_recorded_for_themselves() -> None:
+    times = jit(lambda x, k: x * k)
+    x = array(np.arange(3))
+    assert [times(x, k).dtype.name for k in (1, 1.0, 1 + 0j)] == ["int64", "float64", "complex128"]
+    item = jit(lambda x, items: x * next(iter(items)))
+    assert [item(x, {k: 0}).dtype.name for k in (1, 1.0)] == ["int64", "float64"]
+    quotient = jit(lambda x, k: x / k)
+    for zero in (0.0, -0.0):
+        assert float(quotient(array(np.ones(2)), zero)[0]) == np.copysign(np.inf, zero)
+
+
+def test_numbers_that_are_nan_are_recorded_once() -> None:
+    calls = []
+
+    @jit
+    def fast(x: Any, k: float) -> Any:
+        calls.append(k)
+        return x + k
+
+    for _ in range(3):
+        assert np.isnan(np.asarray(fast(array(np.ones(2)), float("nan")))).all()
+    assert len(calls) == 1
+
+
+def test_a_recorded_function_is_part_of_one_that_calls_it() -> None:
+    @jit
+    def inner(pair: Any) -> Any:
+        x, y = pair
+        x[0] = 9.0
+        return {"sum": x + y}
+
+    outer = jit(lambda x: (inner((x, x * 2))["sum"] + 1, x))
+    for k in range(2):
+        result, given = outer(array(np.arange(3.0) + k))
+        np.testing.assert_array_equal(np.asarray(given), np.arange(3.0) + k)
+        wanted = np.array([9.0, 1.0 + k, 2.0 + k]) + 2 * (np.arange(3.0) + k) + 1
+        np.testing.assert_array_equal(np.asarray(result), wanted)
