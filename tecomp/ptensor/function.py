@@ -38,7 +38,8 @@ class Apply:
         op: the operation.
         operands: the names of the tensors that it is applied to.
         types: their types.
-        type: of the result.
+        type: of the result; of the first of several.
+        more: the other results.
 
     Raises:
         ArrayTypeError: the operation does not take such elements.
@@ -52,19 +53,38 @@ class Apply:
     operands: tuple[str, ...]
     types: tuple[PTensorType, ...]
     type: PTensorType
+    more: tuple[Parameter, ...] = ()
 
     def __post_init__(self) -> None:
-        found = self.op.infer(*self.types)
-        if found != self.type:
+        found = together(self.op.results(*self.types))
+        declared = together([self.type, *[each.type for each in self.more]])
+        if found != declared:
             raise ArrayValueError(
                 f"%{self.result} = ptensor.{self.op.name}: the result is declared as "
-                f"{self.type}, and follows as {found}; write that"
+                f"{declared}, and follows as {found}; write that"
             )
+
+    @property
+    def made(self) -> tuple[Parameter, ...]:
+        """The results that have names, in order."""
+        first = () if self.result is None else (Parameter(self.result, self.type),)
+        return (*first, *self.more)
 
     def __str__(self) -> str:
         types = ", ".join(map(str, self.types))
-        name = "" if self.result is None else f"%{self.result} = "
-        return f"{name}{operation_text(self.op, self.operands)}: ({types}) -> {self.type}"
+        names = ", ".join(f"%{each.name}" for each in self.made)
+        head = f"{names} = " if names else ""
+        results = together([self.type, *[each.type for each in self.more]])
+        return f"{head}{operation_text(self.op, self.operands)}: ({types}) -> {results}"
+
+
+def together(types: Sequence[PTensorType | str]) -> str:
+    """Types of results as they are printed: one alone, others in parentheses.
+
+    >>> together(["int64"]), together(["int64", "bool"])
+    ('int64', '(int64, bool)')
+    """
+    return str(types[0]) if len(types) == 1 else f"({', '.join(map(str, types))})"
 
 
 def operation_text(op: Operation, operands: Sequence[str]) -> str:
@@ -116,15 +136,15 @@ class Function:
             if parameter.name == name:
                 return parameter.type
         for apply in self.body:
-            if apply.result == name:
-                return apply.type
+            for made in apply.made:
+                if made.name == name:
+                    return made.type
         raise ArrayValueError(f"@{self.name}: there is no %{name}")
 
     def __str__(self) -> str:
         parameters = ", ".join(map(str, self.parameters))
-        types = [str(self.type_of(name)) for name in self.results]
-        results = types[0] if len(types) == 1 else f"({', '.join(types)})"
+        results = together([self.type_of(name) for name in self.results])
         lines = [f"func @{self.name}({parameters}) -> {results} {{"]
         lines += [f"  {apply}" for apply in self.body]
-        lines += [f"  return {', '.join(f'%{name}' for name in self.results)}", "}"]
+        lines += [f"  return {', '.join(f'%{name}' for name in self.results)}".rstrip(), "}"]
         return "\n".join(lines)

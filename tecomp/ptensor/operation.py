@@ -37,6 +37,17 @@ class Operation:
         """
         raise NotImplementedError
 
+    def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
+        """The types of all results, of which most operations have one.
+
+        Raises:
+            ArrayTypeError: an operand has an element type that the operation does not take.
+            ArrayValueError: shapes do not fit.
+            DeviceMismatchError: operands live on different devices.
+            TeamMismatchError: operands belong to different teams.
+        """
+        return (self.infer(*operands),)
+
     @property
     def where(self) -> str:
         """What messages call it."""

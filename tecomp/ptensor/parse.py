@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -16,7 +18,7 @@ from tecomp.ptensor.verify import verify
 
 _HEAD = re.compile(r"func @(?P<name>\w+)\((?P<parameters>.*)\) -> (?P<results>.*) \{")
 _APPLY = re.compile(
-    r"(?:%(?P<result>\w+) = )?ptensor\.(?P<name>\w+)(\{'(?P<kind>\w+)'\})?"
+    r"(?:(?P<names>%\w+(?:, %\w+)*) = )?ptensor\.(?P<name>\w+)(\{'(?P<kind>\w+)'\})?"
     r"\((?P<inside>.*?)\) ?: \((?P<types>.*?)\) +-> (?P<type>.*)"
 )
 _TYPE = re.compile(
@@ -98,13 +100,26 @@ def _apply(line: str) -> Apply:
     if match["kind"] is not None:
         attributes["kind"] = match["kind"]
     types = tuple(parse_type(part) for part in _split(match["types"]))
-    result = parse_type(match["type"])
+    names, (result, *others) = _made(match, line)
     for place in ("device", "team"):
         if isinstance(given := attributes.get(place), Argument):
             # The name is the caller's, what it stands for is in the type.
             attributes[place] = Argument(given.name, getattr(result, place))
     op = _operation(match["name"], attributes, line)
-    return Apply(match["result"], op, tuple(operands), types, result)
+    more = tuple(map(Parameter, names[1:], others))
+    return Apply(names[0] if names else None, op, tuple(operands), types, result, more)
+
+
+def _made(match: re.Match[str], line: str) -> tuple[list[str], list[PTensorType]]:
+    """The names and types of an operation's results; one that nobody reads has no name."""
+    names = [name.removeprefix("%") for name in _split(match["names"] or "")]
+    text = match["type"]
+    inside = _split(text[1:-1]) if text.startswith("(") and text.endswith(")") else [text]
+    if len(inside) != max(len(names), 1):
+        raise ParseError(
+            f"`{line}`: there are {len(names)} names for {len(inside)} results; give one to each"
+        )
+    return names, [parse_type(part) for part in inside]
 
 
 def _operation(name: str, attributes: dict[str, Any], line: str) -> Operation:
@@ -123,18 +138,29 @@ def _operation(name: str, attributes: dict[str, Any], line: str) -> Operation:
 def _literal(text: str) -> Any:
     if text.startswith("%"):
         return Argument(text[1:])
-    if text.lstrip("-") in ("inf", "nan"):
-        return float(text)
     try:
-        return ast.literal_eval(text)
+        return ast.literal_eval(_Numbers().visit(ast.parse(text, mode="eval")))
     except (SyntaxError, ValueError) as error:
         raise ParseError(f"`{text}` is no value of an attribute") from error
 
 
+class _Numbers(ast.NodeTransformer):
+    """What numbers without a literal are printed as, alone or as parts of complex ones."""
+
+    _known: Mapping[str, complex] = {
+        "inf": math.inf, "nan": math.nan, "infj": complex(0, math.inf),
+        "nanj": complex(0, math.nan),
+    }  # fmt: skip
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """The number of this name."""
+        return ast.Constant(self._known[node.id]) if node.id in self._known else node
+
+
 def _results(line: str) -> tuple[str, ...]:
-    if not line.startswith("return "):
+    if line.split(" ")[0] != "return":
         raise ParseError(f"a function ends with `return %y`, and this one with `{line}`")
-    return tuple(part.removeprefix("%") for part in _split(line.removeprefix("return ")))
+    return tuple(part.removeprefix("%") for part in _split(line.removeprefix("return")))
 
 
 def _split(text: str) -> list[str]:

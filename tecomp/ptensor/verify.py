@@ -36,8 +36,8 @@ def verify(function: Function) -> None:
                     f"@{function.name}: %{apply.result} takes {value} as a number, and there is "
                     "no such parameter"
                 )
-        if apply.result is not None:
-            _add(known, apply.result, apply.type, function)
+        for made in apply.made:
+            _add(known, made.name, made.type, function)
     for name in function.results:
         function.type_of(name)
 

@@ -48,7 +48,8 @@ def test_a_call_of_a_library_is_seen() -> None:
         "ptensor<4xfloat64>"
     )
     assert body_lines(lower_ptensor(function).body)[0] == (
-        "%rtensor = library_call{'numpy.sort'}(%x0[0]): (tensor<4xfloat64>) -> tensor<4xfloat64>"
+        "%rtensor = library_call{'numpy.sort'}(%x0[0], axis=0, descending=True, stable=True): "
+        "(tensor<4xfloat64>) -> tensor<4xfloat64>"
     )
 
 
@@ -76,9 +77,9 @@ def test_results_have_the_types_that_are_inferred(
         assert all(m in (n, None) for n, m in zip(data.shape, type.shape, strict=True))
 
 
-def test_what_has_several_results_is_no_operation_of_a_function() -> None:
+def test_what_has_several_results_has_no_one_type() -> None:
     with pytest.raises(ArrayTypeError) as refused:
         Matrices("svd").infer(SQUARE)
     assert refused.value.message == (
-        "svd: it has 3 results; functions on tensors have operations with one"
+        "svd: it has 3 results, and one type is asked for; ask for the types of its results"
     )

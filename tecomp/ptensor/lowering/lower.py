@@ -64,8 +64,8 @@ class _Names:
     """Names that are not taken yet, and those of the parts of tensors."""
 
     def __init__(self, function: Function) -> None:
-        results = {apply.result for apply in function.body if apply.result is not None}
-        self.taken = {parameter.name for parameter in function.parameters} | results
+        made = [each for apply in function.body for each in apply.made]
+        self.taken = {each.name for each in [*function.parameters, *made]}
         self.parts: dict[str, tuple[Operand, Operand]] = {}
 
     def tensor(self, name: str) -> Operand:
@@ -117,12 +117,12 @@ class _Lowering:
         self.inside.append(Let(name, value))
         return Name(name)
 
-    def give(self, tensor: Operand, gid: Operand) -> None:
-        """The tuple that the result is."""
-        assert self.apply.result is not None
-        self.names.parts[self.apply.result] = tensor, gid
+    def give(self, tensor: Operand, gid: Operand, number: int = 0) -> None:
+        """The tuple that a result is."""
+        name = self.apply.made[number].name
+        self.names.parts[name] = tensor, gid
         place = self._place("device", self.apply.type.device), self._place("team", self._team)
-        self.after.append(Let(self.apply.result, Together((tensor, *place, gid))))
+        self.after.append(Let(name, Together((tensor, *place, gid))))
 
     @property
     def _team(self) -> int | None:
@@ -184,13 +184,23 @@ def _elementwise(lowering: _Lowering) -> None:
         lowering.inside.append(Let(None, computed))
         return
     result = lowering.compute("rtensor", computed)
-    lowering.give(result, _new_tensor(lowering))
+    for number, tensor in enumerate(_tensors(lowering, result)):
+        lowering.give(tensor, _new_tensor(lowering, number), number)
 
 
-def _new_tensor(lowering: _Lowering) -> Operand:
+def _tensors(lowering: _Lowering, result: Name) -> list[Name]:
+    """The results of an operation: what it computed, or the parts of that."""
+    if not lowering.apply.more:
+        return [result]
+    return [Name(result.name, k) for k in range(len(lowering.apply.made))]
+
+
+def _new_tensor(lowering: _Lowering, number: int = 0) -> Operand:
     if not lowering.is_distributed:
         return Literal(None)
-    gshape = lowering.let("gshape", Call("$shape", (Literal(lowering.apply.type.shape),)))
+    type = lowering.apply.made[number].type
+    assert isinstance(type, PTensorType)
+    gshape = lowering.let("gshape", Call("$shape", (Literal(type.shape),)))
     return lowering.let("gid", Call("dist.init_dtensor", (gshape,)))
 
 
@@ -216,11 +226,12 @@ def _gathered(lowering: _Lowering) -> None:
         move = Call("dist.copy", (names.gid(name), names.tensor(name), tensor))
         lowering.before.append(Let(None, move))
         whole.append(tensor)
-    gid = _new_tensor(lowering)
-    part = lowering.let("lslice", Call("dist.local_slice", (gid,)))
     result = lowering.compute("wresult", _computed(lowering, whole))
-    local = lowering.compute("rtensor", Call("tensor.extract_slice", (result, part)))
-    lowering.give(local, gid)
+    for number, tensor in enumerate(_tensors(lowering, result)):
+        gid = _new_tensor(lowering, number)
+        part = lowering.let("lslice", Call("dist.local_slice", (gid,)))
+        local = lowering.compute("rtensor", Call("tensor.extract_slice", (tensor, part)))
+        lowering.give(local, gid, number)
     return None
 
 
@@ -231,7 +242,7 @@ def _computed(
     given = tuple(operands or [lowering.names.tensor(name) for name in apply.operands])
     types: tuple[PTensorType, ...] = apply.types
     if apply.op.library is not None:
-        return LibraryCall(apply.op.library, given, types, apply.type)
+        return LibraryCall(apply.op, given, types, apply.op.results(*types))
     return Compute(apply.op, given, types, apply.type)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tecomp.ptensor.function import Parameter
+from tecomp.ptensor.function import Parameter, together
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.types import PTensorType
 
@@ -123,21 +123,22 @@ class LibraryCall:
     """A function of a library, for what a library does better.
 
     Attributes:
-        function: its name.
+        op: the operation that it computes.
         operands: the tensors.
         types: their types.
-        type: of the result.
+        results: the types of what it gives: a tensor, or a tuple of several.
     """
 
-    function: str
+    op: Operation
     operands: tuple[Operand, ...]
     types: tuple[PTensorType, ...]
-    type: PTensorType
+    results: tuple[PTensorType, ...]
 
     def __str__(self) -> str:
         types = ", ".join(map(tensor_text, self.types))
-        inside = ", ".join(map(str, self.operands))
-        return f"library_call{{{self.function!r}}}({inside}): ({types}) -> {tensor_text(self.type)}"
+        inside = [*map(str, self.operands), *(f"{n}={v!r}" for n, v in self.op.attributes)]
+        head = f"library_call{{{self.op.library!r}}}({', '.join(inside)})"
+        return f"{head}: ({types}) -> {together([tensor_text(each) for each in self.results])}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,7 @@ class Lowered:
         parameters = ", ".join(f"%{p.name}: {_tuple_text(p.type)}" for p in self.parameters)
         lines = [f"func @{self.name}({parameters}) {{"]
         lines += [f"  {line}" for line in body_lines(self.body)]
-        lines += [f"  return {', '.join(f'%{name}' for name in self.results)}", "}"]
+        lines += [f"  return {', '.join(f'%{name}' for name in self.results)}".rstrip(), "}"]
         return "\n".join(lines)
 
 

@@ -33,7 +33,7 @@ class LibraryOperation(Operation):
         found = self.results(*operands)
         if len(found) > 1:
             raise ArrayTypeError(
-                f"{self.where}: it has {len(found)} results; functions on tensors have operations "
-                "with one"
+                f"{self.where}: it has {len(found)} results, and one type is asked for; ask for "
+                "the types of its results"
             )
         return found[0]

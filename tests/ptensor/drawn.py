@@ -1,0 +1,132 @@
+"""Every operation on parallel tensors, in several forms, with the shapes and types it takes."""
+
+from __future__ import annotations
+
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operations import (
+    creation,
+    elementwise,
+    indexing,
+    linear_algebra,
+    reduction,
+    sets,
+    sorting,
+)
+from tecomp.ptensor.operations import manipulation as moves
+from tecomp.ptensor.operations.fft import Transform
+from tecomp.ptensor.operations.linalg import Matrices, PseudoInverse, Rank, Solve
+from tecomp.ptensor.operations.searching import FindIndex
+from tecomp.ptensor.types import PTensorType, Shape
+
+Case = tuple[Operation, tuple[PTensorType, ...]]
+Operands = tuple[tuple[Shape, str], ...]
+
+_ROW: Operands = (((4,), "float64"),)
+_MATRIX: Operands = (((4, 4), "float64"),)
+_MASK: Operands = (((4,), "bool"),)
+_PLACES: Operands = (((4,), "int64"),)
+_SCALAR: Operands = (((), "float64"),)
+
+
+def cases(device: str | None = None, team: int | None = None) -> list[Case]:
+    """Operations with types of operands that live in one place."""
+    found: list[tuple[Operation, Operands]] = [
+        *_elementwise(), *_moves(), *_reductions(), *_indexed(), *_libraries(), *_products(),
+    ]
+    found += [(op, ()) for op in _creations(device, team)]
+    found += [(creation.Create((3, 0), "complex64", device, team), _SCALAR)]
+    return [
+        (op, tuple([PTensorType(shape, dtype, device, team) for shape, dtype in operands]))
+        for op, operands in found
+    ]
+
+
+def _elementwise() -> list[tuple[Operation, Operands]]:
+    def of(kinds: object, kind: type[Operation], count: int) -> list[tuple[Operation, Operands]]:
+        found: list[tuple[Operation, Operands]] = []
+        for name, dtypes in kinds.items():  # type: ignore[attr-defined]
+            found.append((kind(name), (((4, 1), dtypes[0]), ((5,), dtypes[0]))[:count]))  # type: ignore[call-arg]
+        return found
+
+    return [
+        *of(elementwise.UNARY, elementwise.ElementwiseUnaryOp, 1),
+        *of(elementwise.UNARY_TESTS, elementwise.ElementwiseUnaryTest, 1),
+        *of(elementwise.BINARY, elementwise.ElementwiseBinaryOp, 2),
+        *of(elementwise.BINARY_TESTS, elementwise.ElementwiseBinaryTest, 2),
+        (elementwise.Cast("complex64"), _ROW), (elementwise.Cast("int8", False), _ROW),
+        (elementwise.Where(), (*_MASK, *_ROW, *_MATRIX)),
+    ]
+
+
+def _creations(device: str | None, team: int | None) -> list[Operation]:
+    place = device, team
+    return [
+        creation.Arange(0, 5, 2, "int32", *place), creation.Arange(0.5, -1.5, -0.5, "float64", *place),
+        creation.Eye(3, 4, -1, "float32", *place),
+        creation.Linspace(0.0, 1.0, 5, "float64", True, *place),
+        creation.Linspace(1 - 2j, 1e300 + 0j, 5, "complex128", False, *place),
+        creation.Linspace(float("-inf"), 1.0, 5, "float64", False, *place),
+        creation.Linspace(complex(float("inf"), -float("inf")), 1j, 2, "complex128", False, *place),
+    ]  # fmt: skip
+
+
+def _moves() -> list[tuple[Operation, Operands]]:
+    found: list[tuple[Operation, Operands]] = [
+        (moves.Broadcast((3, 4)), _ROW), (moves.ExpandDims((0, 2)), _ROW), (moves.Flip((0, 1)), _MATRIX),
+        (moves.PermuteDims((1, 0)), _MATRIX), (moves.Reshape((2, 2), None), _ROW),
+        (moves.Reshape((2, 2), True), _ROW), (moves.Roll((1, -2), (0, 1)), _MATRIX),
+        (moves.Squeeze((0,)), (((1, 4), "int8"),)), (moves.Repeat(2, 0), _ROW), (moves.Tile((2, 1)), _MATRIX),
+        (moves.Combine("concat", 0), (*_ROW, *_ROW)), (moves.Combine("stack", 1), (*_ROW, *_ROW)),
+    ]  # fmt: skip
+    return [
+        *found, (creation.CreateLike("int8"), (*_ROW, *_SCALAR)), (creation.CreateLike(None), (*_ROW, *_SCALAR)),
+        (creation.ExtractTriangle("lower", -1), _MATRIX), (creation.ExtractTriangle("upper", 0), _MATRIX),
+    ]  # fmt: skip
+
+
+def _reductions() -> list[tuple[Operation, Operands]]:
+    return [
+        *[(reduction.Reduce(kind, (0,), True, 0.5), _MATRIX) for kind in ("var", "std")],
+        *[(reduction.Reduce(kind, None), _MATRIX) for kind in ("max", "min", "mean", "prod", "sum")],
+        (reduction.Reduce("sum", (1,), False, 0.0, "float32"), _MATRIX),
+        (reduction.TruthTest("any"), _MATRIX), (reduction.TruthTest("all", (0,)), _MASK),
+        (reduction.CountNonzero((0,)), _ROW), (reduction.Diff(0), _ROW),
+        (reduction.Cumulative("sum", 1, True, "float32"), _MATRIX),
+        (reduction.Cumulative("prod", 0), _ROW),
+        (FindIndex("argmax"), _MATRIX), (FindIndex("argmin", 1, True), _MATRIX),
+    ]  # fmt: skip
+
+
+def _indexed() -> list[tuple[Operation, Operands]]:
+    return [
+        (indexing.ExtractSlice(((3, -1, 2),)), _ROW), (indexing.ExtractMask(), (*_ROW, *_MASK)),
+        (indexing.Nonzero(1), _MATRIX), (indexing.InsertSlice(((0, 1, 4),)), (*_ROW, *_ROW)),
+        (indexing.Take((0,), 0), (*_MATRIX, *_PLACES)),
+        (indexing.TakeAlongAxis(0), (*_ROW, *_PLACES)),
+    ]  # fmt: skip
+
+
+def _libraries() -> list[tuple[Operation, Operands]]:
+    return [
+        (sorting.Sort(0, True), _ROW), (sorting.Argsort(1, False, False), _MATRIX),
+        (sorting.SearchSorted("left"), (*_ROW, *_MATRIX)),
+        (sorting.SearchSorted("right"), (*_ROW, *_MATRIX, *_PLACES)),
+        (sets.IsIn(True), (*_ROW, *_MATRIX)), (sets.UniqueValues(), _ROW), (sets.UniqueAll(), _ROW),
+        (sets.UniqueCounts(), _MATRIX), (sets.UniqueInverse(), _MATRIX),
+        (Transform("fft", (None,), (0,), "backward"), (((4,), "complex128"),)),
+        (Transform("rfftn", (3, None), (0, 1), "ortho"), _MATRIX),
+        *[(Matrices(kind), _MATRIX) for kind in ("inv", "det", "eigh", "eigvalsh", "slogdet", "eig")],
+        *[(Matrices(kind, True), _MATRIX) for kind in ("cholesky", "qr", "svd")],
+        (Solve(), (*_MATRIX, *_ROW)), (PseudoInverse(), (*_MATRIX, *_SCALAR)), (Rank(), _MATRIX),
+    ]  # fmt: skip
+
+
+def _products() -> list[tuple[Operation, Operands]]:
+    pair: Operands = (*_MATRIX, *_MATRIX)
+    return [
+        (linear_algebra.MatMul(), pair), (linear_algebra.MatrixTranspose(), _MATRIX),
+        (linear_algebra.VecDot(-1), pair), (linear_algebra.TensorDot(((0, 1), (1, 0))), pair),
+        (linear_algebra.TensorDot(((), ())), pair), (linear_algebra.Outer(), (*_ROW, *_ROW)),
+        (linear_algebra.Diagonal(1), _MATRIX), (linear_algebra.Trace(0, None), _MATRIX),
+        (linear_algebra.Cross(-1), (((3,), "int8"), ((3,), "int8"))),
+    ]  # fmt: skip

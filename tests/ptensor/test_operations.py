@@ -1,0 +1,101 @@
+"""All operations: each prints in one form that is read back, and is lowered wherever it lives."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+import pytest
+
+from tecomp.errors import DeviceMismatchError, ParseError, TeamMismatchError
+from tecomp.ptensor.catalogue import operation_classes
+from tecomp.ptensor.function import Apply, Function, Parameter
+from tecomp.ptensor.lowering.lower import lower_ptensor
+from tecomp.ptensor.lowering.lowered import body_lines
+from tecomp.ptensor.lowering.regions import verify_lowered
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operations.linalg import Matrices
+from tecomp.ptensor.operations.sets import UniqueCounts
+from tecomp.ptensor.parse import parse
+from tecomp.ptensor.types import PTensorType
+from tests.ptensor.drawn import cases
+
+PLACES = [*product((None, "stick128"), (None, 3))]
+
+
+def applied(op: Operation, types: tuple[PTensorType, ...]) -> Function:
+    operands = tuple(map(Parameter, [f"x{k}" for k in range(len(types))], types))
+    made = tuple([Parameter(f"y{k}", type) for k, type in enumerate(op.results(*types))])
+    first, *more = made
+    assert isinstance(first.type, PTensorType)
+    names = tuple([each.name for each in operands])
+    body = (Apply(first.name, op, names, types, first.type, tuple(more)),)
+    return Function("f", operands, body, tuple([each.name for each in made]))
+
+
+def test_every_operation_is_drawn() -> None:
+    assert {op.name for op, _ in cases()} == {*operation_classes()}
+
+
+@pytest.mark.parametrize(("device", "team"), PLACES)
+def test_every_operation_is_read_back(device: str | None, team: int | None) -> None:
+    for op, types in cases(device, team):
+        function = applied(op, types)
+        assert parse(str(function)) == function
+        assert str(parse(str(function))) == str(function)
+        for result in op.results(*types):
+            assert (result.device, result.team) == (device, team), op
+
+
+@pytest.mark.parametrize(("device", "team"), PLACES)
+def test_every_operation_is_lowered(device: str | None, team: int | None) -> None:
+    for op, types in cases(device, team):
+        for ignored in (False, True):
+            lowered = lower_ptensor(applied(op, types), ignore_team=ignored)
+            verify_lowered(lowered)
+            text = "\n".join(body_lines(lowered.body))
+            assert ("dist.init_dtensor" in text) == (team is not None and not ignored), op
+            assert ("device_region('stick128')" in text) == (device is not None), op
+            assert (f"library_call{{{op.library!r}}}" in text) == (op.library is not None), op
+            for k in range(len(op.results(*types))):
+                places = re.escape(f", {device!r}, {team!r}, ")
+                assert re.search(rf"%y{k} = %\w+(\[\d\])?{places}", text), op
+
+
+def test_operands_of_every_operation_live_in_one_place() -> None:
+    others = [("cpu", 3, DeviceMismatchError), ("stick128", 4, TeamMismatchError)]
+    for (op, types), (device, team, error) in product(cases("stick128", 3), others):
+        for k in range(len(types) if len(types) > 1 else 0):
+            moved = PTensorType(types[k].shape, types[k].dtype, device, team)
+            with pytest.raises(error):
+                op.results(*types[:k], moved, *types[k + 1 :])
+
+
+def test_several_results_have_names_and_parts() -> None:
+    function = applied(UniqueCounts(), (PTensorType((4,), "int8"),))
+    assert str(function.body[0]) == (
+        "%y0, %y1 = ptensor.unique_counts(%x0): (ptensor<4xint8>) -> "
+        "(ptensor<?xint8>, ptensor<?xint64>)"
+    )
+    assert body_lines(lower_ptensor(function).body) == [
+        "%rtensor = library_call{'numpy.unique'}(%x0[0]): (tensor<4xint8>) -> "
+        "(tensor<?xint8>, tensor<?xint64>)",
+        "%y0 = %rtensor[0], None, None, None",
+        "%y1 = %rtensor[1], None, None, None",
+    ]
+
+
+def test_every_result_has_a_name() -> None:
+    text = str(applied(Matrices("qr"), (PTensorType((4, 4), "float32"),)))
+    with pytest.raises(ParseError) as caught:
+        parse(text.replace("%y0, %y1 =", "%y0 =").replace("return %y0, %y1", "return %y0"))
+    assert caught.value.message == (
+        "`%y0 = ptensor.matrices{'qr'}(%x0, full=False): (ptensor<4x4xfloat32>) -> "
+        "(ptensor<4x4xfloat32>, ptensor<4x4xfloat32>)`: there are 1 names for 2 results; give one "
+        "to each"
+    )
+
+
+def test_a_function_without_results_is_read_back() -> None:
+    function = Function("f", (Parameter("x", PTensorType((4,), "int8")),), (), ())
+    assert parse(str(function)) == function
