@@ -201,13 +201,24 @@ class Operand:
                 f"{len(given)} indices; write one for each"
             )
         where = f"operand {self.name}[...]"
-        return tuple(
-            integer(index, f"{where}: index {k}") for k, index in enumerate(given)
-        )
+        found = tuple(integer(index, f"{where}: index {k}") for k, index in enumerate(given))
+        for k, (index, extent) in enumerate(zip(found, self.shape, strict=True)):
+            _check_index(_number(index), extent, f"{where}: index {k}")
+        return found
 
 
 def _number(value: Expr) -> Extent:
     return int(value.value) if isinstance(value, Const) else value
+
+
+def _check_index(index: Extent, extent: Extent, where: str) -> None:
+    """Refuse an index that is known to be outside; where there is no element, nothing runs."""
+    if not isinstance(index, int) or (isinstance(extent, int) and extent == 0):
+        return
+    if index < 0 or (isinstance(extent, int) and index >= extent):
+        raise DefinitionError(
+            f"{where} is {index}, and the axis has {extent} elements; give one that is inside"
+        )
 
 
 def _check_inside(start: Extent, count: Extent, size: Extent, where: str) -> None:

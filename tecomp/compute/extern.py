@@ -244,7 +244,10 @@ def _check(statement: object, buffers: Sequence[Buffer], n_inputs: int, where: s
     written = {node.buffer.data for node in walk(statement) if isinstance(node, BufferStore)}
     for k, buffer in enumerate(buffers):
         if k < n_inputs and buffer.data in written:
-            raise DefinitionError(f"{where}: fcompute stores to the input {buffer.name}")
+            raise DefinitionError(
+                f"{where}: fcompute stores to the input {buffer.name}; "
+                "store to its outputs, or to memory of te.allocate"
+            )
         if k >= n_inputs and buffer.data not in written:
             raise DefinitionError(
                 f"{where}: fcompute stores nothing to {buffer.name}; store all of each result"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+import tecomp
 from tecomp import te
 from tecomp.errors import DefinitionError, TypeMismatchError
 
@@ -87,8 +89,22 @@ def test_stores_are_to_the_results() -> None:
         "te.extern E: fcompute stores nothing to E; store all of each result"
     )
     assert refused(lambda ins, outs: ins[0].store(0, 1.0)) == (
-        "te.extern E: fcompute stores to the input A"
+        "te.extern E: fcompute stores to the input A; store to its outputs, or to memory of te.allocate"
     )
+
+
+@pytest.mark.parametrize("index", [-1, 4, 10**30])
+def test_indices_that_are_known_to_be_outside(index: int) -> None:
+    why = f"index 0 is {index}, and the axis has 4 elements; give one that is inside"
+    assert refused(lambda ins, outs: outs[0].store(index, 1.0)) == f"operand E[...]: {why}"
+    assert refused(lambda ins, outs: outs[0].store(0, ins[0][index])) == f"operand A[...]: {why}"
+
+
+def test_there_is_no_outside_where_there_is_nothing() -> None:
+    empty = te.placeholder((0,), name="empty")
+    copy = te.extern(
+        (0,), empty, lambda ins, outs: te.for_range(0, 0, lambda i: outs[0].store(0, ins[0][0])))
+    assert tecomp.compile(copy, [empty])(np.zeros(0, "float32")).shape == (0,)
 
 
 def test_shapes_and_types() -> None:

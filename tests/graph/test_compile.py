@@ -393,7 +393,9 @@ def test_statements_of_the_user_cannot_change_what_others_read() -> None:
     with pytest.raises(DefinitionError) as error:
         te.extern((4,), B, lambda ins, outs: ins[0].store(0, outs[0][0]), name="E")
 
-    assert error.value.message == "te.extern E: fcompute stores to the input B"
+    assert error.value.message == (
+        "te.extern E: fcompute stores to the input B; store to its outputs, or to memory of te.allocate"
+    )
 
 
 def test_what_follows_from_constants_is_computed_once() -> None:
