@@ -56,12 +56,24 @@ class Apply:
     more: tuple[Parameter, ...] = ()
 
     def __post_init__(self) -> None:
+        self._check_count()
         found = together(self.op.results(*self.types))
         declared = together([self.type, *[each.type for each in self.more]])
         if found != declared:
             raise ArrayValueError(
                 f"%{self.result} = ptensor.{self.op.name}: the result is declared as "
                 f"{declared}, and follows as {found}; write that"
+            )
+
+    def _check_count(self) -> None:
+        least, most = self.op.takes
+        count, typed = len(self.operands), len(self.types)
+        if count < least or (most is not None and count > most) or typed != count:
+            several = f"{least} or more" if most is None else f"{least} to {most}"
+            wanted = f"{least}" if most == least else several
+            raise ArrayValueError(
+                f"%{self.result} = ptensor.{self.op.name}: there are {count} operands with {typed} "
+                f"types; it takes {wanted}, and a type for each"
             )
 
     @property

@@ -18,6 +18,7 @@ class Operation:
     Attributes:
         name: as it is printed behind `ptensor.`.
         library: the function of a library that computes it; None if loops do.
+        takes: the least and the greatest number of operands; None if there is no greatest.
 
     Source:
         RFC PTensor, "Operation details".
@@ -25,6 +26,7 @@ class Operation:
 
     name: ClassVar[str]
     library: ClassVar[str | None] = None
+    takes: ClassVar[tuple[int, int | None]] = (1, 1)
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The type of the result.

@@ -13,6 +13,7 @@ from tecomp.errors import ParseError
 from tecomp.ptensor.catalogue import operation_classes
 from tecomp.ptensor.function import SCALARS, Apply, Function, Parameter
 from tecomp.ptensor.operation import Argument, Operation
+from tecomp.ptensor.promotion import ALL
 from tecomp.ptensor.types import PTensorType
 from tecomp.ptensor.verify import verify
 
@@ -79,6 +80,8 @@ def parse_type(text: str) -> PTensorType:
         raise ParseError(f"a type is `ptensor<4x5xfloat32, device='cpu'>`, and this is `{text}`")
     shape = [None if extent == "?" else int(extent) for extent in match["shape"].split("x")[:-1]]
     marks = dict(part.split("=", 1) for part in _split(match["marks"].removeprefix(", ")))
+    if match["dtype"] not in ALL:
+        raise ParseError(f"`{text}`: there are no elements {match['dtype']}; these are {ALL}")
     unknown = sorted(set(marks) - {*_PLACES})
     if unknown:
         raise ParseError(f"`{text}`: {unknown[0]} is no mark of a type; these are {_PLACES}")

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from tecomp.errors import DeviceMismatchError, ParseError, TeamMismatchError
+from tecomp.errors import ArrayValueError, DeviceMismatchError, ParseError, TeamMismatchError
 from tecomp.ptensor.catalogue import operation_classes
 from tecomp.ptensor.function import Apply, Function, Parameter
 from tecomp.ptensor.lowering.lower import lower_ptensor
@@ -17,6 +17,7 @@ from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.linalg import Matrices
 from tecomp.ptensor.operations.sets import UniqueCounts
 from tecomp.ptensor.parse import parse
+from tecomp.ptensor.promotion import ALL
 from tecomp.ptensor.types import PTensorType
 from tests.ptensor.drawn import cases
 
@@ -99,3 +100,40 @@ def test_every_result_has_a_name() -> None:
 def test_a_function_without_results_is_read_back() -> None:
     function = Function("f", (Parameter("x", PTensorType((4,), "int8")),), (), ())
     assert parse(str(function)) == function
+
+
+def test_every_operation_says_how_many_operands_it_takes() -> None:
+    for op, types in cases():
+        result, *more = [Parameter("y", type) for type in op.results(*types)]
+        assert isinstance(result.type, PTensorType)
+        least, most = op.takes
+        assert least <= len(types) <= (most or len(types)), op
+        wrong = [least - 1] if least else []
+        wrong += [most + 1] if most is not None else []
+        for count in wrong:
+            others = (types or (PTensorType((4,), "int8"),)) * 4
+            names = tuple([f"x{k}" for k in range(count)])
+            with pytest.raises(ArrayValueError, match=rf"there are {count} operands with"):
+                Apply("y", op, names, others[:count], result.type, tuple(more))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("%y = ptensor.where(%x): (T) -> T",
+         "%y = ptensor.where: there are 1 operands with 1 types; it takes 3, and a type for each"),
+        ("%y = ptensor.searchsorted{'left'}(%x): (T, T) -> T",
+         "%y = ptensor.searchsorted: there are 1 operands with 2 types; it takes 2 to 3, and a type "
+         "for each"),
+        ("%y = ptensor.combine{'concat'}(axis=0): () -> T",
+         "%y = ptensor.combine: there are 0 operands with 0 types; it takes 1 or more, and a type "
+         "for each"),
+        ("%y = ptensor.matrix_transpose(%x): (T) -> ptensor<4xint9>",
+         "`ptensor<4xint9>`: there are no elements int9; these are " + str(ALL)),
+    ],
+)  # fmt: skip
+def test_operands_that_are_too_many_or_too_few_are_refused(line: str, message: str) -> None:
+    text = f"func @f(%x: T) -> T {{\n  {line}\n  return %y\n}}".replace("T", "ptensor<4xint8>")
+    with pytest.raises((ArrayValueError, ParseError)) as caught:
+        parse(text)
+    assert caught.value.message == message

@@ -49,6 +49,7 @@ class Arange(Creation):
     """
 
     name = "arange"
+    takes = (0, 0)
     taken: ClassVar[tuple[str, ...]] = NUMERIC
 
     start: int | float
@@ -118,6 +119,7 @@ class CreateLike(Operation):
     """
 
     name = "create_like"
+    takes = (2, 2)
 
     dtype: str | None = None
 
@@ -157,6 +159,7 @@ class Eye(Creation):
     """
 
     name = "eye"
+    takes = (0, 0)
 
     n_rows: int
     n_cols: int
@@ -185,6 +188,7 @@ class Linspace(Creation):
     """
 
     name = "linspace"
+    takes = (0, 0)
     taken: ClassVar[tuple[str, ...]] = FLOATING
 
     start: complex

@@ -161,6 +161,7 @@ class ElementwiseBinaryOp(Elementwise):
     """
 
     name = "elementwise_binary_op"
+    takes = (2, 2)
     functions = BINARY
     arity = 2
 
@@ -169,6 +170,7 @@ class ElementwiseBinaryTest(_Test):
     """A question about two elements."""
 
     name = "elementwise_binary_test"
+    takes = (2, 2)
     functions = BINARY_TESTS
     arity = 2
 
@@ -212,6 +214,7 @@ class Where(Operation):
     """Elements of the second operand where the first is true, of the third elsewhere."""
 
     name = "where"
+    takes = (3, 3)
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The broadcast shape."""

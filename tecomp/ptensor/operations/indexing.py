@@ -44,6 +44,7 @@ class ExtractMask(Operation):
     """
 
     name = "extract_mask"
+    takes = (2, 2)
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """One axis in place of those of the mask."""
@@ -90,6 +91,7 @@ class InsertSlice(Operation):
     """
 
     name = "insert_slice"
+    takes = (2, 2)
 
     slice: Slices
 
@@ -120,6 +122,7 @@ class Take(Operation):
     """
 
     name = "take"
+    takes = (2, None)
 
     axis: tuple[int, ...]
     place: int
@@ -144,6 +147,7 @@ class TakeAlongAxis(Operation):
     """
 
     name = "take_along_axis"
+    takes = (2, 2)
 
     axis: int
 

@@ -112,6 +112,7 @@ class Solve(LibraryOperation):
     """What a matrix is to be multiplied by to give another, or a vector; leading axes broadcast."""
 
     name = "solve"
+    takes = (2, 2)
     library = "numpy.linalg.solve"
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
@@ -146,6 +147,7 @@ class PseudoInverse(LibraryOperation):
     """
 
     name = "pinv"
+    takes = (1, 2)
     library = "numpy.linalg.pinv"
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
@@ -164,6 +166,7 @@ class Rank(LibraryOperation):
     """
 
     name = "matrix_rank"
+    takes = (1, 2)
     library = "numpy.linalg.matrix_rank"
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:

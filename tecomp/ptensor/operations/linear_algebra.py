@@ -61,6 +61,7 @@ class MatMul(Operation):
     """
 
     name = "matmul"
+    takes = (2, 2)
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Rows of the first, columns of the second."""
@@ -100,6 +101,7 @@ class VecDot(Operation):
     """
 
     name = "vecdot"
+    takes = (2, 2)
     axis: int = -1
 
     def infer(self, *operands: PTensorType) -> PTensorType:
@@ -122,6 +124,7 @@ class TensorDot(Operation):
     """
 
     name = "tensor_dot"
+    takes = (2, 2)
     axes: tuple[tuple[int, ...], tuple[int, ...]]
 
     @property
@@ -162,6 +165,7 @@ class Outer(Operation):
     """Each element of a vector multiplied by each of another."""
 
     name = "outer"
+    takes = (2, 2)
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """A matrix."""
@@ -231,6 +235,7 @@ class Cross(Operation):
     """
 
     name = "cross"
+    takes = (2, 2)
     axis: int = -1
 
     def infer(self, *operands: PTensorType) -> PTensorType:

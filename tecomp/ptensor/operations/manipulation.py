@@ -62,6 +62,7 @@ class Combine(Operation):
     """
 
     name = "combine"
+    takes = (1, None)
 
     kind: str
     axis: int

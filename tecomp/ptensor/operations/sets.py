@@ -69,6 +69,7 @@ class IsIn(LibraryOperation):
     """
 
     name = "isin"
+    takes = (2, 2)
     library = "numpy.isin"
     invert: bool = False
 

@@ -73,6 +73,7 @@ class SearchSorted(LibraryOperation):
     """
 
     name = "searchsorted"
+    takes = (2, 3)
     library = "numpy.searchsorted"
     kind: str = "left"
 
