@@ -29,6 +29,8 @@ _ROWS_AT_ONCE = 8
 _SIDE_BY_SIDE = 4
 _SHORT = 8
 """Vectors of a row up to which the lanes of several are combined side by side."""
+_TINY = 4
+"""Elements of a row up to which vectors of memory are shuffled to vectors across rows."""
 _SPARE = 4
 """Vector registers that hold no sum."""
 _PAGE_BYTES = 4096
@@ -141,6 +143,8 @@ def reduce_at_root(s: te.Schedule, d: Reduction, target: Target) -> None:
         across_rows(s, d.output, d.total, d.columns, target)
     elif (columns := _columns_before(d, target)) is not None:
         _across_then_along(s, d, columns, target)
+    elif _are_tiny(d, target):
+        _vectors_of_rows(s, d, target)
     else:
         _along_rows(s, d, target)
 
@@ -195,6 +199,35 @@ def _across_then_along(s: te.Schedule, d: Reduction, columns: int, target: Targe
 def _number(axis: te.IterVar) -> int:
     assert isinstance(axis.extent, int)
     return axis.extent
+
+
+def _are_tiny(d: Reduction, target: Target) -> bool:
+    """Whether a row is no more than half a vector, and there are vectors of rows."""
+    lanes = core_of(target).lanes(d.total.dtype)
+    along = next((n for n in reversed(d.total.shape) if not is_one(n)), 1)
+    run = d.runs[-1].extent
+    return (
+        len(d.runs) == 1 and isinstance(run, int) and run <= min(_TINY, lanes // 2)
+        and isinstance(along, int) and along >= lanes
+    )
+
+
+def _vectors_of_rows(s: te.Schedule, d: Reduction, target: Target) -> None:
+    """A vector of rows at a time: the first element of each, then the second.
+
+    A vector along a row would be mostly empty, and its lanes would have to be added up.
+    """
+    total = d.total
+    if total is d.output:  # sums in registers: each of the steps would write the result
+        total = one(s.cache_write(total, "local"))
+    rows = _vectors(s, d.output, target)
+    s[d.output].parallel(rows)
+    s[total].compute_at(s[d.output], rows)
+    lane = next(axis for axis in reversed(s[total].op.axis) if not is_one(axis.extent))
+    (run,) = left_of(s, total)
+    s[total].reorder(run, lane)
+    s[total].vectorize(lane)
+    s[total].unroll(run)
 
 
 def _along_rows(s: te.Schedule, d: Reduction, target: Target) -> None:

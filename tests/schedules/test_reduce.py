@@ -225,3 +225,32 @@ def test_what_is_no_reduction_along_memory_is_refused() -> None:
         "reduce.schedule: C is no reduction whose result or whose terms lie along the last axis "
         "of what it reads, nor made of one element by element"
     )
+
+
+TINY = [(17, 2), (33, 3), (3, 40, 4), (5, 19, 4), (64, 1, 3), (2, 7, 3), (30, 5)]
+
+
+@pairwise(shape=TINY, dtype=["float32", "float64", "int16"], op=["sum", "max"], target=CORES)
+def test_tiny_rows(shape: tuple[int, ...], dtype: str, op: Any, target: tecomp.Target) -> None:
+    expected = getattr(np, op)(values(shape, dtype).astype(np.float64), axis=-1)
+    np.testing.assert_allclose(run(shape, -1, op, target, dtype), expected, rtol=1e-5, atol=1e-5)
+
+    x = te.placeholder(shape, dtype, name="x")
+    total = reduce.define(x, axis=-1, op=op)
+    twice = te.compute(total.shape, lambda *i: total(*i) + total(*i), name="twice")
+    kernel = tecomp.build(twice, [x, twice], target)
+    result = kernel.empty(twice)
+    call_fenced(kernel, values(shape, dtype), result)
+    np.testing.assert_allclose(result, 2 * expected, rtol=1e-5, atol=1e-5)
+
+
+def test_tiny_rows_are_reduced_by_vectors_across_them() -> None:
+    x = te.placeholder((64, 3), name="x")
+    total = reduce.define(x, axis=-1, op="sum")
+    kernel = tecomp.build(reduce.schedule(total, CPU), [x, total])
+    loads = [node for node in walk(kernel.lowered.final.body) if isinstance(node, BufferLoad)
+             and node.buffer.name == "x"]
+    assert CPU.core is not None
+    lanes = CPU.core.lanes(total.dtype)
+    assert len(loads) == 3
+    assert all(str(node.indices[0]).endswith(f", 3, {lanes})") for node in loads)
