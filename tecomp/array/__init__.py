@@ -158,6 +158,9 @@ from tecomp.array.functions.statistical import prod as prod
 from tecomp.array.functions.statistical import std as std
 from tecomp.array.functions.statistical import sum as sum
 from tecomp.array.functions.statistical import var as var
+from tecomp.array.functions.teams import from_local as from_local
+from tecomp.array.functions.teams import gather as gather
+from tecomp.array.functions.teams import redistribute as redistribute
 from tecomp.array.functions.utility import all as all
 from tecomp.array.functions.utility import any as any
 from tecomp.array.functions.utility import diff as diff

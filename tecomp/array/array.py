@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ from tecomp.array.families import Indexed, Relations, View, relate, turned, writ
 from tecomp.array.indexing import is_plain, selected
 from tecomp.array.node import Buffer, Node, leaf, record
 from tecomp.array.scalars import Scalar, beside
+from tecomp.array.teams.shared import local_type
 from tecomp.array.text import html_of, text_of
 from tecomp.array.views import moved
 from tecomp.errors import ArrayTypeError, ArrayValueError
@@ -161,6 +163,20 @@ class Array:
         """Where the elements are."""
         return self._node.type.device or "cpu"
 
+    @property
+    def team(self) -> int | None:
+        """The number of the team of processes that have parts of it; None if this one has all."""
+        return self._node.type.team
+
+    @property
+    def partition(self) -> Any:
+        """Who has which elements, a `dist.Partition`; None without a team."""
+        return None if self.team is None else _teams().alike(self._node)
+
+    def to_local(self) -> Array:
+        """The part of this process, an array without a team; without a team, the array itself."""
+        return self if self.team is None else _made(_teams().part(self._node))
+
     def _scalar(self, kind: str) -> Any:
         if self._node.type.size != 1 or self._node.type.shape:
             raise ArrayTypeError(
@@ -277,7 +293,9 @@ class Array:
         return _made(self._node)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (data_of(self._node), self._node.type)
+        # All elements, for whoever reads them, who may be of no team.
+        type = self._node.type
+        return _restored, (data_of(self._node), local_type(type, type.shape))
 
     def __repr__(self) -> str:
         return text_of(data_of(self._node), self.device)
@@ -310,6 +328,11 @@ class Array:
     __le__ = _test(FUNCTIONS["less_equal"])
     __gt__ = _test(FUNCTIONS["greater"])
     __ge__ = _test(FUNCTIONS["greater_equal"])
+
+
+def _teams() -> Any:
+    # Known by name: who has no team does not wait for what teams need.
+    return import_module("tecomp.array.teams.creation")
 
 
 _new = Array.__new__

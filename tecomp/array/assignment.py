@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Protocol
 
 from tecomp.array.borrowed import is_read_only
@@ -48,7 +49,8 @@ def assign(holder: Holder, key: Any, value: Node) -> None:
     _check(holder._node, value)
     if value.type.dtype != holder._node.type.dtype:
         value = record(Cast(holder._node.type.dtype), value)
-    if not tracing.depth and _is_view(data_of(holder._node), key, value.type.shape):
+    is_alone = holder._node.type.team is None and not tracing.depth
+    if is_alone and _is_view(data_of(holder._node), key, value.type.shape):
         given = data_of(value)
         copy_to(_place(own_memory(holder), key), given)
         return
@@ -61,7 +63,17 @@ def assign(holder: Holder, key: Any, value: Node) -> None:
         _check_indices(holder._node, entries)
         where = tuple([_given(entry) for entry in entries])
         given = data_of(value)
+        if holder._node.type.team is not None:
+            data = copied(data_of(holder._node))
+            put(data, where, given, WHERE)
+            holder._node = _teams().again(holder._node, data)
+            return
         put(own_memory(holder), where, given, WHERE)
+
+
+def _teams() -> Any:
+    # Known by name: who has no team does not wait for what teams need.
+    return import_module("tecomp.array.teams.creation")
 
 
 def own_memory(holder: Holder) -> Buffer:

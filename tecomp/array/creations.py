@@ -6,13 +6,20 @@ from importlib import import_module
 
 from tecomp.array.node import Node, empty, leaf, record, tracing, type_of
 from tecomp.ptensor.operations.creation import Creation
+from tecomp.ptensor.operations.indexing import ExtractSlice
 from tecomp.ptensor.promotion import PART
+from tecomp.ptensor.types import Shape
 
 
-def created(op: Creation) -> Node:
+def created(op: Creation, part: tuple[Shape, Shape] | None = None) -> Node:
     """What an operation makes of numbers: at once, if the processor does it.
 
     Numbers are no part of the kernel, so that nothing is compiled for others.
+
+    Args:
+        op: the operation.
+        part: the extents of the part that is made, and its first index along each axis; if None,
+            all is made.
 
     Raises:
         ArrayTypeError: it makes no such elements.
@@ -20,10 +27,17 @@ def created(op: Creation) -> Node:
     """
     type = type_of(op)
     if tracing.depth or type.device not in (None, "cpu"):
-        return record(op)
+        return record(op) if part is None else record(_slice(*part), record(op))
+    if part is not None:
+        type = type.like(part[0])
     result = empty(type)
     if type.size:
         parts = result[..., None].view(result.real.dtype) if type.dtype in PART else result
+        first = () if part is None else part[1]
         # Loaded now: who makes no arrays of numbers does not wait for the compiler.
-        import_module("tecomp.array.number_kernels").fill(op, type.dtype, parts)
+        import_module("tecomp.array.number_kernels").fill(op, type.dtype, first, parts)
     return leaf(result, type)
+
+
+def _slice(extents: Shape, first: Shape) -> ExtractSlice:
+    return ExtractSlice(tuple([(k, 1, n) for k, n in zip(first, extents, strict=True)]))

@@ -8,7 +8,8 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 from tecomp.array.graph import Pending, pending
-from tecomp.array.node import Buffer, Node, empty
+from tecomp.array.node import Buffer, Node, empty, teams
+from tecomp.array.teams.shared import part_of
 from tecomp.errors import ArrayTypeError
 
 # Known by its name, as an entry point has it: who only records operations does not wait for it.
@@ -17,7 +18,7 @@ _COMPILER = EntryPoint("compiler", "tecomp.array.compiling", "tecomp.compilers")
 
 def evaluate(nodes: Sequence[Node]) -> None:
     """Compute nodes, and what else was recorded on the way to them and can still be asked for."""
-    missing = [node for node in nodes if node.data is None]
+    missing = [part for part in map(part_of, nodes) if part.data is None]
     if not missing:
         return
     compute(computable(missing))
@@ -53,9 +54,11 @@ def _compiler() -> Any:
     return _COMPILER.load()
 
 
-def data_of(node: Node) -> Buffer:
+def data_of(node: Node, why: str = "values") -> Buffer:
     """The elements of a node, computed if they are not yet."""
     if node.data is None:
+        if node.type.team is not None:
+            return teams().whole(node, why)
         evaluate((node,))
     data = node.data
     assert data is not None

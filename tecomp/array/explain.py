@@ -7,6 +7,7 @@ from importlib import import_module
 
 from tecomp.array.array import Array, node_of
 from tecomp.array.evaluate import computable
+from tecomp.array.teams.shared import part_of
 
 if typing.TYPE_CHECKING:
     from tecomp.array.explained import Explanation
@@ -30,7 +31,7 @@ def explain(*arrays: Array) -> Explanation:
     >>> explain(x * x).function.body[-1].op
     ElementwiseBinaryOp(kind='multiply')
     """
-    work = computable([node_of(array, "explain") for array in arrays])
+    work = computable([part_of(node_of(array, "explain")) for array in arrays])
     # Loaded now: who computes arrays does not wait for what explains them.
     found: Explanation = import_module("tecomp.array.explained").explanation_of(work)
     return found

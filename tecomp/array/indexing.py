@@ -66,7 +66,8 @@ def selected(node: Node, key: Any) -> Node:
     entries = entries_of(key, node.type, WHERE)
     if not is_basic(entries):
         return _elements(node, entries)
-    if any(isinstance(entry, At) for entry in entries) and not tracing.depth:
+    is_alone = node.type.team is None and not tracing.depth
+    if is_alone and any(isinstance(entry, At) for entry in entries):
         # Other elements are asked for next: as views, for which nothing is compiled.
         data_of(node)
     return _part(node, entries)
@@ -201,7 +202,7 @@ def taken(node: Node, indices: Sequence[Node], axes: tuple[int, ...], place: int
         axes: the axis that each is for.
         place: where the axes of the indices are in the result.
     """
-    if tracing.depth or len(indices) > 1 or place != axes[0]:
+    if node.type.team is not None or tracing.depth or len(indices) > 1 or place != axes[0]:
         return record(Take(axes, place), node, *indices)
     (index,), (axis,) = indices, axes
     data = in_order(data_of(node))

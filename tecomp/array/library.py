@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tecomp.array.counters import counters
 from tecomp.array.evaluate import data_of
-from tecomp.array.node import Node, leaf
+from tecomp.array.node import Node, leaf, teams
 from tecomp.ptensor.libraries import compute
 from tecomp.ptensor.operations.library import LibraryOperation
 from tecomp.ptensor.types import numpy_dtype
@@ -27,10 +27,11 @@ def library_call(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
         TeamMismatchError: operands belong to different teams.
     """
     types = op.results(*[operand.type for operand in operands])
-    buffers = [data_of(operand) for operand in operands]
+    buffers = [data_of(operand, op.library) for operand in operands]
     counters.libraries[op.library] += 1
     found = compute(op, *buffers)
-    return tuple([
+    results = tuple([
         leaf(data.astype(numpy_dtype(type.dtype), copy=False), type.like(data.shape, type.dtype))
         for data, type in zip(found, types, strict=True)
     ])
+    return teams().like_operands(results, operands) if types[0].team is not None else results

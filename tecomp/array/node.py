@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from tecomp.ptensor.types import PTensorType, numpy_dtype
 Buffer = np.ndarray[Any, Any]
 
 _types: dict[Any, PTensorType] = {}
+_teams: list[Teams] = []
 _serial = count()
 
 
@@ -91,11 +93,37 @@ def record(op: Operation, *operands: Node) -> Node:
         TeamMismatchError: operands belong to different teams.
     """
     type = type_of(op, *[operand.type for operand in operands])
+    if type.team is not None:
+        return teams().record(op, type, operands)
     now = since = next(_serial)
     for operand in operands:
         if operand.op is not None and operand.since < since:
             since = operand.since
     return Node(type, op, operands, None, since, now - since + 1)
+
+
+class Teams(NamedTuple):
+    """What is done for arrays of teams; who makes the first of them says it.
+
+    Attributes:
+        record: the result of an operation.
+        whole: all elements of an array, for what the text says.
+        like_operands: results of which every process has all elements, divided if operands were.
+    """
+
+    record: Callable[[Operation, PTensorType, tuple[Node, ...]], Node]
+    whole: Callable[[Node, str], Buffer]
+    like_operands: Callable[[tuple[Node, ...], tuple[Node, ...]], tuple[Node, ...]]
+
+
+def serve(found: Teams) -> None:
+    """Say what is done for arrays of teams."""
+    _teams[:] = [found]
+
+
+def teams() -> Teams:
+    """What is done for arrays of teams, of which there is one at least."""
+    return _teams[0]
 
 
 def type_of(op: Operation, *operands: PTensorType) -> PTensorType:

@@ -45,17 +45,29 @@ def ours(name: str) -> Any:
     return place
 
 
+OF_TEAMS = ("team", "placements")
+"""What functions that make arrays take beside."""
+
+
+def parameters(function: Any) -> list[inspect.Parameter]:
+    found = inspect.signature(function).parameters.values()
+    return [
+        parameter for parameter in found
+        if parameter.name not in OF_TEAMS or parameter.kind is not parameter.KEYWORD_ONLY
+    ]
+
+
 def shape_of(function: Any) -> list[tuple[str, Any]]:
     """Names, where they can be used, and how arguments are given."""
     return [
         (parameter.name if parameter.kind is not parameter.POSITIONAL_ONLY else "", parameter.kind)
-        for parameter in inspect.signature(function).parameters.values()
+        for parameter in parameters(function)
     ]
 
 
 def check(one: Any, other: Any) -> None:
     assert shape_of(one) == shape_of(other)
-    given, wanted = (inspect.signature(function).parameters.values() for function in (one, other))
+    given, wanted = (parameters(function) for function in (one, other))
     for mine, theirs in zip(given, wanted, strict=True):
         if theirs.default is theirs.empty:
             continue

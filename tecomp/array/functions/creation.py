@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from math import isfinite
 from typing import Any
 
@@ -17,7 +18,14 @@ from tecomp.array.node import Node, leaf, record
 from tecomp.array.views import moved
 from tecomp.array.writes import copied
 from tecomp.errors import ArrayTypeError, ArrayValueError
-from tecomp.ptensor.operations.creation import Arange, Create, ExtractTriangle, Eye, Linspace
+from tecomp.ptensor.operations.creation import (
+    Arange,
+    Create,
+    Creation,
+    ExtractTriangle,
+    Eye,
+    Linspace,
+)
 from tecomp.ptensor.operations.elementwise import Cast
 from tecomp.ptensor.operations.manipulation import Broadcast, Reshape
 from tecomp.ptensor.promotion import COMPLEX, INTEGERS
@@ -25,7 +33,8 @@ from tecomp.ptensor.types import PTensorType, broadcast_shapes, check_together, 
 
 
 def asarray(
-    obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
+    obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
+    team: Any = None, placements: Any = None,
 ) -> Array:
     """An array of numbers, sequences of them, buffers, or arrays of any library.
 
@@ -36,6 +45,10 @@ def asarray(
         device: where the array lives; where `obj` lives if None.
         copy: True for memory of its own, False for that of `obj`, None for a copy where one is
             needed. Memory of others is never written: the array takes memory of its own before.
+        team: the processes among which it is divided, a `dist.Team` or its number; each gives all
+            of the elements, and keeps a part.
+        placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
+            first axis is cut into blocks if None.
 
     Raises:
         ArrayTypeError: there are no arrays of such elements.
@@ -48,6 +61,10 @@ def asarray(
            [3., 4.]], dtype=float32)
     """
     where = "asarray"
+    if team is not None:
+        whole = asarray(obj, dtype=dtype, device=device, copy=copy)
+        return made(_teams().kept(node_of(whole, where), team, placements, where))
+    _need_team(placements, where)
     wanted = None if dtype is None else dtype_name(dtype, where)
     if isinstance(obj, Array):
         node = node_of(obj, where)
@@ -122,7 +139,7 @@ def from_dlpack(
 
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *,
-    dtype: Any = None, device: Any = None,
+    dtype: Any = None, device: Any = None, team: Any = None, placements: Any = None,
 ) -> Array:
     """The numbers from `start` to below `stop` in steps.
 
@@ -132,6 +149,8 @@ def arange(
         step: from one to the next, not 0.
         dtype: the element type; int64 if all are integers, else float64.
         device: where the array lives.
+        team: the processes among which it is divided; this one alone if None.
+        placements: what each of them has, as for `asarray`.
 
     Raises:
         ArrayTypeError: they are no real numbers.
@@ -151,7 +170,7 @@ def arange(
     if op.count and name in INTEGERS:
         for number in (begin, begin + (op.count - 1) * stride):
             _check_range(number, name, where)
-    return made(created(op))
+    return _numbered(op, team, placements, where)
 
 
 def _real(value: Any, where: str) -> int | float:
@@ -168,6 +187,7 @@ def _real(value: Any, where: str) -> int | float:
 def linspace(
     start: complex, stop: complex, /, num: int, *,
     dtype: Any = None, device: Any = None, endpoint: bool = True,
+    team: Any = None, placements: Any = None,
 ) -> Array:
     """Numbers at equal distances.
 
@@ -178,6 +198,8 @@ def linspace(
         dtype: the element type; float64 if None, complex128 if a number is complex.
         device: where the array lives.
         endpoint: whether `stop` is the last.
+        team: the processes among which it is divided; this one alone if None.
+        placements: what each of them has, as for `asarray`.
 
     Raises:
         ArrayTypeError: the elements cannot hold such numbers.
@@ -195,16 +217,22 @@ def linspace(
     name = ("float64" if real else "complex128") if dtype is None else dtype_name(dtype, where)
     (count,) = shape_of(integer(num, where, "num"), where, name)
     place = device_name(device, where)
-    return made(created(Linspace(first, last, count, name, bool(endpoint), place)))
+    op = Linspace(first, last, count, name, bool(endpoint), place)
+    return _numbered(op, team, placements, where)
 
 
-def empty(shape: Extents, *, dtype: Any = None, device: Any = None) -> Array:
+def empty(
+    shape: Extents, *, dtype: Any = None, device: Any = None,
+    team: Any = None, placements: Any = None,
+) -> Array:
     """An array whose elements nobody has said.
 
     Args:
         shape: the extents.
         dtype: the element type; float64 if None.
         device: where the array lives.
+        team: the processes among which it is divided; this one alone if None.
+        placements: what each of them has, as for `asarray`.
 
     Raises:
         ArrayTypeError: there are no arrays of such elements.
@@ -213,29 +241,36 @@ def empty(shape: Extents, *, dtype: Any = None, device: Any = None) -> Array:
     >>> empty((2, 3)).shape
     (2, 3)
     """
-    return _filled(shape, 0, dtype, device, "empty")
+    return _filled(shape, 0, dtype, device, team, placements, "empty")
 
 
-def zeros(shape: Extents, *, dtype: Any = None, device: Any = None) -> Array:
+def zeros(
+    shape: Extents, *, dtype: Any = None, device: Any = None,
+    team: Any = None, placements: Any = None,
+) -> Array:
     """An array of zeros; for arguments and errors see `empty`.
 
     >>> zeros(2)
     Array([0., 0.], dtype=float64)
     """
-    return _filled(shape, 0, dtype, device, "zeros")
+    return _filled(shape, 0, dtype, device, team, placements, "zeros")
 
 
-def ones(shape: Extents, *, dtype: Any = None, device: Any = None) -> Array:
+def ones(
+    shape: Extents, *, dtype: Any = None, device: Any = None,
+    team: Any = None, placements: Any = None,
+) -> Array:
     """An array of ones; for arguments and errors see `empty`.
 
     >>> ones(2, dtype=np.int8)
     Array([1, 1], dtype=int8)
     """
-    return _filled(shape, 1, dtype, device, "ones")
+    return _filled(shape, 1, dtype, device, team, placements, "ones")
 
 
 def full(
-    shape: Extents, fill_value: complex | Array, *, dtype: Any = None, device: Any = None
+    shape: Extents, fill_value: complex | Array, *, dtype: Any = None, device: Any = None,
+    team: Any = None, placements: Any = None,
 ) -> Array:
     """An array of one value.
 
@@ -244,6 +279,8 @@ def full(
         fill_value: a number, or an array that broadcasts to the shape.
         dtype: the element type; that of the value if None.
         device: where the array lives; where the value lives if that is an array.
+        team: the processes among which it is divided; this one alone if None.
+        placements: what each of them has, as for `asarray`.
 
     Raises:
         ArrayTypeError: the elements cannot hold the value.
@@ -258,27 +295,54 @@ def full(
         dtype = fill_value.dtype if isinstance(fill_value, Array) else np.asarray(fill_value).dtype
     if device is None and isinstance(fill_value, Array):
         device = fill_value.device
-    return _filled(shape, fill_value, dtype, device, "full")
+    if team is None and isinstance(fill_value, Array):
+        team = node_of(fill_value, "full").type.team
+    return _filled(shape, fill_value, dtype, device, team, placements, "full")
 
 
-def _filled(shape: Extents, value: Any, dtype: Any, device: Any, where: str) -> Array:
-    name = "float64" if dtype is None else dtype_name(dtype, where)
-    place = device_name(device, where)
-    return _created(shape_of(shape, where, name), value, name, place, None, where)
-
-
-def _created(
-    shape: tuple[int, ...], value: Any, dtype: str, device: str, team: int | None, where: str
+def _filled(
+    shape: Extents, value: Any, dtype: Any, device: Any, team: Any, placements: Any, where: str
 ) -> Array:
-    type = PTensorType(shape, dtype, device, team)
+    name = "float64" if dtype is None else dtype_name(dtype, where)
+    if team is None:
+        _need_team(placements, where)
+    number = None if team is None else _teams().number_of(team)
+    type = PTensorType(shape_of(shape, where, name), name, device_name(device, where), number)
+    return _created(type, value, placements, where)
+
+
+def _created(type: PTensorType, value: Any, placements: Any, where: str) -> Array:
     node = node_of(value, where) if isinstance(value, Array) else _number(value, type, where)
     check_together([type, node.type], where)
+    if type.team is not None:
+        return made(_teams().filled(node, type, placements, where))
+    shape, dtype = type.shape, type.dtype
     if dtype == node.type.dtype and node.data is not None:
         # One element in memory, which kernels read again and again.
         return made(moved(Broadcast(shape), node))
     if node.type.shape:
         return made(moved(Broadcast(shape), record(Cast(dtype), node)))
-    return made(record(Create(shape, dtype, device, team), node))
+    return made(record(Create(shape, dtype, type.device), node))
+
+
+def _numbered(op: Creation, team: Any, placements: Any, where: str) -> Array:
+    if team is None:
+        _need_team(placements, where)
+        return made(created(op))
+    return made(_teams().numbered(op, team, placements, where))
+
+
+def _need_team(placements: Any, where: str) -> None:
+    if placements is not None:
+        raise ArrayValueError(
+            f"{where}: placements say what each process of a team has, and no team is given; give "
+            "team=dist.world() too"
+        )
+
+
+def _teams() -> Any:
+    # Known by name: who has no team does not wait for what teams need.
+    return import_module("tecomp.array.teams.creation")
 
 
 def _number(value: Any, type: PTensorType, where: str) -> Node:
@@ -368,12 +432,15 @@ def _alike(x: Array, value: Any, dtype: Any, device: Any, where: str) -> Array:
     type = node_of(x, where).type
     name = type.dtype if dtype is None else dtype_name(dtype, where)
     place = x.device if device is None else device_name(device, where)
-    return _created(type.shape, value, name, place, type.team, where)
+    like = PTensorType(type.shape, name, place, type.team)
+    placements = None if type.team is None else _teams().alike(node_of(x, where))
+    return _created(like, value, placements, where)
 
 
 def eye(
     n_rows: int, n_cols: int | None = None, /, *,
     k: int = 0, dtype: Any = None, device: Any = None,
+    team: Any = None, placements: Any = None,
 ) -> Array:
     """Ones on a diagonal, zeros elsewhere.
 
@@ -383,6 +450,8 @@ def eye(
         k: the diagonal, so many columns to the right of the main one.
         dtype: the element type; float64 if None.
         device: where the array lives.
+        team: the processes among which it is divided; this one alone if None.
+        placements: what each of them has, as for `asarray`.
 
     Raises:
         ArrayTypeError: there are no arrays of such elements.
@@ -396,7 +465,8 @@ def eye(
     name = "float64" if dtype is None else dtype_name(dtype, where)
     rows, columns = shape_of((n_rows, n_rows if n_cols is None else n_cols), where, name)
     place = device_name(device, where)
-    return made(created(Eye(rows, columns, integer(k, where, "k"), name, place)))
+    op = Eye(rows, columns, integer(k, where, "k"), name, place)
+    return _numbered(op, team, placements, where)
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:

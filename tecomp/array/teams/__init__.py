@@ -1,0 +1,1 @@
+"""Arrays that are divided among the processes of a team."""

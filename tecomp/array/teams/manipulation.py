@@ -1,0 +1,228 @@
+"""Operations on arrays of a team that move elements, or give them another shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from tecomp.array.node import Node, record
+from tecomp.array.teams.elementwise import aligned
+from tecomp.array.teams.partitions import Cut, blocks, of_cuts
+from tecomp.array.teams.rules import (
+    by_cuts,
+    cuts,
+    mesh_of,
+    number,
+    on_all_elements,
+    ruled,
+    uncut,
+)
+from tecomp.array.teams.shared import Shared
+from tecomp.array.teams.slices import slice_along
+from tecomp.array.teams.transfers import brought, in_pieces, rank_of, shared
+from tecomp.array.views import moved
+from tecomp.dist.partition.mesh import Mesh
+from tecomp.ptensor.operations.creation import Create, ExtractTriangle
+from tecomp.ptensor.operations.indexing import Take
+from tecomp.ptensor.operations.linear_algebra import MatrixTranspose
+from tecomp.ptensor.operations.manipulation import (
+    Broadcast,
+    Combine,
+    ExpandDims,
+    PermuteDims,
+    Repeat,
+    Reshape,
+    Roll,
+    Squeeze,
+)
+from tecomp.ptensor.types import PTensorType
+
+
+@ruled.register
+def _(op: Create, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    (value,) = xs
+    part = record(Create(op.shape, op.dtype, type.device), value.part)
+    return by_cuts(type, part, value.partition.mesh, ())
+
+
+@ruled.register
+def _(op: Broadcast, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    (x,), mesh, made = aligned(xs, type.shape)
+    target = of_cuts(type, mesh, made)
+    return shared(type, moved(Broadcast(target.local_shape(rank_of(x))), x.part), target)
+
+
+def _renamed(x: Shared, axes: Mapping[int, int]) -> list[Cut]:
+    """The cuts of an array whose axes have other numbers in the result."""
+    return [cut._replace(axis=axes[cut.axis]) for cut in cuts(x)]
+
+
+@ruled.register
+def _(op: PermuteDims, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    x = in_pieces(xs[0])
+    axes = {axis: k for k, axis in enumerate(op.axis)}
+    return by_cuts(type, moved(op, x.part), x.partition.mesh, _renamed(x, axes))
+
+
+@ruled.register
+def _(op: MatrixTranspose, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    rank = type.rank
+    return ruled(PermuteDims((*range(rank - 2), rank - 1, rank - 2)), xs, type)
+
+
+@ruled.register
+def _(op: ExpandDims, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    x = in_pieces(xs[0])
+    kept = [axis for axis in range(type.rank) if axis not in op.axis]
+    made = _renamed(x, dict(enumerate(kept)))
+    return by_cuts(type, moved(op, x.part), x.partition.mesh, made)
+
+
+@ruled.register
+def _(op: Squeeze, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    x = uncut(in_pieces(xs[0]), op.axis)
+    kept = [axis for axis in range(x.type.rank) if axis not in op.axis]
+    made = _renamed(x, {axis: k for k, axis in enumerate(kept)})
+    return by_cuts(type, moved(op, x.part), x.partition.mesh, made)
+
+
+@ruled.register
+def _(op: Repeat, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    x = in_pieces(xs[0])
+    made = [
+        cut._replace(ends=tuple([end * op.repeats for end in cut.ends]))
+        if cut.axis == op.axis else cut for cut in cuts(x)
+    ]
+    return by_cuts(type, record(op, x.part), x.partition.mesh, made)
+
+
+@ruled.register
+def _(op: ExtractTriangle, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    x = in_pieces(xs[0])
+    k = op.k
+    for cut in cuts(x):
+        first = cut.ends[number(x, cut)]
+        k += {x.type.rank - 2: first, x.type.rank - 1: -first}.get(cut.axis, 0)
+    part = record(ExtractTriangle(op.kind, k), x.part)
+    return by_cuts(type, part, x.partition.mesh, cuts(x))
+
+
+@ruled.register
+def _(op: Take, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    x, *indices = [in_pieces(x) for x in xs]
+    kept = [axis for axis in range(x.type.rank) if axis not in op.axis]
+    if any(cuts(index) for index in indices) or any(cut.axis in op.axis for cut in cuts(x)):
+        return on_all_elements(op, xs, type)
+    middle = type.rank - len(kept)
+    axes = {axis: k if k < op.place else k + middle for k, axis in enumerate(kept)}
+    part = record(op, x.part, *[index.part for index in indices])
+    return by_cuts(type, part, x.partition.mesh, _renamed(x, axes))
+
+
+@ruled.register
+def _(op: Combine, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    pieces = [in_pieces(x) for x in xs]
+    mesh = mesh_of(pieces)
+    largest = max(pieces, key=lambda x: (bool(cuts(x)), x.type.size))
+    if op.kind == "concat":
+        made = tuple([
+            cut._replace(ends=blocks(type.shape[op.axis], mesh.shape[cut.mesh_axis]))
+            if cut.axis == op.axis else cut for cut in cuts(largest)
+        ])
+        return joined(op, pieces, type, largest.partition.mesh, made)
+    parts = [brought(x, of_cuts(x.type, mesh, cuts(largest))).part for x in pieces]
+    made = tuple([cut._replace(axis=cut.axis + (cut.axis >= op.axis)) for cut in cuts(largest)])
+    return by_cuts(type, record(op, *parts), mesh, made)
+
+
+def joined(
+    op: Combine, xs: Sequence[Shared], type: PTensorType, mesh: Mesh, made: Sequence[Cut]
+) -> Shared:
+    """Arrays one after the other by given cuts: each is brought to where its elements will be."""
+    parts: list[Node] = []
+    offset = 0
+    for x in xs:
+        extent = x.type.shape[op.axis]
+        own = [
+            cut._replace(ends=tuple([min(max(end - offset, 0), extent) for end in cut.ends]))
+            if cut.axis == op.axis else cut for cut in made
+        ]
+        parts.append(brought(x, of_cuts(x.type, mesh, own)).part)
+        offset += extent
+    return by_cuts(type, record(op, *parts), mesh, made)
+
+
+@ruled.register
+def _(op: Roll, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    x = in_pieces(xs[0])
+    cut_axes = {cut.axis for cut in cuts(x)}
+    local = [(s, axis) for s, axis in zip(op.shift, op.axis, strict=True) if axis not in cut_axes]
+    if local:
+        inside = Roll(tuple([s for s, _ in local]), tuple([axis for _, axis in local]))
+        x = by_cuts(x.type, record(inside, x.part), x.partition.mesh, cuts(x))
+    for s, axis in zip(op.shift, op.axis, strict=True):
+        extent = type.shape[axis]
+        if axis not in cut_axes or not extent or not s % extent:
+            continue
+        back = extent - s % extent
+        ends = [slice_along(x, axis, back, extent - back), slice_along(x, axis, 0, back)]
+        x = joined(Combine("concat", axis), ends, type, x.partition.mesh, cuts(x))
+    return x
+
+
+@ruled.register
+def _(op: Reshape, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    x = in_pieces(xs[0])
+    found = cuts(x)
+    if not found:
+        return by_cuts(type, moved(op, x.part), x.partition.mesh, ())
+    if len(found) > 1 or not type.size or not type.shape:
+        return on_all_elements(op, xs, type)
+    kept = _kept(x, type, found[0])
+    if kept is not None:
+        return _reshaped(op, x, type, found[0]._replace(axis=kept))
+    first = _first_of_several(x.type.shape)
+    if found[0].axis != first:
+        count = x.partition.mesh.shape[found[0].mesh_axis]
+        cut = Cut(first, found[0].mesh_axis, blocks(x.type.shape[first], count))
+        x = brought(x, of_cuts(x.type, x.partition.mesh, [cut]))
+    return _by_rows(op, x, type)
+
+
+def _kept(x: Shared, type: PTensorType, cut: Cut) -> int | None:
+    """The axis of another shape that is the one that is cut; None if there is none."""
+    before, extent = prod(x.type.shape[: cut.axis]), x.type.shape[cut.axis]
+    for axis, n in enumerate(type.shape):
+        if n == extent and prod(type.shape[:axis]) == before:
+            return axis
+    return None
+
+
+def _first_of_several(shape: Sequence[int]) -> int:
+    """The first axis with several elements, by which elements in order are cut in order."""
+    return next((axis for axis, n in enumerate(shape) if n != 1), 0)
+
+
+def _reshaped(op: Reshape, x: Shared, type: PTensorType, cut: Cut) -> Shared:
+    target = of_cuts(type, x.partition.mesh, [cut])
+    part = moved(Reshape(target.local_shape(rank_of(x)), op.copy), x.part)
+    return shared(type, part, target)
+
+
+def _by_rows(op: Reshape, x: Shared, type: PTensorType) -> Shared:
+    """The elements as a row, brought to where whole rows of the result are."""
+    (cut,) = cuts(x)
+    inner = prod(x.type.shape[cut.axis + 1 :])
+    line = _reshaped(
+        Reshape((type.size,)), x, type.like((type.size,)),
+        Cut(0, cut.mesh_axis, tuple([end * inner for end in cut.ends])),
+    )
+    (cut,) = cuts(line)
+    axis = _first_of_several(type.shape)
+    behind = prod(type.shape[axis + 1 :])
+    if any(end % behind for end in cut.ends):
+        ends = blocks(type.shape[axis], len(cut.ends) - 1)
+        cut = cut._replace(ends=tuple([end * behind for end in ends]))
+        line = brought(line, of_cuts(line.type, line.partition.mesh, [cut]))
+    ends = tuple([end // behind for end in cut.ends])
+    return _reshaped(op, line, type, Cut(axis, cut.mesh_axis, ends))

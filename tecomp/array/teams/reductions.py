@@ -1,0 +1,188 @@
+"""Reductions of arrays of a team: of parts, and one message among the processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tecomp.array.evaluate import data_of, evaluate
+from tecomp.array.node import Node, leaf, record
+from tecomp.array.teams.partitions import Cut, of_cuts
+from tecomp.array.teams.rules import by_cuts, cuts, on_all_elements, ruled
+from tecomp.array.teams.shared import Shared, local_type
+from tecomp.array.teams.transfers import in_one_piece, in_pieces, rank_of, shared, team_number
+from tecomp.dist.partition.partition import Partition
+from tecomp.dist.partition.placements import Partial, Placement
+from tecomp.dist.runtime.locals import redistribute
+from tecomp.dist.runtime.reductions import allgather
+from tecomp.ptensor.axes import axes_of
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operations.elementwise import FUNCTIONS, Cast
+from tecomp.ptensor.operations.indexing import TakeAlongAxis
+from tecomp.ptensor.operations.manipulation import Squeeze
+from tecomp.ptensor.operations.reduction import CountNonzero, Reduce, TruthTest
+from tecomp.ptensor.operations.searching import FindIndex
+from tecomp.ptensor.promotion import FLOATS
+from tecomp.ptensor.types import PTensorType, numpy_dtype
+
+
+@ruled.register(TruthTest)
+@ruled.register(CountNonzero)
+def _(op: TruthTest | CountNonzero, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    how = op.kind if isinstance(op, TruthTest) else "sum"
+    return _combined(op, how, in_pieces(xs[0]), type, op.axis, op.keepdims)
+
+
+@ruled.register(Reduce)
+def _(op: Reduce, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    x = in_pieces(xs[0])
+    axes = axes_of(op.axis, x.type.rank, op.kind)
+    reduced = [cut for cut in cuts(x) if cut.axis in axes]
+    if op.kind in ("max", "min", "prod", "sum") or not reduced:
+        return _combined(op, op.kind, x, type, op.axis, op.keepdims)
+    if op.kind == "mean":
+        total = _combined(replace(op, kind="sum"), "sum", x, type, op.axis, op.keepdims)
+        count = prod(x.type.shape[axis] for axis in axes)
+        part = record(FUNCTIONS["divide"], total.part, _number(count, total.part.type))
+        return shared(type, part, total.partition)
+    if x.partition.mesh.ndim > 1:
+        return on_all_elements(op, xs, type)
+    return _spread(op, x, type, axes, reduced[0])
+
+
+def _number(value: float, type: PTensorType) -> Node:
+    return leaf(np.array(value, numpy_dtype(type.dtype)), type.like(()))
+
+
+def _combined(
+    op: Any, how: str, x: Shared, type: PTensorType, axis: Any, keepdims: bool
+) -> Shared:
+    """The reductions of parts, combined by those processes that have others of the same."""
+    axes = axes_of(axis, x.type.rank, op.where)
+    mesh, found = x.partition.mesh, cuts(x)
+    kept = [
+        cut._replace(axis=cut.axis - (0 if keepdims else sum(k < cut.axis for k in axes)))
+        for cut in found if cut.axis not in axes
+    ]
+    part = _of_part(op, how, x, type, axes, kept)
+    target = of_cuts(type, mesh, kept)
+    if len(kept) == len(found):
+        return shared(type, part, target)
+    placed: list[Placement] = list(target.placements)
+    for cut in found:
+        if cut.axis in axes:
+            placed[cut.mesh_axis] = Partial(how)
+    partial = Partition(type.shape, target.dtype, mesh, placed)
+    made = redistribute(team_number(x), partial, target, in_one_piece(part))
+    return Shared(type, leaf(made, local_type(type, made.shape)), target)
+
+
+def _of_part(
+    op: Operation, how: str, x: Shared, type: PTensorType, axes: Sequence[int], kept: Sequence[Cut]
+) -> Node:
+    """The reduction of a part; of no elements, what changes no other."""
+    shape = x.part.type.shape
+    if how in ("max", "min") and any(shape[axis] == 0 for axis in axes):
+        target = of_cuts(type, x.partition.mesh, kept)
+        extents = target.local_shape(rank_of(x))
+        return leaf(np.full(extents, _outermost(how, type.dtype)), local_type(type, extents))
+    return record(op, x.part)
+
+
+def _outermost(how: str, dtype: str) -> Any:
+    """What any other element is at least, for `max`; at most, for `min`."""
+    if dtype in FLOATS:
+        return numpy_dtype(dtype).type(-np.inf if how == "max" else np.inf)
+    info = np.iinfo(dtype)
+    return numpy_dtype(dtype).type(info.min if how == "max" else info.max)
+
+
+def _spread(
+    op: Reduce, x: Shared, type: PTensorType, axes: tuple[int, ...], cut: Cut
+) -> Shared:
+    """Variances of means and variances of parts, which are computed in one pass and sent once."""
+    whole = prod(x.type.shape[axis] for axis in axes)
+    each = prod(x.type.shape[axis] for axis in axes if axis != cut.axis)
+    counts = [size * each for size in cut.sizes]
+    made = _moments(op, x, axes, counts[rank_of(x)])
+    sent = allgather(team_number(x), made)
+    pairs = sent.reshape(-1, 2, *type.shape)
+    place = local_type(x.type, ())
+    means, variances = [leaf(pairs[:, k].copy(), place.like(pairs[:, k].shape)) for k in range(2)]
+    weights = np.array([n for n in counts if n], numpy_dtype(type.dtype))
+    weights = weights.reshape(-1, *(1,) * len(type.shape))
+    weight = leaf(weights, place.like(weights.shape, type.dtype))
+    part = _merged(op, type, means, variances, weight, whole)
+    return by_cuts(type, part, x.partition.mesh, ())
+
+
+def _moments(op: Reduce, x: Shared, axes: tuple[int, ...], count: int) -> Any:
+    """Mean and variance of a part, one after the other; nothing if it has no elements."""
+    ops = [Reduce(kind, axes, op.keepdims) for kind in ("mean", "var")]
+    if not count:
+        shape = ops[0].infer(x.part.type).shape
+        return np.empty((0, *shape), numpy_dtype(x.type.dtype))
+    mean, variance = [record(one, x.part) for one in ops]
+    evaluate((mean, variance))
+    return np.stack([data_of(mean), data_of(variance).astype(numpy_dtype(x.type.dtype))])
+
+
+def _merged(
+    op: Reduce, type: PTensorType, means: Node, variances: Node, weight: Node, count: int
+) -> Node:
+    """The variance of all from those of parts.
+
+    Source:
+        Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983.
+    """
+    call, first = FUNCTIONS, (0,)
+    place = local_type(type, ())
+    rows = Reduce("sum", first)
+    mean = record(rows, record(call["multiply"], means, weight))
+    mean = record(call["divide"], mean, _number(count, mean.type))
+    off = record(call["square"], record(call["abs"], record(call["subtract"], means, mean)))
+    spread = record(call["add"], record(call["abs"], variances), off)
+    total = record(rows, record(call["multiply"], spread, weight))
+    rest = max(count - op.correction, 0)
+    result = record(call["divide"], total, _number(rest if count else 0, place))
+    if rest == 0:
+        nan = _number(float("nan"), place)
+        result = record(call["add"], result, nan)
+    return record(call["sqrt"], result) if op.kind == "std" else record(Cast(type.dtype), result)
+
+
+@ruled.register
+def _(op: FindIndex, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    x = in_pieces(xs[0])
+    axes = axes_of(op.axis, x.type.rank, op.kind)
+    found = [cut for cut in cuts(x) if cut.axis in axes]
+    if not found:
+        return _combined(op, "sum", x, type, op.axis, op.keepdims)
+    leads = op.axis is not None or prod(x.type.shape[: found[0].axis]) == 1
+    if x.partition.mesh.ndim > 1 or not leads:
+        return on_all_elements(op, xs, type)
+    return _first(op, x, type, found[0])
+
+
+def _first(op: FindIndex, x: Shared, type: PTensorType, cut: Cut) -> Shared:
+    """The first of the extremes of parts, in the order of processes."""
+    axes = None if op.axis is None else (op.axis,)
+    behind = 1 if op.axis is not None else prod(x.type.shape[cut.axis + 1 :])
+    values = np.empty((0, *type.shape), numpy_dtype(x.type.dtype))
+    places = np.empty((0, *type.shape), np.int64)
+    if x.part.type.shape[cut.axis]:
+        value = record(Reduce(op.kind[3:], axes, op.keepdims), x.part)
+        place = record(op, x.part)
+        evaluate((value, place))
+        values = data_of(value)[None]
+        places = data_of(place)[None] + cut.ends[rank_of(x)] * behind
+    team = team_number(x)
+    values, places = allgather(team, values), allgather(team, places)
+    own = local_type(x.type, values.shape)
+    winner = record(FindIndex(op.kind, 0, True), leaf(values, own))
+    chosen = record(TakeAlongAxis(0), leaf(places, own.like(own.shape, "int64")), winner)
+    return by_cuts(type, record(Squeeze((0,)), chosen), x.partition.mesh, ())

@@ -1,0 +1,77 @@
+"""What an operation does to arrays of a team: the rules that others of this room register."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import singledispatch
+
+from tecomp.array.node import Node, record
+from tecomp.array.teams.partitions import Cut, cuts_of, everywhere, of_cuts, usual
+from tecomp.array.teams.shared import Shared
+from tecomp.array.teams.transfers import (
+    as_shared,
+    brought,
+    gathered,
+    is_everywhere,
+    rank_of,
+    shared,
+)
+from tecomp.dist.partition.mesh import Mesh
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.types import PTensorType
+
+
+def record_together(op: Operation, type: PTensorType, operands: Sequence[Node]) -> Node:
+    """The result of an operation on arrays of a team.
+
+    What is sent between processes is sent now; what a process computes of its part is recorded.
+
+    Args:
+        op: the operation.
+        type: of the result.
+        operands: of one team.
+    """
+    return ruled(op, [as_shared(node) for node in operands], type)
+
+
+@singledispatch
+def ruled(op: Operation, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    """The same by the rule for such operations; without one, on all elements on each process."""
+    return on_all_elements(op, xs, type)
+
+
+def on_all_elements(op: Operation, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    """All operands gathered, the operation on all of their elements, and the result divided."""
+    parts = [gathered(x, op.where).part for x in xs]
+    result = Shared(type, record(op, *parts), everywhere(type, mesh_of(xs)))
+    return result if all(map(is_everywhere, xs)) else brought(result, usual(type))
+
+
+def mesh_of(xs: Sequence[Shared]) -> Mesh:
+    """The processes as the first operand has them that is divided."""
+    return next((x for x in xs if not is_everywhere(x)), xs[0]).partition.mesh
+
+
+def cuts(x: Shared) -> tuple[Cut, ...]:
+    """How the axes of an array are cut that is in pieces."""
+    found = cuts_of(x.partition)
+    assert found is not None
+    return found
+
+
+def number(x: Shared, cut: Cut) -> int:
+    """Which of the pieces this process has."""
+    return x.partition.mesh.coordinates(rank_of(x))[cut.mesh_axis]
+
+
+def uncut(x: Shared, axes: Sequence[int]) -> Shared:
+    """An array that is not cut along some axes."""
+    kept = [cut for cut in cuts(x) if cut.axis not in axes]
+    if len(kept) == len(cuts(x)):
+        return x
+    return brought(x, of_cuts(x.type, x.partition.mesh, kept))
+
+
+def by_cuts(type: PTensorType, part: Node, mesh: Mesh, made: Sequence[Cut]) -> Shared:
+    """An array of parts by cuts of its axes."""
+    return shared(type, part, of_cuts(type, mesh, made))

@@ -1,0 +1,189 @@
+"""Arrays of a team: how they are made, who has what of them, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import tecomp.array as xp
+from tecomp import dist
+from tecomp.errors import TeamError, TeamMismatchError
+
+TEAM = dist.world()
+N, RANK = TEAM.size, TEAM.rank
+ROW = dist.Mesh((N,))
+COUNTERS = xp.counters.counters
+
+
+def equal(array: Any, wanted: Any, rtol: float = 0) -> None:
+    found = np.asarray(array)
+    assert found.dtype == np.asarray(wanted).dtype, (found.dtype, wanted)
+    np.testing.assert_allclose(found, wanted, rtol=rtol)
+
+
+def makes() -> None:
+    """Each process makes its part, by any partition."""
+    equal(xp.arange(11, team=TEAM), np.arange(11))
+    equal(xp.arange(0.5, 4, 0.3, team=1), np.arange(0.5, 4, 0.3), 1e-15)
+    equal(xp.arange(7, 1, -2, team=TEAM, dtype=xp.int8), np.arange(7, 1, -2).astype(np.int8))
+    equal(xp.linspace(1, 2, 9, team=TEAM), np.linspace(1, 2, 9), 1e-15)
+    equal(xp.linspace(1, 2j, 5, team=TEAM), np.linspace(1, 2j, 5), 1e-15)
+    equal(xp.eye(5, 7, k=1, team=TEAM), np.eye(5, 7, 1))
+    equal(xp.eye(5, 7, k=1, team=TEAM, placements=[dist.Shard(1)]), np.eye(5, 7, 1))
+    equal(xp.arange(9, team=TEAM, placements=[dist.Shard(0, block=2)]), np.arange(9))
+    equal(xp.zeros((4, 3), team=TEAM, placements=dist.Shard(1)), np.zeros((4, 3)))
+    equal(xp.full(5, 7, team=TEAM) + xp.full_like(xp.ones(5, team=TEAM), 2.5), np.full(5, 9.5))
+    equal(xp.full((2, 3), xp.arange(3, team=TEAM), team=TEAM), np.full((2, 3), np.arange(3)))
+    equal(xp.zeros((), team=TEAM), 0.0)
+    assert xp.zeros((), team=TEAM).partition.placements == (dist.Replicate(),)
+    for cut in (dist.Shard(0), dist.Shard(1, block=1), dist.Replicate()):
+        x = xp.asarray(np.arange(15).reshape(5, 3), team=TEAM, placements=[cut])
+        assert x.partition == dist.Partition((5, 3), "int64", ROW, [cut])
+        assert x.to_local().shape == x.partition.local_shape(RANK)
+        assert x.to_local().team is None
+        equal(x, np.arange(15).reshape(5, 3))
+
+
+def parts() -> None:
+    """Parts become arrays, and arrays parts."""
+    x = xp.from_local(np.full((RANK, 2), float(RANK)), TEAM)
+    whole = np.repeat(np.arange(N), np.arange(N)).astype(float)[:, None] + np.zeros(2)
+    equal(x, whole)
+    equal(x + xp.asarray(whole, team=TEAM), whole * 2)
+    equal(xp.sum(x * 2), whole.sum() * 2)
+    columns = xp.from_local(xp.ones((2, 1)) * RANK, TEAM, axis=1)
+    equal(columns, np.zeros((2, 1)) + np.arange(N, dtype=float))
+    partial = dist.Partition((3,), "float64", ROW, [dist.Partial("sum")])
+    equal(xp.from_local(np.arange(3.0), 1, partition=partial), np.arange(3.0) * N)
+    y = xp.gather(columns)
+    assert y.team is None
+    assert y.shape == (2, N)
+    assert float(columns[1, N - 1]) == N - 1
+    assert repr(columns) == repr(y)
+    moved = xp.redistribute(columns, [dist.Shard(0)])
+    assert moved.partition.placements == (dist.Shard(0),)
+    equal(moved, np.asarray(columns))
+
+
+def meshes() -> None:
+    """Processes in rows and columns."""
+    mesh = dist.Mesh((2, 2) if N == 4 else (N, 1))
+    data = np.arange(63.0).reshape(9, 7) % 11
+    plane = dist.Partition(data.shape, data.dtype, mesh, [dist.Shard(0), dist.Shard(1)])
+    x, y = xp.asarray(data, team=TEAM, placements=plane), xp.asarray(data, team=TEAM)
+    assert x.partition == plane
+    equal(x + y, data * 2)
+    equal(x - xp.mean(x, axis=0), data - data.mean(0), 1e-13)
+    equal(xp.max(x), data.max())
+    equal(xp.sum(x, axis=1), data.sum(1))
+    equal(x[1:, ::2].T, data[1:, ::2].T)
+    equal(xp.roll(x, (1, -2), axis=(0, 1)), np.roll(data, (1, -2), (0, 1)))
+    equal(xp.concat([x, x[2:]]), np.concatenate([data, data[2:]]))
+    equal(xp.flip(x), data[::-1, ::-1])
+    equal(x @ x.T, data @ data.T)
+    equal(xp.var(x, axis=0), data.var(0), 1e-13)
+    equal(xp.cumulative_sum(x, axis=0), data.cumsum(0))
+    equal(xp.argmax(x, axis=1), data.argmax(1))
+    equal(xp.reshape(x, (7, 9)), data.reshape(7, 9))
+
+
+def counts() -> None:
+    """What is gathered is counted by name, and what is not is not."""
+    x = xp.asarray(np.arange(24.0).reshape(8, 3), team=TEAM)
+    COUNTERS.gathered.clear()
+    y = (x * 2 + 1)[1:] - xp.roll(x, 1, axis=0)[:-1]
+    z = xp.sum(y) + xp.var(x) + xp.sum(x.T @ x) + xp.cumulative_sum(x[:, 0])[-1]
+    assert z.partition.placements == (dist.Replicate(),)
+    assert not COUNTERS.gathered
+    xp.sort(x, axis=0)
+    xp.linalg.trace(x)
+    if N > 1:
+        assert dict(COUNTERS.gathered) == {"numpy.sort": 1, "trace": 1}, COUNTERS.gathered
+        assert "1 arrays gathered for numpy.sort" in str(COUNTERS)
+    before = COUNTERS.called
+    w = xp.exp(x) * 2 - x
+    xp.eval(w)
+    assert COUNTERS.called == before + (w.to_local().size > 0)
+    assert len(xp.explain(x * 2 + 1).function.body) == 2
+
+
+def views() -> None:
+    """What is written to a part of an array is written to the array; stored ones are of no team."""
+    x, wanted = (make(np.arange(24.0).reshape(8, 3)) for make in (on_team, np.array))
+    for array in (x, wanted):
+        y = array[1:7]
+        y[0] = 5
+        array.T[0, 3:] = -1
+        y += 1
+        y[1:3, ::-1] = array[2:4] + 0
+        y[y > 20] = 0
+        equal(y, np.asarray(array)[1:7])
+    equal(x, wanted)
+    kept = copy.deepcopy(x)
+    x[0] = 9
+    equal(kept, wanted)
+    stored = pickle.loads(pickle.dumps(x))
+    assert stored.team is None
+    equal(stored, np.asarray(x))
+
+
+def on_team(data: Any) -> Any:
+    return xp.asarray(data, team=TEAM)
+
+
+def refused(kind: type[Exception], message: str, case: Callable[[], Any]) -> None:
+    try:
+        case()
+    except kind as error:
+        said = str(error).partition("\n")[0]  # then where
+        assert said == message, said
+        return
+    raise AssertionError(message)
+
+
+def refuses() -> None:
+    """Mixed teams and partitions of other arrays."""
+    x, alone = xp.ones(4, team=TEAM), xp.ones(4)
+    other = xp.ones(4, team=TEAM.split(0))
+    text = "ptensor<4xfloat64, device='cpu'{}>"
+    mixed = ("add: operand 0 is {} and operand 1 is {}; they are divided among different teams: "
+             "gather one, and create it on the other's team")
+    one, none, two = (text.format(team) for team in (", team=1", "", ", team=2"))
+    refused(TeamMismatchError, mixed.format(one, none), lambda: x + alone)
+    refused(TeamMismatchError, mixed.format(one, two), lambda: x + other)
+    refused(TeamMismatchError, mixed.format(two, one), lambda: other + x)
+    refused(ValueError, "asarray: x belongs to team 2, and team is 1; gather it first: xp.gather(x)",
+            lambda: xp.asarray(other, team=TEAM))
+    refused(ValueError, "zeros: the partition is that of float64[4], and the array is "
+            "ptensor<5xfloat64, device='cpu', team=1>; give one of that shape, or placements",
+            lambda: xp.zeros(5, team=TEAM, placements=x.partition))
+    refused(ValueError, "ones: the placements are [Partial('sum')], and arrays have no partial values; "
+            "give Shard(axis) or Replicate(), and from_local parts that are to be combined",
+            lambda: xp.ones(5, team=TEAM, placements=[dist.Partial("sum")]))
+    for name, make in (
+        ("asarray", lambda: xp.asarray(1, placements=[dist.Replicate()])),
+        ("zeros", lambda: xp.zeros(1, placements=[dist.Replicate()])),
+        ("eye", lambda: xp.eye(1, placements=[dist.Replicate()])),
+    ):
+        refused(ValueError, f"{name}: placements say what each process of a team has, and no team is "
+                "given; give team=dist.world() too", make)
+    refused(ValueError, f"redistribute: x is {none}, an array of this process alone; give it a team "
+            "first: xp.asarray(x, team=dist.world())",
+            lambda: xp.redistribute(alone, [dist.Shard(0)]))
+    refused(ValueError, f"from_local: part is {one}, an array of a team; give what this process has, "
+            "x.to_local()", lambda: xp.from_local(x, TEAM))
+    refused(TypeError, f"jit: an argument is {one}, and what processes send each other is not "
+            "recorded; call the function itself: what a process computes of its parts is compiled too",
+            lambda: xp.jit(lambda v: v + 1)(x))
+    refused(TeamError, "there is no team 77; give one of 1, 2, or the team that split() "
+            "gave", lambda: xp.ones(3, team=77))
+
+
+for part in (makes, parts, meshes, counts, views, refuses):
+    part()
+if RANK == 0:
+    print("all right")

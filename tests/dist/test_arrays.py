@@ -1,0 +1,28 @@
+"""Arrays of a team: every function gives what it gives on one process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.strategies.ranks import printed
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Kernels for all processes, most of which compute the same."""
+    return tmp_path_factory.mktemp("kernels")
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.parametrize("group", ["elementwise", "reductions", "moves", "products"])
+def test_functions_give_the_same_for_parts(group: str, n: int, cache: Path) -> None:
+    """Of uneven parts, empty ones, rows and columns; errors too."""
+    assert printed("teams", n, group, cache=cache) == [f"as one {group}"]
+
+
+@pytest.mark.parametrize("n", [1, 3, 4])
+def test_arrays_of_a_team(n: int, cache: Path) -> None:
+    """How they are made and gathered, who has what, what is counted and what is refused."""
+    assert printed("team_arrays", n, cache=cache) == ["all right"]
