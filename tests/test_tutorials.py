@@ -77,6 +77,18 @@ def test_a_notebook_was_run_from_end_to_end(path: Path) -> None:
     assert any("image/svg+xml" in output.get("data", {}) for output in outputs), "no picture"
 
 
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_has_all_its_parts(path: Path) -> None:
+    script = path.read_text(encoding="utf-8")
+    code = [part for part in script.split("# %%")[1:] if not part.startswith(" [markdown]")]
+
+    assert len(code) <= 12
+    assert "except " in script
+    words = script.replace("\n# ", " ")
+    assert [words.count(part) for part in ("You need: ", "**Predict.**", "**Exercise.**")] == [1] * 3
+    assert script.endswith("# check(answer)\n")
+
+
 def test_every_tutorial_has_one_solution() -> None:
     assert [path.name for path in SOLUTIONS] == [path.name for path in TUTORIALS]
     assert sorted(FOLDER.glob("*.ipynb")) == [path.with_suffix(".ipynb") for path in TUTORIALS]
