@@ -292,3 +292,14 @@ def test_bad_arguments(error: type[Exception], call: Callable[[], object], text:
 def test_unknown_devices_are_refused_with_the_list() -> None:
     text = message(ArrayValueError, lambda: xp.zeros(2, device="gpu"))
     assert text.startswith("zeros: there is no device 'gpu'; these are cpu, ")
+
+
+def test_a_sequence_that_is_in_itself_is_refused() -> None:
+    inside: list[Any] = []
+    inside.append(inside)
+    with pytest.raises(ArrayValueError) as caught:
+        xp.asarray(inside)
+    assert caught.value.message == (
+        "asarray: rows of different lengths, or elements that are no numbers; give nested sequences "
+        "of numbers, of equal lengths"
+    )

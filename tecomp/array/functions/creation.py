@@ -81,11 +81,16 @@ def asarray(
 
 
 def _arrays_in(obj: Any) -> list[Array]:
-    """The arrays that are elements of nested sequences."""
+    """The arrays that are elements of nested sequences, each of which is looked into once."""
     found: list[Array] = []
     stack = [obj] if isinstance(obj, list | tuple) else []
+    seen: set[int] = set()
     while stack:
-        for part in stack.pop():
+        sequence = stack.pop()
+        if id(sequence) in seen:
+            continue
+        seen.add(id(sequence))
+        for part in sequence:
             if isinstance(part, Array):
                 found.append(part)
             elif isinstance(part, list | tuple):
