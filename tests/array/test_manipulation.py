@@ -214,6 +214,10 @@ REFUSED: list[tuple[type[TecompError], Callable[[], object], str]] = [
      "axis 0; name axes of extent 1"),
     (ArrayValueError, lambda: xp.tile(X, (2, -1)), "tile: repetitions is (2, -1); give how often "
      "for each axis, 0 or more"),
+    (ArrayValueError, lambda: xp.tile(xp.ones(3), (2**50,)), "tile: the shape (3377699720527872,) "
+     "takes 27021597764222976 bytes; 140737488355328 is the most"),
+    (ArrayValueError, lambda: xp.repeat(xp.ones(3), 2**50), "repeat: the shape "
+     "(3377699720527872,) takes 27021597764222976 bytes; 140737488355328 is the most"),
     (ArrayIndexError, lambda: xp.unstack(xp.asarray(1)), "unstack: axis is 0 of 0 axes; there are "
      "none: the array has no axes"),
     (ArrayValueError, lambda: X[0].T, "x.T: x has shape (3,); it exchanges the axes of a matrix: "

@@ -255,7 +255,9 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
         node = _row(node)
     along = axis_of(0 if axis is None else axis, node.type.rank, where)
     if not isinstance(repeats, Array):
-        return made(record(Repeat(integer(repeats, where, "repeats"), along), node))
+        result = record(Repeat(integer(repeats, where, "repeats"), along), node)
+        shape_of(result.type.shape, where, result.type.dtype)
+        return made(result)
     counts = _counts(node_of(repeats, where), node, along)
     data = data_of(counts)
     places, wrong = repeated_places(data)
@@ -425,7 +427,9 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
            [1, 2, 1, 2]], dtype=int64)
     """
     node = node_of(x, "tile")
-    return made(record(Tile(integers(repetitions, "tile", "repetitions")), node))
+    result = record(Tile(integers(repetitions, "tile", "repetitions")), node)
+    shape_of(result.type.shape, "tile", result.type.dtype)
+    return made(result)
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
