@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +88,12 @@ def test_a_tutorial_has_all_its_parts(path: Path) -> None:
     words = script.replace("\n# ", " ")
     assert [words.count(part) for part in ("You need: ", "**Predict.**", "**Exercise.**")] == [1] * 3
     assert script.endswith("# check(answer)\n")
+
+
+def test_the_list_names_every_notebook() -> None:
+    listed = (FOLDER / "README.md").read_text(encoding="utf-8")
+
+    assert re.findall(r"\((\d\d_\w+)\.ipynb\)", listed) == [path.stem for path in TUTORIALS]
 
 
 def test_every_tutorial_has_one_solution() -> None:
