@@ -26,3 +26,9 @@ def test_functions_give_the_same_for_parts(group: str, n: int, cache: Path) -> N
 def test_arrays_of_a_team(n: int, cache: Path) -> None:
     """How they are made and gathered, who has what, what is counted and what is refused."""
     assert printed("team_arrays", n, cache=cache) == ["all right"]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_programs_give_what_they_give_with_numpy(n: int, cache: Path) -> None:
+    """A stencil by slices, waves by rolls, ridge regression and k-means on rows of a table."""
+    assert printed("team_examples", n, cache=cache) == ["as with NumPy"]
