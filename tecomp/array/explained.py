@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from tecomp.array.graph import Pending
 from tecomp.array.programs import program_of
 from tecomp.array.recipes import recipe_of
+from tecomp.errors import LowerError
 from tecomp.ptensor.function import Apply, Function, Parameter
 from tecomp.ptensor.lowering.lower import lower_ptensor
 from tecomp.ptensor.lowering.lowered import Lowered
@@ -47,15 +50,22 @@ def explanation_of(work: Pending) -> Explanation:
     recipe = recipe_of(work)
     if recipe is not None:
         kernel = recipe.kernel
-        sizes = {f"n{k}": extent for k, extent in enumerate(recipe.extents)}
-        cost = str(kernel.report(**sizes))
+        numbers = () if recipe.is_built_in else recipe.extents
+        sizes = {f"n{k}": extent for k, extent in enumerate(numbers)}
         texts = (str(kernel.schedule.trace),), (str(kernel.lowered.final),)
-        return Explanation(function, lowered, *texts, cost)
+        return Explanation(function, lowered, *texts, _cost(partial(kernel.report, **sizes)))
     program = program_of(work)
     parts = [call.part for call in program.kernels]
     schedules = tuple([str(part.build.schedule.trace) for part in parts])
     loops = tuple([str(part.lowered.final) for part in parts])
-    return Explanation(function, lowered, schedules, loops, str(program.report()))
+    return Explanation(function, lowered, schedules, loops, _cost(program.report))
+
+
+def _cost(report: Callable[[], object]) -> str:
+    try:
+        return str(report())
+    except LowerError as error:  # there is too much to count
+        return f"not counted: {error.message}"
 
 
 def function_of(work: Pending) -> Function:

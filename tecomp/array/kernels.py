@@ -42,6 +42,7 @@ class Recipe:
         dtypes: of the results.
         sources: of each operand, the leaf that it is a view of, and how, where operands are not
             the leaves themselves.
+        is_built_in: whether the kernel is for these extents alone.
         calls: how often it was called.
     """
 
@@ -53,6 +54,7 @@ class Recipe:
     loops: Shape
     dtypes: tuple[np.dtype[Any], ...]
     sources: tuple[tuple[int, Chain], ...] | None = None
+    is_built_in: bool = False
     calls: int = 0
 
     def arrays(self, leaves: Sequence[Node]) -> list[Buffer]:
@@ -69,6 +71,7 @@ class Recipe:
         """Build the sizes into the kernel, where that lets it be another one."""
         if len(self.extents) > 1 and prod(self.extents) >= _MANY:
             self.kernel = self.build(self.extents)
+            self.is_built_in = True
             counters.compiled += 1
 
 

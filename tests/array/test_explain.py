@@ -36,5 +36,12 @@ def test_what_a_reduction_of_any_sizes_costs() -> None:
     assert "memory " in shown.report
 
 
+def test_kernels_whose_sizes_are_built_in() -> None:
+    x = array(np.ones((6000, 3)))
+    for _ in range(20):
+        xp.eval(xp.sum(x * x + x, axis=1))
+    assert explain(xp.sum(x * x + x, axis=1)).report.startswith("array on cpu: ")
+
+
 def test_what_is_computed_needs_nothing() -> None:
     assert explain(array(np.ones(3))).report == "nothing is left to compute"
