@@ -28,7 +28,7 @@ from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 from tecomp.ptensor.operations.linear_algebra import MatMul
 from tecomp.ptensor.operations.manipulation import PermuteDims
-from tecomp.ptensor.promotion import FLOATING, FLOATS, NUMERIC
+from tecomp.ptensor.promotion import COMPLEX, FLOATING, FLOATS, NUMERIC
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
 
 _POWER = FUNCTIONS["pow"]
@@ -182,6 +182,11 @@ class Array:
             raise ArrayTypeError(
                 f"{kind}(x): x has shape {self.shape}; a number is made of an array without axes: "
                 "take an element, x[0]"
+            )
+        if kind in ("int", "float") and self._node.type.dtype in COMPLEX:
+            raise ArrayTypeError(
+                f"{kind}(x): the elements are {self.dtype}; take a part first, xp.real(x), or "
+                "complex(x)"
             )
         return data_of(self._node)[()].item()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import EntryPoint
+from threading import RLock
 from typing import Any
 
 from tecomp.array.graph import Pending, pending
@@ -15,13 +16,19 @@ from tecomp.errors import ArrayTypeError
 # Known by its name, as an entry point has it: who only records operations does not wait for it.
 _COMPILER = EntryPoint("compiler", "tecomp.array.compiling", "tecomp.compilers")
 
+computing = RLock()
+"""Held while a graph is looked at and computed: its nodes change then, and threads share them."""
+
 
 def evaluate(nodes: Sequence[Node]) -> None:
     """Compute nodes, and what else was recorded on the way to them and can still be asked for."""
-    missing = [part for part in map(part_of, nodes) if part.data is None]
-    if not missing:
+    parts = [part_of(node) for node in nodes]
+    if all(part.data is not None for part in parts):
         return
-    compute(computable(missing))
+    with computing:
+        missing = [part for part in parts if part.data is None]
+        if missing:  # no other thread was faster
+            compute(computable(missing))
 
 
 def computable(nodes: Sequence[Node]) -> Pending:
@@ -43,7 +50,8 @@ def compute(work: Pending) -> None:
     """Compute pending operations on arrays that are there."""
     outputs = [work.nodes[place] for place in work.outputs]
     if any(node.type.size for node in outputs):
-        _compiler().run(work)
+        with computing:
+            _compiler().run(work)
         return
     for node in outputs:
         node.computed(empty(node.type))

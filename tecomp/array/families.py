@@ -14,6 +14,7 @@ from weakref import ref
 import numpy as np
 
 from tecomp.array.assignment import assign
+from tecomp.array.evaluate import computing
 from tecomp.array.indexing import selected
 from tecomp.array.node import Node, leaf
 from tecomp.array.ownership import Holder
@@ -114,6 +115,11 @@ def write(array: Any, change: Callable[[Any], None]) -> None:
         array: the array.
         change: changes the `_node` of what it is given.
     """
+    with computing:
+        _write(array, change)
+
+
+def _write(array: Any, change: Callable[[Any], None]) -> None:
     whole, path = _outermost(array)
     parts = [*_alive(whole._below)]
     if not parts:

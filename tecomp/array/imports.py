@@ -102,10 +102,16 @@ def _of_memory(
 def _gathered(obj: Any, dtype: str | None, where: str) -> Buffer:
     """The elements of numbers and sequences, in new memory."""
     try:
-        data = np.array(obj, None if dtype is None else numpy_dtype(dtype), order="C")
+        with np.errstate(over="ignore"):  # a float32 of 1e300 is inf
+            data = np.array(obj, None if dtype is None else numpy_dtype(dtype), order="C")
     except OverflowError as error:
         raise ArrayValueError(f"{where}: {error}; give another dtype") from None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as error:
+        if dtype is not None and (own := _gathered(obj, None, where)).dtype.name != dtype:
+            raise ArrayValueError(
+                f"{where}: elements of {own.dtype} do not all become {dtype} ({error}); give "
+                "another dtype"
+            ) from None
         raise ArrayValueError(
             f"{where}: rows of different lengths, or elements that are no numbers; give nested "
             "sequences of numbers, of equal lengths"

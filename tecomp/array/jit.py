@@ -8,7 +8,7 @@ from functools import update_wrapper
 from typing import Any
 
 from tecomp.array.array import Array, made
-from tecomp.array.evaluate import compute, evaluate
+from tecomp.array.evaluate import compute, computing, evaluate
 from tecomp.array.graph import Pending, pending
 from tecomp.array.node import Node, tracing
 from tecomp.array.recent import Recent
@@ -118,7 +118,8 @@ def _record(function: Callable[..., Any], structure: Any, types: list[PTensorTyp
         given = function(*args, **kwargs)
     results: list[Node] = []
     outline = _taken(given, results)
-    work = pending([node for node in results if node.op is not None])
+    with computing:
+        work = pending([node for node in results if node.op is not None])
     order = {node: k for k, node in enumerate(arguments)}
     places = tuple([order.get(leaf, leaf) for leaf in work.leaves])
     numbers = {node: k for k, node in enumerate(work.nodes)}

@@ -34,7 +34,9 @@ def compute(op: LibraryOperation, *operands: Buffer) -> tuple[Buffer, ...]:
         ArrayValueError: there is no result, as there is no inverse of a singular matrix.
     """
     try:
-        found = _computed(op, *operands)
+        # Special values are results like others: no overflow of a determinant is worth a word.
+        with np.errstate(all="ignore"):
+            found = _computed(op, *operands)
     except np.linalg.LinAlgError as error:
         shapes = " and ".join(str(operand.shape) for operand in operands)
         raise ArrayValueError(

@@ -1,0 +1,220 @@
+"""Arrays as values of Python: copies, pickles, numbers, threads, and what is left after an error."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Barrier
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.array import Array, compiling
+from tecomp.errors import ArrayTypeError, ArrayValueError
+
+
+def computed() -> Array:
+    x = xp.ones((2, 3)) + 1
+    xp.eval(x)
+    return x
+
+
+def arrays() -> dict[str, Callable[[], Array]]:
+    return {
+        "computed": computed,
+        "recorded": lambda: xp.arange(6.0) * 2 + 1,
+        "a slice": lambda: xp.asarray(np.arange(6.0), copy=True)[1::2],
+        "read-only": lambda: xp.asarray(np.broadcast_to(np.arange(3), (2, 3))),
+        "on a device": lambda: xp.asarray([1.0, 2.0], dtype=xp.float32, device="stick128"),
+        "complex": lambda: xp.asarray([1j, 2]),
+        "empty": lambda: xp.ones((0, 3), dtype=xp.int8),
+    }
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))],
+                         ids=["copy", "deepcopy", "pickle"])
+@pytest.mark.parametrize("name", arrays())
+def test_copies_are_other_arrays(name: str, way: Callable[[Array], Array]) -> None:
+    x = arrays()[name]()
+    wanted = np.array(x)
+
+    y = way(x)
+
+    assert (y.dtype, y.shape, y.device) == (x.dtype, x.shape, x.device)
+    np.testing.assert_array_equal(np.asarray(y), wanted)
+    y += 1
+    np.testing.assert_array_equal(np.asarray(x), wanted)
+    np.testing.assert_array_equal(np.asarray(y), wanted + 1)
+
+
+def test_pickles_of_slices_hold_no_more_than_the_slice() -> None:
+    x = xp.asarray(np.zeros(100_000), copy=True)
+
+    assert len(pickle.dumps(x[:3])) < 2000
+
+
+def test_arrays_have_no_hash() -> None:
+    with pytest.raises(TypeError):
+        hash(xp.ones(2))
+
+
+@pytest.mark.parametrize("make", [int, float])
+def test_parts_of_complex_numbers_are_asked_for(make: type) -> None:
+    with pytest.raises(ArrayTypeError) as caught:
+        make(xp.asarray(1 + 2j))
+
+    assert caught.value.message == (
+        f"{make.__name__}(x): the elements are complex128; take a part first, xp.real(x), or "
+        "complex(x)"
+    )
+
+
+# Warnings are errors in all tests.
+@pytest.mark.parametrize("call", [
+    lambda: xp.asarray([1e300], dtype=xp.float32),
+    lambda: xp.linalg.det(xp.asarray([[1e300, 0.0], [0.0, 1e300]])),
+    lambda: xp.linalg.matrix_power(xp.asarray([[1e200, 0.0], [0.0, 1e200]]), 3),
+    lambda: xp.fft.fft(xp.asarray([np.inf + 0j, 1.0])),
+    lambda: xp.linalg.vector_norm(xp.asarray([1e300, 1e300])),
+    lambda: xp.linalg.pinv(xp.zeros((2, 2))),
+    lambda: xp.log(xp.asarray([-1.0, 0.0])),
+    lambda: xp.astype(xp.asarray([np.nan, np.inf, 1e30]), xp.int8),
+    lambda: xp.mean(xp.ones((0, 3)), axis=0),
+    lambda: xp.var(xp.ones(1), correction=1),
+    lambda: xp.cumulative_sum(xp.asarray([np.inf, -np.inf])),
+], ids=lambda call: "-".join(call.__code__.co_names[1:3]))
+def test_special_values_are_no_reason_to_warn(call: Callable[[], Array]) -> None:
+    x = call()
+
+    assert repr(x)
+
+
+@pytest.mark.parametrize(("numbers", "dtype", "told"), [
+    ([1j], "float32", "elements of complex128 do not all become float32"),
+    ([float("nan")], "int32", "elements of float64 do not all become int32"),
+])
+def test_numbers_that_a_type_has_not(numbers: list[Any], dtype: str, told: str) -> None:
+    with pytest.raises(ArrayValueError) as caught:
+        xp.asarray(numbers, dtype=getattr(xp, dtype))
+
+    assert caught.value.message.startswith(f"asarray: {told} (")
+    assert caught.value.message.endswith("); give another dtype")
+
+
+@pytest.fixture
+def often() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("often")
+def test_threads_ask_for_the_same_at_once() -> None:
+    data = np.arange(40.0).reshape(2, 20)
+    for _ in range(150):
+        one = xp.asarray(data) * 2
+        two = one * one
+        start = Barrier(3)
+
+        def work(start: Barrier = start, one: Array = one, two: Array = two) -> list[Any]:
+            start.wait()
+            return [np.asarray(x) for x in (
+                two[1:, ::2] - 1, xp.sum(two + one, axis=0), xp.sort(two, axis=1, descending=True))]
+
+        with ThreadPoolExecutor(3) as pool:
+            results = [future.result() for future in [pool.submit(work) for _ in range(3)]]
+
+        wanted = (2 * data) ** 2
+        for part, total, ordered in results:
+            np.testing.assert_array_equal(part, wanted[1:, ::2] - 1)
+            np.testing.assert_array_equal(total, (wanted + 2 * data).sum(0))
+            np.testing.assert_array_equal(ordered, wanted[:, ::-1])
+
+
+@pytest.mark.usefixtures("often")
+def test_threads_write_to_rows_of_one_array() -> None:
+    x = xp.zeros((8, 50))
+
+    def work(row: int) -> None:
+        for k in range(20):
+            x[row] = float(k)
+            x[row, 3:] = float(k + row)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(8)))
+
+    np.testing.assert_array_equal(np.asarray(x)[:, 0], np.full(8, 19.0))
+    np.testing.assert_array_equal(np.asarray(x)[:, 3:], 19 + np.arange(8.0)[:, None] + np.zeros(47))
+
+
+@pytest.mark.usefixtures("often")
+def test_threads_that_share_arrays() -> None:
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((8, 40))
+    shared = [xp.asarray(row) * 2 for row in data]  # recorded, and asked for by all threads
+
+    def work(seed: int) -> list[float]:
+        found = []
+        for k in range(30):
+            one, two = shared[(seed + k) % 8], shared[(seed * 3 + k) % 8]
+            total = xp.sum(one * two + seed)
+            part = one[:5] + two[5:10]
+            part[0] = float(seed)
+            found += [float(total), float(xp.sum(part))]
+        return found
+
+    def wanted(seed: int) -> list[float]:
+        found = []
+        for k in range(30):
+            one, two = 2 * data[(seed + k) % 8], 2 * data[(seed * 3 + k) % 8]
+            part = one[:5] + two[5:10]
+            part[0] = seed
+            found += [np.sum(one * two + seed), np.sum(part)]
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(work, range(12)))
+
+    for seed, result in enumerate(results):
+        np.testing.assert_allclose(result, wanted(seed), rtol=1e-12)
+
+
+@contextmanager
+def interrupted(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> Iterator[None]:
+    def stop(work: Any) -> None:
+        raise error
+    with monkeypatch.context() as patch:
+        patch.setattr(compiling, "run", stop)
+        try:
+            yield
+        except type(error):
+            return
+    pytest.fail("nothing was computed")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()], ids=["stopped", "memory"])
+def test_errors_while_computing_leave_arrays_as_they_were(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = xp.arange(4.0) + 1
+    y = x * 2
+    part = x[1:3]
+
+    with interrupted(monkeypatch, error):
+        xp.eval(y)
+    with interrupted(monkeypatch, error):
+        y[xp.asarray([0, 1])] = xp.sum(x)
+    with interrupted(monkeypatch, error):
+        part[xp.asarray([0])] = xp.asarray([3.0]) * 2
+
+    np.testing.assert_array_equal(np.asarray(y), [2, 4, 6, 8])
+    np.testing.assert_array_equal(np.asarray(part), [2, 3])
+    np.testing.assert_array_equal(np.asarray(x), [1, 2, 3, 4])
