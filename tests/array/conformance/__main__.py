@@ -1,0 +1,34 @@
+"""Search for calls that NumPy answers otherwise: `python -m tests.array.conformance --count 200`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from tecomp.array.counters import counters
+from tests.array.conformance.calls import MAKERS
+from tests.array.conformance.tries import fault_of
+
+
+def main() -> int:
+    """Try each function so often; print what differs."""
+    parser = argparse.ArgumentParser(prog="python -m tests.array.conformance")
+    parser.add_argument("--count", type=int, default=50, help="tries of each function")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("names", nargs="*", help="functions; all if none")
+    given = parser.parse_args()
+    wrong, start = 0, time.perf_counter()
+    for name in given.names or MAKERS:
+        faults = [fault for k in range(given.count) if (fault := fault_of(name, (given.seed, k)))]
+        wrong += len(faults)
+        if faults:
+            print(f"{name}: {len(faults)} of {given.count}, as {faults[0]}", flush=True)
+    print(f"{wrong} of {given.count * len(given.names or MAKERS)} calls differ, in "
+          f"{time.perf_counter() - start:.0f} s")
+    print(counters)
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
