@@ -166,6 +166,10 @@ from tecomp.array.functions.utility import any as any
 from tecomp.array.functions.utility import diff as diff
 from tecomp.array.jit import jit as jit
 from tecomp.array.lazy import eval as eval
+from tecomp.array.relayouts import relayout_to as relayout_to
+from tecomp.array.relayouts import restickify as restickify
+from tecomp.array.reporting import report as report
+from tecomp.array.reporting import reset as reset
 
 __array_api_version__ = "2024.12"
 

@@ -1,23 +1,21 @@
-"""Arguments of functions of arrays: element types, devices, shapes and axes."""
+"""Arguments of functions of arrays: element types, shapes and axes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from importlib import import_module
 from math import prod
 from operator import index
 from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
+from tecomp.array.devices import check_dtype, default_dtype
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.promotion import ALL
 from tecomp.ptensor.types import Shape, numpy_dtype
 
 Extents: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
-
-DEFAULT_DEVICE = "cpu"
 
 MOST_BYTES = 2**47
 """No process can address more."""
@@ -48,27 +46,20 @@ def dtype_name(dtype: Any, where: str) -> str:
     raise ArrayTypeError(f"{where}: {name} is no dtype of arrays; these are {', '.join(ALL)}")
 
 
-def known_devices() -> tuple[str, ...]:
-    """Names of all devices."""
-    # Loaded when somebody asks: arrays on the processor do not wait for descriptions of machines.
-    known: tuple[str, ...] = import_module("tecomp.machine.registry").list_targets()
-    return known
-
-
-def device_name(device: object, where: str) -> str:
-    """The name of a device; the processor if None.
+def dtype_at(dtype: Any, wide: str, device: str, where: str) -> str:
+    """The name of an element type on a device; what stands there for one of 64 bits if None.
 
     Raises:
-        ArrayValueError: there is no such device.
+        ArrayTypeError: there are no arrays of such elements there.
+
+    >>> dtype_at(None, "float64", "cpu", "zeros"), dtype_at(None, "float64", "stick128", "zeros")
+    ('float64', 'float32')
     """
-    if device is None or device == DEFAULT_DEVICE:
-        return DEFAULT_DEVICE
-    known = known_devices()
-    if isinstance(device, str) and device in known:
-        return device
-    raise ArrayValueError(
-        f"{where}: there is no device {device!r}; these are {', '.join(known)}"
-    )
+    if dtype is None:
+        return default_dtype(wide, device)
+    name = dtype_name(dtype, where)
+    check_dtype(name, device, where)
+    return name
 
 
 def integer(value: SupportsIndex, where: str, what: str) -> int:

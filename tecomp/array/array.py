@@ -10,15 +10,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tecomp.array.absent import absent_method
-from tecomp.array.arguments import device_name
 from tecomp.array.assignment import assign
 from tecomp.array.cuts import FEWEST, cut
-from tecomp.array.devices import on_device
+from tecomp.array.devices import device_name, is_apart
 from tecomp.array.evaluate import data_of
 from tecomp.array.exports import CPU, as_numpy, dlpack_of, namespace_of
 from tecomp.array.families import Indexed, Relations, View, relate, turned, write
 from tecomp.array.indexing import is_plain, selected
 from tecomp.array.node import Buffer, Node, leaf, record
+from tecomp.array.placing import on_device, stored_of
 from tecomp.array.scalars import Scalar, beside
 from tecomp.array.teams.shared import local_type
 from tecomp.array.text import html_of, text_of
@@ -176,6 +176,15 @@ class Array:
     def to_local(self) -> Array:
         """The part of this process, an array without a team; without a team, the array itself."""
         return self if self.team is None else _made(_teams().part(self._node))
+
+    @property
+    def layout(self) -> Any:
+        """Where the elements are in the memory of the device, a `tecomp.Layout`.
+
+        None on a processor, where they are as NumPy has them. Complex numbers are pairs, along an
+        axis of two behind all others. What is not computed yet, is.
+        """
+        return stored_of(self._node).shown if is_apart(self.device) else None
 
     def _scalar(self, kind: str) -> Any:
         if self._node.type.size != 1 or self._node.type.shape:

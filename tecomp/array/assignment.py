@@ -79,7 +79,8 @@ def _teams() -> Any:
 def own_memory(holder: Holder) -> Buffer:
     """Memory of an array that nobody else sees: its own, or a copy that becomes its own."""
     data_of(holder._node)
-    if not (holder._node.data.flags.writeable and is_alone(holder)):  # type: ignore[union-attr]
+    is_own = holder._node.data is not None and holder._node.data.flags.writeable
+    if not (is_own and is_alone(holder)):
         holder._node = leaf(copied(data_of(holder._node)), holder._node.type)
     result = holder._node.data
     assert result is not None

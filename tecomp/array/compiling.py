@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
+from tecomp.array.devices import is_apart
 from tecomp.array.graph import Pending
 from tecomp.array.kernels import run as run_kernel
 from tecomp.array.programs import run_program
@@ -10,6 +13,9 @@ from tecomp.array.recipes import recipe_of
 
 def run(work: Pending) -> None:
     """Compute what is wanted by one kernel for all sizes, or else by a program for these."""
+    if is_apart(work.nodes[work.outputs[0]].type.device):
+        import_module("tecomp.array.placed_programs").run_placed(work)
+        return
     recipe = recipe_of(work)
     if recipe is None:
         run_program(work)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 
+from tecomp.array.devices import CPU, is_apart
 from tecomp.array.node import Node, empty, leaf, record, tracing, type_of
 from tecomp.ptensor.operations.creation import Creation
 from tecomp.ptensor.operations.indexing import ExtractSlice
@@ -26,8 +28,12 @@ def created(op: Creation, part: tuple[Shape, Shape] | None = None) -> Node:
         ArrayValueError: there is no such number of elements.
     """
     type = type_of(op)
-    if tracing.depth or type.device not in (None, "cpu"):
+    if tracing.depth:
         return record(op) if part is None else record(_slice(*part), record(op))
+    if is_apart(type.device):  # the host makes it, and brings it there when it is read
+        made = created(replace(op, device=CPU), part)  # type: ignore[call-arg]
+        assert made.data is not None
+        return leaf(made.data, type if part is None else type.like(part[0]))
     if part is not None:
         type = type.like(part[0])
     result = empty(type)

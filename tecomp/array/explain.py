@@ -8,6 +8,7 @@ from importlib import import_module
 from tecomp.array.array import Array, node_of
 from tecomp.array.evaluate import computable
 from tecomp.array.teams.shared import part_of
+from tecomp.ptensor.types import check_together
 
 if typing.TYPE_CHECKING:
     from tecomp.array.explained import Explanation
@@ -25,13 +26,18 @@ def explain(*arrays: Array) -> Explanation:
 
     Raises:
         ArrayTypeError: something is no array, or an argument of a function that `jit` records.
+        DeviceMismatchError: arrays live on different devices.
+        TeamMismatchError: arrays belong to different teams.
 
     >>> import tecomp.array as xp
     >>> x = xp.arange(6, dtype="float32")
     >>> explain(x * x).function.body[-1].op
     ElementwiseBinaryOp(kind='multiply')
     """
-    work = computable([part_of(node_of(array, "explain")) for array in arrays])
+    nodes = [node_of(array, "explain") for array in arrays]
+    if nodes:
+        check_together([node.type for node in nodes], "explain")
+    work = computable([part_of(node) for node in nodes])
     # Loaded now: who computes arrays does not wait for what explains them.
     found: Explanation = import_module("tecomp.array.explained").explanation_of(work)
     return found

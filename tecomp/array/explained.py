@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from tecomp.array.devices import is_apart
 from tecomp.array.graph import Pending
+from tecomp.array.placed_programs import placed_program_of
 from tecomp.array.programs import program_of
 from tecomp.array.recipes import recipe_of
 from tecomp.errors import LowerError
@@ -47,14 +49,15 @@ def explanation_of(work: Pending) -> Explanation:
     lowered = lower_ptensor(function)
     if not work.nodes:
         return Explanation(function, lowered, (), (), "nothing is left to compute")
-    recipe = recipe_of(work)
+    is_on_device = is_apart(work.nodes[0].type.device)
+    recipe = None if is_on_device else recipe_of(work)
     if recipe is not None:
         kernel = recipe.kernel
         numbers = () if recipe.is_built_in else recipe.extents
         sizes = {f"n{k}": extent for k, extent in enumerate(numbers)}
         texts = (str(kernel.schedule.trace),), (str(kernel.lowered.final),)
         return Explanation(function, lowered, *texts, _cost(partial(kernel.report, **sizes)))
-    program = program_of(work)
+    program = placed_program_of(work).program if is_on_device else program_of(work)
     parts = [call.part for call in program.kernels]
     schedules = tuple([str(part.build.schedule.trace) for part in parts])
     loops = tuple([str(part.lowered.final) for part in parts])

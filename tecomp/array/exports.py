@@ -48,7 +48,9 @@ def as_numpy(node: Node, dtype: Any, copy: bool | None) -> Buffer:
     data = data_of(node)
     if 0 in data.strides and data.size > 1 and not is_borrowed(data):
         # Others take memory to have a place for each element.
-        data = node.data = copied(data)
+        data = copied(data)
+        if node.data is not None:
+            node.data = data
     if copy or (dtype is not None and np.dtype(dtype) != data.dtype):
         return np.array(data, dtype, copy=copy, order="C")
     view = data.view()

@@ -7,9 +7,10 @@ from typing import Any, Literal, SupportsIndex
 
 import numpy as np
 
-from tecomp.array.arguments import device_name, dtype_name, integer, integers
+from tecomp.array.arguments import dtype_at, integer, integers
 from tecomp.array.array import Array, made, node_of
 from tecomp.array.counters import counters
+from tecomp.array.devices import device_name
 from tecomp.array.library import library_call
 from tecomp.array.node import leaf, record
 from tecomp.errors import ArrayTypeError, ArrayValueError
@@ -281,12 +282,12 @@ def _frequencies(
     where: str, function: Callable[..., Any], n: SupportsIndex, d: float, dtype: Any, device: Any
 ) -> Array:
     count = integer(n, where, "n")
-    name = "float64" if dtype is None else dtype_name(dtype, where)
+    place = device_name(device, where)
+    name = dtype_at(dtype, "float64", place, where)
     if name not in FLOATS:
         raise ArrayTypeError(f"{where}: dtype is {name}, and it takes {', '.join(FLOATS)}")
     if count < 1 or d == 0:
         raise ArrayValueError(f"{where}: n is {count} and d is {d}; give 1 or more, and not 0")
-    place = device_name(device, where)
     counters.libraries[f"numpy.fft.{where}"] += 1
     data = function(count, d).astype(numpy_dtype(name))
     return made(leaf(data, PTensorType(data.shape, name, place)))

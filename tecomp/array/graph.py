@@ -54,6 +54,30 @@ def pending(roots: Sequence[Node]) -> Pending:
     return Pending(leaves, nodes, steps, outputs)  # type: ignore[arg-type]
 
 
+def by_device(work: Pending) -> list[Pending]:
+    """The same for each device alone: what is on one is made of what is there."""
+    devices = dict.fromkeys([work.nodes[place].type.device for place in work.outputs])
+    return [work] if len(devices) == 1 else [_on(work, device) for device in devices]
+
+
+def _on(work: Pending, device: str | None) -> Pending:
+    kept = [k for k, node in enumerate(work.nodes) if node.type.device == device]
+    number = {place: k for k, place in enumerate(kept)}
+    steps = tuple([
+        (op, tuple([number.get(place, place) for place in operands]))
+        for op, operands in [work.steps[k] for k in kept]
+    ])
+    used = sorted({-1 - place for _, operands in steps for place in operands if place < 0})
+    moved = {-1 - leaf: -1 - k for k, leaf in enumerate(used)}
+    steps = tuple([
+        (op, tuple([moved.get(place, place) for place in operands])) for op, operands in steps
+    ])
+    return Pending(
+        [work.leaves[k] for k in used], [work.nodes[k] for k in kept], steps,
+        tuple([number[place] for place in work.outputs if place in number]),
+    )
+
+
 def _is_single(root: Node) -> bool:
     if root.op is None:
         return False

@@ -42,6 +42,13 @@ def as_node(obj: Any, dtype: str | None, device: str, copy: bool | None, where: 
     return _of_memory(shared, dtype, device, copy, where)
 
 
+def is_of_numbers(obj: Any) -> bool:
+    """Whether an object is numbers of Python, which take the types of where they go."""
+    return isinstance(obj, bool | int | float | complex | list | tuple) and not isinstance(
+        obj, np.generic
+    )
+
+
 def _memory_of(obj: Any, where: str) -> Buffer | None:
     """The elements of an object, where they lie; None for numbers and sequences."""
     if isinstance(obj, np.ndarray):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tecomp.array.devices import default_dtype, is_apart
 from tecomp.array.evaluate import data_of
 from tecomp.array.keys import (
     At,
@@ -34,7 +35,7 @@ from tecomp.ptensor.operations.elementwise import (
 )
 from tecomp.ptensor.operations.indexing import ExtractSlice, Slices, Take
 from tecomp.ptensor.operations.manipulation import ExpandDims, Reshape, Squeeze
-from tecomp.ptensor.types import check_together
+from tecomp.ptensor.types import check_together, numpy_dtype
 
 WHERE = "x[...]"
 
@@ -179,10 +180,13 @@ def counted(indices: Node, extent: int, axis: int, where: str) -> Node:
     Raises:
         ArrayIndexError: one is out of bounds.
     """
-    type = indices.type.like(indices.type.shape, "int64")
+    name = default_dtype("int64", indices.type.device)
+    type = indices.type.like(indices.type.shape, name)
     if tracing.depth:  # what is out of bounds is seen when it runs
-        indices = record(Cast("int64"), indices)
-        zero, more = (leaf(np.array(n), type.like(())) for n in (0, extent))
+        indices = record(Cast(name), indices)
+        zero, more = (
+            leaf(np.array(n, numpy_dtype(name)), type.like(())) for n in (0, extent)
+        )
         below = record(ElementwiseBinaryTest("less"), indices, zero)
         wrapped = record(ElementwiseBinaryOp("add"), indices, more)
         return record(Where(), below, wrapped, indices)
@@ -190,7 +194,7 @@ def counted(indices: Node, extent: int, axis: int, where: str) -> Node:
     places, wrong = counted_from_start(data, extent)
     if wrong is not None:
         raise out_of_bounds(int(data[wrong]), axis, extent, where)
-    return leaf(places.reshape(type.shape), type)
+    return leaf(places.reshape(type.shape).astype(numpy_dtype(name), copy=False), type)
 
 
 def taken(node: Node, indices: Sequence[Node], axes: tuple[int, ...], place: int) -> Node:
@@ -202,7 +206,10 @@ def taken(node: Node, indices: Sequence[Node], axes: tuple[int, ...], place: int
         axes: the axis that each is for.
         place: where the axes of the indices are in the result.
     """
-    if node.type.team is not None or tracing.depth or len(indices) > 1 or place != axes[0]:
+    is_recorded = (
+        node.type.team is not None or tracing.depth or is_apart(node.type.device)
+    )
+    if is_recorded or len(indices) > 1 or place != axes[0]:
         return record(Take(axes, place), node, *indices)
     (index,), (axis,) = indices, axes
     data = in_order(data_of(node))

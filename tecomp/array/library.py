@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from tecomp.array.costs import costs_of
 from tecomp.array.counters import counters
+from tecomp.array.devices import is_apart, on_its_device
 from tecomp.array.evaluate import data_of
 from tecomp.array.node import Node, leaf, teams
 from tecomp.ptensor.libraries import compute
@@ -27,6 +29,11 @@ def library_call(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
         TeamMismatchError: operands belong to different teams.
     """
     types = op.results(*[operand.type for operand in operands])
+    device = types[0].device
+    if is_apart(device):
+        given = {operand.type.dtype for operand in operands}
+        types = tuple([on_its_device(type, op.where, None, given) for type in types])
+        costs_of(device).libraries[op.library] += 1
     buffers = [data_of(operand, op.library) for operand in operands]
     counters.libraries[op.library] += 1
     found = compute(op, *buffers)

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from tecomp.array.devices import default_dtype
 from tecomp.array.evaluate import data_of
 from tecomp.array.node import Node, leaf, record
 from tecomp.array.places import places_of
@@ -26,21 +27,24 @@ def truth_of(node: Node) -> Node:
 def row_of_places(mask: Node) -> Node:
     """The places where a mask is true, as a row of numbers in the order of its elements."""
     places = places_of(in_order(data_of(mask)).reshape(-1))
-    return leaf(places, mask.type.like((places.size,), "int64"))
+    dtype = default_dtype("int64", mask.type.device)
+    data = places.astype(numpy_dtype(dtype), copy=False)
+    return leaf(data, mask.type.like((places.size,), dtype))
 
 
 def places_in(mask: Node) -> list[Node]:
     """The indices along each axis where a mask is true."""
     places = row_of_places(mask)
-    shape = mask.type.shape
+    shape, dtype = mask.type.shape, numpy_dtype(places.type.dtype)
     result = []
     for axis, extent in enumerate(shape):
         index = places
         if axis < len(shape) - 1:
-            behind = leaf(np.array(max(prod(shape[axis + 1 :]), 1)), places.type.like(()))
+            count = max(prod(shape[axis + 1 :]), 1)
+            behind = leaf(np.array(count, dtype), places.type.like(()))
             index = record(ElementwiseBinaryOp("floor_divide"), places, behind)
         if axis:
-            own = leaf(np.array(max(extent, 1)), places.type.like(()))
+            own = leaf(np.array(max(extent, 1), dtype), places.type.like(()))
             index = record(ElementwiseBinaryOp("remainder"), index, own)
         result.append(index)
     return result

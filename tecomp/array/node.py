@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tecomp.array.devices import CPU, on_its_device
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.types import PTensorType, numpy_dtype
 
@@ -29,9 +30,10 @@ class Node:
         data: the elements, in memory; None until they are computed.
         since: when the first of the operations was recorded that are to be computed for it.
         pending: how many were recorded from then on.
+        stored: the elements on a device with memory of its own, once they are there.
     """
 
-    __slots__ = ("data", "op", "operands", "pending", "since", "type")
+    __slots__ = ("data", "op", "operands", "pending", "since", "stored", "type")
 
     def __init__(
         self,
@@ -48,13 +50,24 @@ class Node:
         self.data = data
         self.since = since
         self.pending = pending
+        self.stored: Any = None
 
-    def computed(self, data: Buffer) -> None:
+    def computed(self, data: Buffer | None) -> None:
         """Keep the elements, and let go of what they were computed from."""
         self.data = data
         self.op = None
         self.operands = ()
         self.pending = 0
+
+    def placed(self, stored: Any) -> None:
+        """The same for elements on a device with memory of its own."""
+        self.computed(None)
+        self.stored = stored
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there are elements."""
+        return self.data is not None or self.stored is not None
 
 
 class Tracing(threading.local):
@@ -78,7 +91,7 @@ def empty(type: PTensorType) -> Buffer:
     return np.empty(type.shape, numpy_dtype(type.dtype))
 
 
-def leaf(data: Buffer, type: PTensorType) -> Node:
+def leaf(data: Buffer | None, type: PTensorType) -> Node:
     """A value whose elements are there."""
     return Node(type, None, (), data, 0, 0)
 
@@ -140,5 +153,13 @@ def type_of(op: Operation, *operands: PTensorType) -> PTensorType:
     if found is None:
         if len(_types) > 20_000:
             _types.clear()
-        found = _types[key] = op.infer(*operands)
+        found = _types[key] = _on_its_device(op, operands)
     return found
+
+
+def _on_its_device(op: Operation, operands: tuple[PTensorType, ...]) -> PTensorType:
+    type = op.infer(*operands)
+    if type.device in (None, CPU):
+        return type
+    asked = getattr(op, "dtype", None)
+    return on_its_device(type, op.where, asked, {operand.dtype for operand in operands})

@@ -8,6 +8,7 @@ from typing import Any
 import tecomp
 from tecomp import te
 from tecomp.array.counters import counters
+from tecomp.array.devices import CPU
 from tecomp.array.graph import Pending, Step
 from tecomp.array.node import Buffer, empty
 from tecomp.array.recent import Recent
@@ -24,12 +25,12 @@ def run_program(work: Pending) -> None:
     """Compute what is wanted by one program, compiled for these shapes."""
     program = program_of(work)
     arrays = [
-        _as_parts(data if at is None else row_of(data, at)) for data, (_, at) in _given(work)
+        as_parts(data if at is None else row_of(data, at)) for data, (_, at) in _given(work)
     ]
     outputs = [work.nodes[k] for k in work.outputs]
     buffers = [empty(node.type) for node in outputs]
     counters.called += 1
-    program(*arrays, out=[_as_parts(buffer) for buffer in buffers])
+    program(*arrays, out=[as_parts(buffer) for buffer in buffers])
     for node, buffer in zip(outputs, buffers, strict=True):
         node.computed(buffer)
 
@@ -57,7 +58,7 @@ def _given(work: Pending) -> list[tuple[Buffer, Leaf]]:
     ]
 
 
-def _as_parts(data: Buffer) -> Buffer:
+def as_parts(data: Buffer) -> Buffer:
     """Complex numbers as pairs of real ones."""
     if data.dtype.kind != "c":
         return data
@@ -70,6 +71,17 @@ def _compiled(
     outputs: Sequence[int],
     types: Sequence[PTensorType],
 ) -> Any:
+    inputs, wanted = defined(leaves, steps, outputs, types)
+    return tecomp.compile(wanted, inputs, types[0].device or CPU, name="array")
+
+
+def defined(
+    leaves: Sequence[Leaf],
+    steps: Sequence[Step],
+    outputs: Sequence[int],
+    types: Sequence[PTensorType],
+) -> tuple[list[te.Tensor], list[te.Tensor]]:
+    """Pending operations as tensors: what stands for the leaves, and what is wanted."""
     inputs = [
         _placeholder(type.shape if at is None else (at.span,), type.dtype, f"x{k}")
         for k, (type, at) in enumerate(leaves)
@@ -80,14 +92,13 @@ def _compiled(
         given = [values[k] if k >= 0 else at[-1 - k] for k in operands]
         kinds = [types[k] if k >= 0 else leaves[-1 - k][0] for k in operands]
         values.append(define(op, given, kinds, result))
-    device = types[0].device or "cpu"
     wanted: list[te.Tensor] = []
     for k in outputs:
         tensor = _joined(values[k])
         # What only passes elements on is given already, or is another result too.
         is_there = any(tensor is other for other in (*inputs, *wanted))
         wanted.append(_copy(tensor) if is_there else tensor)
-    return tecomp.compile(wanted, inputs, device, name="array")
+    return inputs, wanted
 
 
 def _copy(tensor: te.Tensor) -> te.Tensor:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tecomp.array.devices import default_dtype, dtypes_of
 from tecomp.array.node import Buffer, Node, leaf
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.promotion import PART, of_scalar
@@ -60,6 +61,8 @@ def beside(type: PTensorType, value: object, where: str) -> Node | None:
 
 def _looked_at(type: PTensorType, value: Scalar, where: str) -> Node:
     name = of_scalar(value, type.dtype, where)
+    if name not in dtypes_of(type.device):
+        name = default_dtype(name, type.device)
     dtype = numpy_dtype(name)
     scalar = PTensorType((), name, type.device, type.team)
     if name != "complex64" or not isinstance(value, complex):

@@ -33,6 +33,11 @@ def moved(op: Operation, node: Node) -> Node:
     return leaf(view, type) if view is not None else record(op, node)
 
 
+def is_view(op: Operation) -> bool:
+    """Whether an operation only says where elements are."""
+    return view_of.dispatch(type(op)) is not view_of.dispatch(object)
+
+
 @singledispatch
 def view_of(op: Operation, data: Buffer) -> Buffer | None:
     """The elements of an operation's result, where they lie; None if they have to be moved."""

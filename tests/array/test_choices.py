@@ -97,8 +97,8 @@ def test_bounds_beyond_a_type_bound_nothing() -> None:
      "where: the condition is int64; it takes bool: compare it, x != 0"),
     (lambda: xp.where(xp.asarray([True]), "1", 2), ArrayTypeError,  # type: ignore[arg-type]
      "where: x1 is str; give an array of this namespace, xp.asarray(...), or a number"),
-    (lambda: xp.clip(xp.zeros(2), xp.zeros(2, device="stick128")), DeviceMismatchError,
-     "clip: operand 0 is ptensor<2xfloat64, device='cpu'> and operand 1 is ptensor<2xfloat64, "
+    (lambda: xp.clip(xp.zeros(2, dtype="float32"), xp.zeros(2, device="stick128")), DeviceMismatchError,
+     "clip: operand 0 is ptensor<2xfloat32, device='cpu'> and operand 1 is ptensor<2xfloat32, "
      "device='stick128'>; an operation runs where its operands live: bring one to the other's "
      "device, x.to_device('cpu')"),
 ])

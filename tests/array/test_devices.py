@@ -15,7 +15,7 @@ import tecomp.array as xp
 from tecomp.array import Array
 from tecomp.errors import DeviceMismatchError, TecompError
 
-DTYPES = ("float64", "int64", "bool")
+DTYPES = ("float32", "int32", "bool")
 
 
 TYPES_ALONE = {"can_cast", "isdtype", "result_type"}
@@ -86,7 +86,7 @@ def test_enough_was_found() -> None:
                                   "eq", "ne", "lt", "le", "gt", "ge", "and_", "or_", "xor", "lshift",
                                   "rshift", "iadd", "isub", "imul"])
 def test_operators(name: str) -> None:
-    dtype = "int64" if name in ("and_", "or_", "xor", "lshift", "rshift") else "float64"
+    dtype = "int32" if name in ("and_", "or_", "xor", "lshift", "rshift") else "float32"
     x, _, there = arrays(dtype)
     with pytest.raises(DeviceMismatchError):
         getattr(operator, name)(x, there)
@@ -108,7 +108,7 @@ CALLS: list[Callable[[Array, Array, Array], object]] = [
 
 @pytest.mark.parametrize("k", range(len(CALLS)))
 def test_calls(k: int) -> None:
-    x, _, there = arrays("float64")
+    x, _, there = arrays("float32")
     mask = arrays("bool")[2]
     with pytest.raises(DeviceMismatchError):
         CALLS[k](x, there, mask)

@@ -288,7 +288,7 @@ REFUSED: list[tuple[type[TecompError], Any, str]] = [
     (ArrayIndexError, (0, xp.asarray([[True]])), "3 axes are indexed, and the shape (3, 4) has 2; "
      "give an index for each axis at most"),
     (DeviceMismatchError, xp.asarray([0], device="stick128"), "operand 0 is ptensor<3x4xfloat64, "
-     "device='cpu'> and operand 1 is ptensor<1xint64, device='stick128'>; an operation runs where "
+     "device='cpu'> and operand 1 is ptensor<1xint32, device='stick128'>; an operation runs where "
      "its operands live: bring one to the other's device, x.to_device('cpu')"),
 ]
 
@@ -315,7 +315,7 @@ VALUES: list[tuple[type[TecompError], Any, Any, str]] = [
     (ArrayValueError, xp.asarray([True, False, True]), xp.zeros(3), "the value has shape (3,), and "
      "the index says elements of shape (2, 4); give a value that broadcasts to it"),
     (DeviceMismatchError, 0, xp.ones(4, device="stick128"), "operand 0 is ptensor<3x4xfloat64, "
-     "device='cpu'> and operand 1 is ptensor<4xfloat64, device='stick128'>; an operation runs "
+     "device='cpu'> and operand 1 is ptensor<4xfloat32, device='stick128'>; an operation runs "
      "where its operands live: bring one to the other's device, x.to_device('cpu')"),
 ]
 

@@ -148,9 +148,9 @@ def test_rolls() -> None:
 
 
 X = xp.asarray(data_of((2, 3)))
-THERE = xp.asarray(data_of((2, 3)), device="stick128")
+THERE = xp.asarray(data_of((2, 3)), dtype=xp.int32, device="stick128")
 APART = (
-    "operand 0 is ptensor<2x3xint64, device='cpu'> and operand 1 is ptensor<2x3xint64, "
+    "operand 0 is ptensor<2x3xint64, device='cpu'> and operand 1 is ptensor<2x3xint32, "
     "device='stick128'>; an operation runs where its operands live: bring one to the other's "
     "device, x.to_device('cpu')"
 )

@@ -45,7 +45,7 @@ def ours(name: str) -> Any:
     return place
 
 
-OF_TEAMS = ("team", "placements")
+OURS = ("layout", "placements", "team")
 """What functions that make arrays take beside."""
 
 
@@ -53,7 +53,7 @@ def parameters(function: Any) -> list[inspect.Parameter]:
     found = inspect.signature(function).parameters.values()
     return [
         parameter for parameter in found
-        if parameter.name not in OF_TEAMS or parameter.kind is not parameter.KEYWORD_ONLY
+        if parameter.name not in OURS or parameter.kind is not parameter.KEYWORD_ONLY
     ]
 
 

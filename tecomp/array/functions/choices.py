@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tecomp.array.array import Array, made, node_beside, node_of
+from tecomp.array.devices import default_dtype
 from tecomp.array.node import Node, record
 from tecomp.array.scalars import Scalar
 from tecomp.errors import ArrayTypeError
@@ -46,7 +47,13 @@ def where(condition: Array, x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 def _numbers(place: PTensorType, x1: Scalar, x2: Scalar) -> tuple[Node, Node]:
     """Two numbers in the type that arrays have which are made of both."""
     types = [
-        next((place.like((), name) for kind, name in _DEFAULT if isinstance(x, kind)), place)
+        next(
+            (
+                place.like((), default_dtype(name, place.device))
+                for kind, name in _DEFAULT if isinstance(x, kind)
+            ),
+            place,
+        )
         for x in (x1, x2)
     ]
     first = node_beside(types[0], x1, "where", "x1")

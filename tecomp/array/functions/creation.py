@@ -8,13 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.arguments import Extents, device_name, dtype_name, integer, shape_of
+from tecomp.array.arguments import Extents, dtype_at, dtype_name, integer, shape_of
 from tecomp.array.array import Array, made, node_of
 from tecomp.array.borrowed import is_borrowed
 from tecomp.array.creations import created
-from tecomp.array.devices import on_device
-from tecomp.array.imports import as_node
+from tecomp.array.devices import (
+    CPU,
+    check_dtype,
+    default_dtype,
+    device_name,
+    dtypes_of,
+    is_apart,
+)
+from tecomp.array.imports import as_node, is_of_numbers
 from tecomp.array.node import Node, leaf, record
+from tecomp.array.placing import empty_in, on_device
 from tecomp.array.views import moved
 from tecomp.array.writes import copied
 from tecomp.errors import ArrayTypeError, ArrayValueError
@@ -34,7 +42,7 @@ from tecomp.ptensor.types import PTensorType, broadcast_shapes, check_together, 
 
 def asarray(
     obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
-    team: Any = None, placements: Any = None,
+    layout: Any = None, team: Any = None, placements: Any = None,
 ) -> Array:
     """An array of numbers, sequences of them, buffers, or arrays of any library.
 
@@ -45,6 +53,8 @@ def asarray(
         device: where the array lives; where `obj` lives if None.
         copy: True for memory of its own, False for that of `obj`, None for a copy where one is
             needed. Memory of others is never written: the array takes memory of its own before.
+        layout: where the elements are in the memory of the device, a `tecomp.Layout`; the device's
+            own for such an array if None.
         team: the processes among which it is divided, a `dist.Team` or its number; each gives all
             of the elements, and keeps a part.
         placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
@@ -68,16 +78,41 @@ def asarray(
     wanted = None if dtype is None else dtype_name(dtype, where)
     if isinstance(obj, Array):
         node = node_of(obj, where)
-        same = wanted in (None, node.type.dtype) and device in (None, obj.device)
-        if same and not copy:
-            return obj
         place = obj.device if device is None else device_name(device, where)
-        return made(_converted(node, wanted, place, copy, where))
+        same = wanted in (None, node.type.dtype) and place == obj.device
+        if same and not copy and layout is None:
+            return obj
+        return made(_converted(node, wanted, place, copy, layout, where))
     types = [node_of(x, where).type for x in _arrays_in(obj)]
     if types:
         check_together(types, where)
         device = types[0].device if device is None else device
-    return made(as_node(obj, wanted, device_name(device, where), copy, where))
+    place = device_name(device, where)
+    if layout is None and not is_apart(place):
+        return made(as_node(obj, wanted, place, copy, where))
+    return made(_brought(obj, wanted, place, copy, layout, where))
+
+
+def _brought(
+    obj: Any, dtype: str | None, device: str, copy: bool | None, layout: Any, where: str
+) -> Node:
+    """An array on a device with memory of its own, of what is in that of the host."""
+    if copy is False:
+        raise ArrayValueError(
+            f"{where}: copy=False, and {device!r} has memory of its own, to which elements are "
+            "copied; give copy=None"
+        )
+    node = as_node(obj, dtype, CPU, None, where)
+    if dtype is None and is_of_numbers(obj):
+        own = default_dtype(node.type.dtype, device)
+        node = node if own == node.type.dtype else as_node(obj, own, CPU, None, where)
+    return _moved(node, device, layout, where)
+
+
+def _moved(node: Node, device: str, layout: Any, where: str) -> Node:
+    if layout is None and device == (node.type.device or CPU):
+        return node
+    return on_device(node, device, layout, where)
 
 
 def _arrays_in(obj: Any) -> list[Array]:
@@ -99,7 +134,7 @@ def _arrays_in(obj: Any) -> list[Array]:
 
 
 def _converted(
-    node: Node, dtype: str | None, device: str, copy: bool | None, where: str
+    node: Node, dtype: str | None, device: str, copy: bool | None, layout: Any, where: str
 ) -> Node:
     """An array in another type, at another place, or with memory of its own."""
     if copy is False:
@@ -108,11 +143,14 @@ def _converted(
             f"{device!r}, which copy=False forbids; give copy=None"
         )
     if dtype is not None and dtype != node.type.dtype:
-        return on_device(record(Cast(dtype), node), device)
+        if dtype in dtypes_of(node.type.device):
+            return _moved(record(Cast(dtype), node), device, layout, where)
+        check_dtype(dtype, device, where)
+        return record(Cast(dtype), _moved(node, device, layout, where))
     # Arrays that share memory are values of their own already; others may write to theirs.
     if copy and node.data is not None and is_borrowed(node.data):
         node = leaf(copied(node.data), node.type)
-    return on_device(node, device)
+    return _moved(node, device, layout, where)
 
 
 def from_dlpack(
@@ -139,7 +177,10 @@ def from_dlpack(
         raise ArrayTypeError(
             f"{where}: {type(x).__name__} has no `__dlpack__`; xp.asarray takes what has elements"
         )
-    return made(as_node(x, None, device_name(device, where), copy, where))
+    place = device_name(device, where)
+    if is_apart(place):
+        return made(_brought(x, None, place, copy, None, where))
+    return made(as_node(x, None, place, copy, where))
 
 
 def arange(
@@ -168,8 +209,9 @@ def arange(
     first, last = (0, start) if stop is None else (start, stop)
     begin, end, stride = [_real(value, where) for value in (first, last, step)]
     whole = all(isinstance(number, int) for number in (begin, end, stride))
-    name = ("int64" if whole else "float64") if dtype is None else dtype_name(dtype, where)
-    op = Arange(begin, end, stride, name, device_name(device, where))
+    place = device_name(device, where)
+    name = dtype_at(dtype, "int64" if whole else "float64", place, where)
+    op = Arange(begin, end, stride, name, place)
     assert op.count is not None
     shape_of(op.count, where, name)
     if op.count and name in INTEGERS:
@@ -219,15 +261,15 @@ def linspace(
         for value in (start, stop)
     ]
     real = not isinstance(first, complex) and not isinstance(last, complex)
-    name = ("float64" if real else "complex128") if dtype is None else dtype_name(dtype, where)
-    (count,) = shape_of(integer(num, where, "num"), where, name)
     place = device_name(device, where)
+    name = dtype_at(dtype, "float64" if real else "complex128", place, where)
+    (count,) = shape_of(integer(num, where, "num"), where, name)
     op = Linspace(first, last, count, name, bool(endpoint), place)
     return _numbered(op, team, placements, where)
 
 
 def empty(
-    shape: Extents, *, dtype: Any = None, device: Any = None,
+    shape: Extents, *, dtype: Any = None, device: Any = None, layout: Any = None,
     team: Any = None, placements: Any = None,
 ) -> Array:
     """An array whose elements nobody has said.
@@ -236,17 +278,24 @@ def empty(
         shape: the extents.
         dtype: the element type; float64 if None.
         device: where the array lives.
+        layout: where the elements are in the memory of the device, a `tecomp.Layout`; the device's
+            own for such an array if None.
         team: the processes among which it is divided; this one alone if None.
         placements: what each of them has, as for `asarray`.
 
     Raises:
         ArrayTypeError: there are no arrays of such elements.
-        ArrayValueError: an extent is below 0, or there is no such device.
+        ArrayValueError: an extent is below 0, there is no such device, or no such layout there.
 
     >>> empty((2, 3)).shape
     (2, 3)
     """
-    return _filled(shape, 0, dtype, device, team, placements, "empty")
+    if layout is None:
+        return _filled(shape, 0, dtype, device, team, placements, "empty")
+    place = device_name(device, "empty")
+    name = dtype_at(dtype, "float64", place, "empty")
+    type = PTensorType(shape_of(shape, "empty", name), name, place)
+    return made(empty_in(type, layout, "empty"))
 
 
 def zeros(
@@ -296,10 +345,13 @@ def full(
     Array([[7, 7],
            [7, 7]], dtype=int64)
     """
-    if dtype is None:
-        dtype = fill_value.dtype if isinstance(fill_value, Array) else np.asarray(fill_value).dtype
     if device is None and isinstance(fill_value, Array):
         device = fill_value.device
+    if dtype is None and isinstance(fill_value, Array):
+        dtype = fill_value.dtype
+    elif dtype is None:
+        own = dtype_name(np.asarray(fill_value).dtype, "full")
+        dtype = default_dtype(own, device_name(device, "full"))
     if team is None and isinstance(fill_value, Array):
         team = node_of(fill_value, "full").type.team
     return _filled(shape, fill_value, dtype, device, team, placements, "full")
@@ -308,11 +360,12 @@ def full(
 def _filled(
     shape: Extents, value: Any, dtype: Any, device: Any, team: Any, placements: Any, where: str
 ) -> Array:
-    name = "float64" if dtype is None else dtype_name(dtype, where)
+    place = device_name(device, where)
+    name = dtype_at(dtype, "float64", place, where)
     if team is None:
         _need_team(placements, where)
     number = None if team is None else _teams().number_of(team)
-    type = PTensorType(shape_of(shape, where, name), name, device_name(device, where), number)
+    type = PTensorType(shape_of(shape, where, name), name, place, number)
     return _created(type, value, placements, where)
 
 
@@ -437,6 +490,7 @@ def _alike(x: Array, value: Any, dtype: Any, device: Any, where: str) -> Array:
     type = node_of(x, where).type
     name = type.dtype if dtype is None else dtype_name(dtype, where)
     place = x.device if device is None else device_name(device, where)
+    check_dtype(name, place, where)
     like = PTensorType(type.shape, name, place, type.team)
     placements = None if type.team is None else _teams().alike(node_of(x, where))
     return _created(like, value, placements, where)
@@ -467,9 +521,9 @@ def eye(
            [0., 0., 1.]], dtype=float64)
     """
     where = "eye"
-    name = "float64" if dtype is None else dtype_name(dtype, where)
-    rows, columns = shape_of((n_rows, n_rows if n_cols is None else n_cols), where, name)
     place = device_name(device, where)
+    name = dtype_at(dtype, "float64", place, where)
+    rows, columns = shape_of((n_rows, n_rows if n_cols is None else n_cols), where, name)
     op = Eye(rows, columns, integer(k, where, "k"), name, place)
     return _numbered(op, team, placements, where)
 

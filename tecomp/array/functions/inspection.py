@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from tecomp.array.arguments import DEFAULT_DEVICE, device_name, known_devices
+from tecomp.array.devices import CPU, default_dtype, device_name, dtypes_of, known_devices
 from tecomp.errors import ArrayValueError
-from tecomp.ptensor.promotion import BOOLEAN, COMPLEX, FLOATS, PART, SIGNED, UNSIGNED
+from tecomp.ptensor.promotion import BOOLEAN, COMPLEX, FLOATS, SIGNED, UNSIGNED
 from tecomp.ptensor.types import numpy_dtype
 
 _FLOATS = tuple([name for name in FLOATS if name in ("float32", "float64")])
@@ -46,7 +45,7 @@ class Info:
         >>> Info().default_device()
         'cpu'
         """
-        return DEFAULT_DEVICE
+        return CPU
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
         """The element types of arrays if nobody says which.
@@ -57,10 +56,12 @@ class Info:
         >>> Info().default_dtypes()["real floating"]
         dtype('float64')
         """
-        device_name(device, "default_dtypes")
+        place = device_name(device, "default_dtypes")
         names = {"real floating": "float64", "complex floating": "complex128",
                  "integral": "int64", "indexing": "int64"}
-        return {kind: numpy_dtype(name) for kind, name in names.items()}
+        return {
+            kind: numpy_dtype(default_dtype(name, place)) for kind, name in names.items()
+        }
 
     def devices(self) -> list[str]:
         """Where arrays can be.
@@ -93,15 +94,8 @@ class Info:
                 )
         place = device_name(device, "dtypes")
         names = dict.fromkeys(name for one in known for name in _KINDS[one])
-        return {name: numpy_dtype(name) for name in names if _is_stored(place, name)}
-
-
-def _is_stored(device: str, dtype: str) -> bool:
-    if device == DEFAULT_DEVICE:
-        return True
-    target = import_module("tecomp.machine.descriptor").Target.load(device)
-    stored = {str(format) for format in target.formats}
-    return PART.get(dtype, dtype) in stored
+        taken = dtypes_of(place)
+        return {name: numpy_dtype(name) for name in names if name in taken}
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807  the standard's name

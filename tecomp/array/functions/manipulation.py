@@ -7,6 +7,7 @@ from math import prod
 
 from tecomp.array.arguments import Extents, integer, integers, shape_of
 from tecomp.array.array import Array, made, node_of, part_of, turned_array
+from tecomp.array.devices import default_dtype
 from tecomp.array.evaluate import data_of
 from tecomp.array.families import turned
 from tecomp.array.indexing import taken
@@ -29,7 +30,7 @@ from tecomp.ptensor.operations.manipulation import (
     Tile,
 )
 from tecomp.ptensor.promotion import INTEGERS
-from tecomp.ptensor.types import Shape, check_together
+from tecomp.ptensor.types import Shape, check_together, numpy_dtype
 from tecomp.ptensor.types import broadcast_shapes as shared_shape
 
 
@@ -266,7 +267,9 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
             f"{where}: repeats has {data[wrong]} at {wrong}; give how often for each element, 0 or "
             "more"
         )
-    index = leaf(places, node.type.like((places.size,), "int64"))
+    name = default_dtype("int64", node.type.device)
+    given = places.astype(numpy_dtype(name), copy=False)
+    index = leaf(given, node.type.like((places.size,), name))
     return made(taken(node, [index], (along,), along))
 
 

@@ -33,11 +33,11 @@ def _(
         shape = (given.size,)
         x = reshape(x, shape)
     if x.dtype.bytes <= _NARROW:
-        found: te.Tensor = argreduce.define(x, axis, kind, out_dtype="int64", name=kind)
+        found: te.Tensor = argreduce.define(x, axis, kind, out_dtype=result.dtype, name=kind)
     else:
         found = _carried(x, shape, axis, kind)
     return te.compute(
-        result.shape, lambda *i: te.cast(found(*_own(i, op.keepdims, axis, found)), "int64"),
+        result.shape, lambda *i: te.cast(found(*_own(i, op.keepdims, axis, found)), result.dtype),
         name=kind,
     )
 

@@ -1,0 +1,136 @@
+"""`report`: what arrays cost on the machines where they are, by the models of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tecomp.array.array import Array, node_of
+from tecomp.array.costs import Costs, costs
+from tecomp.array.counters import counters
+from tecomp.array.evaluate import evaluate
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceReport:
+    """What was done on one device.
+
+    Attributes:
+        device: which.
+        programs: calls of programs.
+        kernels: that these ran.
+        cycles: of these, at least, by the model of the machine.
+        bytes_moved: that kernels read and wrote in the memory of the device, by the model.
+        relayouts: copies to other layouts.
+        relayout_bytes: that the compiler's own of these wrote.
+        copies_from_host: arrays that were brought there.
+        bytes_from_host: with their padding.
+        copies_to_host: arrays that were read.
+        bytes_to_host: with their padding.
+        libraries: calls of functions of libraries, which run on the host, with their names.
+    """
+
+    device: str
+    programs: int = 0
+    kernels: int = 0
+    cycles: float = 0.0
+    bytes_moved: int = 0
+    relayouts: int = 0
+    relayout_bytes: int = 0
+    copies_from_host: int = 0
+    bytes_from_host: int = 0
+    copies_to_host: int = 0
+    bytes_to_host: int = 0
+    libraries: tuple[tuple[str, int], ...] = ()
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.device}: {self.programs:_} programs, {self.kernels:_} kernels, at least "
+            f"{round(self.cycles):_} cycles",
+            f"  {self.bytes_moved:_} bytes read and written by kernels",
+            f"  {self.relayouts:_} relayouts, {self.relayout_bytes:_} bytes",
+            f"  {self.copies_from_host:_} copies from the host, {self.bytes_from_host:_} bytes",
+            f"  {self.copies_to_host:_} copies to the host, {self.bytes_to_host:_} bytes",
+        ]
+        lines += [f"  {count:_} calls of {name} on the host" for name, count in self.libraries]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was done on devices.
+
+    Attributes:
+        devices: a report for each, by its name.
+        called: calls of kernels and programs in this process, everywhere.
+    """
+
+    devices: dict[str, DeviceReport]
+    called: int
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.called:_} calls of kernels", *map(str, self.devices.values())])
+
+
+def report(*arrays: Array) -> Report:
+    """What was done on devices since the last reset; or what computed some arrays there.
+
+    Args:
+        arrays: whose computation is of interest, which are computed if they are not yet; all that
+            was done if there are none.
+
+    Returns:
+        For each device what was run and copied, as attributes, and as text when printed.
+
+    Raises:
+        ArrayTypeError: something is no array.
+
+    >>> import tecomp.array as xp
+    >>> x = xp.ones((64, 64), dtype="float32", device="stick128")
+    >>> xp.report(x + x).devices["stick128"].programs
+    1
+    """
+    if not arrays:
+        return Report({name: _device(name, each) for name, each in costs.items()}, counters.called)
+    nodes = [node_of(x, "report") for x in arrays]
+    evaluate(nodes)
+    made: dict[str, Costs] = {}
+    for stored in [node.stored for node in nodes if node.stored is not None]:
+        own = made.setdefault(str(stored.type.device), Costs())
+        if stored.program is not None:
+            own.programs[stored.program] = 1
+    total = sum(sum(own.programs.values()) for own in made.values())
+    return Report({name: _device(name, own) for name, own in made.items()}, total)
+
+
+def reset() -> None:
+    """Count from 0 again what is done: for `report`, and `xp.counters`.
+
+    >>> reset()
+    >>> report().devices
+    {}
+    """
+    costs.clear()
+    counters.compiled = counters.called = 0
+    counters.libraries.clear()
+
+
+def _device(name: str, own: Costs) -> DeviceReport:
+    known = [(program.report(), count) for program, count in own.programs.items()]
+    kernels = [(kernel, count) for found, count in known for kernel in found.kernels]
+    return DeviceReport(
+        name,
+        _sum(count for _, count in known),
+        _sum(count for _, count in kernels),
+        float(sum(kernel.cycles * count for kernel, count in kernels)),
+        _sum((kernel.reads + kernel.writes) * count for kernel, count in kernels),
+        own.relayouts + _sum(len(found.relayouts) * count for found, count in known),
+        _sum(each.bytes * count for found, count in known for each in found.relayouts),
+        own.copies_from_host, own.bytes_from_host, own.copies_to_host, own.bytes_to_host,
+        tuple(sorted(own.libraries.items())),
+    )
+
+
+def _sum(counts: Iterable[Any]) -> int:
+    return sum(int(count) for count in counts)

@@ -1,0 +1,368 @@
+"""Arrays on devices: the numbers are NumPy's, the elements lie in the layouts of the device."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+import tecomp.array as xp
+from tecomp.array import devices
+from tecomp.array.array import Array
+from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
+from tecomp.layout.descriptions.layout import Layout
+from tecomp.machine.registry import find_description
+
+DEVICES = ("stick128", "tensix_wh")
+TOLERANCE = {"float32": 1e-4, "float16": 2e-2}
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def data(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def close(found: Array, wanted: Any, dtype: str) -> None:
+    assert found.dtype == np.dtype(dtype)
+    limit = TOLERANCE[dtype]
+    np.testing.assert_allclose(np.asarray(found).astype("float64"), wanted, limit, limit)
+
+
+# --- chains -------------------------------------------------------------------------------------
+
+
+def _gelu(np: Any, x: Any) -> Any:
+    return 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
+
+
+def _standardised(np: Any, x: Any) -> Any:
+    mean = np.mean(x, axis=1, keepdims=True)
+    return (x - mean) / np.std(x, axis=1, keepdims=True)
+
+
+def _softmax(np: Any, x: Any) -> Any:
+    powers = np.exp(x - np.max(x, axis=1, keepdims=True))
+    return powers / np.sum(powers, axis=1, keepdims=True)
+
+
+def _dense(np: Any, x: Any) -> Any:
+    return (x @ x[:24, :].T) / 8 + x[0, :24]
+
+
+def _stencil(np: Any, x: Any) -> Any:
+    around = x[2:, 1:-1] + x[:-2, 1:-1] + x[1:-1, 2:] + x[1:-1, :-2]
+    return x[1:-1, 1:-1] * 0.5 + 0.125 * around
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("chain", [_gelu, _standardised, _softmax, _dense, _stencil])
+def test_chains_give_the_numbers_of_numpy(
+    chain: Callable[[Any, Any], Any], dtype: str, device: str
+) -> None:
+    a = data((35, 70), dtype)
+    found = chain(xp, xp.asarray(a, device=device))
+    assert found.device == device
+    close(found, chain(np, a.astype("float64")), dtype)
+    assert isinstance(found.layout, Layout)
+    assert found.layout.shape == found.shape
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_complex_numbers_are_pairs(device: str) -> None:
+    start = (data((10, 12), "float32") + 1j * data((10, 12), "float32", 1)).astype("complex64") / 2
+    c = z = xp.asarray(start, device=device)
+    wanted = start.astype("complex128")
+    for _ in range(4):
+        z = z * z + c
+        wanted = wanted * wanted + start
+    assert z.dtype == xp.complex64
+    np.testing.assert_allclose(np.asarray(z), wanted, 1e-3, 1e-4)
+    assert z.layout.shape == (10, 12, 2)
+    np.testing.assert_array_equal(np.asarray(c), start)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_step_of_k_means(device: str) -> None:
+    a = data((40, 3), "float32")
+    points, centres = xp.asarray(a, device=device), xp.asarray(a[:4], device=device)
+    far = xp.sum((points[:, None, :] - centres[None, :, :]) ** 2, axis=2)
+    nearest = xp.argmin(far, axis=1)
+    expected = ((a[:, None] - a[None, :4]) ** 2).sum(2).argmin(1)
+    assert nearest.dtype == xp.int32
+    np.testing.assert_array_equal(np.asarray(nearest), expected)
+    own = xp.astype(nearest[:, None] == xp.arange(4, device=device)[None, :], xp.float32)
+    moved = (own.T @ points) / xp.sum(own, axis=0)[:, None]
+    close(moved, np.stack([a[expected == k].mean(0) for k in range(4)]), "float32")
+
+
+# --- memory -------------------------------------------------------------------------------------
+
+SHAPES: list[tuple[int, ...]] = [
+    (), (0,), (0, 5), (4, 0, 3), (1,), (3,), (130,), (1, 1), (2, 3, 5), (33, 65), (2, 1, 40, 3),
+]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_elements_come_back_as_they_went(shape: tuple[int, ...], device: str) -> None:
+    every = xp.__array_namespace_info__().dtypes(device=device)
+    for dtype in every if shape in ((), (33, 65)) else ("float32", "complex64"):
+        a = (data(shape, "float32") * 9).astype("int32").astype(dtype)
+        x = xp.asarray(a, device=device)
+        layout = x.layout
+        pairs = a[..., None].view(a.real.dtype) if a.dtype.kind == "c" else a
+        assert layout.shape == pairs.shape
+        packed = x._node.stored.data
+        np.testing.assert_array_equal(packed, layout.pack(pairs))
+        back = x.to_device("cpu")
+        assert (back.device, back.dtype, back.layout) == ("cpu", a.dtype, None)
+        np.testing.assert_array_equal(np.asarray(back), a)
+        np.testing.assert_array_equal(np.asarray(back.to_device(device)), a)
+
+
+def test_results_stay_where_they_are() -> None:
+    x = xp.asarray(data((33, 65), "float32"), device="stick128")
+    xp.eval(x)
+    xp.reset()
+    y = x * x
+    xp.eval(y)
+    z = y + x
+    xp.eval(z)
+    found = xp.report().devices["stick128"]
+    assert (found.programs, found.kernels, found.relayouts) == (2, 2, 0)
+    assert (found.copies_from_host, found.copies_to_host) == (0, 0)
+    assert found.cycles > 0
+    assert found.bytes_moved == 5 * z.layout.nbytes
+
+
+def test_elements_are_read_without_a_program() -> None:
+    a = data((5, 7), "float32")
+    x = xp.asarray(a, device="stick128")
+    xp.reset()
+    assert float(x[3, 4]) == float(a[3, 4])
+    np.testing.assert_array_equal(np.asarray(x.T[1:, ::2]), a.T[1:, ::2])
+    found = xp.report().devices["stick128"]
+    assert (found.programs, found.copies_to_host) == (0, 1)
+
+
+def test_assignment_goes_by_way_of_the_host() -> None:
+    a = data((5, 7), "float32")
+    x = xp.asarray(a, device="stick128")
+    y = x + 0
+    y[1:3, ::2] = 7.0
+    y[0] = x[4]
+    y[y > 6] = -1.0
+    wanted = a.copy()
+    wanted[1:3, ::2] = -1
+    wanted[0] = a[4]
+    np.testing.assert_array_equal(np.asarray(y), wanted)
+    np.testing.assert_array_equal(np.asarray(x), a)
+    np.testing.assert_array_equal(np.asarray(y + y), wanted + wanted)
+    assert y.layout.shape == (5, 7)
+
+
+def test_libraries_run_on_the_host_and_are_counted() -> None:
+    a = data((4, 9), "float32")
+    x = xp.asarray(a, device="tensix_wh")
+    xp.reset()
+    found = xp.sort(x, axis=1) + 1
+    close(found, np.sort(a, 1) + 1, "float32")
+    order = xp.argsort(x, axis=1)
+    assert (order.device, order.dtype) == ("tensix_wh", xp.int32)
+    report = xp.report().devices["tensix_wh"]
+    assert report.libraries == (("numpy.argsort", 1), ("numpy.sort", 1))
+    assert report.copies_from_host == 2  # what was sorted, and the number
+    assert str(report).splitlines()[-1] == "  1 calls of numpy.sort on the host"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_elements_are_chosen_on_the_device(device: str) -> None:
+    a = data((6, 9), "float32")
+    x = xp.asarray(a, device=device)
+    index = xp.asarray([3, 1, -1], device=device)
+    assert index.dtype == xp.int32
+    np.testing.assert_array_equal(np.asarray(x[index]), a[[3, 1, -1]])
+    np.testing.assert_array_equal(np.asarray(x[x > 0]), a[a > 0])
+    np.testing.assert_array_equal(np.asarray(xp.take(x, index, axis=1)), a[:, [3, 1, -1]])
+    for one, other in zip(xp.nonzero(x > 0), np.nonzero(a > 0), strict=True):
+        np.testing.assert_array_equal(np.asarray(one), other)
+
+
+def test_functions_are_recorded_for_devices_too() -> None:
+    a = data((6, 9), "float32")
+    x, here = xp.asarray(a, device="stick128"), xp.asarray(a)
+    step = xp.jit(lambda x, y: (x * 2 + 1, y - 1))
+    for _ in range(2):
+        one, other = step(x, here)
+        assert (one.device, other.device) == ("stick128", "cpu")
+        np.testing.assert_allclose(np.asarray(one), a * 2 + 1, 1e-6)
+        np.testing.assert_allclose(np.asarray(other), a - 1, 1e-6)
+    y, z = x + 1, here + 1
+    xp.eval(y, z)
+    np.testing.assert_array_equal(np.asarray(y), np.asarray(z))
+
+
+# --- layouts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_layouts_are_chosen_and_changed(device: str) -> None:
+    a = data((40, 70), "float32")
+    x = xp.asarray(a, device=device)
+    other = xp.restickify(x, 0)
+    assert other.layout != x.layout
+    np.testing.assert_array_equal(np.asarray(other), a)
+    for made in (
+        xp.relayout_to(x, other.layout), xp.asarray(a, device=device, layout=other.layout),
+        xp.asarray(x, layout=other.layout),
+        xp.empty((40, 70), dtype="float32", device=device, layout=other.layout) * 0 + x,
+    ):
+        np.testing.assert_array_equal(np.asarray(made), a)
+    assert xp.relayout_to(x, other.layout).layout == other.layout
+    assert xp.asarray(a, device=device, layout=other.layout).layout == other.layout
+    assert xp.relayout_to(other, x.layout).layout == x.layout
+    close(other * 2, a * 2.0, "float32")
+
+
+def test_a_layout_of_ones_own() -> None:
+    a = data((6, 50), "float32")
+    own = Layout.of((6, 50), "float32", lambda i, j: [i, j // 32, j % 32])
+    x = xp.asarray(a, device="stick128", layout=own)
+    np.testing.assert_array_equal(np.asarray(x), a)
+    assert x.layout.physical_shape == (6, 2, 32)
+    close(x + x, a * 2.0, "float32")
+
+
+# --- devices and types --------------------------------------------------------------------------
+
+
+def test_element_types_of_devices() -> None:
+    info = xp.__array_namespace_info__()
+    for device in DEVICES:
+        assert {kind: str(dtype) for kind, dtype in info.default_dtypes(device=device).items()} == {
+            "real floating": "float32", "complex floating": "complex64", "integral": "int32",
+            "indexing": "int32",
+        }
+        assert not {"float64", "int64", "complex128"} & info.dtypes(device=device).keys()
+        made = [
+            xp.zeros(2, device=device), xp.arange(3, device=device), xp.eye(2, device=device),
+            xp.linspace(0, 1, 3, device=device), xp.full(2, 7, device=device),
+            xp.asarray([1.5, 2], device=device), xp.asarray(3, device=device),
+            xp.asarray([1j], device=device), xp.fft.fftfreq(4, device=device),
+        ]
+        assert [str(x.dtype) for x in made] == [
+            "float32", "int32", "float32", "float32", "int32", "float32", "int32", "complex64",
+            "float32",
+        ]
+        for x in made:
+            assert x.device == device
+            np.testing.assert_array_equal(np.asarray(x + 0), np.asarray(x))
+    assert str(info.default_dtypes()["real floating"]) == "float64"
+
+
+def test_a_target_is_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "_given", {})
+    target = tecomp.Target.load("stick128")
+    assert xp.zeros(2, device=target).device == "stick128"
+    text = find_description("stick128").read_text().replace("stick128", "stick_of_my_own", 1)
+    (tmp_path / "own.toml").write_text(text)
+    own = tecomp.Target.load(tmp_path / "own.toml")
+    x = xp.asarray([1.0, 2.0], device=own)
+    assert x.device == "stick_of_my_own"
+    np.testing.assert_array_equal(np.asarray(x + x), [2, 4])
+    assert xp.ones(2, device="stick_of_my_own").device == "stick_of_my_own"
+    with pytest.raises(DeviceMismatchError):
+        x + xp.ones(2, device="stick128")
+
+
+REFUSALS: list[tuple[type[Exception], Callable[[], object], str]] = [
+    (
+        ArrayTypeError, lambda: xp.asarray(np.zeros(2), device="stick128"),
+        "asarray: the array is float64, and device 'stick128' has none of that type; its dtypes are "
+        "bool, int8, int16, int32, uint8, float16, bfloat16, float32, complex64: give "
+        "xp.astype(x, xp.float32) or dtype=xp.float32",
+    ),
+    (
+        ArrayTypeError, lambda: xp.zeros(2, dtype="int64").to_device("tensix_wh"),
+        "to_device: the array is int64, and device 'tensix_wh' has none of that type; its dtypes "
+        "are bool, int32, uint8, uint16, uint32, float16, bfloat16, float32, complex64: give "
+        "xp.astype(x, xp.int32) or dtype=xp.int32",
+    ),
+    (
+        ArrayTypeError, lambda: xp.ones(2, dtype="float64", device="stick128"),
+        "ones: the array is float64, and device 'stick128' has none of that type; its dtypes are "
+        "bool, int8, int16, int32, uint8, float16, bfloat16, float32, complex64: give "
+        "xp.astype(x, xp.float32) or dtype=xp.float32",
+    ),
+    (
+        ArrayTypeError,
+        lambda: xp.arange(2, device="stick128") + xp.ones(2, device="stick128"),
+        "add: the result is float64, and device 'stick128' has none of that type; its dtypes are "
+        "bool, int8, int16, int32, uint8, float16, bfloat16, float32, complex64: give "
+        "xp.astype(x, xp.float32) or dtype=xp.float32",
+    ),
+    (
+        ArrayValueError, lambda: xp.zeros(2, device="stick129"),
+        "zeros: there is no device 'stick129'; these are cpu, stick128, tensix_bh, tensix_wh, "
+        "texture2d, vtcm2d",
+    ),
+    (
+        ArrayValueError, lambda: xp.asarray([1.0], device="stick128", copy=False),
+        "asarray: copy=False, and 'stick128' has memory of its own, to which elements are copied; "
+        "give copy=None",
+    ),
+    (
+        ArrayValueError, lambda: xp.asarray([2**40], device="stick128"),
+        "asarray: Python integer 1099511627776 out of bounds for int32; give another dtype",
+    ),
+    (
+        ArrayTypeError, lambda: xp.asarray([1.0], device="stick128", layout="rows"),
+        "asarray: layout is str; give a tecomp.Layout, as x.layout is",
+    ),
+    (
+        ArrayValueError,
+        lambda: xp.asarray([1.0], device="stick128", layout=Layout.row_major((2,), "float32")),
+        "asarray: layouts: x is float32[1], and its layout is for float32[2]; give one of its shape "
+        "and type",
+    ),
+    (
+        ArrayValueError, lambda: xp.empty(2, layout=Layout.row_major((2,), "float64")),
+        "empty: a layout is given for an array on 'cpu', which has the order of NumPy; give a "
+        "device that has layouts, device='stick128'",
+    ),
+    (
+        ArrayValueError, lambda: xp.restickify(xp.ones((2, 2)), 0),
+        "restickify: x is ptensor<2x2xfloat64, device='cpu'>, and arrays on 'cpu' have the order of "
+        "NumPy; bring it to a device that has layouts, x.to_device('stick128')",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "call", "message"), REFUSALS)
+def test_refusals(kind: Any, call: Callable[[], object], message: str) -> None:
+    with pytest.raises(kind) as error:
+        call()
+    assert error.value.message == message
+
+
+def test_what_would_run_on_a_device_is_explained() -> None:
+    x = xp.asarray(data((33, 65), "float32"), device="stick128")
+    shown = xp.explain(xp.sum(x * x, axis=1))
+    assert "device_region('stick128')" in str(shown.lowered)
+    assert "cycles" in shown.report
+    assert len(shown.loops) == len(shown.schedules) > 0
+    y = x + x
+    found = xp.report(y).devices["stick128"]
+    assert (found.programs, found.kernels, found.copies_from_host) == (1, 1, 0)
