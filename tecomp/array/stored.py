@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ class Stored:
         return self._host
 
 
-@cache
+@lru_cache(maxsize=4096)
 def shown(layout: Layout, device: str | None) -> Layout:
     """A layout whose elements are of the types of the host, as those of programs are."""
     return replace(
@@ -82,7 +82,7 @@ def parts_of(type: PTensorType) -> tuple[Shape, str]:
     return (type.shape, type.dtype) if part is None else ((*type.shape, 2), part)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def default_layout(type: PTensorType) -> Layout:
     """The layout in which a device has arrays that come to it."""
     shape, dtype = parts_of(type)
