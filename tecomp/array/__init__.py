@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tecomp.array import fft as fft
 from tecomp.array import linalg as linalg
 from tecomp.array.absent import absent_function
-from tecomp.array.array import Array as Array
+from tecomp.array.arrays import Array as Array
 from tecomp.array.constants import e as e
 from tecomp.array.constants import inf as inf
 from tecomp.array.constants import nan as nan

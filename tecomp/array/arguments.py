@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
-from tecomp.array.devices import check_dtype, default_dtype
+from tecomp.array.graph.devices import check_dtype, default_dtype
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.promotion import ALL
 from tecomp.ptensor.types import Shape, numpy_dtype

@@ -5,13 +5,13 @@ from __future__ import annotations
 import typing
 from importlib import import_module
 
-from tecomp.array.array import Array, node_of
-from tecomp.array.evaluate import computable
-from tecomp.array.teams.shared import part_of
+from tecomp.array.arrays import Array, node_of
+from tecomp.array.graph.evaluate import computable
+from tecomp.array.graph.shared import part_of
 from tecomp.ptensor.types import check_together
 
 if typing.TYPE_CHECKING:
-    from tecomp.array.explained import Explanation
+    from tecomp.array.kernels.explained import Explanation
 
 
 def explain(*arrays: Array) -> Explanation:
@@ -39,5 +39,5 @@ def explain(*arrays: Array) -> Explanation:
         check_together([node.type for node in nodes], "explain")
     work = computable([part_of(node) for node in nodes])
     # Loaded now: who computes arrays does not wait for what explains them.
-    found: Explanation = import_module("tecomp.array.explained").explanation_of(work)
+    found: Explanation = import_module("tecomp.array.kernels.explained").explanation_of(work)
     return found

@@ -8,11 +8,11 @@ from typing import Any, Literal, SupportsIndex
 import numpy as np
 
 from tecomp.array.arguments import dtype_at, integer, integers
-from tecomp.array.array import Array, made, node_of
+from tecomp.array.arrays import Array, made, node_of
 from tecomp.array.counters import counters
-from tecomp.array.devices import device_name
+from tecomp.array.graph.devices import device_name
+from tecomp.array.graph.node import leaf, record
 from tecomp.array.library import library_call
-from tecomp.array.node import leaf, record
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.axes import Axes, axes_of, axis_of
 from tecomp.ptensor.operations.fft import Transform

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import update_wrapper
 from typing import Any
 
-from tecomp.array.array import Array, made
-from tecomp.array.evaluate import compute, computing, evaluate
-from tecomp.array.graph import Pending, pending
-from tecomp.array.node import Node, tracing
+from tecomp.array.arrays import Array, made
+from tecomp.array.graph.evaluate import compute, computing, evaluate
+from tecomp.array.graph.node import Node, tracing
+from tecomp.array.graph.pending import Pending, pending
 from tecomp.array.recent import Recent
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.types import PTensorType

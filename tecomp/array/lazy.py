@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tecomp.array.array import Array, node_of
-from tecomp.array.evaluate import evaluate
+from tecomp.array.arrays import Array, node_of
+from tecomp.array.graph.evaluate import evaluate
 
 
 def eval(*arrays: Array) -> None:

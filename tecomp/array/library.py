@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tecomp.array.costs import costs_of
 from tecomp.array.counters import counters
-from tecomp.array.devices import is_apart, on_its_device
-from tecomp.array.evaluate import data_of
-from tecomp.array.node import Node, leaf, teams
+from tecomp.array.graph.devices import is_apart, on_its_device
+from tecomp.array.graph.evaluate import data_of
+from tecomp.array.graph.node import Node, leaf, teams
 from tecomp.ptensor.libraries import compute
 from tecomp.ptensor.operations.library import LibraryOperation
 from tecomp.ptensor.types import numpy_dtype

@@ -6,14 +6,14 @@ from math import inf
 from typing import Any, Literal, NamedTuple, SupportsIndex
 
 from tecomp.array.arguments import dtype_name, integer
-from tecomp.array.array import Array, made, node_of
+from tecomp.array.arrays import Array, made, node_of
 from tecomp.array.functions.creation import eye
 from tecomp.array.functions.linear_algebra import matmul as matmul
 from tecomp.array.functions.linear_algebra import matrix_transpose as matrix_transpose
 from tecomp.array.functions.linear_algebra import tensordot as tensordot
 from tecomp.array.functions.linear_algebra import vecdot as vecdot
+from tecomp.array.graph.node import Node, record
 from tecomp.array.library import library_call
-from tecomp.array.node import Node, record
 from tecomp.array.scalars import beside
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.axes import Axes, axes_of, without

@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from tecomp.array.array import Array, made, node_of
-from tecomp.array.devices import is_apart
-from tecomp.array.node import Node, leaf
-from tecomp.array.placing import storage, stored_of
+from tecomp.array.arrays import Array, made, node_of
+from tecomp.array.exchange.placing import storage, stored_of
+from tecomp.array.graph.devices import is_apart
+from tecomp.array.graph.node import Node, leaf
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.axes import axis_of
 
@@ -76,5 +76,5 @@ def _check_place(node: Node, where: str) -> None:
 def _relaid(node: Node, layout: Any) -> Node:
     found = stored_of(node)
     result = leaf(None, node.type)
-    result.placed(import_module("tecomp.array.placed_programs").relaid(found, layout))
+    result.placed(import_module("tecomp.array.kernels.placed_programs").relaid(found, layout))
     return result

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tecomp.array.array import Array, node_of
+from tecomp.array.arrays import Array, node_of
 from tecomp.array.costs import Costs, costs
 from tecomp.array.counters import counters
-from tecomp.array.evaluate import evaluate
+from tecomp.array.graph.evaluate import evaluate
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tecomp.array.devices import default_dtype, dtypes_of
-from tecomp.array.node import Buffer, Node, leaf
+from tecomp.array.graph.devices import default_dtype, dtypes_of
+from tecomp.array.graph.node import Buffer, Node, leaf
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.promotion import PART, of_scalar
 from tecomp.ptensor.types import PTensorType, float_limits, numpy_dtype

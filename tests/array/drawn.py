@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.array import Array, made
-from tecomp.array.node import leaf
+from tecomp.array.arrays import Array, made
+from tecomp.array.graph.node import leaf
 from tecomp.ptensor.types import PTensorType
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tecomp.array.counters import counters
-from tecomp.array.cuts import MOST
+from tecomp.array.graph.cuts import MOST
 from tests.array.arrays import array
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.array import Array
-from tecomp.array.array import made
-from tecomp.array.node import record
+from tecomp.array.arrays import made
+from tecomp.array.graph.node import record
 from tecomp.errors import (
     ArrayIndexError,
     ArrayTypeError,

@@ -12,8 +12,8 @@ import pytest
 
 import tecomp
 import tecomp.array as xp
-from tecomp.array import devices
-from tecomp.array.array import Array
+from tecomp.array.arrays import Array
+from tecomp.array.graph import devices
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.registry import find_description

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.array import Array, compiling
+from tecomp.array import Array
+from tecomp.array.kernels import compiling
 from tecomp.errors import ArrayTypeError, ArrayValueError
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.array import Array, made, node_beside, node_of
-from tecomp.array.devices import default_dtype
-from tecomp.array.node import Node, record
+from tecomp.array.arrays import Array, made, node_beside, node_of
+from tecomp.array.graph.devices import default_dtype
+from tecomp.array.graph.node import Node, record
 from tecomp.array.scalars import Scalar
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, Cast, Where

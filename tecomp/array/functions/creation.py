@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from tecomp.array.arguments import Extents, dtype_at, dtype_name, integer, shape_of
-from tecomp.array.array import Array, made, node_of
-from tecomp.array.borrowed import is_borrowed
-from tecomp.array.creations import created
-from tecomp.array.devices import (
+from tecomp.array.arrays import Array, made, node_of
+from tecomp.array.elements.borrowed import is_borrowed
+from tecomp.array.elements.writes import copied
+from tecomp.array.exchange.imports import as_node, is_of_numbers
+from tecomp.array.exchange.placing import empty_in, on_device
+from tecomp.array.graph.devices import (
     CPU,
     check_dtype,
     default_dtype,
@@ -20,11 +22,9 @@ from tecomp.array.devices import (
     dtypes_of,
     is_apart,
 )
-from tecomp.array.imports import as_node, is_of_numbers
-from tecomp.array.node import Node, leaf, record
-from tecomp.array.placing import empty_in, on_device
-from tecomp.array.views import moved
-from tecomp.array.writes import copied
+from tecomp.array.graph.node import Node, leaf, record
+from tecomp.array.graph.views import moved
+from tecomp.array.kernels.creations import created
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operations.creation import (
     Arange,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tecomp.array.arguments import dtype_name
-from tecomp.array.array import Array, node_of
-from tecomp.array.devices import device_name
+from tecomp.array.arrays import Array, node_of
 from tecomp.array.functions.creation import asarray
+from tecomp.array.graph.devices import device_name
 from tecomp.array.scalars import Scalar
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.promotion import (

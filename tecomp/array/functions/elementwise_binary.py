@@ -7,7 +7,7 @@ broadcast, and ArrayValueError is raised if they do not.
 
 from __future__ import annotations
 
-from tecomp.array.array import Array, combined
+from tecomp.array.arrays import Array, combined
 from tecomp.array.scalars import Scalar
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 

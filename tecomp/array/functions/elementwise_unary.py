@@ -6,8 +6,8 @@ others.
 
 from __future__ import annotations
 
-from tecomp.array.array import Array, made, node_of
-from tecomp.array.node import record
+from tecomp.array.arrays import Array, made, node_of
+from tecomp.array.graph.node import record
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tecomp.array.array import Array, made, node_of
-from tecomp.array.indexing import counted, taken
-from tecomp.array.node import record
-from tecomp.array.views import moved
+from tecomp.array.arrays import Array, made, node_of
+from tecomp.array.elements.indexing import counted, taken
+from tecomp.array.graph.node import record
+from tecomp.array.graph.views import moved
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.axes import axis_of
 from tecomp.ptensor.operations.indexing import TakeAlongAxis, check_integers

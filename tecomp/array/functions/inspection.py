@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.devices import CPU, default_dtype, device_name, dtypes_of, known_devices
+from tecomp.array.graph.devices import CPU, default_dtype, device_name, dtypes_of, known_devices
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.promotion import BOOLEAN, COMPLEX, FLOATS, SIGNED, UNSIGNED
 from tecomp.ptensor.types import numpy_dtype

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from math import prod
 
 from tecomp.array.arguments import Extents, integer, integers, shape_of
-from tecomp.array.array import Array, made, node_of, part_of, turned_array
-from tecomp.array.devices import default_dtype
-from tecomp.array.evaluate import data_of
-from tecomp.array.families import turned
-from tecomp.array.indexing import taken
-from tecomp.array.node import Node, leaf, record
-from tecomp.array.places import repeated_places
-from tecomp.array.views import moved
+from tecomp.array.arrays import Array, made, node_of, part_of, turned_array
+from tecomp.array.elements.families import turned
+from tecomp.array.elements.indexing import taken
+from tecomp.array.elements.places import repeated_places
+from tecomp.array.graph.devices import default_dtype
+from tecomp.array.graph.evaluate import data_of
+from tecomp.array.graph.node import Node, leaf, record
+from tecomp.array.graph.views import moved
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.axes import axes_of, axis_of
 from tecomp.ptensor.operations.indexing import ExtractSlice

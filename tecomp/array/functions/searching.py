@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, SupportsIndex
 
-from tecomp.array.array import Array, made, node_of, nodes_of_pair
+from tecomp.array.arrays import Array, made, node_of, nodes_of_pair
+from tecomp.array.elements.masks import places_in, truth_of
+from tecomp.array.graph.node import record
 from tecomp.array.library import library_call
-from tecomp.array.masks import places_in, truth_of
-from tecomp.array.node import record
 from tecomp.array.scalars import Scalar
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.axes import Axes, axes_of, axis_of

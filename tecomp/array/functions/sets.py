@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tecomp.array.array import Array, made, node_of, nodes_of_pair
+from tecomp.array.arrays import Array, made, node_of, nodes_of_pair
 from tecomp.array.library import library_call
 from tecomp.array.scalars import Scalar
 from tecomp.ptensor.operations.sets import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import SupportsIndex
 
-from tecomp.array.array import Array, made, node_of
+from tecomp.array.arrays import Array, made, node_of
 from tecomp.array.library import library_call
 from tecomp.ptensor.axes import axis_of
 from tecomp.ptensor.operations.sorting import Argsort, Sort

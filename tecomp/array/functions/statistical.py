@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, SupportsIndex
 
 from tecomp.array.arguments import dtype_name
-from tecomp.array.array import Array, made, node_of
-from tecomp.array.node import record
+from tecomp.array.arrays import Array, made, node_of
+from tecomp.array.graph.node import record
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.axes import Axes, axes_of, axis_of
 from tecomp.ptensor.operations.reduction import Cumulative, Reduce

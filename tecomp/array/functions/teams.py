@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from tecomp.array.array import Array, made, node_of
+from tecomp.array.arrays import Array, made, node_of
 from tecomp.array.functions.creation import asarray
 from tecomp.errors import ArrayValueError
 

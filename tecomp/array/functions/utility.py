@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import SupportsIndex
 
 from tecomp.array.arguments import integer
-from tecomp.array.array import Array, made, node_of
-from tecomp.array.node import record
+from tecomp.array.arrays import Array, made, node_of
+from tecomp.array.graph.node import record
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.axes import Axes, axes_of, axis_of
 from tecomp.ptensor.operations.manipulation import Combine

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from tecomp.array.creations import created
-from tecomp.array.evaluate import data_of
-from tecomp.array.node import Node, leaf, record
+from tecomp.array.graph.evaluate import data_of
+from tecomp.array.graph.node import Node, leaf, record
+from tecomp.array.graph.shared import Shared, local_type
+from tecomp.array.graph.views import moved
+from tecomp.array.kernels.creations import created
 from tecomp.array.teams import recording as recording
 from tecomp.array.teams.partitions import cuts_of, everywhere, partition, row_of, usual
-from tecomp.array.teams.shared import Shared, local_type
 from tecomp.array.teams.transfers import (
     as_shared,
     brought,
@@ -21,7 +22,6 @@ from tecomp.array.teams.transfers import (
     shared,
     team_number,
 )
-from tecomp.array.views import moved
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement, Replicate
 from tecomp.dist.runtime.locals import partition_of_parts, redistribute

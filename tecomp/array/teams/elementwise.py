@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tecomp.array.node import record
+from tecomp.array.graph.node import record
+from tecomp.array.graph.shared import Shared
 from tecomp.array.teams.partitions import Cut, is_same, of_cuts, partition
 from tecomp.array.teams.rules import cuts, mesh_of, ruled
-from tecomp.array.teams.shared import Shared
 from tecomp.array.teams.transfers import brought, in_pieces, is_everywhere, shared
 from tecomp.dist.partition.mesh import Mesh
 from tecomp.ptensor.operations.elementwise import Cast, Elementwise, Where

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from tecomp.array.node import Node, record
+from tecomp.array.graph.node import Node, record
+from tecomp.array.graph.shared import Shared
+from tecomp.array.graph.views import moved
 from tecomp.array.teams.elementwise import aligned
 from tecomp.array.teams.partitions import Cut, blocks, of_cuts
 from tecomp.array.teams.rules import (
@@ -17,10 +19,8 @@ from tecomp.array.teams.rules import (
     ruled,
     uncut,
 )
-from tecomp.array.teams.shared import Shared
 from tecomp.array.teams.slices import slice_along
 from tecomp.array.teams.transfers import brought, in_pieces, rank_of, shared
-from tecomp.array.views import moved
 from tecomp.dist.partition.mesh import Mesh
 from tecomp.ptensor.operations.creation import Create, ExtractTriangle
 from tecomp.ptensor.operations.indexing import Take

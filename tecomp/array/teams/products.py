@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tecomp.array.node import leaf, record
+from tecomp.array.graph.node import leaf, record
+from tecomp.array.graph.shared import Shared, local_type
 from tecomp.array.teams.elementwise import aligned
 from tecomp.array.teams.partitions import Cut, everywhere, of_cuts
 from tecomp.array.teams.rules import by_cuts, cuts, mesh_of, on_all_elements, ruled
-from tecomp.array.teams.shared import Shared, local_type
 from tecomp.array.teams.transfers import brought, in_one_piece, in_pieces, team_number
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement

@@ -8,7 +8,7 @@ import tecomp.array.teams.products
 import tecomp.array.teams.reductions
 import tecomp.array.teams.running
 import tecomp.array.teams.slices  # noqa: F401  registers rules, as those above
-from tecomp.array.node import Teams, serve
+from tecomp.array.graph.node import Teams, serve
 from tecomp.array.teams.rules import record_together
 from tecomp.array.teams.transfers import like_operands, whole_of
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.evaluate import data_of, evaluate
-from tecomp.array.node import Node, leaf, record
+from tecomp.array.graph.evaluate import data_of, evaluate
+from tecomp.array.graph.node import Node, leaf, record
+from tecomp.array.graph.shared import Shared, local_type
 from tecomp.array.teams.partitions import Cut, of_cuts
 from tecomp.array.teams.rules import by_cuts, cuts, on_all_elements, ruled
-from tecomp.array.teams.shared import Shared, local_type
 from tecomp.array.teams.transfers import in_one_piece, in_pieces, rank_of, shared, team_number
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import singledispatch
 
-from tecomp.array.node import Node, record
+from tecomp.array.graph.node import Node, record
+from tecomp.array.graph.shared import Shared
 from tecomp.array.teams.partitions import Cut, cuts_of, everywhere, of_cuts, usual
-from tecomp.array.teams.shared import Shared
 from tecomp.array.teams.transfers import (
     as_shared,
     brought,

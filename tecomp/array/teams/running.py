@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from tecomp.array.node import leaf, record
+from tecomp.array.graph.node import leaf, record
+from tecomp.array.graph.shared import Shared, local_type
 from tecomp.array.teams.rules import by_cuts, cuts, number, on_all_elements, ruled
-from tecomp.array.teams.shared import Shared, local_type
 from tecomp.array.teams.transfers import in_one_piece, in_pieces, team_number
 from tecomp.dist.runtime.reductions import exscan
 from tecomp.ptensor.operations.elementwise import FUNCTIONS

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tecomp.array.node import leaf, record
+from tecomp.array.graph.node import leaf, record
+from tecomp.array.graph.shared import Shared, local_type
+from tecomp.array.graph.views import moved
 from tecomp.array.teams.partitions import Cut, of_cuts, usual
 from tecomp.array.teams.rules import by_cuts, cuts, number, ruled
-from tecomp.array.teams.shared import Shared, local_type
 from tecomp.array.teams.transfers import brought, in_one_piece, in_pieces, shared, team_number
-from tecomp.array.views import moved
 from tecomp.dist.runtime.locals import redistribute
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 from tecomp.ptensor.operations.indexing import ExtractSlice, InsertSlice, Slices

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from tecomp.array.counters import counters
-from tecomp.array.cuts import FEWEST, cut
-from tecomp.array.evaluate import data_of
-from tecomp.array.node import Buffer, Node, leaf
+from tecomp.array.graph.cuts import FEWEST, cut
+from tecomp.array.graph.evaluate import data_of
+from tecomp.array.graph.node import Buffer, Node, leaf
+from tecomp.array.graph.shared import Shared, alone, local_type
+from tecomp.array.graph.views import moved
 from tecomp.array.teams.partitions import cuts_of, everywhere, is_same, row_of, usual
-from tecomp.array.teams.shared import Shared, alone, local_type
-from tecomp.array.views import moved
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.runtime.locals import redistribute
 from tecomp.dist.runtime.team import team_of

@@ -1,0 +1,1 @@
+"""Elements of arrays by index: views, reads, assignments, and who shares what."""

@@ -1,0 +1,218 @@
+"""Elements of an array by index: views of its memory, or elements that other arrays say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tecomp.array.elements.keys import (
+    At,
+    By,
+    Entry,
+    Mask,
+    New,
+    Span,
+    axes_of,
+    entries_of,
+    is_basic,
+    out_of_bounds,
+)
+from tecomp.array.elements.masks import row_of_places
+from tecomp.array.elements.places import counted_from_start, rows_at
+from tecomp.array.elements.writes import in_order
+from tecomp.array.graph.devices import default_dtype, is_apart
+from tecomp.array.graph.evaluate import data_of
+from tecomp.array.graph.node import Buffer, Node, leaf, record, tracing
+from tecomp.array.graph.views import moved
+from tecomp.ptensor.operations.elementwise import (
+    Cast,
+    ElementwiseBinaryOp,
+    ElementwiseBinaryTest,
+    Where,
+)
+from tecomp.ptensor.operations.indexing import ExtractSlice, Slices, Take
+from tecomp.ptensor.operations.manipulation import ExpandDims, Reshape, Squeeze
+from tecomp.ptensor.types import check_together, numpy_dtype
+
+WHERE = "x[...]"
+
+_PLAIN = frozenset((int, slice, type(None), type(...), np.int64))
+
+
+def is_plain(key: Any) -> bool:
+    """Whether an index is of whole numbers, slices, new axes and dots, which say a view."""
+    if type(key) is tuple:
+        return all([type(part) in _PLAIN for part in key])
+    return type(key) in _PLAIN
+
+
+def selected(node: Node, key: Any) -> Node:
+    """The elements at an index.
+
+    Args:
+        node: an array.
+        key: what stands in the brackets; arrays are nodes.
+
+    Raises:
+        ArrayIndexError: there is no such element, or this is no index.
+        DeviceMismatchError: an array in the index lives on another device.
+    """
+    if node.data is not None:
+        view = view_at(node.data, key)
+        if view is not None:
+            return leaf(view, node.type.like(view.shape))
+    entries = entries_of(key, node.type, WHERE)
+    if not is_basic(entries):
+        return _elements(node, entries)
+    is_alone = node.type.team is None and not tracing.depth
+    if is_alone and any(isinstance(entry, At) for entry in entries):
+        # Other elements are asked for next: as views, for which nothing is compiled.
+        data_of(node)
+    return _part(node, entries)
+
+
+def view_at(data: Buffer, key: Any) -> Buffer | None:
+    """A view of memory at an index of integers and slices that is right; None for others."""
+    parts = key if type(key) is tuple else (key,)
+    for part in parts:
+        if type(part) not in _PLAIN:
+            return None
+    try:
+        view = data[parts]
+        # All axes indexed by integers give a number, but a view with dots at the end.
+        return view if isinstance(view, np.ndarray) else data[(*parts, ...)]
+    except (IndexError, TypeError, ValueError):
+        return None
+
+
+def spans_of(entries: Sequence[Entry], shape: Sequence[int]) -> Slices:
+    """For each axis which indices are taken; all where other arrays say."""
+    result: list[tuple[int, int, int]] = []
+    for entry in entries:
+        if isinstance(entry, Span):
+            result.append((entry.start, entry.step, entry.count))
+        elif isinstance(entry, At):
+            result.append((entry.index, 1, 1))
+        else:
+            axis = len(result)
+            result += [(0, 1, extent) for extent in shape[axis : axis + axes_of(entry)]]
+    return tuple(result)
+
+
+def _sliced(node: Node, entries: Sequence[Entry]) -> Node:
+    spans = spans_of(entries, node.type.shape)
+    if spans == tuple([(0, 1, extent) for extent in node.type.shape]):
+        return node
+    return moved(ExtractSlice(spans), node)
+
+
+def _part(node: Node, entries: Sequence[Entry]) -> Node:
+    """What an index says that looks at no values."""
+    result = _sliced(node, entries)
+    own = [entry for entry in entries if not isinstance(entry, New)]
+    dropped = tuple([axis for axis, entry in enumerate(own) if isinstance(entry, At)])
+    if dropped:
+        result = moved(Squeeze(dropped), result)
+    kept = [entry for entry in entries if not isinstance(entry, At)]
+    new = tuple([axis for axis, entry in enumerate(kept) if isinstance(entry, New)])
+    return moved(ExpandDims(new), result) if new else result
+
+
+def _elements(node: Node, entries: Sequence[Entry]) -> Node:
+    """The elements that arrays in an index say."""
+    given = [entry.node.type for entry in entries if isinstance(entry, By | Mask)]
+    check_together([node.type, *given], WHERE)
+    part = _sliced(node, entries)
+    extents = _extents(entries, part.type.shape)
+    shape = tuple([extent for extent in extents if extent is not None])
+    if shape != part.type.shape:
+        part = moved(Reshape(shape), part)
+    indices: list[Node] = []
+    axes: list[int] = []
+    axis, own = 0, 0  # of the result of what looks at no values, and of the array
+    for entry, extent in zip(entries, extents, strict=True):
+        if isinstance(entry, By | Mask):
+            axes.append(axis)
+            indices.append(_said(entry, node.type.shape, own))
+        axis += extent is not None
+        own += axes_of(entry)
+    return taken(part, indices, tuple(axes), _place(entries))
+
+
+def _said(entry: By | Mask, shape: Sequence[int], axis: int) -> Node:
+    """The places that an array in an index says."""
+    if isinstance(entry, By):
+        return counted(entry.node, shape[axis], axis, WHERE)
+    return row_of_places(entry.node)
+
+
+def _extents(entries: Sequence[Entry], shape: Sequence[int]) -> list[int | None]:
+    """The extent of the axis that each entry is of, where a mask's axes are one; None for none."""
+    result: list[int | None] = []
+    axis = 0
+    for entry in entries:
+        extent = prod(shape[axis : axis + axes_of(entry)])
+        result.append(None if isinstance(entry, At) else extent)
+        axis += axes_of(entry)
+    return result
+
+
+def _place(entries: Sequence[Entry]) -> int:
+    """Where the axes of the indices go: in their place if they are neighbours, else first."""
+    said = [k for k, entry in enumerate(entries) if isinstance(entry, At | By | Mask)]
+    if said[-1] - said[0] >= len(said):
+        return 0
+    return said[0]
+
+
+def counted(indices: Node, extent: int, axis: int, where: str) -> Node:
+    """Indices counted from the first element of an axis.
+
+    Args:
+        indices: integers; those below 0 count from the end.
+        extent: of the axis.
+        axis: which it is, for messages.
+        where: the operation, for messages.
+
+    Raises:
+        ArrayIndexError: one is out of bounds.
+    """
+    name = default_dtype("int64", indices.type.device)
+    type = indices.type.like(indices.type.shape, name)
+    if tracing.depth:  # what is out of bounds is seen when it runs
+        indices = record(Cast(name), indices)
+        zero, more = (
+            leaf(np.array(n, numpy_dtype(name)), type.like(())) for n in (0, extent)
+        )
+        below = record(ElementwiseBinaryTest("less"), indices, zero)
+        wrapped = record(ElementwiseBinaryOp("add"), indices, more)
+        return record(Where(), below, wrapped, indices)
+    data = in_order(data_of(indices)).reshape(-1)
+    places, wrong = counted_from_start(data, extent)
+    if wrong is not None:
+        raise out_of_bounds(int(data[wrong]), axis, extent, where)
+    return leaf(places.reshape(type.shape).astype(numpy_dtype(name), copy=False), type)
+
+
+def taken(node: Node, indices: Sequence[Node], axes: tuple[int, ...], place: int) -> Node:
+    """The elements at indices that are there.
+
+    Args:
+        node: an array.
+        indices: counted from the first element; they broadcast.
+        axes: the axis that each is for.
+        place: where the axes of the indices are in the result.
+    """
+    is_recorded = (
+        node.type.team is not None or tracing.depth or is_apart(node.type.device)
+    )
+    if is_recorded or len(indices) > 1 or place != axes[0]:
+        return record(Take(axes, place), node, *indices)
+    (index,), (axis,) = indices, axes
+    data = in_order(data_of(node))
+    rows = rows_at(data, axis, data_of(index).reshape(-1))
+    shape = (*data.shape[:axis], *index.type.shape, *data.shape[axis + 1 :])
+    return leaf(rows.reshape(shape), node.type.like(shape))

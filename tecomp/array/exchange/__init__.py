@@ -1,0 +1,1 @@
+"""What goes between arrays and others: memory of other libraries, devices, text."""

@@ -1,0 +1,98 @@
+"""Elements of arrays for other libraries, which never write to them."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tecomp.array.elements.borrowed import is_borrowed
+from tecomp.array.elements.writes import copied
+from tecomp.array.graph.evaluate import data_of
+from tecomp.array.graph.node import Buffer, Node
+from tecomp.errors import ArrayBufferError, ArrayValueError
+
+CPU = (1, 0)
+"""DLPack's name for memory of the processor."""
+
+# Known by its name, as an entry point has it: it is the namespace again.
+_NEWEST = EntryPoint("namespace", "tecomp.array.v2025_12", "tecomp.array")
+
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+
+
+def namespace_of(version: str | None) -> ModuleType:
+    """The module with the functions of the standard.
+
+    Raises:
+        ArrayValueError: there is no such version of it.
+    """
+    if version is not None and version not in VERSIONS:
+        raise ArrayValueError(
+            f"__array_namespace__: there is no version {version!r}; these are "
+            f"{', '.join(VERSIONS)}"
+        )
+    module: ModuleType = sys.modules["tecomp.array"] if version != VERSIONS[-1] else _NEWEST.load()
+    return module
+
+
+def as_numpy(node: Node, dtype: Any, copy: bool | None) -> Buffer:
+    """The elements as an array of NumPy's, read-only where it is no copy.
+
+    Raises:
+        ValueError: `copy=False`, and the type is another one.
+    """
+    data = data_of(node)
+    if 0 in data.strides and data.size > 1 and not is_borrowed(data):
+        # Others take memory to have a place for each element.
+        data = copied(data)
+        if node.data is not None:
+            node.data = data
+    if copy or (dtype is not None and np.dtype(dtype) != data.dtype):
+        return np.array(data, dtype, copy=copy, order="C")
+    view = data.view()
+    view.flags.writeable = False
+    return view
+
+
+def dlpack_of(
+    node: Node,
+    stream: Any,
+    version: tuple[int, int] | None,
+    device: tuple[int, int] | None,
+    copy: bool | None,
+) -> Any:
+    """The elements as DLPack has them.
+
+    A library that knows of read-only memory gets it as such; others get a copy, so that nobody
+    writes to what other arrays read.
+
+    Raises:
+        ArrayBufferError: this cannot be done for that device, type, or without a copy.
+    """
+    where = "__dlpack__"
+    if stream is not None:
+        raise ArrayBufferError(
+            f"{where}: stream is {stream!r}; memory of the processor has none: give None"
+        )
+    if device is not None and tuple(device) != CPU:
+        raise ArrayBufferError(
+            f"{where}: dl_device is {tuple(device)}, and elements are handed over in memory of the "
+            f"processor, {CPU}"
+        )
+    knows = version is not None and version[0] >= 1
+    if copy is False and not knows:
+        raise ArrayBufferError(
+            f"{where}: copy=False, and without max_version=(1, 0) nothing says that the memory is "
+            "read-only; give copy=None"
+        )
+    data = as_numpy(node, None, copy or not knows or None)
+    try:
+        return data.__dlpack__(max_version=version if knows else None)
+    except BufferError as error:
+        raise ArrayBufferError(
+            f"{where}: DLPack has no {node.type.dtype} ({error}); convert it, xp.astype(x, dtype)"
+        ) from None

@@ -1,0 +1,102 @@
+"""Compute what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import EntryPoint
+from threading import RLock
+from typing import Any
+
+from tecomp.array.graph.devices import CPU
+from tecomp.array.graph.node import Buffer, Node, empty, teams
+from tecomp.array.graph.pending import Pending, by_device, pending
+from tecomp.array.graph.shared import part_of
+from tecomp.array.graph.views import is_view, view_of
+from tecomp.errors import ArrayTypeError
+
+# Known by its name, as an entry point has it: who only records operations does not wait for it.
+_COMPILER = EntryPoint("compiler", "tecomp.array.kernels.compiling", "tecomp.compilers")
+
+computing = RLock()
+"""Held while a graph is looked at and computed: its nodes change then, and threads share them."""
+
+
+def evaluate(nodes: Sequence[Node]) -> None:
+    """Compute nodes, and what else was recorded on the way to them and can still be asked for."""
+    parts = [part_of(node) for node in nodes]
+    if all(part.is_there for part in parts):
+        return
+    with computing:
+        missing = [part for part in parts if not part.is_there]
+        if missing:  # no other thread was faster
+            compute(computable(missing))
+
+
+def computable(nodes: Sequence[Node]) -> Pending:
+    """What has to be computed for some nodes.
+
+    Raises:
+        ArrayTypeError: there are no elements to compute it from: a function is being recorded.
+    """
+    work = pending(nodes)
+    if not all([node.is_there for node in work.leaves]):  # an argument of what is recorded
+        raise ArrayTypeError(
+            "jit: the value of an element is asked for, and there is none while a function is "
+            "recorded; use where in place of if, or ask outside of the function"
+        )
+    return work
+
+
+def compute(work: Pending) -> None:
+    """Compute pending operations on arrays that are there."""
+    if len(work.outputs) > 1:
+        apart = by_device(work)
+        if len(apart) > 1:
+            for part in apart:
+                compute(part)
+            return
+    outputs = [work.nodes[place] for place in work.outputs]
+    if any(node.type.size for node in outputs):
+        with computing:
+            _compiler().run(work)
+        return
+    for node in outputs:
+        node.computed(empty(node.type))
+
+
+@cache
+def _compiler() -> Any:
+    return _COMPILER.load()
+
+
+def data_of(node: Node, why: str = "values") -> Buffer:
+    """The elements of a node, computed if they are not yet."""
+    if node.data is not None:
+        return node.data
+    if node.type.team is not None:
+        return teams().whole(node, why)
+    if node.stored is None:
+        if node.type.device not in (None, CPU):
+            seen = _seen(node)
+            if seen is not None:
+                return seen
+        evaluate((node,))
+    if node.stored is not None:
+        return node.stored.elements()  # type: ignore[no-any-return]
+    assert node.data is not None
+    return node.data
+
+
+def _seen(node: Node) -> Buffer | None:
+    """Elements of an array on a device, seen by views alone: nothing is compiled for these."""
+    ops = []
+    while node.op is not None and is_view(node.op):
+        ops.append(node.op)
+        (node,) = node.operands
+    if node.stored is None or not ops:
+        return None
+    data: Buffer | None = node.stored.elements()
+    for op in reversed(ops):
+        data = None if data is None else view_of(op, data)
+    return data

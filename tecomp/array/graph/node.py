@@ -1,0 +1,165 @@
+"""A node of the graph that arrays record: an operation on nodes, or the elements it came to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from itertools import count
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tecomp.array.graph.devices import CPU, on_its_device
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.types import PTensorType, numpy_dtype
+
+Buffer = np.ndarray[Any, Any]
+
+_types: dict[Any, PTensorType] = {}
+_teams: list[Teams] = []
+_serial = count()
+
+
+class Node:
+    """A value: an operation on other values until somebody asks, elements from then on.
+
+    Attributes:
+        type: its shape, element type and place.
+        op: what computes it; None once it is computed.
+        operands: what that is computed from.
+        data: the elements, in memory; None until they are computed.
+        since: when the first of the operations was recorded that are to be computed for it.
+        pending: how many were recorded from then on.
+        stored: the elements on a device with memory of its own, once they are there.
+    """
+
+    __slots__ = ("data", "op", "operands", "pending", "since", "stored", "type")
+
+    def __init__(
+        self,
+        type: PTensorType,
+        op: Operation | None,
+        operands: tuple[Node, ...],
+        data: Buffer | None,
+        since: int,
+        pending: int,
+    ) -> None:
+        self.type = type
+        self.op = op
+        self.operands = operands
+        self.data = data
+        self.since = since
+        self.pending = pending
+        self.stored: Any = None
+
+    def computed(self, data: Buffer | None) -> None:
+        """Keep the elements, and let go of what they were computed from."""
+        self.data = data
+        self.op = None
+        self.operands = ()
+        self.pending = 0
+
+    def placed(self, stored: Any) -> None:
+        """The same for elements on a device with memory of its own."""
+        self.computed(None)
+        self.stored = stored
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there are elements."""
+        return self.data is not None or self.stored is not None
+
+
+class Tracing(threading.local):
+    """Whether a function is being recorded, whose arguments have no elements."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+
+
+tracing = Tracing()
+"""That of this thread."""
+
+
+def empty(type: PTensorType) -> Buffer:
+    """Memory for the elements of a value; what is in it is not defined."""
+    return np.empty(type.shape, numpy_dtype(type.dtype))
+
+
+def leaf(data: Buffer | None, type: PTensorType) -> Node:
+    """A value whose elements are there."""
+    return Node(type, None, (), data, 0, 0)
+
+
+def record(op: Operation, *operands: Node) -> Node:
+    """The result of an operation, not computed yet.
+
+    Raises:
+        ArrayTypeError: the operation does not take such elements.
+        ArrayValueError: shapes do not fit.
+        DeviceMismatchError: operands live on different devices.
+        TeamMismatchError: operands belong to different teams.
+    """
+    type = type_of(op, *[operand.type for operand in operands])
+    if type.team is not None:
+        return teams().record(op, type, operands)
+    now = since = next(_serial)
+    for operand in operands:
+        if operand.op is not None and operand.since < since:
+            since = operand.since
+    return Node(type, op, operands, None, since, now - since + 1)
+
+
+class Teams(NamedTuple):
+    """What is done for arrays of teams; who makes the first of them says it.
+
+    Attributes:
+        record: the result of an operation.
+        whole: all elements of an array, for what the text says.
+        like_operands: results of which every process has all elements, divided if operands were.
+    """
+
+    record: Callable[[Operation, PTensorType, tuple[Node, ...]], Node]
+    whole: Callable[[Node, str], Buffer]
+    like_operands: Callable[[tuple[Node, ...], tuple[Node, ...]], tuple[Node, ...]]
+
+
+def serve(found: Teams) -> None:
+    """Say what is done for arrays of teams."""
+    _teams[:] = [found]
+
+
+def teams() -> Teams:
+    """What is done for arrays of teams, of which there is one at least."""
+    return _teams[0]
+
+
+def type_of(op: Operation, *operands: PTensorType) -> PTensorType:
+    """The type of an operation's result, found once for equal operations.
+
+    Raises:
+        ArrayTypeError: the operation does not take such elements.
+        ArrayValueError: shapes do not fit.
+        DeviceMismatchError: operands live on different devices.
+        TeamMismatchError: operands belong to different teams.
+    """
+    key = (op, *operands)
+    found = _types.get(key)
+    if found is None:
+        if len(_types) > 20_000:
+            _types.clear()
+        found = _types[key] = _on_its_device(op, operands)
+    return found
+
+
+def _on_its_device(op: Operation, operands: tuple[PTensorType, ...]) -> PTensorType:
+    type = op.infer(*operands)
+    if type.device in (None, CPU):
+        return type
+    asked = getattr(op, "dtype", None)
+    return on_its_device(type, op.where, asked, {operand.dtype for operand in operands})

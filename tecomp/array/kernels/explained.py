@@ -1,0 +1,92 @@
+"""What would run for pending operations, at every step from the call to the loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from tecomp.array.graph.devices import is_apart
+from tecomp.array.graph.pending import Pending
+from tecomp.array.kernels.placed_programs import placed_program_of
+from tecomp.array.kernels.programs import program_of
+from tecomp.array.kernels.recipes import recipe_of
+from tecomp.errors import LowerError
+from tecomp.ptensor.function import Apply, Function, Parameter
+from tecomp.ptensor.lowering.lower import lower_ptensor
+from tecomp.ptensor.lowering.lowered import Lowered
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What would run for some arrays.
+
+    Attributes:
+        function: the operations that were recorded.
+        lowered: these on plain tensors.
+        schedules: of the kernels: where and when their stages run.
+        loops: of the kernels.
+        report: what they cost.
+    """
+
+    function: Function
+    lowered: Lowered
+    schedules: tuple[str, ...]
+    loops: tuple[str, ...]
+    report: str
+
+    def __str__(self) -> str:
+        parts = [("operations", str(self.function)), ("lowered", str(self.lowered))]
+        for k, (schedule, loops) in enumerate(zip(self.schedules, self.loops, strict=True)):
+            parts += [(f"schedule of kernel {k}", schedule), (f"loops of kernel {k}", loops)]
+        parts.append(("cost", self.report))
+        return "\n\n".join(f"{title}\n{'-' * len(title)}\n{text}" for title, text in parts)
+
+
+def explanation_of(work: Pending) -> Explanation:
+    """What would run for pending operations."""
+    function = function_of(work)
+    lowered = lower_ptensor(function)
+    if not work.nodes:
+        return Explanation(function, lowered, (), (), "nothing is left to compute")
+    is_on_device = is_apart(work.nodes[0].type.device)
+    recipe = None if is_on_device else recipe_of(work)
+    if recipe is not None:
+        kernel = recipe.kernel
+        numbers = () if recipe.is_built_in else recipe.extents
+        sizes = {f"n{k}": extent for k, extent in enumerate(numbers)}
+        texts = (str(kernel.schedule.trace),), (str(kernel.lowered.final),)
+        return Explanation(function, lowered, *texts, _cost(partial(kernel.report, **sizes)))
+    program = placed_program_of(work).program if is_on_device else program_of(work)
+    parts = [call.part for call in program.kernels]
+    schedules = tuple([str(part.build.schedule.trace) for part in parts])
+    loops = tuple([str(part.lowered.final) for part in parts])
+    return Explanation(function, lowered, schedules, loops, _cost(program.report))
+
+
+def _cost(report: Callable[[], object]) -> str:
+    try:
+        return str(report())
+    except LowerError as error:  # there is too much to count
+        return f"not counted: {error.message}"
+
+
+def function_of(work: Pending) -> Function:
+    """The pending operations as a function of the arrays that are there."""
+    leaves = [f"x{k}" for k in range(len(work.leaves))]
+
+    def name(place: int) -> str:
+        return str(place) if place >= 0 else leaves[-1 - place]
+
+    parameters = tuple([
+        Parameter(leaf, node.type) for leaf, node in zip(leaves, work.leaves, strict=True)
+    ])
+    types = [node.type for node in work.nodes]
+    body = tuple([
+        Apply(
+            str(k), op, tuple([name(place) for place in operands]),
+            tuple([types[p] if p >= 0 else work.leaves[-1 - p].type for p in operands]), types[k],
+        )
+        for k, (op, operands) in enumerate(work.steps)
+    ])
+    return Function("array", parameters, body, tuple([name(place) for place in work.outputs]))

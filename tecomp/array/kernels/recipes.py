@@ -1,0 +1,40 @@
+"""Which kernel computes pending operations: looked up by what they are and how their arrays lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tecomp.array.graph.pending import Pending
+from tecomp.array.kernels.kernel import Recipe
+from tecomp.array.kernels.pointwise import pointwise_recipe
+from tecomp.array.kernels.pushed import pushed
+from tecomp.array.kernels.reductions import reduction_recipe
+from tecomp.array.recent import Recent
+
+_recipes: Recent[Any, Recipe | None] = Recent(4096)
+_NEW = object()
+
+
+def recipe_of(work: Pending) -> Recipe | None:
+    """How pending operations are computed by one kernel for all sizes; None if there is none."""
+    key = (
+        work.steps, work.outputs,
+        tuple([(node.type, node.data.strides) for node in work.leaves]),  # type: ignore[union-attr]
+    )
+    found = _recipes.get(key, _NEW)
+    if found is _NEW:
+        return _recipes.keep(key, _recipe(work))
+    return found  # type: ignore[return-value]
+
+
+def _recipe(work: Pending) -> Recipe | None:
+    found = pointwise_recipe(work) or reduction_recipe(work)
+    if found is not None:
+        return found
+    without = pushed(work)
+    if without is None:
+        return None
+    found = pointwise_recipe(without.work) or reduction_recipe(without.work)
+    if found is not None:
+        found.sources = without.sources
+    return found

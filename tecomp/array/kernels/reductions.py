@@ -1,0 +1,198 @@
+"""One kernel for a reduction, with what is before and behind it, of arrays of any sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
+from typing import Any
+
+import tecomp
+from tecomp import te
+from tecomp.array.graph.pending import Pending, Step
+from tecomp.array.kernels.kernel import Recipe, for_any_sizes
+from tecomp.array.kernels.loops import (
+    Operand,
+    Strides,
+    argument,
+    dense,
+    dtypes_of,
+    elements_of,
+    memory,
+    merged,
+    operand_of,
+    read,
+    strides_of,
+)
+from tecomp.ptensor.axes import axes_of
+from tecomp.ptensor.definitions.define import define
+from tecomp.ptensor.elements import is_elementwise
+from tecomp.ptensor.operations.reduction import CountNonzero, Reduce, TruthTest
+from tecomp.ptensor.promotion import COMPLEX
+from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Pending operations around one reduction.
+
+    Attributes:
+        at: the place of the reduction.
+        shape: of what is reduced.
+        axes: along which it is.
+        before: the leaves of the operations before it, in the order of the leaves.
+        after: the leaves of those behind it.
+    """
+
+    at: int
+    shape: Shape
+    axes: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+def reduction_recipe(work: Pending) -> Recipe | None:
+    """How pending operations are computed, if they are a reduction of an elementwise function."""
+    parts = _parts(work)
+    if parts is None:
+        return None
+    kept = tuple([k for k in range(len(parts.shape)) if k not in parts.axes])
+    small = tuple([parts.shape[k] for k in kept])
+    before = strides_of([work.leaves[k] for k in parts.before], parts.shape)
+    after = _kept_strides(work, parts, small)
+    if before is None or after is None:
+        return None
+    kinds = [k in parts.axes for k in range(len(parts.shape))]
+    whole = [_spread(s, kept, len(kinds)) for s in (*after, dense(small))]
+    groups = merged(parts.shape, [*before, *whole], kinds)
+    loops = tuple([prod(parts.shape[axis] for axis in group) for group in groups])
+    operands: dict[int, Operand] = {}
+    for k, strides in zip(parts.before, before, strict=True):
+        operands[k] = operand_of(work.leaves[k], groups, loops, strides)
+    for k, strides in zip(parts.after, whole, strict=False):
+        operands[k] = operand_of(work.leaves[k], groups, loops, strides)
+    how = tuple([operands[k] for k in range(len(work.leaves))])
+    reduced = tuple([k for k, group in enumerate(groups) if kinds[group[0]]])
+    if any(all(k not in operand.axes for operand in how) for k in reduced):
+        return None  # nothing that is passed would say how often the same is added
+    op: Any = work.steps[parts.at][0]
+    steps = list(work.steps)
+    steps[parts.at] = (replace(op, axis=reduced, keepdims=False), steps[parts.at][1])
+    what = tuple(steps), parts.at, work.outputs, tuple([n.type.dtype for n in work.leaves])
+    build = partial(_built, *what, how)
+    key = what, tuple([operand.lies for operand in how]), len(loops)
+    kernel = for_any_sizes(key, build, len(loops))
+    result = tuple([loops[k] for k in range(len(loops)) if k not in reduced])
+    types = [work.nodes[place].type for place in work.outputs]
+    dtypes = tuple([numpy_dtype(type.dtype) for type in types])
+    return Recipe(kernel, build, how, types[0].shape, loops, result, dtypes)
+
+
+def _spread(strides: Strides, kept: Sequence[int], rank: int) -> Strides:
+    """The strides along the axes that are kept, as strides along all axes."""
+    result = [0] * rank
+    for axis, stride in zip(kept, strides, strict=True):
+        result[axis] = stride
+    return tuple(result)
+
+
+def _parts(work: Pending) -> _Parts | None:
+    """The reduction, and which leaves are needed before and behind it."""
+    places = [k for k, (op, _) in enumerate(work.steps) if not is_elementwise(op)]
+    if len(places) != 1 or not _is_plain(work, places[0]):
+        return None
+    (at,) = places
+    op: Any
+    op, (source,) = work.steps[at]
+    shape = (work.nodes[source] if source >= 0 else work.leaves[-1 - source]).type.shape
+    result = work.nodes[at].type.shape
+    before = _leaves(work.steps[: at + 1])
+    after = _leaves(work.steps[at + 1 :])
+    if (
+        before & after or not all(shape)
+        or any(node.type.shape != shape for node in work.nodes[:at])
+        or any(node.type.shape != result for node in work.nodes[at:])
+    ):
+        return None
+    axes = axes_of(op.axis, len(shape), op.where)
+    return _Parts(at, shape, axes, tuple(sorted(before)), tuple(sorted(after)))
+
+
+def _is_plain(work: Pending, at: int) -> bool:
+    """Whether operations are a reduction in one go of real numbers, and nothing else reads them."""
+    op, _ = work.steps[at]
+    nodes = [*work.nodes, *work.leaves]
+    return (
+        isinstance(op, Reduce | TruthTest | CountNonzero)
+        and getattr(op, "kind", None) not in ("var", "std")
+        and all(place >= at for place in work.outputs)
+        and all(k < 0 or k >= at for _, places in work.steps[at + 1 :] for k in places)
+        and not any(n.type.dtype in COMPLEX or n.type.device not in (None, "cpu") for n in nodes)
+    )
+
+
+def _leaves(steps: Sequence[Step]) -> set[int]:
+    return {-1 - k for _, places in steps for k in places if k < 0}
+
+
+def _kept_strides(work: Pending, parts: _Parts, small: Shape) -> list[Strides] | None:
+    """The strides of what is read behind the reduction, along the axes that are kept."""
+    result = work.nodes[parts.at].type.shape
+    found = strides_of([work.leaves[k] for k in parts.after], result)
+    if found is None or len(result) == len(small):
+        return found
+    kept = [k for k in range(len(parts.shape)) if k not in parts.axes]
+    return [tuple([strides[k] for k in kept]) for strides in found]
+
+
+def _built(
+    steps: Sequence[Step], at: int, outputs: Sequence[int], dtypes: Sequence[str],
+    operands: Sequence[Operand], sizes: Sequence[Any],
+) -> Any:
+    rank = len(sizes)
+    inputs = [
+        argument([sizes[k] for k in how.axes], dtype, f"x{k}")
+        for k, (how, dtype) in enumerate(zip(operands, dtypes, strict=True))
+    ]
+    op: Any
+    op, (source,) = steps[at]
+    loops = [k for k in range(rank) if k not in op.axis]
+    types = dtypes_of([*steps[:at], (replace(op, axis=None), (source,))], dtypes)
+    given = PTensorType(tuple(sizes), types[source] if source >= 0 else dtypes[-1 - source])
+
+    def leaves(index: Sequence[te.Expr], numbers: Sequence[int]) -> list[Any]:
+        place = dict(zip(numbers, index, strict=True))
+        return [
+            read(x, how, [place[k] for k in how.axes]) if place.keys() >= {*how.axes} else None
+            for x, how in zip(inputs, operands, strict=True)
+        ]
+
+    def before(*index: te.Expr) -> Any:
+        found = leaves(index, range(rank))
+        return found[-1 - source] if source < 0 else elements_of(steps[:at], found, dtypes)[-1]
+
+    x = te.compute(sizes, before, name="x")
+    result = PTensorType(tuple([sizes[k] for k in loops]), types[at])
+    reduced: Any = define(op, [x], [given], result)
+    # Behind the reduction its result is one more leaf.
+    behind = tuple([(op, tuple([_behind(k, at, len(inputs)) for k in places]))
+                    for op, places in steps[at + 1 :]])
+    wanted = [_behind(k, at, len(inputs)) for k in outputs]
+
+    def after(*index: te.Expr) -> Any:
+        found = [*leaves(index, loops), reduced(*index)]
+        made = elements_of(behind, found, [*dtypes, types[at]])
+        return tuple([made[k] if k >= 0 else found[-1 - k] for k in wanted])
+
+    made = reduced if wanted == [-1 - len(inputs)] else te.compute(result.shape, after, name="y")
+    results = made if isinstance(made, tuple) else (made,)
+    binds = {x: memory(x, how) for x, how in zip(inputs, operands, strict=True) if how.strided}
+    return tecomp.build(results, [*inputs, *results], name="array", binds=binds)
+
+
+def _behind(place: int, at: int, leaves: int) -> int:
+    """A place among the operations behind a reduction, whose result is the last leaf there."""
+    if place < 0:
+        return place
+    return place - at - 1 if place > at else -1 - leaves
