@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operation import Argument, Operation
-from tecomp.ptensor.operations.kinds import check_kind
+from tecomp.ptensor.operations.kinds import Kinded
 from tecomp.ptensor.promotion import ALL, COMPLEX, FLOATING, NUMERIC
 from tecomp.ptensor.types import PTensorType, Shape, check_together
 
@@ -210,7 +210,7 @@ class Linspace(Creation):
 
 
 @dataclass(frozen=True)
-class ExtractTriangle(Operation):
+class ExtractTriangle(Kinded):
     """A triangle of matrices, and zeros elsewhere.
 
     Attributes:
@@ -219,12 +219,14 @@ class ExtractTriangle(Operation):
     """
 
     name = "extract_triangle"
+    kinds = ("lower", "upper")
 
-    kind: str
     k: int = 0
 
-    def __post_init__(self) -> None:
-        check_kind(self.kind, ("lower", "upper"), self.name)
+    @property
+    def where(self) -> str:
+        """What messages call it: a side is no name."""
+        return self.name
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The same type."""

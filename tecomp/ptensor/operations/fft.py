@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.axes import axis_of
-from tecomp.ptensor.operations.kinds import check_kind
+from tecomp.ptensor.operations.kinds import Kinded
 from tecomp.ptensor.operations.library import LibraryOperation
 from tecomp.ptensor.promotion import COMPLEX, PART, WHOLE, need_dtype
 from tecomp.ptensor.types import PTensorType, Shape
@@ -25,7 +25,7 @@ TAKEN: Mapping[str, Sequence[str]] = {
 
 
 @dataclass(frozen=True)
-class Transform(LibraryOperation):
+class Transform(Kinded, LibraryOperation):
     """A discrete Fourier transform along axes.
 
     Attributes:
@@ -40,15 +40,16 @@ class Transform(LibraryOperation):
     """
 
     name = "fft"
+    kinds = tuple(TAKEN)
     halved: ClassVar[Sequence[str]] = ("rfft", "rfftn", "ihfft")
     real: ClassVar[Sequence[str]] = ("irfft", "irfftn", "hfft")
-    kind: str
+
     sizes: tuple[int | None, ...]
     axes: tuple[int, ...]
     norm: str = "backward"
 
     def __post_init__(self) -> None:
-        check_kind(self.kind, tuple(TAKEN), self.name)
+        super().__post_init__()
         if self.norm not in _NORMS:
             raise ArrayValueError(
                 f"{self.kind}: norm is {self.norm!r}; give one of {', '.join(_NORMS)}"
@@ -62,11 +63,6 @@ class Transform(LibraryOperation):
     def library(self) -> str:  # type: ignore[override]
         """The function that computes it."""
         return f"numpy.fft.{self.kind}"
-
-    @property
-    def where(self) -> str:
-        """What messages call it."""
-        return self.kind
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
         """The shape with these sizes; complex numbers, or real ones."""

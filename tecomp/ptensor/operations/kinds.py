@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import ClassVar
 
 from tecomp.errors import ArrayTypeError
+from tecomp.ptensor.operation import Operation
 
 
-def check_kind(kind: str, known: Sequence[str], where: str) -> None:
-    """Refuse a kind that there is not.
+@dataclass(frozen=True)
+class Kinded(Operation):
+    """An operation of several kinds, which messages call by the kind.
+
+    Attributes:
+        kinds: that there are.
+        kind: which one.
 
     Raises:
-        ArrayTypeError: it is none of them.
+        ArrayTypeError: there is no such kind.
     """
-    if kind not in known:
-        raise ArrayTypeError(f"{where}: {kind!r} is no such kind; these are {', '.join(known)}")
+
+    kinds: ClassVar[Collection[str]]
+
+    kind: str
+
+    def __post_init__(self) -> None:
+        if self.kind not in self.kinds:
+            raise ArrayTypeError(
+                f"{self.name}: {self.kind!r} is no such kind; these are {', '.join(self.kinds)}"
+            )
+
+    @property
+    def where(self) -> str:
+        """What messages call it."""
+        return self.kind

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tecomp.errors import ArrayValueError
-from tecomp.ptensor.operations.kinds import check_kind
+from tecomp.ptensor.operations.kinds import Kinded
 from tecomp.ptensor.operations.library import LibraryOperation
 from tecomp.ptensor.operations.linear_algebra import need_matrices
 from tecomp.ptensor.promotion import COMPLEX, PART, WHOLE, meet, need_dtype
@@ -15,48 +15,6 @@ from tecomp.ptensor.types import PTensorType, Shape, broadcast_shapes, check_tog
 _TAKEN = ("float32", "float64", *COMPLEX)
 _Results = tuple[tuple[Shape, str], ...]
 _Rule = Callable[["Matrices", PTensorType], _Results]
-
-
-@dataclass(frozen=True)
-class Matrices(LibraryOperation):
-    """A function of matrices; leading axes are many of them.
-
-    Attributes:
-        kind: which one.
-        full: whether orthogonal matrices are whole, of `qr` and `svd`; or whether the upper factor
-            is wanted, of `cholesky`.
-
-    >>> print(Matrices("inv").infer(PTensorType((7, 4, 4), "float32")))
-    ptensor<7x4x4xfloat32>
-    """
-
-    name = "matrices"
-    kind: str
-    full: bool = False
-
-    def __post_init__(self) -> None:
-        check_kind(self.kind, tuple(_RULES), self.name)
-
-    @property
-    def library(self) -> str:  # type: ignore[override]
-        """The function that computes it."""
-        return f"numpy.linalg.{self.kind}"
-
-    @property
-    def where(self) -> str:
-        """What messages call it."""
-        return self.kind
-
-    def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
-        """The types of all results."""
-        x = operands[0]
-        need_dtype(x.dtype, _TAKEN, self.kind)
-        need_matrices(x, self.kind)
-        if self.kind in _SQUARE and x.shape[-1] != x.shape[-2]:
-            raise ArrayValueError(
-                f"{self.kind}: x has shape {x.shape}; give square matrices, as many rows as columns"
-            )
-        return tuple([x.like(shape, dtype) for shape, dtype in _RULES[self.kind](self, x)])
 
 
 def _value(_: Matrices, x: PTensorType) -> _Results:
@@ -105,6 +63,41 @@ _RULES: Mapping[str, _Rule] = {
     "svdvals": lambda _, x: (((*x.shape[:-2], min(x.shape[-2:])), _real(x)),),
 }
 _SQUARE = ("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "slogdet")
+
+
+@dataclass(frozen=True)
+class Matrices(Kinded, LibraryOperation):
+    """A function of matrices; leading axes are many of them.
+
+    Attributes:
+        kind: which one.
+        full: whether orthogonal matrices are whole, of `qr` and `svd`; or whether the upper factor
+            is wanted, of `cholesky`.
+
+    >>> print(Matrices("inv").infer(PTensorType((7, 4, 4), "float32")))
+    ptensor<7x4x4xfloat32>
+    """
+
+    name = "matrices"
+    kinds = tuple(_RULES)
+
+    full: bool = False
+
+    @property
+    def library(self) -> str:  # type: ignore[override]
+        """The function that computes it."""
+        return f"numpy.linalg.{self.kind}"
+
+    def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
+        """The types of all results."""
+        x = operands[0]
+        need_dtype(x.dtype, _TAKEN, self.kind)
+        need_matrices(x, self.kind)
+        if self.kind in _SQUARE and x.shape[-1] != x.shape[-2]:
+            raise ArrayValueError(
+                f"{self.kind}: x has shape {x.shape}; give square matrices, as many rows as columns"
+            )
+        return tuple([x.like(shape, dtype) for shape, dtype in _RULES[self.kind](self, x)])
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from math import prod
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.axes import axes_of, axis_of
 from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.kinds import check_kind
+from tecomp.ptensor.operations.kinds import Kinded
 from tecomp.ptensor.promotion import meet
 from tecomp.ptensor.types import PTensorType, Shape, broadcast_shapes, check_together
 
@@ -49,7 +49,7 @@ class Broadcast(Operation):
 
 
 @dataclass(frozen=True)
-class Combine(Operation):
+class Combine(Kinded):
     """Tensors as one, along an axis that they have or along a new one.
 
     Attributes:
@@ -63,17 +63,9 @@ class Combine(Operation):
 
     name = "combine"
     takes = (1, None)
+    kinds = ("concat", "stack")
 
-    kind: str
     axis: int
-
-    def __post_init__(self) -> None:
-        check_kind(self.kind, ("concat", "stack"), self.name)
-
-    @property
-    def where(self) -> str:
-        """As users call it."""
-        return self.kind
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The joined shape, in the type that the elements meet in."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.axes import axes_of, axis_of, without
 from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.kinds import check_kind
+from tecomp.ptensor.operations.kinds import Kinded
 from tecomp.ptensor.promotion import (
     ALL,
     COMPLEX,
@@ -55,7 +54,7 @@ def accumulated(dtype: str, wanted: str | None, where: str) -> str:
 
 
 @dataclass(frozen=True)
-class Reduce(Operation):
+class Reduce(Kinded):
     """All elements along some axes, combined into one.
 
     Attributes:
@@ -70,19 +69,11 @@ class Reduce(Operation):
     """
 
     name = "reduce"
-    kind: str
+    kinds = tuple(REDUCTIONS)
     axis: tuple[int, ...] | None = None
     keepdims: bool = False
     correction: float = 0
     dtype: str | None = None
-
-    def __post_init__(self) -> None:
-        check_kind(self.kind, tuple(REDUCTIONS), self.name)
-
-    @property
-    def where(self) -> str:
-        """What messages call it."""
-        return self.kind
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The shape without these axes, in the type of the result."""
@@ -104,7 +95,7 @@ class Reduce(Operation):
 
 
 @dataclass(frozen=True)
-class TruthTest(Operation):
+class TruthTest(Kinded):
     """Whether any element along some axes is true, or all are; numbers are true unless 0.
 
     Attributes:
@@ -114,18 +105,9 @@ class TruthTest(Operation):
     """
 
     name = "test"
-    kinds: ClassVar[Sequence[str]] = ("all", "any")
-    kind: str
+    kinds = ("all", "any")
     axis: tuple[int, ...] | None = None
     keepdims: bool = False
-
-    def __post_init__(self) -> None:
-        check_kind(self.kind, self.kinds, self.name)
-
-    @property
-    def where(self) -> str:
-        """What messages call it."""
-        return self.kind
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The shape without these axes."""
@@ -156,7 +138,7 @@ class CountNonzero(Operation):
 
 
 @dataclass(frozen=True)
-class Cumulative(Operation):
+class Cumulative(Kinded):
     """Each element combined with all before it along an axis.
 
     Attributes:
@@ -170,14 +152,10 @@ class Cumulative(Operation):
     """
 
     name = "cumulative"
-    kinds: ClassVar[Sequence[str]] = ("prod", "sum")
-    kind: str
+    kinds = ("prod", "sum")
     axis: int = 0
     include_initial: bool = False
     dtype: str | None = None
-
-    def __post_init__(self) -> None:
-        check_kind(self.kind, self.kinds, self.name)
 
     @property
     def where(self) -> str:

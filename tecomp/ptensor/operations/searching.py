@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.axes import axis_of, without
-from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.kinds import check_kind
+from tecomp.ptensor.operations.kinds import Kinded
 from tecomp.ptensor.promotion import REAL, need_dtype
 from tecomp.ptensor.types import PTensorType
 
 
 @dataclass(frozen=True)
-class FindIndex(Operation):
+class FindIndex(Kinded):
     """The index of the first greatest or least element; NaN is both.
 
     Attributes:
@@ -28,18 +25,9 @@ class FindIndex(Operation):
     """
 
     name = "find_index"
-    kinds: ClassVar[Sequence[str]] = ("argmax", "argmin")
-    kind: str
+    kinds = ("argmax", "argmin")
     axis: int | None = None
     keepdims: bool = False
-
-    def __post_init__(self) -> None:
-        check_kind(self.kind, self.kinds, self.name)
-
-    @property
-    def where(self) -> str:
-        """What messages call it."""
-        return self.kind
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The shape without these axes."""
