@@ -14,6 +14,7 @@ from tecomp.array.counters import counters
 from tecomp.array.graph.node import Buffer, Node
 from tecomp.array.graph.pending import Pending
 from tecomp.array.graph.views import view_of
+from tecomp.array.kernels.kept import made_once
 from tecomp.array.kernels.loops import Operand
 from tecomp.array.recent import Recent
 from tecomp.ptensor.operation import Operation
@@ -86,11 +87,11 @@ def for_any_sizes(key: Any, build: Callable[[Sequence[Any]], Any], rank: int) ->
         build: makes one for some extents.
         rank: the number of loops.
     """
-    kernel = _kernels.get(key, None)
-    if kernel is None:
-        kernel = _kernels.keep(key, build([te.size_var(f"n{k}") for k in range(rank)]))
-        counters.compiled += 1
-    return kernel
+    return made_once(_kernels, key, _built, build, rank)
+
+
+def _built(build: Callable[[Sequence[Any]], Any], rank: int) -> Any:
+    return build([te.size_var(f"n{k}") for k in range(rank)])
 
 
 def run(recipe: Recipe, work: Pending) -> None:

@@ -10,12 +10,14 @@ import tecomp
 from tecomp import te
 from tecomp.array.counters import counters
 from tecomp.array.graph.node import Buffer, type_of
+from tecomp.array.kernels.kept import made_once
+from tecomp.array.recent import Recent
 from tecomp.ptensor.definitions.creation import element_of, numbers_of
 from tecomp.ptensor.operations.creation import Creation
 from tecomp.ptensor.promotion import PART
 from tecomp.ptensor.values import Complex
 
-_kernels: dict[Any, Any] = {}
+_kernels: Recent[Any, Any] = Recent(512)
 
 
 def fill(op: Creation, dtype: str, first: tuple[int, ...], result: Buffer) -> None:
@@ -36,10 +38,7 @@ def fill(op: Creation, dtype: str, first: tuple[int, ...], result: Buffer) -> No
 def _kernel(op: Creation, dtype: str, numbers: list[Any], n_first: int) -> Any:
     kinds = tuple([number.dtype.name for number in numbers])
     key = op.name, dtype, kinds, n_first
-    if key not in _kernels:
-        counters.compiled += 1
-        _kernels[key] = _built(op, dtype, kinds, n_first)
-    return _kernels[key]
+    return made_once(_kernels, key, _built, op, dtype, kinds, n_first)
 
 
 def _built(op: Creation, dtype: str, kinds: tuple[str, ...], n_first: int) -> Any:

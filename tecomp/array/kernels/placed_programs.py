@@ -13,6 +13,7 @@ from tecomp.array.counters import counters
 from tecomp.array.graph.devices import target_of
 from tecomp.array.graph.node import Buffer, Node, empty
 from tecomp.array.graph.pending import Pending
+from tecomp.array.kernels.kept import made_once
 from tecomp.array.kernels.programs import as_parts, defined
 from tecomp.array.kernels.stored import Stored, brought, default_layout, known, parts_of, stored_of
 from tecomp.array.kernels.strided import Lies, lies, row_of
@@ -93,12 +94,7 @@ def placed_program_of(work: Pending) -> PlacedProgram:
     """The program for pending operations, compiled when it is first asked for."""
     leaves = tuple([(node.type, _where(node)) for node in work.leaves])
     key = leaves, work.steps, work.outputs
-    made = _programs.get(key, None)
-    if made is None:
-        types = [node.type for node in work.nodes]
-        made = _programs.keep(key, _compiled(leaves, work.steps, work.outputs, types))
-        counters.compiled += 1
-    return made
+    return made_once(_programs, key, _compiled, leaves, work)
 
 
 def relaid(found: Stored, layout: Layout) -> Stored:
@@ -107,7 +103,8 @@ def relaid(found: Stored, layout: Layout) -> Stored:
     if wanted == found.layout:
         return found
     try:
-        program = _relayout(type, found.layout, wanted)
+        key = type, found.layout, wanted
+        program = made_once(_relayouts, key, _relayout, type, found.layout, wanted)
     except LayoutError:
         return brought(found.elements(), type, wanted)
     counters.called += 1
@@ -118,33 +115,27 @@ def relaid(found: Stored, layout: Layout) -> Stored:
 
 
 def _relayout(type: PTensorType, source: Layout, layout: Layout) -> Any:
-    key = type, source, layout
-    program = _relayouts.get(key, None)
-    if program is None:
-        shape, dtype = parts_of(type)
-        x = te.placeholder(shape, dtype, name="x")
-        y = te.compute(shape, lambda *i: x(*i), name="relaid")
-        program = _relayouts.keep(key, tecomp.compile(
-            y, [x], target_of(str(type.device)), layouts={x: source, y: layout}, packed=[x, y],
-            name="relayout",
-        ))
-        counters.compiled += 1
-    return program
+    shape, dtype = parts_of(type)
+    x = te.placeholder(shape, dtype, name="x")
+    y = te.compute(shape, lambda *i: x(*i), name="relaid")
+    return tecomp.compile(
+        y, [x], target_of(str(type.device)), layouts={x: source, y: layout}, packed=[x, y],
+        name="relayout",
+    )
 
 
-def _compiled(
-    leaves: Sequence[Leaf], steps: Any, outputs: Sequence[int], types: Sequence[PTensorType]
-) -> PlacedProgram:
+def _compiled(leaves: Sequence[Leaf], work: Pending) -> PlacedProgram:
     """A program that leaves as much on the device as it can.
 
     A machine may have no way from the layouts that arrays have to those in which it computes: then
     the host brings them there.
     """
+    types = [node.type for node in work.nodes]
     target = target_of(str(types[0].device))
     plain = [(type, at if isinstance(at, Lies) else None) for type, at in leaves]
     refused: LayoutError | None = None
     for reads, writes in ((True, True), (False, True), (False, False)):
-        inputs, wanted = defined(plain, steps, outputs, types)
+        inputs, wanted = defined(plain, work.steps, work.outputs, types)
         there = {
             x: at for x, (_, at) in zip(inputs, leaves, strict=True)
             if isinstance(at, Layout) and reads

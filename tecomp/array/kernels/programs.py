@@ -11,6 +11,7 @@ from tecomp.array.counters import counters
 from tecomp.array.graph.devices import CPU
 from tecomp.array.graph.node import Buffer, empty
 from tecomp.array.graph.pending import Pending, Step
+from tecomp.array.kernels.kept import made_once
 from tecomp.array.kernels.strided import Lies, lies, row_of
 from tecomp.array.recent import Recent
 from tecomp.ptensor.definitions import define
@@ -39,12 +40,7 @@ def program_of(work: Pending) -> Any:
     """The program for pending operations, compiled when it is first asked for."""
     leaves = tuple([leaf for _, leaf in _given(work)])
     key = leaves, work.steps, work.outputs
-    program = _programs.get(key, None)
-    if program is None:
-        results = [node.type for node in work.nodes]
-        program = _programs.keep(key, _compiled(leaves, work.steps, work.outputs, results))
-        counters.compiled += 1
-    return program
+    return made_once(_programs, key, _compiled, leaves, work)
 
 
 Leaf = tuple[PTensorType, Lies | None]
@@ -65,13 +61,9 @@ def as_parts(data: Buffer) -> Buffer:
     return data[..., None].view(data.real.dtype)
 
 
-def _compiled(
-    leaves: Sequence[Leaf],
-    steps: Sequence[Step],
-    outputs: Sequence[int],
-    types: Sequence[PTensorType],
-) -> Any:
-    inputs, wanted = defined(leaves, steps, outputs, types)
+def _compiled(leaves: Sequence[Leaf], work: Pending) -> Any:
+    types = [node.type for node in work.nodes]
+    inputs, wanted = defined(leaves, work.steps, work.outputs, types)
     return tecomp.compile(wanted, inputs, types[0].device or CPU, name="array")
 
 
