@@ -12,7 +12,7 @@ from tecomp.array.graph.devices import CPU
 from tecomp.array.graph.node import Buffer, Node, empty, teams
 from tecomp.array.graph.pending import Pending, by_device, pending
 from tecomp.array.graph.shared import part_of
-from tecomp.array.graph.views import is_view, view_of
+from tecomp.array.graph.views import along, is_view
 from tecomp.errors import ArrayTypeError
 
 # Known by its name, as an entry point has it: who only records operations does not wait for it.
@@ -96,7 +96,4 @@ def _seen(node: Node) -> Buffer | None:
         (node,) = node.operands
     if node.stored is None or not ops:
         return None
-    data: Buffer | None = node.stored.elements()
-    for op in reversed(ops):
-        data = None if data is None else view_of(op, data)
-    return data
+    return along(reversed(ops), node.stored.elements())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import singledispatch
 from typing import Any
 
@@ -18,6 +19,9 @@ from tecomp.ptensor.operations.manipulation import (
     Reshape,
     Squeeze,
 )
+
+Chain = tuple[Operation, ...]
+"""Operations that move elements, the first of them first."""
 
 
 def moved(op: Operation, node: Node) -> Node:
@@ -36,6 +40,15 @@ def moved(op: Operation, node: Node) -> Node:
 def is_view(op: Operation) -> bool:
     """Whether an operation only says where elements are."""
     return view_of.dispatch(type(op)) is not view_of.dispatch(object)
+
+
+def along(chain: Iterable[Operation], data: Buffer | None) -> Buffer | None:
+    """The elements of what a chain of operations gives; None if they do not lie there."""
+    for op in chain:
+        if data is None:
+            return None
+        data = view_of(op, data)
+    return data
 
 
 @singledispatch

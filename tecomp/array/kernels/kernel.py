@@ -13,15 +13,11 @@ from tecomp import te
 from tecomp.array.counters import counters
 from tecomp.array.graph.node import Buffer, Node
 from tecomp.array.graph.pending import Pending
-from tecomp.array.graph.views import view_of
+from tecomp.array.graph.views import Chain, along
 from tecomp.array.kernels.kept import made_once
 from tecomp.array.kernels.loops import Operand
 from tecomp.array.recent import Recent
-from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.types import Shape
-
-Chain = tuple[Operation, ...]
-"""Operations that move elements, the first of them first."""
 
 _OFTEN = 16
 """Calls with the same sizes after which these are built in."""
@@ -62,7 +58,7 @@ class Recipe:
         """What is passed to the kernel for these leaves."""
         given = [node.data for node in leaves]
         if self.sources is not None:
-            given = [_along(chain, given[k]) for k, chain in self.sources]
+            given = [along(chain, given[k]) for k, chain in self.sources]
         return [
             how.view(data)  # type: ignore[arg-type]
             for how, data in zip(self.operands, given, strict=True)
@@ -105,13 +101,6 @@ def run(recipe: Recipe, work: Pending) -> None:
     recipe.kernel(*arrays, *[_passed(result, recipe.loops) for result in results])
     for place, result in zip(work.outputs, results, strict=True):
         work.nodes[place].computed(result)
-
-
-def _along(chain: Chain, data: Buffer | None) -> Buffer | None:
-    for op in chain:
-        assert data is not None
-        data = view_of(op, data)
-    return data
 
 
 def _passed(result: Buffer, loops: Shape) -> Buffer:

@@ -10,22 +10,11 @@ from dataclasses import dataclass
 
 from tecomp.array.graph.node import Node, leaf, type_of
 from tecomp.array.graph.pending import Pending
-from tecomp.array.graph.views import view_of
-from tecomp.array.kernels.kernel import Chain
+from tecomp.array.graph.views import Chain, along, is_view
 from tecomp.ptensor.elements import is_elementwise
 from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.indexing import ExtractSlice
-from tecomp.ptensor.operations.manipulation import (
-    Broadcast,
-    ExpandDims,
-    Flip,
-    PermuteDims,
-    Reshape,
-    Squeeze,
-)
+from tecomp.ptensor.operations.manipulation import Broadcast
 from tecomp.ptensor.types import PTensorType
-
-_MOVES = (Broadcast, ExpandDims, ExtractSlice, Flip, PermuteDims, Reshape, Squeeze)
 
 _TWICE = 2
 """How much more may be computed, because several parts are asked for of one value."""
@@ -46,7 +35,7 @@ class Pushed:
 
 def pushed(work: Pending) -> Pushed | None:
     """The same without moves; None if there are none, or memory does not have what they say."""
-    moves = [isinstance(op, _MOVES) for op, _ in work.steps]
+    moves = [is_view(op) for op, _ in work.steps]
     if not any(moves):
         return None
     wanted = _wanted(work, moves)
@@ -126,9 +115,7 @@ class _Builder:
         if (place, chain) in self.places or place >= 0:
             return self.places[place, chain]
         node = self.work.leaves[-1 - place]
-        data = node.data
-        for op in chain:
-            data = None if data is None else view_of(op, data)
+        data = along(chain, node.data)
         if data is None:
             return None
         self.sources.append((-1 - place, chain))
