@@ -14,6 +14,7 @@ import tecomp
 import tecomp.array as xp
 from tecomp.array.arrays import Array
 from tecomp.array.graph import devices
+from tecomp.array.kernels.stored import stored_of
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.registry import find_description
@@ -124,7 +125,7 @@ def test_elements_come_back_as_they_went(shape: tuple[int, ...], device: str) ->
         layout = x.layout
         pairs = a[..., None].view(a.real.dtype) if a.dtype.kind == "c" else a
         assert layout.shape == pairs.shape
-        packed = x._node.stored.data
+        packed = stored_of(x._node).data
         np.testing.assert_array_equal(packed, layout.pack(pairs))
         back = x.to_device("cpu")
         assert (back.device, back.dtype, back.layout) == ("cpu", a.dtype, None)

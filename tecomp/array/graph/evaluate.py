@@ -83,7 +83,7 @@ def data_of(node: Node, why: str = "values") -> Buffer:
                 return seen
         evaluate((node,))
     if node.stored is not None:
-        return node.stored.elements()  # type: ignore[no-any-return]
+        return node.stored.elements()
     assert node.data is not None
     return node.data
 

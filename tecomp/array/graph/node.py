@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from itertools import count
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,11 +13,33 @@ from tecomp.array.graph.devices import CPU, on_its_device
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.types import PTensorType, numpy_dtype
 
+if TYPE_CHECKING:
+    from tecomp.layout.descriptions.layout import Layout
+
 Buffer = np.ndarray[Any, Any]
 
 _types: dict[Any, PTensorType] = {}
 _teams: list[Teams] = []
 _serial = count()
+
+
+class Placed(Protocol):
+    """Elements in the memory of a device."""
+
+    @property
+    def type(self) -> PTensorType:
+        """Of the array."""
+
+    @property
+    def layout(self) -> Layout:
+        """The one that programs know them in."""
+
+    @property
+    def program(self) -> Any:
+        """What computed them; None if they came from the host."""
+
+    def elements(self) -> Buffer:
+        """The elements in the memory of the host."""
 
 
 class Node:
@@ -50,7 +72,7 @@ class Node:
         self.data = data
         self.since = since
         self.pending = pending
-        self.stored: Any = None
+        self.stored: Placed | None = None
 
     def computed(self, data: Buffer | None) -> None:
         """Keep the elements, and let go of what they were computed from."""
@@ -59,7 +81,7 @@ class Node:
         self.operands = ()
         self.pending = 0
 
-    def placed(self, stored: Any) -> None:
+    def placed(self, stored: Placed) -> None:
         """The same for elements on a device with memory of its own."""
         self.computed(None)
         self.stored = stored

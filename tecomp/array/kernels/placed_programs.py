@@ -73,7 +73,7 @@ def _argument(node: Node, made: PlacedProgram) -> Buffer:
     where = _where(node)
     if isinstance(where, Layout) and made.is_read_there:
         return stored_of(node).data
-    data = node.stored.elements() if node.data is None else node.data
+    data = stored_of(node).elements() if node.data is None else node.data
     passed = as_parts(row_of(data, where) if isinstance(where, Lies) else data)
     costs_of(node.type.device).from_host(passed.nbytes)
     return passed
@@ -82,7 +82,7 @@ def _argument(node: Node, made: PlacedProgram) -> Buffer:
 def _where(node: Node) -> Lies | Layout | None:
     """Where an operand is; numbers, and what one number is repeated to, are in the host."""
     if node.stored is not None:
-        return node.stored.layout  # type: ignore[no-any-return]
+        return node.stored.layout
     assert node.data is not None
     at = lies(node.data)
     if at is not None and 0 in node.data.strides:

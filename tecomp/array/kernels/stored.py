@@ -113,8 +113,8 @@ def stored_of(node: Node) -> Stored:
     if node.stored is None:
         assert node.data is not None
         node.placed(brought(node.data, node.type, default_layout(node.type)))
-    found: Stored = node.stored
-    return found
+    assert isinstance(node.stored, Stored)
+    return node.stored
 
 
 def layout_for(type: PTensorType, layout: Layout | None) -> Layout:
