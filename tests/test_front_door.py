@@ -1,0 +1,41 @@
+"""The names of `import tecomp`: what type checkers see, what is promised, and what is loaded."""
+
+from __future__ import annotations
+
+import ast
+from importlib.util import find_spec
+from pathlib import Path
+
+import tecomp
+
+TREE = ast.parse(Path(tecomp.__file__).read_text(encoding="utf-8"))
+
+
+def seen_by_type_checkers() -> dict[str, str]:
+    """The module that each name is imported from where types alone are looked at."""
+    (block,) = [
+        each for each in TREE.body
+        if isinstance(each, ast.If) and ast.unparse(each.test) == "typing.TYPE_CHECKING"
+    ]
+    return {
+        alias.asname or alias.name: str(line.module)
+        for line in block.body if isinstance(line, ast.ImportFrom) for alias in line.names
+    }
+
+
+def test_names_come_from_one_place() -> None:
+    rooms = {name: "tecomp" for name in seen_by_type_checkers() if name in tecomp._ROOMS}
+
+    assert seen_by_type_checkers() == {**tecomp._HOME, **rooms}
+    assert sum(len(names.split()) for names in tecomp._HOMES.values()) == len(tecomp._HOME)
+
+
+def test_all_that_is_promised_is_there() -> None:
+    assert tecomp.__all__ == sorted(tecomp.__all__)
+    assert {*tecomp.__all__} == {*seen_by_type_checkers(), "__version__"}
+    assert all(hasattr(tecomp, name) for name in tecomp.__all__)
+    assert {*tecomp.__all__, *tecomp._ROOMS} == {*dir(tecomp)}
+
+
+def test_rooms_are_modules() -> None:
+    assert all(find_spec(f"tecomp.{name}") is not None for name in tecomp._ROOMS)
