@@ -11,7 +11,7 @@ from tecomp.schedules.structure.convolutions import convolution_of
 from tecomp.schedules.structure.products import product_of
 from tecomp.schedules.structure.scans import grouped_scan_of
 from tecomp.schedules.structure.sizes import Size, is_one, same_shape
-from tecomp.schedules.structure.stages import is_pointwise, is_same, is_scan
+from tecomp.schedules.structure.stages import copied, is_pointwise, is_same, is_scan
 from tecomp.schedules.structure.windows import windows_of
 from tecomp.schedules.tiling.tiles import core_of, width_of
 
@@ -162,8 +162,12 @@ def _inlined(p: Program) -> set[te.Tensor]:
 def turned_terms(p: Program) -> te.Tensor | None:
     """A formula that turns what reductions alone read: part of these, it is walked in order.
 
-    Factors of products are no such formulas: they are laid out anew in any case.
+    Factors of products are laid out anew in any case, or read as they lie. So of these, it is one
+    that only has the axes of what it reads in another order.
     """
+    for x in p.stages:
+        if _is_turned_factor(p, x):
+            return x
     if not any(map(_is_transposing, p.stages)):
         return None
     inlined = _inlined(p)
@@ -176,6 +180,22 @@ def turned_terms(p: Program) -> te.Tensor | None:
             if all(y.op.reduce_axis and x not in _factors(y) for y in p.readers[x]):
                 return x
     return None
+
+
+def _is_turned_factor(p: Program, x: te.Tensor) -> bool:
+    """Whether it has the axes of a tensor in another order, and is a factor of products alone."""
+    source = copied(x)
+    if source is None or source.tensor.dtype != x.dtype:
+        return False
+    if x in p.results or not p.readers[x] or is_same(source.axes, x.op.axis):
+        return False
+    for y in p.readers[x]:
+        product = product_of(y, [y]) if y.op.reduce_axis else None
+        if product is None:
+            return False
+        if sum(factor.tensor == x for factor in (product.rows, product.columns)) != 1:
+            return False
+    return True
 
 
 def _is_transposing(x: te.Tensor) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import permutations, zip_longest
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,39 @@ def test_products_of_vectors(dtype: str, first: Any, second: Any, axis: int) -> 
 def test_products_of_tensors(dtype: str, first: Any, second: Any, axes: Any) -> None:
     x, y = draw(first, dtype), draw(second, dtype, 1)
     check(linear_algebra.tensordot(array(x), array(y), axes=axes), np.tensordot(x, y, axes=axes))
+
+
+def _orders(x: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    """The same elements, with each order of the axes in memory, and with places between them."""
+    held = []
+    for order in permutations(range(x.ndim)):
+        back = np.argsort(order)
+        held.append(np.ascontiguousarray(x.transpose(order)).transpose(back))
+    held.append(np.stack([x, x], axis=-1)[..., 0])
+    held.append(np.flip(np.flip(x, -1).copy(), -1))
+    return held
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex64", "int32"])
+@pytest.mark.parametrize(("first", "second"), [
+    ((3, 4), (4, 20)), ((20, 37), (37, 5)), ((6, 9), (9,)), ((9,), (9, 6)), ((2, 3, 4), (2, 4, 3))])
+def test_products_of_operands_in_any_order(dtype: str, first: Any, second: Any) -> None:
+    x, y = draw(first, dtype), draw(second, dtype, 1)
+    expected = x @ y
+    for a, b in zip_longest(_orders(x), _orders(y)):
+        given = x if a is None else a, y if b is None else b
+        check(xp.asarray(given[0], copy=False) @ xp.asarray(given[1], copy=False), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128", "int16"])
+@pytest.mark.parametrize("shape", [(30, 4), (4, 30), (17, 17), (1, 5)])
+def test_a_matrix_times_itself_turned(dtype: str, shape: Any) -> None:
+    x = draw(shape, dtype)
+    a = array(x)
+    check(a.T @ a, x.T @ x)
+    check(a @ a.T, x @ x.T)
+    d = a + a
+    check(d.T @ d, (x + x).T @ (x + x))
 
 
 def test_complex_elements_are_read_where_they_lie() -> None:

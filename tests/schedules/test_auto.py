@@ -332,6 +332,23 @@ def test_copies_in_another_order_are_part_of_dot_products() -> None:
     assert "s.into_dots(C, k, " in trace
 
 
+@pytest.mark.parametrize("is_given", [True, False])
+@pytest.mark.parametrize("n", [1, 3, 40])
+def test_factors_with_axes_in_another_order_are_read_as_they_lie(n: int, is_given: bool) -> None:
+    A = te.placeholder((300, 40), name="A")
+    source = A if is_given else te.compute(A.shape, lambda i, j: te.exp(A[i, j]), name="source")
+    other = source if n == 40 else te.placeholder((300, n), name="B")
+    turned = te.compute((40, 300), lambda i, j: source[j, i], name="turned")
+    C = product(turned, other, "C")
+    a, b = (np.random.default_rng(0).uniform(-1, 1, x.shape).astype(np.float32) for x in (A, other))
+    exact = a if is_given else np.exp(a)
+    inputs, given = ([A], [a]) if n == 40 else ([A, other], [a, b])
+
+    assert "s.merge_formula(turned)" in auto(C, CPU).trace.to_python()
+    np.testing.assert_allclose(
+        computed(C, inputs, *given), exact.T @ (exact if n == 40 else b), rtol=1e-4, atol=1e-4)
+
+
 def test_a_result_whose_factors_are_a_stage_stays_a_result() -> None:
     A, B = te.placeholder((40, 30), name="A"), te.placeholder((30, 50), name="B")
     k = te.reduce_axis((0, 30), name="k")

@@ -16,7 +16,7 @@ from tecomp.array.graph.pending import Pending
 from tecomp.array.kernels.kept import made_once
 from tecomp.array.kernels.programs import as_parts, defined
 from tecomp.array.kernels.stored import Stored, brought, default_layout, known, parts_of, stored_of
-from tecomp.array.kernels.strided import Lies, lies, row_of
+from tecomp.array.kernels.strided import Lies, Turned, lies
 from tecomp.array.recent import Recent
 from tecomp.errors import LayoutError
 from tecomp.layout.descriptions.layout import Layout
@@ -25,7 +25,7 @@ from tecomp.ptensor.types import PTensorType
 _programs: Recent[Any, PlacedProgram] = Recent(512)
 _relayouts: Recent[Any, Any] = Recent(512)
 
-Leaf = tuple[PTensorType, "Lies | Layout | None"]
+Leaf = tuple[PTensorType, "Lies | Turned | Layout | None"]
 """The type of an operand, and where it is: on the device in a layout, or else in the host."""
 
 
@@ -74,12 +74,12 @@ def _argument(node: Node, made: PlacedProgram) -> Buffer:
     if isinstance(where, Layout) and made.is_read_there:
         return stored_of(node).data
     data = stored_of(node).elements() if node.data is None else node.data
-    passed = as_parts(row_of(data, where) if isinstance(where, Lies) else data)
+    passed = as_parts(where.memory(data) if isinstance(where, Lies | Turned) else data)
     costs_of(node.type.device).from_host(passed.nbytes)
     return passed
 
 
-def _where(node: Node) -> Lies | Layout | None:
+def _where(node: Node) -> Lies | Turned | Layout | None:
     """Where an operand is; numbers, and what one number is repeated to, are in the host."""
     if node.stored is not None:
         return node.stored.layout
@@ -132,7 +132,7 @@ def _compiled(leaves: Sequence[Leaf], work: Pending) -> PlacedProgram:
     """
     types = [node.type for node in work.nodes]
     target = target_of(str(types[0].device))
-    plain = [(type, at if isinstance(at, Lies) else None) for type, at in leaves]
+    plain = [(type, at if isinstance(at, Lies | Turned) else None) for type, at in leaves]
     refused: LayoutError | None = None
     for reads, writes in ((True, True), (False, True), (False, False)):
         inputs, wanted = defined(plain, work.steps, work.outputs, types)

@@ -12,7 +12,7 @@ from tecomp.array.graph.devices import CPU
 from tecomp.array.graph.node import Buffer, empty
 from tecomp.array.graph.pending import Pending, Step
 from tecomp.array.kernels.kept import made_once
-from tecomp.array.kernels.strided import Lies, lies, row_of
+from tecomp.array.kernels.strided import Lies, Turned, lies
 from tecomp.array.recent import Recent
 from tecomp.ptensor.definitions import define
 from tecomp.ptensor.promotion import PART
@@ -26,7 +26,7 @@ def run_program(work: Pending) -> None:
     """Compute what is wanted by one program, compiled for these shapes."""
     program = program_of(work)
     arrays = [
-        as_parts(data if at is None else row_of(data, at)) for data, (_, at) in _given(work)
+        as_parts(data if at is None else at.memory(data)) for data, (_, at) in _given(work)
     ]
     outputs = [work.nodes[k] for k in work.outputs]
     buffers = [empty(node.type) for node in outputs]
@@ -43,7 +43,7 @@ def program_of(work: Pending) -> Any:
     return made_once(_programs, key, _compiled, leaves, work)
 
 
-Leaf = tuple[PTensorType, Lies | None]
+Leaf = tuple[PTensorType, Lies | Turned | None]
 """The type of an operand, and where its elements are if they do not follow each other."""
 
 
@@ -75,7 +75,7 @@ def defined(
 ) -> tuple[list[te.Tensor], list[te.Tensor]]:
     """Pending operations as tensors: what stands for the leaves, and what is wanted."""
     inputs = [
-        _placeholder(type.shape if at is None else (at.span,), type.dtype, f"x{k}")
+        _placeholder(type.shape if at is None else at.extents(type.shape), type.dtype, f"x{k}")
         for k, (type, at) in enumerate(leaves)
     ]
     at = [_value(tensor, *leaf) for tensor, leaf in zip(inputs, leaves, strict=True)]
@@ -104,7 +104,7 @@ def _placeholder(shape: Shape, dtype: str, name: str) -> te.Tensor:
     return te.placeholder((*shape, 2), part, name=name)
 
 
-def _value(tensor: te.Tensor, type: PTensorType, at: Lies | None) -> Value:
+def _value(tensor: te.Tensor, type: PTensorType, at: Lies | Turned | None) -> Value:
     """What an operand is, as it lies in memory; of complex numbers each part alone.
 
     So each is a view of memory, which whatever reads it reads in its place.
@@ -115,7 +115,7 @@ def _value(tensor: te.Tensor, type: PTensorType, at: Lies | None) -> Value:
     def view(*part: int) -> te.Tensor:
         made: te.Tensor = te.compute(
             type.shape,
-            lambda *i: tensor(*(i if at is None else (at.place(i),)), *part), name=tensor.name)
+            lambda *i: tensor(*(i if at is None else at.place(i)), *part), name=tensor.name)
         return made
 
     return ComplexTensor(view(0), view(1)) if type.dtype in PART else view()
