@@ -104,7 +104,7 @@ INSIDE = {
         {"elements"},
         {"exchange"},
         {"arrays"},
-        {"explain", "functions", "jit", "lazy", "relayouts", "reporting"},
+        {"execution", "explain", "functions", "jit", "lazy", "relayouts", "reporting"},
         {"fft", "linalg"},
         {"__init__"},
         {"v2025_12"},

@@ -28,6 +28,12 @@ def test_halos_of_several_arrays(n: int) -> None:
     assert printed("merged", n) == ["merged"]
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_lowered_functions(n: int) -> None:
+    """Calls of the runtime, as `tests/ptensor/test_runtime.py` has them printed."""
+    assert printed("lowered", n) == ["as with NumPy"]
+
+
 def test_an_exception_on_one_rank_ends_all_with_its_traceback() -> None:
     start = time.monotonic()
     done = ran("wrong", 3, "raises")

@@ -89,11 +89,11 @@ def _of_part(
     if how in ("max", "min") and any(shape[axis] == 0 for axis in axes):
         target = of_cuts(type, x.partition.mesh, kept)
         extents = target.local_shape(rank_of(x))
-        return leaf(np.full(extents, _outermost(how, type.dtype)), local_type(type, extents))
+        return leaf(np.full(extents, outermost(how, type.dtype)), local_type(type, extents))
     return record(op, x.part)
 
 
-def _outermost(how: str, dtype: str) -> Any:
+def outermost(how: str, dtype: str) -> Any:
     """What any other element is at least, for `max`; at most, for `min`."""
     if dtype in FLOATS:
         return numpy_dtype(dtype).type(-np.inf if how == "max" else np.inf)

@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tecomp.dist.partition.placements import OPS, Partial, Placement, Replicate
+from tecomp.ptensor.axes import axes_of
 from tecomp.ptensor.elements import is_elementwise
 from tecomp.ptensor.function import Apply, Function
 from tecomp.ptensor.lowering.lowered import (
     Call,
     Compute,
     DeviceRegion,
+    Dist,
     Expression,
     Generic,
     Given,
@@ -67,6 +70,7 @@ class _Names:
         made = [each for apply in function.body for each in apply.made]
         self.taken = {each.name for each in [*function.parameters, *made]}
         self.parts: dict[str, tuple[Operand, Operand]] = {}
+        self.whole: set[str] = set()
 
     def tensor(self, name: str) -> Operand:
         """The tensor of a tuple."""
@@ -117,9 +121,46 @@ class _Lowering:
         self.inside.append(Let(name, value))
         return Name(name)
 
-    def give(self, tensor: Operand, gid: Operand, number: int = 0) -> None:
-        """The tuple that a result is."""
+    def call(
+        self, function: str, *operands: Operand, dtype: str | None = None,
+        placement: Placement | None = None,
+    ) -> Dist:
+        """An operation of the team."""
+        return Dist(function, operands, self._place("team", self._team), dtype, placement)
+
+    def dist(
+        self, base: str, function: str, *operands: Operand, dtype: str | None = None,
+        placement: Placement | None = None,
+    ) -> Name:
+        """What such an operation gives, before the region."""
+        dtype = dtype or (self.apply.type.dtype if function == "init_dtensor" else None)
+        return self.let(base, self.call(function, *operands, dtype=dtype, placement=placement))
+
+    def new_tensor(self, number: int = 0, placement: Placement | None = None) -> Name:
+        """The number of a result."""
+        type = self.apply.made[number].type
+        assert isinstance(type, PTensorType)
+        gshape = self.let("gshape", self.shape_of(type))
+        return self.dist("gid", "init_dtensor", gshape, dtype=type.dtype, placement=placement)
+
+    def shape_of(self, type: PTensorType) -> Call:
+        """The extents of the whole of a tensor; of an operand, if only the call says them."""
+        if None in type.shape:
+            for name, other in zip(self.apply.operands, self.apply.types, strict=True):
+                if other.shape == type.shape:
+                    team = self._place("team", self._team)
+                    return Call("$global_shape", (team, self.names.gid(name)))
+        return Call("$shape", (Literal(type.shape),))
+
+    def is_whole(self, k: int) -> bool:
+        """Whether each process has all elements of an operand."""
+        return not self.apply.types[k].shape or self.apply.operands[k] in self.names.whole
+
+    def give(self, tensor: Operand, gid: Operand, number: int = 0, *, whole: bool = False) -> None:
+        """The tuple that a result is; `whole` if each process has all of its elements."""
         name = self.apply.made[number].name
+        if whole:
+            self.names.whole.add(name)
         self.names.parts[name] = tensor, gid
         place = self._place("device", self.apply.type.device), self._place("team", self._team)
         self.after.append(Let(name, Together((tensor, *place, gid))))
@@ -153,20 +194,23 @@ def _number(value: Any) -> Operand:
 def _generic(lowering: _Lowering, function: str, gshape: Name, whole: Expression) -> None:
     """A new tensor whose elements follow from their index: the local part of it, in a team."""
     gid: Operand = Literal(None)
+    type = lowering.apply.type
     if lowering.is_distributed:
-        gid = lowering.let("gid", Call("dist.init_dtensor", (gshape,)))
-        shape = lowering.let("lshape", Call("dist.local_shape", (gid,)))
-        part = lowering.let("lslice", Call("dist.local_slice", (gid,)))
-    elif lowering.apply.type.device is not None:
+        gid = lowering.dist("gid", "init_dtensor", gshape)
+        shape = lowering.dist("lshape", "local_shape", gid)
+        part = lowering.dist("lslice", "local_slice", gid)
+    elif type.device is not None:
         shape = gshape
         part = lowering.let("gslice", whole)
     else:
         shape = lowering.let("lshape", gshape, printed=False)
         part = lowering.let("lslice", whole, printed=False)
     room = shape if lowering.is_distributed else gshape
-    local = lowering.compute("ltensor", Call("linalg.init_tensor", (room,)))
-    result = lowering.compute("rtensor", Generic(function, (part, shape, local)))
-    lowering.give(result, gid)
+    local = lowering.compute("ltensor", Call("linalg.init_tensor", (room,), type))
+    # The last of the operands is the value of all elements; the one before says the shape.
+    value = [lowering.names.tensor(name) for name in lowering.apply.operands[-1:]]
+    made = Generic(function, (part, shape, local, *value), lowering.apply.op, type)
+    lowering.give(lowering.compute("rtensor", made), gid, whole=not type.shape)
 
 
 def _creation(lowering: _Lowering) -> None:
@@ -179,13 +223,38 @@ def _creation(lowering: _Lowering) -> None:
 
 def _elementwise(lowering: _Lowering) -> None:
     """Each process computes the elements that it has."""
+    apply = lowering.apply
+    if apply.result is None or not lowering.is_distributed:
+        return _alone(lowering)
+    whole = all(lowering.is_whole(k) for k in range(len(apply.operands)))
+    gid = lowering.new_tensor(placement=Replicate() if whole else None)
+    given = None if whole else [_as_result(lowering, k, gid) for k in range(len(apply.operands))]
+    lowering.give(lowering.compute("rtensor", _computed(lowering, given)), gid, whole=whole)
+    return None
+
+
+def _alone(lowering: _Lowering) -> None:
+    """As one process does it."""
     computed = _computed(lowering)
     if lowering.apply.result is None:
         lowering.inside.append(Let(None, computed))
         return
     result = lowering.compute("rtensor", computed)
     for number, tensor in enumerate(_tensors(lowering, result)):
-        lowering.give(tensor, _new_tensor(lowering, number), number)
+        lowering.give(tensor, Literal(None), number)
+
+
+def _as_result(lowering: _Lowering, k: int, gid: Operand) -> Operand:
+    """What a process needs of an operand for its part of the result, whose first axis is cut."""
+    type, result = lowering.apply.types[k], lowering.apply.type
+    tensor = lowering.names.tensor(lowering.apply.operands[k])
+    is_cut = type.rank == result.rank and type.shape[0] == result.shape[0]
+    if is_cut != lowering.is_whole(k):
+        return tensor
+    if not is_cut:
+        return _whole(lowering, k)
+    part = lowering.dist("lslice", "local_slice", gid)
+    return lowering.compute("part", Call("tensor.extract_slice", (tensor, part)))
 
 
 def _tensors(lowering: _Lowering, result: Name) -> list[Name]:
@@ -195,44 +264,71 @@ def _tensors(lowering: _Lowering, result: Name) -> list[Name]:
     return [Name(result.name, k) for k in range(len(lowering.apply.made))]
 
 
-def _new_tensor(lowering: _Lowering, number: int = 0) -> Operand:
-    if not lowering.is_distributed:
-        return Literal(None)
-    type = lowering.apply.made[number].type
-    assert isinstance(type, PTensorType)
-    gshape = lowering.let("gshape", Call("$shape", (Literal(type.shape),)))
-    return lowering.let("gid", Call("dist.init_dtensor", (gshape,)))
-
-
 def _reduction(lowering: _Lowering) -> None:
     """Each process reduces what it has; then they combine what they found."""
+    op: Any = lowering.apply.op
+    how = {"count_nonzero": "sum"}.get(op.name) or op.kind
+    if not lowering.is_distributed or lowering.apply.result is None:
+        return _alone(lowering)
+    (type,) = lowering.apply.types
+    is_cut = not lowering.is_whole(0)
+    is_partial = is_cut and 0 in axes_of(op.axis, type.rank, op.name)
+    if is_partial and how not in OPS:  # averages of averages are none
+        return _gathered(lowering)
+    whole = is_partial or not is_cut
+    placement = Partial(how) if is_partial else Replicate() if whole else None
     result = lowering.compute("rtensor", _computed(lowering))
-    gid = _new_tensor(lowering)
-    if lowering.is_distributed:
-        lowering.after.append(Let(None, Call("dist.finalize_reduce", (gid, result))))
-    lowering.give(result, gid)
+    gid = lowering.new_tensor(placement=placement)
+    if is_partial:
+        lowering.after.append(Let(None, lowering.call("finalize_reduce", gid, result)))
+    return lowering.give(result, gid, whole=whole)
 
 
 def _gathered(lowering: _Lowering) -> None:
     """What needs elements of other processes: each has all of the operands, and keeps its part."""
     apply = lowering.apply
-    if not lowering.is_distributed:
-        return _elementwise(lowering)
-    whole: list[Operand] = []
-    for name, type in zip(apply.operands, apply.types, strict=True):
-        shape = lowering.let("wshape", Call("$shape", (Literal(type.shape),)))
-        tensor = lowering.let("wtensor", Call("linalg.init_tensor", (shape,)))
-        names = lowering.names
-        move = Call("dist.copy", (names.gid(name), names.tensor(name), tensor))
-        lowering.before.append(Let(None, move))
-        whole.append(tensor)
-    result = lowering.compute("wresult", _computed(lowering, whole))
+    if not lowering.is_distributed or apply.result is None:
+        return _alone(lowering)
+    given = [_whole(lowering, k) for k in range(len(apply.operands))]
+    is_everywhere = all(lowering.is_whole(k) for k in range(len(apply.operands)))
+    result = lowering.compute("wresult", _computed(lowering, given))
     for number, tensor in enumerate(_tensors(lowering, result)):
-        gid = _new_tensor(lowering, number)
-        part = lowering.let("lslice", Call("dist.local_slice", (gid,)))
-        local = lowering.compute("rtensor", Call("tensor.extract_slice", (tensor, part)))
-        lowering.give(local, gid, number)
+        type = apply.made[number].type
+        assert isinstance(type, PTensorType)
+        if None in type.shape:
+            gid = _counted(lowering, tensor, type)
+            lowering.give(tensor, gid, number, whole=True)
+        elif is_everywhere or not type.shape:
+            gid = lowering.new_tensor(number, Replicate())
+            lowering.give(tensor, gid, number, whole=True)
+        else:
+            gid = lowering.new_tensor(number)
+            part = lowering.dist("lslice", "local_slice", gid)
+            local = lowering.compute("rtensor", Call("tensor.extract_slice", (tensor, part)))
+            lowering.give(local, gid, number)
     return None
+
+
+def _counted(lowering: _Lowering, tensor: Name, type: PTensorType) -> Name:
+    """The number of a result whose extents are known when it is there."""
+    gshape, gid = (lowering.names.new(base) for base in ("gshape", "gid"))
+    made = lowering.call("init_dtensor", Name(gshape), dtype=type.dtype, placement=Replicate())
+    lowering.after += [Let(gshape, Call("$shape_of", (tensor,))), Let(gid, made)]
+    return Name(gid)
+
+
+def _whole(lowering: _Lowering, k: int) -> Operand:
+    """All elements of an operand."""
+    name, type = lowering.apply.operands[k], lowering.apply.types[k]
+    gid, local = lowering.names.gid(name), lowering.names.tensor(name)
+    if lowering.is_whole(k):
+        return local
+    shape = lowering.let("wshape", lowering.shape_of(type))
+    copied = lowering.dist(
+        "wgid", "init_dtensor", shape, dtype=type.dtype, placement=Replicate())
+    tensor = lowering.let("wtensor", Call("linalg.init_tensor", (shape,), type))
+    lowering.before.append(Let(None, lowering.call("copy", gid, copied, local, tensor)))
+    return tensor
 
 
 def _computed(
@@ -251,7 +347,7 @@ _Rule = Callable[[_Lowering], None]
 _RULES: Mapping[str, _Rule] = {
     "arange": _arange,
     **dict.fromkeys(("create", "create_like", "eye", "linspace"), _creation),
-    **dict.fromkeys(("reduce", "test"), _reduction),
+    **dict.fromkeys(("reduce", "test", "count_nonzero"), _reduction),
 }
 
 

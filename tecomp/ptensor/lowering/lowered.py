@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tecomp.dist.partition.placements import Placement
 from tecomp.ptensor.function import Parameter, together
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.types import PTensorType
@@ -47,18 +48,68 @@ Operand: TypeAlias = Name | Given | Literal
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function that gives a value: of index arithmetic (`$compute_...`), of teams (`dist. ...`).
+    """A function that gives a value: of index arithmetic (`$compute_...`), or of plain tensors.
 
     Attributes:
         function: its name, as it is printed.
         operands: what it takes.
+        type: element type and device of a new tensor, which are not printed.
     """
 
     function: str
     operands: tuple[Operand, ...]
+    type: PTensorType | None = None
 
     def __str__(self) -> str:
         return f"{self.function}({', '.join(map(str, self.operands))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Dist:
+    """An operation on tensors that a team has.
+
+    Attributes:
+        function: its name behind `dist.`.
+        operands: what it takes; the numbers of tensors come first, then their local parts.
+        team: the processes, which are not printed.
+        dtype: the element type of a new tensor, which is not printed.
+        placement: what each process has of a new tensor; blocks of the first axis if None.
+
+    Source:
+        RFC PTensor, "Dist Operations".
+    """
+
+    function: str
+    operands: tuple[Operand, ...]
+    team: Operand
+    dtype: str | None = None
+    placement: Placement | None = None
+
+    def __str__(self) -> str:
+        placed = [] if self.placement is None else [self.placement]
+        return f"dist.{self.function}({', '.join(map(str, [*self.operands, *placed]))})"
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeCall:
+    """A call of a function of `tecomp.dist`, which does what an operation of `dist` says.
+
+    Attributes:
+        function: its name.
+        team: the processes.
+        operands: what it takes behind the team.
+        placements: those of a new tensor, if they are not the usual ones.
+    """
+
+    function: str
+    team: Operand
+    operands: tuple[Operand, ...]
+    placements: tuple[Placement, ...] = ()
+
+    def __str__(self) -> str:
+        inside = [*map(str, (self.team, *self.operands))]
+        inside += [f"placements={list(self.placements)}"] if self.placements else []
+        return f"call @dist.{self.function}({', '.join(inside)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +135,15 @@ class Generic:
 
     Attributes:
         function: the operation whose elements they are.
-        operands: the slice, the shape, and the tensor that is written.
+        operands: the slice, the shape, the tensor that is written, and a value that it is given.
+        op: the operation.
+        type: of the whole tensor.
     """
 
     function: str
     operands: tuple[Operand, ...]
+    op: Operation
+    type: PTensorType
 
     def __str__(self) -> str:
         inside = ", ".join(map(str, self.operands))
@@ -152,7 +207,8 @@ class Together:
 
 
 Expression: TypeAlias = (
-    Name | Given | Literal | Call | Slice | Generic | Compute | LibraryCall | Together
+    Name | Given | Literal | Call | Slice | Generic | Compute | LibraryCall | Together | Dist
+    | RuntimeCall
 )
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tecomp.errors import ArrayValueError
-from tecomp.ptensor.lowering.lowered import DeviceRegion, Let, Lowered, Name, Operand, Statement
+from tecomp.ptensor.lowering.lowered import (
+    DeviceRegion,
+    Dist,
+    Let,
+    Lowered,
+    Name,
+    Operand,
+    RuntimeCall,
+    Statement,
+)
 
 
 def joined(body: Sequence[Statement]) -> tuple[Statement, ...]:
@@ -56,13 +65,26 @@ def _parted(
 def _made(statement: Statement) -> set[str]:
     if isinstance(statement, DeviceRegion):
         return {name for inner in statement.body for name in _made(inner)}
-    return set() if statement.result is None else {statement.result}
+    found = written(statement)
+    return found if statement.result is None else {statement.result, *found}
+
+
+def written(statement: Let) -> set[str]:
+    """The tensors whose elements an operation of a team writes, which had a name before."""
+    value = statement.value
+    if not isinstance(value, Dist | RuntimeCall) or value.function not in _WRITING:
+        return set()
+    last = value.operands[-1]
+    return {last.name} if isinstance(last, Name) else set()
+
+
+_WRITING = ("copy", "finalize_reduce")
 
 
 def _read(statement: Statement) -> set[str]:
     if isinstance(statement, DeviceRegion):
         return {name for inner in statement.body for name in _read(inner)} - _made(statement)
-    return {*_names(statement)}
+    return {*names_of(statement)}
 
 
 def verify_lowered(function: Lowered) -> None:
@@ -100,7 +122,7 @@ def _verify(body: Sequence[Statement], known: set[str], region: Operand | None) 
                 )
             _verify(statement.body, known, statement.device)
             continue
-        for name in _names(statement):
+        for name in names_of(statement):
             if name not in known:
                 line = " ".join(statement.lines())
                 raise ArrayValueError(f"`{line}` reads %{name}, which is not there yet")
@@ -110,7 +132,10 @@ def _verify(body: Sequence[Statement], known: set[str], region: Operand | None) 
             known.add(statement.result)
 
 
-def _names(statement: Let) -> list[str]:
+def names_of(statement: Let) -> list[str]:
+    """The names that a statement reads."""
     value = statement.value
-    operands = [value] if isinstance(value, Name) else getattr(value, "operands", ())
+    operands = [value] if isinstance(value, Name) else [*getattr(value, "operands", ())]
+    if isinstance(value, Dist | RuntimeCall):
+        operands.append(value.team)
     return [operand.name for operand in operands if isinstance(operand, Name)]

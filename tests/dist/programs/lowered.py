@@ -1,0 +1,81 @@
+"""Functions on tensors of a team, lowered to calls of the runtime: they give what NumPy gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from tecomp import TecompError, dist
+from tecomp.array.execution import execute
+from tecomp.ptensor.lowering.lower import lower_ptensor
+from tecomp.ptensor.lowering.lowered import Dist, Let, Literal, Lowered, Name
+from tecomp.ptensor.lowering.runtime import dist_to_runtime
+from tecomp.ptensor.parse import parse
+from tests.ptensor.team_functions import FUNCTIONS, drawn_function
+
+TEAM = dist.world()
+
+
+def given(whole: Any) -> Any:
+    """An argument: numbers as they are, of arrays the part of this process."""
+    if not isinstance(whole, np.ndarray):
+        return whole
+    gid = dist.init_dtensor(TEAM, whole.shape, whole.dtype)
+    return whole[dist.local_slice(TEAM, gid)].copy(), None, TEAM.id, gid
+
+
+def of_all(result: Any) -> Any:
+    """The whole of a result, on every process."""
+    local, device, team, gid = result
+    assert (device, team) == (None, TEAM.id)
+    return dist.gather(TEAM, dist.partition_of(TEAM, gid), np.array(local, order="C"))
+
+
+def check(name: str, lowered: Lowered, arguments: list[Any], wanted: list[Any]) -> None:
+    results = execute(dist_to_runtime(lowered), *map(given, arguments))
+    for result, expected in zip(results, wanted, strict=True):
+        found = of_all(result)
+        assert found.dtype == np.asarray(expected).dtype, (name, found.dtype)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12, err_msg=name)
+    numbers = dist.allgather(TEAM, np.array([[result[3] for result in results]]))
+    assert (numbers == numbers[0]).all() and len(set(numbers[0])) == len(results)
+
+
+def refused(call: Callable[..., Any], *arguments: Any) -> str:
+    try:
+        call(*arguments)
+    except TecompError as error:
+        return error.message
+    raise AssertionError(call)
+
+
+for name, (text, arguments, numpy) in FUNCTIONS.items():
+    check(name, lower_ptensor(parse(text)), arguments, numpy(*arguments))
+for seed in range(25):
+    function, arguments = drawn_function(Random(seed))
+    alone = [(data, None, None, None) for data in arguments]
+    one = execute(lower_ptensor(function, ignore_team=True), *alone)
+    check(f"seed {seed}", lower_ptensor(function), arguments, [result[0] for result in one])
+
+lowered = lower_ptensor(parse(FUNCTIONS["chain"][0]))
+end = Let(None, Dist("fini_dtensor", (Name("x", 3),), Literal(TEAM.id)))
+once = Lowered("f", lowered.parameters, (*lowered.body, end), lowered.results)
+argument = given(np.ones((7, 3)))
+execute(dist_to_runtime(once), argument)
+message = refused(execute, dist_to_runtime(lowered), argument)
+assert message.endswith(f"tensor {argument[3]} was ended by fini_dtensor before; end it once, after its last use")
+other = given(np.ones((3, 2)))
+assert refused(execute, dist_to_runtime(lowered), other) == (
+    "@f: %x is float64[3, 2], and is taken as ptensor<7x3xfloat64, team=1>; give an array of that type")
+cyclic = dist.init_dtensor(TEAM, (7, 3), placements=[dist.Shard(0, block=1)])
+part = np.ones(dist.local_shape(TEAM, cyclic))
+if TEAM.size > 1:
+    message = refused(execute, dist_to_runtime(lowered), (part, None, 1, cyclic))
+    assert message == (
+        "@f: %x is placed as [Shard(0, block=1)], and is taken as [Shard(0)]; copy it to a new tensor "
+        "first: dist.copy")
+if TEAM.rank == 0:
+    print("as with NumPy")

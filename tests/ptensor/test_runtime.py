@@ -1,0 +1,79 @@
+"""`dist_to_runtime`: what is printed, and tensors that are ended twice or used after their end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tecomp.errors import ArrayValueError
+from tecomp.ptensor.lowering.lower import lower_ptensor
+from tecomp.ptensor.lowering.lowered import DeviceRegion, Dist, Let, Literal, Lowered, Name
+from tecomp.ptensor.lowering.runtime import dist_to_runtime
+from tecomp.ptensor.parse import parse
+from tests.ptensor.team_functions import FUNCTIONS
+
+TEAM = Literal(1)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_calls_of_the_runtime(name: str, golden: Callable[[object], None]) -> None:
+    """What `tests/dist/programs/lowered.py` runs on several processes."""
+    lowered = lower_ptensor(parse(FUNCTIONS[name][0]))
+    golden(f"{lowered}\n\n{dist_to_runtime(lowered)}")
+
+
+def test_what_is_ended_by_the_function_itself_is_not_ended_again() -> None:
+    body = (*made("a"), call("local_shape", "a"), call("fini_dtensor", "a"), *made("b"))
+    lines = str(dist_to_runtime(Lowered("f", (), body, ()))).splitlines()
+
+    assert [line.strip() for line in lines if "fini" in line] == [
+        "call @dist.fini_dtensor(1, %a)", "call @dist.fini_dtensor(1, %b)"]
+
+
+def test_elements_that_the_team_writes_are_read_behind_the_region() -> None:
+    """Regions of one device are not joined around the message that lies between them."""
+    text = FUNCTIONS["chain"][0].replace(", team=1", ", device='cpu', team=1")
+    lines = str(lower_ptensor(parse(text))).splitlines()
+
+    places = [k for k, line in enumerate(lines) if "device_region" in line]
+    message = next(k for k, line in enumerate(lines) if "finalize_reduce" in line)
+    assert len(places) == 2
+    assert places[0] < message < places[1]
+
+
+def made(name: str) -> tuple[Let, ...]:
+    shape = Name(f"{name}_shape")
+    return Let(shape.name, Literal((4,))), Let(name, Dist("init_dtensor", (shape,), TEAM, "int8"))
+
+
+def call(function: str, *names: str) -> Let:
+    return Let(None, Dist(function, tuple(map(Name, names)), TEAM))
+
+
+END = call("fini_dtensor", "a")
+
+
+@pytest.mark.parametrize(("body", "message"), [
+    ((*made("a"), END, END),
+     "@f: line 5: `dist.fini_dtensor(%a)` ends %a, which line 4 ended; leave one of them out"),
+    ((*made("a"), END, call("local_shape", "a")),
+     "@f: line 5: `dist.local_shape(%a)` uses %a, which line 4 ended; end it behind its last use"),
+    ((*made("a"), *made("b"), END, Let("t", Literal(0)), call("copy", "b", "a", "t", "t")),
+     "@f: line 8: `dist.copy(%b, %a, %t, %t)` uses %a, which line 6 ended; end it behind its last use"),
+    ((*made("a"), END, DeviceRegion(Literal("cpu"), (call("local_slice", "a"),))),
+     "@f: line 6: `dist.local_slice(%a)` uses %a, which line 4 ended; end it behind its last use"),
+])
+def test_what_was_ended_is_not_used(body: tuple[Let, ...], message: str) -> None:
+    with pytest.raises(ArrayValueError) as caught:
+        dist_to_runtime(Lowered("f", (), body, ()))
+    assert caught.value.message == message
+
+
+def test_what_is_given_back_is_not_ended() -> None:
+    lowered = lower_ptensor(parse(FUNCTIONS["chain"][0]))
+    end = Let(None, Dist("fini_dtensor", (Name("z", 3),), TEAM))
+    with pytest.raises(ArrayValueError) as caught:
+        dist_to_runtime(Lowered("f", lowered.parameters, (*lowered.body, end), lowered.results))
+    assert caught.value.message == (
+        "@f: line 15 ends the tensor of %z, which is given back; leave that to the caller")
