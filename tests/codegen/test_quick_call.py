@@ -344,8 +344,10 @@ def test_marks_of_layouts_need_no_care() -> None:
     right, wrong = mark("(i0) -> (i0 + 1)"), mark("(i0) -> (i0 + 2)")
     kernel = Watched(ADD, stored={0: Stored(right, (8,))})
     marked_out = empty((8,), np.float32, wrong)
+    numbers = empty((8,), np.float32, wrong)
+    numbers[...] = 0
 
-    for given in (f32(8), empty((8,), np.float32, right), empty((8,), np.float32, wrong) + 1):
+    for given in (f32(8), empty((8,), np.float32, right), numbers + 1):
         kernel(given, f32(8), marked_out)
     assert kernel.careful == 0
 

@@ -224,7 +224,8 @@ class _Linkers:
     """The linker of the process, and numbers that name what it links.
 
     A linker keeps 9 kB for all that it ever linked. So there is a new one now and then, and an old
-    one is gone with the last code that it has linked.
+    one is gone with the last code that it has linked. LLVM's older linker asks for memory once for
+    code and once for constants, and ends the process where they come to lie 2 GB apart.
     """
 
     def __init__(self) -> None:
@@ -236,7 +237,9 @@ class _Linkers:
         """A linker, and a number that no other call gets."""
         with self._lock:
             if self._linked % _LINKED_BY_ONE == 0:
-                self._current = _llvm().create_lljit_compiler(_target_machine(host()))
+                self._current = _llvm().create_lljit_compiler(
+                    _target_machine(host()), use_jit_link=True
+                )
             self._linked += 1
             return self._current, self._linked
 
