@@ -10,6 +10,7 @@ import pytest
 
 from tecomp.codegen import emit_assembly
 from tecomp.codegen.llvm import jit
+from tecomp.codegen.llvm.instructions import has_fma
 from tecomp.ir.language.dtype import DType
 from tests.strategies.functions import BOUNDS, SLACK, Array, arguments, compiled, exact, ulps
 
@@ -110,6 +111,26 @@ def test_functions_stay_vectors_on_every_machine(name: str, cpu: str, dtype: str
     fused = FUSED[dtype] if name == "fmod" and cpu == "x86-64-v2" else set()
     assert {target for target in called if not target.startswith(("f.", "tecomp."))} == far | fused
     assert re.search(register, text)
+
+
+@pytest.mark.parametrize("cpu", MACHINES)
+def test_which_machines_have_fused_operations(cpu: str) -> None:
+    triple, _ = MACHINES[cpu]
+
+    assert has_fma(jit.Machine(triple, cpu)) == (cpu != "x86-64-v2")
+
+
+@pytest.mark.parametrize("dtype", COUNTS)
+def test_an_odd_power_leaves_its_neighbours_as_they_are(dtype: str) -> None:
+    """What a vector computes out of line for one lane is not taken for others."""
+    random = np.random.default_rng(0)
+    x, y = random.uniform(0.1, 10, 4096).astype(dtype), random.uniform(-9, 9, 4096).astype(dtype)
+    alone = run("pow", [x, y], 16)
+    x[::16] = np.resize(np.array([-2, 0, np.inf, np.nan, 1e-40], dtype), 256)
+    beside = run("pow", [x, y], 16)
+
+    for lane in range(1, 16):
+        np.testing.assert_array_equal(beside[lane::16], alone[lane::16])
 
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])

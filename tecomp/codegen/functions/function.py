@@ -14,7 +14,7 @@ from tecomp.codegen.functions.partial_sums import keep_partial_sums
 from tecomp.codegen.functions.quotients import name_quotients
 from tecomp.codegen.functions.stmt import emit_stmt
 from tecomp.codegen.llvm.emit import TAIL, Code, Function, Module, Options, plain_name
-from tecomp.codegen.llvm.instructions import dots_of, has_masks
+from tecomp.codegen.llvm.instructions import dots_of, has_fma, has_masks
 from tecomp.codegen.llvm.jit import Machine
 from tecomp.codegen.llvm.passes import passes_for
 from tecomp.codegen.llvm.source import Passes, Source
@@ -63,7 +63,7 @@ def module_text(func: PrimFunc, options: Options, machine: Machine | None = None
     name, wanted = plain_name(func.name), machine or Machine()
     func = _of_whole_vectors(name_quotients(func), options)
     module = Module(name, options, list(func.sites), lambda: dots_of(wanted),
-                    lambda: has_masks(wanted))
+                    lambda: has_masks(wanted), lambda: has_fma(wanted))
     body = _body(module, func)
     source = _source(module, [_entry(module, func), body])
     calls = tuple((symbol, signature) for signature, symbol in module.called.items())

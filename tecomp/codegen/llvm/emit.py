@@ -97,6 +97,7 @@ class Module:
         dots: tells which instructions for dot products the machine has; asked for only where there
             are some.
         has_masks: tells whether it loads and stores vectors under a mask in one step, likewise.
+        has_fma: tells whether it multiplies and adds with one rounding, likewise.
         functions: those besides the body and the entry, by name.
         constants: tables in memory, by name.
         calls: how often helpers are called, by name.
@@ -109,6 +110,7 @@ class Module:
     sites: list[str]
     dots: Callable[[], Mapping[tuple[str, str], Any]] = dict
     has_masks: Callable[[], bool] = bool
+    has_fma: Callable[[], bool] = bool
     functions: dict[str, Function] = field(default_factory=dict)
     constants: dict[str, str] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)

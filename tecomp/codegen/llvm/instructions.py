@@ -1,4 +1,4 @@
-"""Which instructions for dot products a processor has, as LLVM's code generator knows it."""
+"""Which instructions a processor has, as LLVM's code generator knows it."""
 
 from __future__ import annotations
 
@@ -54,6 +54,15 @@ def has_masks(machine: Machine) -> bool:
     known = machine if machine.triple else host()
     is_x86 = known.triple.startswith(("x86_64", "i686"))
     return is_x86 and "{%k" in assembly(Source(_probe_mask()), known)
+
+
+@cache
+def has_fma(machine: Machine) -> bool:
+    """Whether a machine multiplies and adds numbers of 64 bits with one rounding, in vectors."""
+    known = machine if machine.triple else host()
+    text = assembly(Source(_probe_fma()), known)
+    return not any(line.split()[0] in ("call", "callq", "jmp", "b", "bl")
+                   for line in text.splitlines() if line.strip())
 
 
 def _of_x86(text: str) -> Iterator[tuple[tuple[str, str], DotInstruction]]:
@@ -114,6 +123,18 @@ define void @some({kind} %x, ptr %p) {{
   ret void
 }}
 declare void @llvm.masked.store.v8i16.p0({kind}, ptr, {flags})
+"""
+
+
+def _probe_fma() -> str:
+    """A fused operation on two numbers, which is a call of the C library where there is none."""
+    kind = vector_of("double", 2)
+    return f"""\
+define {kind} @fused({kind} %x, {kind} %y, {kind} %z) {{
+  %r = call {kind} @llvm.fma.v2f64({kind} %x, {kind} %y, {kind} %z)
+  ret {kind} %r
+}}
+declare {kind} @llvm.fma.v2f64({kind}, {kind}, {kind})
 """
 
 

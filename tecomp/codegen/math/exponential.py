@@ -116,13 +116,17 @@ def exp(x: Real) -> Real:
     return parts.scaled(power_of_e(parts.rest))
 
 
+def power_of_2(r: Real) -> Real:
+    """2 to the power of a number in [-1/2, 1/2]."""
+    return fma(polynomial(r, _EXP2[r.scalar]), r, 1.0)
+
+
 def exp2(x: Real) -> Real:
     """The reduction is exact."""
     bounded = x.at_most(_MOST_2[x.scalar]).at_least(_LEAST_2[x.scalar])
     shifted = bounded + x.format.rounder
     rest = bounded - (shifted - x.format.rounder)
-    grown = fma(polynomial(rest, _EXP2[x.scalar]), rest, 1.0)
-    return Reduced(shifted.bits(), rest).scaled(grown)
+    return Reduced(shifted.bits(), rest).scaled(power_of_2(rest))
 
 
 def expm1(x: Real) -> Real:

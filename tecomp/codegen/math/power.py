@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tecomp.codegen.math.lanes import Real, Truth, Whole, fma, polynomial
+from tecomp.codegen.llvm.emit import close_guard, open_guard
+from tecomp.codegen.math.helper import call_helper
+from tecomp.codegen.math.lanes import Real, Truth, fma, polynomial
 
 _ROUNDER = 1.5 * 2.0**52
 _EXPONENT = -(1 << 52)
@@ -10,6 +12,7 @@ _BIAS = 1023 << 52
 _TWO_THIRDS = 0x3FE5555555555555
 _NUMBER = 0x4330000000000000  # 2**52, whose lowest bits are whole numbers
 _INFINITY = float("inf")
+_BEYOND = 200.0  # 2 to this power, and its reciprocal, no float32 can tell from infinity and 0
 
 # log2((1 + s) / (1 - s)) / s on [0, 1/5] in s**2; 2**r on [-1/2, 1/2]; both to 40 bits or more.
 _LOG2 = (
@@ -24,7 +27,23 @@ _LN2 = 0.69314718055994530942
 
 
 def power(x: Real, y: Real) -> Real:
-    """`2**(y log2|x|)`; of negative x, whole powers only."""
+    """`2**(y log2|x|)`; of negative x, whole powers only.
+
+    Arguments that are not positive numbers, and results far beyond all numbers, are left to a
+    function of their own, which is called if any lane has them.
+    """
+    code = x.code
+    exponent = _wide(y) * _log2_of_positive(_wide(x))
+    near = _single(_exp2_of_bounded(exponent))
+    is_far = ~((x > 0.0) & (x < _INFINITY) & (abs(exponent) < _BEYOND))
+    guard = open_guard(code, is_far.any())
+    far = call_helper("pow.far", _power_of_any, (x, y), is_rare=True)
+    mixed = is_far.select(far, near)
+    joined = close_guard(code, guard, mixed.operand, x.kind, near.operand)
+    return Real(code, joined, x.scalar, x.lanes)
+
+
+def _power_of_any(x: Real, y: Real) -> Real:
     exponent = _wide(y) * log2_wide(_wide(abs(x)))
     return with_limits_of_power(x, y, _single(exp2_wide(exponent)))
 
@@ -76,24 +95,30 @@ def atanh(x: Real) -> Real:
 
 def log2_wide(x: Real) -> Real:
     """log2 in float64 of a number that is not subnormal, to some 45 bits."""
-    bits = x.bits()
-    exponent = bits - _TWO_THIRDS & _EXPONENT
-    k = ((exponent + _BIAS).unsigned_shift(52) | _NUMBER).real() - (2.0**52 + 1023)
-    f = (bits - exponent).real() - 1.0
-    s = f / (f + 2.0)
-    result = fma(polynomial(s * s, _LOG2), s, k)
+    result = _log2_of_positive(x)
     known = (x < _INFINITY).select(result, x)
     below = x.is_equal(0.0).select(x.constant(-_INFINITY), float("nan"))
     return (x > 0.0).select(known, below)
 
 
+def _log2_of_positive(x: Real) -> Real:
+    bits = x.bits()
+    exponent = bits - _TWO_THIRDS & _EXPONENT
+    k = ((exponent + _BIAS).unsigned_shift(52) | _NUMBER).real() - (2.0**52 + 1023)
+    f = (bits - exponent).real() - 1.0
+    s = f / (f + 2.0)
+    return fma(polynomial(s * s, _LOG2), s, k)
+
+
 def exp2_wide(x: Real) -> Real:
     """2**x in float64, to some 34 bits, for results that float32 can tell from 0 and infinity."""
-    bounded = x.at_most(200.0).at_least(-200.0)
-    shifted = bounded + _ROUNDER
-    rest = bounded - (shifted - _ROUNDER)
-    scale: Whole = (shifted.bits() << 52) + _BIAS
-    return polynomial(rest, _EXP2) * scale.real()
+    return _exp2_of_bounded(x.at_most(_BEYOND).at_least(-_BEYOND))
+
+
+def _exp2_of_bounded(x: Real) -> Real:
+    shifted = x + _ROUNDER
+    rest = x - (shifted - _ROUNDER)
+    return (polynomial(rest, _EXP2).bits() + (shifted.bits() << 52)).real()
 
 
 def _parity(y: Real) -> tuple[Truth, Truth]:

@@ -1,13 +1,16 @@
 """pow, hypot, asinh, acosh and atanh of float64, which has no wider type to be computed in.
 
-`pow` keeps the logarithm, and its product with the exponent, as sums of two numbers. Numbers are
-split by their bits, so that products of the upper parts are exact with fused operations or without.
+`pow` keeps the logarithm, and its product with the exponent, as sums of two numbers. What rounding
+takes from a product is a fused operation, or the sum of the products of its factors' halves.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tecomp.codegen.llvm.emit import close_guard, open_guard
+from tecomp.codegen.math.exponential import power_of_2
+from tecomp.codegen.math.helper import call_helper
 from tecomp.codegen.math.lanes import Real, Truth, fma, polynomial
 from tecomp.codegen.math.logarithm import exponent_number, log1p
 from tecomp.codegen.math.power import with_limits_of_power
@@ -15,10 +18,12 @@ from tecomp.codegen.math.power import with_limits_of_power
 _TWO_THIRDS = 0x3FE5555555555555
 _EXPONENT = -(1 << 52)
 _BIAS = 1023 << 52
-_UPPER = -(1 << 32)  # 21 bits of the mantissa: the product of two such numbers is exact
+_UPPER = -(1 << 27)  # 26 bits of the mantissa: the product of two such numbers is exact
+_MANTISSA = 52
 _INFINITY = float("inf")
 _LN2 = 0.6931471805599453
 _ROUNDER = 1.5 * 2.0**52
+_NORMAL = 1021.0  # up to this power of 2 or its reciprocal, results are normal numbers
 
 # (3 log((1 + s) / (1 - s)) / (2 s) - 3 - s**2) / s**4 on [0, 1/5], in s**2.
 _LOG = (
@@ -26,21 +31,12 @@ _LOG = (
     *(0.2307692278787762, 0.2000001829137236, 0.17646302108288905, 0.15809821620623132),
     *(0.13944430647217673, 0.16245314102049366),
 )
-# 2 / (3 ln 2) as the sum of two numbers, the first of 21 bits.
-_UNIT = (0.9617962837219238, 4.1020405177678164e-07)
-# exp(r) - 1 - r on [-ln 2 / 2, ln 2 / 2], divided by r**2.
-_EXP = (
-    *(0.5000000000000011, 0.16666666666666424, 0.04166666666652707, 0.008333333333487052),
-    *(0.0013888888944304327, 0.00019841269522449082, 2.480149249563142e-05),
-    *(2.7557572329116758e-06, 2.763043895943975e-07, 2.5004469510469975e-08),
-)
-# ln 2 as the sum of two numbers, the first of 21 bits.
-_LN2_PARTS = (0.6931467056274414, 4.7493250390316726e-07)
+_UNIT = (0.9617966939259756, 5.0577616648125907e-17)  # 2 / (3 ln 2) as the sum of two numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A number as the sum of two, of which `high` has 21 bits."""
+    """A number as the sum of two, of which `low` is at most a unit of `high` or two."""
 
     high: Real
     low: Real
@@ -49,16 +45,39 @@ class Pair:
 def power(x: Real, y: Real) -> Real:
     """`2**(y log2|x|)`; of negative x, whole powers only.
 
+    Arguments that are not positive normal numbers, and results that are none, are left to a
+    function of their own, which is called if any lane has them.
+
     Source:
-        `e_pow.c` of FreeBSD's msun, for the order in which parts are added.
+        `e_pow.c` of FreeBSD's msun, for the series of the logarithm.
     """
+    code = x.code
+    exponent = _times(y, _log2(x, 0.0))
+    near, shifted = _exp2(exponent)
+    near = (near.bits() + (shifted.bits() << _MANTISSA)).real()
+    is_near = (x.constant(x.format.tiny) <= x) & (x < _INFINITY)
+    is_far = ~(is_near & (abs(exponent.high) < _NORMAL))
+    guard = open_guard(code, is_far.any())
+    far = call_helper("pow.far", _power_of_any, (x, y), is_rare=True)
+    mixed = is_far.select(far, near)
+    joined = close_guard(code, guard, mixed.operand, x.kind, near.operand)
+    return Real(code, joined, x.scalar, x.lanes)
+
+
+def _power_of_any(x: Real, y: Real) -> Real:
     # Beyond, the result is 0, 1 or infinite anyway, and no product overflows.
     bounded = y.at_most(2.0**66).at_least(-(2.0**66))
     size = abs(x)
-    base = _log2(size)
-    upper = _upper(bounded)
-    low = fma(bounded - upper, base.high, bounded * base.low)
-    result = _exp2(upper * base.high, low)
+    small = size < size.format.tiny
+    normal = small.select(size * 2.0**53, size)
+    exponent = _times(bounded, _log2(normal, small.select(size.constant(-53.0), 0.0)))
+    is_far = abs(exponent.high) > 1100.0
+    value, shifted = _exp2(Pair(
+        is_far.select(exponent.high.at_most(1100.0).at_least(-1100.0), exponent.high),
+        is_far.select(size.constant(0.0), exponent.low)))
+    n = shifted.bits() << _MANTISSA
+    half = n >> 1 & _EXPONENT
+    result = value * (half + _BIAS).real() * (n - half + _BIAS).real()
     is_zero, is_infinite = size.is_equal(0.0), size.is_equal(_INFINITY)
     limit = ((y > 0.0) ^ is_zero).select(x.constant(_INFINITY), 0.0)
     result = (is_zero | is_infinite).select(limit, result)
@@ -66,64 +85,63 @@ def power(x: Real, y: Real) -> Real:
     return with_limits_of_power(x, y, result)
 
 
-def _upper(x: Real) -> Real:
-    return (x.bits() & _UPPER).real()
+def _times(y: Real, x: Pair) -> Pair:
+    product = _product(y, x.high)
+    return Pair(product.high, fma(y, x.low, product.low))
 
 
-def _log2(size: Real) -> Pair:
-    """log2 of a number, to some 65 bits; finite for 0 and infinity, the result is then replaced."""
-    small = size < size.format.tiny
-    bits = small.select(size * 2.0**53, size).bits()
+def _log2(x: Real, plus: Real | float) -> Pair:
+    """log2 of a positive normal number, and `plus`, to some 65 bits; finite for all others."""
+    bits = x.bits()
     exponent = bits - _TWO_THIRDS & _EXPONENT
-    k = exponent_number(exponent, size, small.select(size.constant(-53.0), 0.0))
+    k = exponent_number(exponent, x, plus)
     m = (bits - exponent).real()
     # s = (m - 1) / (m + 1) in two parts.
     less, more = m - 1.0, m + 1.0
     inverse = 1.0 / more
     s = less * inverse
-    s_high = _upper(s)
-    more_high = _upper(more)
-    more_low = m - (more_high - 1.0)
-    s_low = inverse * ((less - s_high * more_high) - s_high * more_low)
+    taken = _product(s, more)
+    s_low = inverse * fma(s, (more - 1.0) - m, (less - taken.high) - taken.low)
     # log(m) = 2/3 s (3 + s**2 + tail)
-    square = s * s
-    tail = fma(square * square, polynomial(square, _LOG), s_low * (s_high + s))
-    high_square = s_high * s_high
-    sum_high = _upper(3.0 + high_square + tail)
-    sum_low = tail - ((sum_high - 3.0) - high_square)
-    product = s_high * sum_high
-    rest = fma(s_low, sum_high, sum_low * s)
-    high = _upper(product + rest)
-    low = rest - (high - product)
+    square = _product(s, s)
+    tail = square.high * square.high * polynomial(square.high, _LOG)
+    above = _sum(square.high, fma(s + s, s_low, tail + square.low))
+    terms = _sum(x.constant(3.0), above.high)
+    total = _product(s, terms.high)
+    below = fma(s_low, terms.high, fma(s, terms.low + above.low, total.low))
     unit_high, unit_low = _UNIT
-    z_high = high * unit_high
-    z_low = fma(high, unit_low, low * (unit_high + unit_low))
-    total = _upper(z_high + z_low + k)
-    return Pair(total, z_low - ((total - k) - z_high))
+    scaled = _product(total.high, x.constant(unit_high))
+    low = fma(total.high, unit_low, fma(below, unit_high, scaled.low))
+    result = _sum(k, scaled.high)
+    return Pair(result.high, result.low + low)
 
 
-def _exp2(high: Real, low: Real) -> Real:
-    """2 to the power `high + low`."""
-    z = high + low
-    is_far = abs(z) > 1100.0
-    high = is_far.select(z.at_most(1100.0).at_least(-1100.0), high)
-    low = is_far.select(z.constant(0.0), low)
-    shifted = (high + low) + _ROUNDER
-    rest = high - (shifted - _ROUNDER)
-    upper = _upper(rest + low)
-    below = low - (upper - rest)
-    ln2_high, ln2_low = _LN2_PARTS
-    r_high = upper * ln2_high
-    r_low = fma(below, ln2_high + ln2_low, upper * ln2_low)
-    r = r_high + r_low
-    lost = r_low - (r - r_high)
-    grown = fma(polynomial(r, _EXP) * r, r, lost + lost * r)
-    value = (r + grown) + 1.0
-    missing = grown - ((value - 1.0) - r)
-    value = value + missing
-    n = shifted.bits() << 52
-    half = n >> 1 & _EXPONENT
-    return value * (half + _BIAS).real() * (n - half + _BIAS).real()
+def _exp2(x: Pair) -> tuple[Real, Real]:
+    """2 to the power of what is beyond the nearest whole n, and a number with n in its bits."""
+    shifted = x.high + _ROUNDER
+    rest = (x.high - (shifted - _ROUNDER)) + x.low
+    return power_of_2(rest), shifted
+
+
+def _sum(a: Real, b: Real) -> Pair:
+    """The sum of two numbers without error, of which `a` is the larger, or 0."""
+    total = a + b
+    return Pair(total, (a - total) + b)
+
+
+def _product(a: Real, b: Real) -> Pair:
+    """The product of two numbers: without error where the machine can multiply and add in one."""
+    product = a * b
+    if a.code.module.has_fma():
+        return Pair(product, a.intrinsic("fma", b, -product))
+    a_high, b_high = _upper(a), _upper(b)
+    a_low, b_low = a - a_high, b - b_high
+    rest = (a_high * b_high - product) + a_high * b_low + a_low * b_high
+    return Pair(product, rest + a_low * b_low)
+
+
+def _upper(x: Real) -> Real:
+    return (x.bits() & _UPPER).real()
 
 
 def hypot(x: Real, y: Real) -> Real:
