@@ -12,7 +12,7 @@ from tecomp.codegen.calls.packed import empty, is_in_layout, mark_of
 from tecomp.errors import CallError, LayoutError
 from tecomp.ir.language.dtype import DType
 from tecomp.layout.descriptions.layout import Layout
-from tecomp.layout.pictures.text import formula
+from tecomp.layout.descriptions.text import formula
 from tecomp.layout.placement.marks import plain_mark
 from tecomp.layout.placement.stored import check_layout
 from tecomp.relayouts.copy import Copy, Side, bit_pattern

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tecomp.compute.tensor import Tensor
+from tecomp.drawing.svg import Svg
 from tecomp.driver.parts import copy_rate
 from tecomp.graph.call import Call
 from tecomp.graph.edges import edges_of, relayouts_of
@@ -20,7 +21,6 @@ from tecomp.graph.timeline import trace
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.descriptor import Target
 from tecomp.model.report import Report
-from tecomp.svg import Svg
 
 
 @dataclass(frozen=True, slots=True)

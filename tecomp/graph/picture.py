@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tecomp.compute.tensor import Tensor
+from tecomp.drawing.canvas import Canvas
+from tecomp.drawing.fonts import text_width
+from tecomp.drawing.svg import Svg
 from tecomp.graph.call import Call
 from tecomp.graph.groups import border_of
 from tecomp.graph.memory import Plan
 from tecomp.ir.language.text import counted, shortened
 from tecomp.layout.descriptions.layout import Layout
-from tecomp.svg import Canvas, Svg, text_width
 
 _COLOURS = (
     "#aad2ef", "#f9d29d", "#b0e9d5", "#e1b5d5", "#7ab6e4", "#f5bb6a", "#83ddbd", "#d28cbb",

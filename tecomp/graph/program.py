@@ -22,6 +22,7 @@ from tecomp.ir.language.text import counted
 
 if TYPE_CHECKING:
     # What a program is made of is loaded by those who look at it.
+    from tecomp.drawing.svg import Svg
     from tecomp.graph.call import Call
     from tecomp.graph.details import Details
     from tecomp.graph.memory import Plan
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from tecomp.graph.report import ProgramReport
     from tecomp.ir.language.stmt import Buffer
     from tecomp.layout.descriptions.layout import Layout
-    from tecomp.svg import Svg
 
 
 def _again(asked: Asked) -> Program:

@@ -12,7 +12,7 @@ from pathlib import Path
 import tecomp
 from tecomp import te
 from tecomp.compute.topology import post_order
-from tecomp.svg import Canvas
+from tecomp.drawing.canvas import Canvas
 from tests.bench.programs_of_size import KINDS, different
 
 COUNTS = (10, 30, 100, 300, 1000)

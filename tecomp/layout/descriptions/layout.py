@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from tecomp.drawing.pictured import Pictured
 from tecomp.errors import LayoutError
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Const, Expr
 from tecomp.ir.language.stmt import IndexMap as PlainIndexMap
+from tecomp.layout.descriptions.text import described
 from tecomp.layout.formats.format import Format
-from tecomp.layout.pictures.picture import drawn
-from tecomp.layout.pictures.text import described
 from tecomp.layout.placement.arguments import check_shape, index_within, whole_numbers
 from tecomp.layout.placement.places import all_offsets, offset_of
 from tecomp.layout.placement.stored import Index, StoredTensor, check_layout
@@ -47,7 +47,7 @@ def _copies() -> Copies:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout(StoredTensor):
+class Layout(StoredTensor, Pictured):
     """One index map on a tensor of known shape, and how its elements are stored.
 
     Attributes:
@@ -66,6 +66,8 @@ class Layout(StoredTensor):
     Source:
         Decision 11: a layout is one index map, and a remainder declares places.
     """
+
+    _drawn_by: ClassVar[str] = "layout:drawn"
 
     @classmethod
     def of(
@@ -122,9 +124,6 @@ class Layout(StoredTensor):
     def describe(self) -> str:
         """The formula, the physical shape, bytes, padding and, if there are few, all places."""
         return described(self)
-
-    def _repr_svg_(self) -> str:
-        return drawn(self)
 
     def place(self, index: Sequence[int]) -> Index:
         """Where the element at `index` lives, one number for each physical axis.

@@ -1,0 +1,213 @@
+"""A picture under way: a canvas that grows with what is on it, so that nothing is cut."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from xml.sax.saxutils import escape
+from zlib import crc32
+
+from tecomp.drawing.fonts import ASCENT, DESCENT, fitted, text_width
+from tecomp.drawing.svg import Svg
+
+_SANS = "system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"
+_MONO = "ui-monospace,'SF Mono','DejaVu Sans Mono',Menlo,Consolas,monospace"
+# Each rule is for pictures alone: a notebook has them inside of its own page.
+_STYLE = f"""\
+.te text{{font-family:{_SANS};fill:#1a1d21}}
+.te text.mono{{font-family:{_MONO}}}
+.te text.soft{{fill:#59626d}}
+.te text.bold{{font-weight:700}}
+.te text.dark{{fill:#10202f}}
+.te .paper{{fill:#ffffff}}
+.te .line{{stroke:#59626d;fill:none}}
+.te .tip{{fill:#59626d}}
+.te .pad{{fill:#dfe3e8}}
+.te .plain{{fill:#f0f2f5}}
+.te .hatch{{stroke:#aab2bd}}
+.te .frame{{stroke:#59626d;fill:none}}
+.te .faint{{stroke:#cbd2d9;fill:none}}
+@media (prefers-color-scheme:dark){{
+.te text{{fill:#eef1f4}}
+.te text.soft{{fill:#aab2bd}}
+.te .paper{{fill:#16191d}}
+.te .line{{stroke:#aab2bd}}
+.te .tip{{fill:#aab2bd}}
+.te .pad{{fill:#353c45}}
+.te .plain{{fill:#262c33}}
+.te .hatch{{stroke:#5b6570}}
+.te .frame{{stroke:#aab2bd}}
+.te .faint{{stroke:#3d4650}}
+}}"""
+_SHAPES = (
+    '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" '
+    'patternTransform="rotate(45)"><path d="M0 0V6" class="hatch" stroke-width="1.5"/></pattern>'
+    '<marker id="head" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="6" markerHeight="6" '
+    'orient="auto-start-reverse"><path d="M0 0L8 4L0 8z" class="tip"/></marker></defs>'
+)
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BLANKS = re.compile(r"\s+")
+MARGIN = 24.0
+
+
+class Canvas:
+    """A picture under way: what is on it, and how far it reaches.
+
+    Attributes:
+        right: of all that is drawn.
+        bottom: of all that is drawn.
+    """
+
+    def __init__(self) -> None:
+        self.right = 0.0
+        self.bottom = 0.0
+        self._parts: list[str] = []
+
+    def text(
+        self, x: float, y: float, words: str, *, size: float = 11, style: str = "",
+        anchor: str = "start", title: str = "", width: float | None = None,
+    ) -> float:
+        """One line of words, and where it ends to the right.
+
+        Args:
+            x: left, middle or right end of the line, as `anchor` says.
+            y: its baseline.
+            words: what is written.
+            size: of the font, in pixels.
+            style: classes such as `mono soft bold`.
+            anchor: `start`, `middle` or `end`.
+            title: what a mouse over it shows.
+            width: where the words are wider than this, they are cut, and `title` has all of them.
+        """
+        line = _BLANKS.sub(" ", clean(words)).strip()
+        shown = line if width is None else fitted(line, width, size, style)
+        if not shown:
+            return x
+        reach = text_width(shown, size, style) * {"start": 1, "middle": 0.5, "end": 0}[anchor]
+        self._reach(x + reach, y + size * DESCENT)
+        marks = f' class="{style}"' if style else ""
+        where = "" if anchor == "start" else f' text-anchor="{anchor}"'
+        self._parts.append(
+            f'<text x="{_n(x)}" y="{_n(y)}" font-size="{_n(size)}"{marks}{where}>'
+            f"{escape(shown)}{_title(title or (line if shown != line else ''))}</text>"
+        )
+        return x + reach
+
+    def box(
+        self, x: float, y: float, width: float, height: float, fill: str, title: str = "",
+        words: str = "", *, size: float = 9, style: str = "mono dark",
+    ) -> None:
+        """A rectangle with words in its middle, as far as they fit.
+
+        Args:
+            x: left.
+            y: top.
+            width: in pixels.
+            height: in pixels.
+            fill: a colour, `pad`, which is hatched, or `plain`.
+            title: what a mouse over it shows.
+            words: in its middle; left out where there is no room for all of them.
+            size: of the words.
+            style: of the words.
+        """
+        self._reach(x + width, y + height)
+        paint = f'fill="{fill}"' if fill.startswith("#") else f'class="{fill}"'
+        shape = (
+            f'<rect x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}" rx="1.5" '
+        )
+        inner = _title(title)
+        if fill == "pad":
+            self._parts.append(f"{shape}{paint}/>")
+            paint = 'fill="url(#hatch)"'
+        self._parts.append(f"{shape}{paint}>{inner}</rect>" if inner else f"{shape}{paint}/>")
+        if words and text_width(words, size, style) <= width - 2 and size <= height:
+            middle = y + height / 2 + size * (ASCENT - DESCENT) / 2
+            self.text(
+                x + width / 2, middle, words, size=size, style=style, anchor="middle", title=title
+            )
+
+    def frame(
+        self, x: float, y: float, width: float, height: float, *, colour: str = "",
+        thick: float = 1.0, is_dashed: bool = False, title: str = "",
+    ) -> None:
+        """The border of a rectangle, which may be dashed."""
+        self._reach(x + width + thick, y + height + thick)
+        paint = f' style="stroke:{colour}"' if colour else ""
+        dashes = ' stroke-dasharray="3 3"' if is_dashed else ""
+        inner = _title(title)
+        self._parts.append(
+            f'<rect x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}" rx="3" '
+            f'class="frame" stroke-width="{_n(thick)}"{dashes}{paint}'
+            + (f">{inner}</rect>" if inner else "/>")
+        )
+
+    def arrow(self, start: tuple[float, float], end: tuple[float, float], title: str = "") -> None:
+        """A straight line with a head at its end."""
+        self._reach(max(start[0], end[0]) + 4, max(start[1], end[1]) + 4)
+        self._path([start, end], 'class="line" stroke-width="1.3" marker-end="url(#head)"', title)
+
+    def line(
+        self, points: Sequence[tuple[float, float]], colour: str = "", *, title: str = "",
+        width: float = 1.3, style: str = "line", is_dashed: bool = False,
+    ) -> None:
+        """A line through points, without a head."""
+        for x, y in points:
+            self._reach(x, y)
+        paint = f' style="stroke:{colour}"' if colour else ""
+        dashes = ' stroke-dasharray="4 3"' if is_dashed else ""
+        self._path(points, f'class="{style}" stroke-width="{_n(width)}"{dashes}{paint}', title)
+
+    def dot(self, x: float, y: float, radius: float, fill: str, title: str = "") -> None:
+        """A filled circle."""
+        self._reach(x + radius, y + radius)
+        inner = _title(title)
+        paint = f'fill="{fill}"' if fill.startswith("#") else f'class="{fill}"'
+        self._parts.append(
+            f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(radius)}" {paint}'
+            + (f">{inner}</circle>" if inner else "/>")
+        )
+
+    def finished(self, title: str) -> Svg:
+        """The picture, with a title for those who do not see it."""
+        width, height = _n(self.right + MARGIN), _n(self.bottom + MARGIN)
+        inner = "\n".join([
+            f"<style>\n{_STYLE}\n</style>",
+            _SHAPES,
+            f'<rect width="{width}" height="{height}" class="paper"/>',
+            *self._parts,
+        ])
+        # Several pictures of one page have shapes of their own: the first may be hidden.
+        key = f"{crc32(inner.encode()):08x}"
+        for name in ("hatch", "head"):
+            inner = inner.replace(f'id="{name}"', f'id="te-{name}-{key}"')
+            inner = inner.replace(f"url(#{name})", f"url(#te-{name}-{key})")
+        return Svg(
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+            f'viewBox="0 0 {width} {height}" class="te" role="img">\n'
+            f"<title>{escape(clean(title))}</title>\n{inner}\n</svg>"
+        )
+
+    def _path(self, points: Sequence[tuple[float, float]], paint: str, title: str) -> None:
+        path = "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
+        inner = _title(title)
+        self._parts.append(f'<path d="M{path}" {paint}' + (f">{inner}</path>" if inner else "/>"))
+
+    def _reach(self, x: float, y: float) -> None:
+        self.right, self.bottom = max(self.right, x), max(self.bottom, y)
+
+
+def clean(words: str) -> str:
+    r"""The words without characters that no file of XML may have.
+
+    >>> clean("a\x00b") == "a\ufffdb"
+    True
+    """
+    return _NO_XML.sub("\ufffd", words)
+
+
+def _title(words: str) -> str:
+    return f"<title>{escape(clean(words))}</title>" if words else ""
+
+
+def _n(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,45 @@
+"""What notebooks show: objects that know by its name the function that draws them."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import ClassVar
+
+from tecomp.drawing.svg import Svg
+
+
+class Pictured:
+    """An object with a picture.
+
+    The room of pictures stands above all that it draws, and is loaded with the first picture.
+    """
+
+    __slots__ = ()
+
+    _drawn_by: ClassVar[str]
+    """Where the function is that draws it, as `module:function`."""
+
+    def picture(self) -> Svg:
+        """The object as SVG, text that a notebook shows as the picture.
+
+        Returns:
+            The text; `.save("x.svg")` and `.save("x.html")` write it to a file.
+        """
+        module, _, name = self._drawn_by.partition(":")
+        made: Svg = getattr(import_module(f"tecomp.pictures.{module}"), name)(self)
+        return made
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture to a file `x.svg`, or a page with it to `x.html`.
+
+        Raises:
+            CallError: the path ends otherwise, or nothing can be written there.
+        """
+        self.picture().save(path)
+
+    def _repr_svg_(self) -> str:
+        return str(self.picture())
+
+    def _repr_html_(self) -> str:
+        return self.picture()._repr_html_()

@@ -1,0 +1,103 @@
+"""Pictures as SVG text that notebooks show and files hold."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from html import escape as in_html
+from pathlib import Path
+
+from tecomp.errors import CallError
+
+_PAGE = """\
+<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<style>body{{margin:16px;background:#ffffff}}
+@media (prefers-color-scheme:dark){{body{{background:#16191d}}}}</style></head>
+<body>
+{body}
+</body></html>
+"""
+_TITLE = re.compile("<title>(.*?)</title>", re.DOTALL)
+
+
+class Page(str):
+    """The text of a page of HTML, which a notebook shows as it is."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        size = 'width="100%" height="640" style="border:0"'
+        return f'<iframe srcdoc="{in_html(self)}" {size}></iframe>'
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file `x.html`.
+
+        Raises:
+            CallError: the path ends otherwise, or nothing can be written there.
+        """
+        written({".html": self}, path)
+
+
+class Svg(str):
+    """The text of a picture, which a notebook shows as the picture."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """The picture as a part of the page, where a mouse over it finds its words."""
+        return f'<div style="overflow-x:auto">{self}</div>'
+
+    def page(self) -> Page:
+        """A page with the picture and nothing else."""
+        found = _TITLE.search(self)
+        return Page(_PAGE.format(title=found.group(1) if found else "picture", body=str(self)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture to a file `x.svg`, or a page with it to `x.html`.
+
+        Raises:
+            CallError: the path ends otherwise, or nothing can be written there.
+        """
+        written({".svg": self, ".html": self.page()}, path)
+
+
+def written(kinds: dict[str, str], path: str | os.PathLike[str]) -> None:
+    """Write the text for a path's suffix; the file is complete as soon as it is there.
+
+    Raises:
+        CallError: there is no text for it, or nothing can be written there.
+    """
+    try:
+        place = Path(path)
+    except TypeError as error:
+        raise CallError(f"save: {path!r} is no path; give one such as 'x{min(kinds)}'") from error
+    text = kinds.get(place.suffix.lower())
+    if text is None:
+        raise CallError(
+            f"save: {str(path)!r} does not end in {' or '.join(kinds)}, which says what is written"
+        )
+    try:
+        _replace(place, text)
+    except (OSError, ValueError) as error:
+        raise CallError(
+            f"save: {str(path)!r} cannot be written ({error}); give a file in a folder that exists"
+        ) from error
+
+
+def _replace(place: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, place)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

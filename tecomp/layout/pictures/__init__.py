@@ -1,1 +1,0 @@
-"""Layouts for people: as text, as a picture."""

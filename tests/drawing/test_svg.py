@@ -1,0 +1,76 @@
+"""Pictures as text: no word breaks them, notebooks and files take them, and paths are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tecomp import CallError, Layout
+from tecomp.drawing.canvas import Canvas
+from tecomp.drawing.fonts import fitted, text_width
+from tests.strategies.pictures import check_picture
+
+LAYOUT = Layout.of((6, 13), "float16", lambda i, j: [j // 4, i, j % 4])
+
+
+def test_words_are_escaped() -> None:
+    canvas = Canvas()
+    canvas.text(0, 10, "a < b & c")
+
+    assert "a &lt; b &amp; c</text>" in canvas.finished("<x>")
+    assert "<title>&lt;x&gt;</title>" in canvas.finished("<x>")
+
+
+@given(st.text(), st.sampled_from(["", "mono", "bold", "mono soft"]), st.floats(0, 300))
+def test_any_words_fit(words: str, style: str, width: float) -> None:
+    canvas = Canvas()
+    canvas.text(5, 20, words, style=style, width=width)
+    canvas.box(5, 40, width, 20, "#aad2ef", words, words)
+
+    check_picture(canvas.finished(words or "none"))
+    assert text_width(fitted(words, width, 11, style), 11, style) <= width
+
+
+def test_a_notebook_shows_a_layout_as_its_picture() -> None:
+    assert LAYOUT._repr_svg_() == LAYOUT.picture()
+    assert type(LAYOUT._repr_svg_()) is str
+    assert LAYOUT._repr_html_() == f'<div style="overflow-x:auto">{LAYOUT.picture()}</div>'
+
+
+def test_pictures_of_one_page_share_no_name() -> None:
+    other = Layout.of((6, 14), "float16", lambda i, j: [j // 4, i, j % 4])
+    ids = [
+        node.attrib["id"] for layout in (LAYOUT, other)
+        for node in ET.fromstring(layout.picture()).iter() if "id" in node.attrib
+    ]
+
+    assert len(set(ids)) == len(ids) == 4
+
+
+def test_saved(tmp_path: Path) -> None:
+    LAYOUT.save(tmp_path / "x.svg")
+    LAYOUT.save(str(tmp_path / "x.html"))
+
+    assert (tmp_path / "x.svg").read_text(encoding="utf-8") == LAYOUT.picture()
+    page = (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert LAYOUT.picture() in page
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.html", "x.svg"]
+
+
+def test_paths_that_are_refused(tmp_path: Path) -> None:
+    for path, message in {
+        "x.png": "save: 'x.png' does not end in .svg or .html, which says what is written",
+        3: "save: 3 is no path; give one such as 'x.html'",
+        str(tmp_path / "no" / "x.svg"): (
+            f"save: '{tmp_path}/no/x.svg' cannot be written ([Errno 2] No such file or directory: "
+        ),
+    }.items():
+        with pytest.raises(CallError) as caught:
+            LAYOUT.save(path)  # type: ignore[arg-type]
+        assert message in str(caught.value)
+    assert list(tmp_path.iterdir()) == []

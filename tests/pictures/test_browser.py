@@ -1,0 +1,35 @@
+"""A browser shows all words of all pictures, none on another, and dark paper where it is dark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pictures.browser import measured
+from tests.pictures.catalogue import PICTURES
+from tests.strategies.pictures import Words, overlaps
+
+_NEARLY = 1.5
+"""Pixels that a letter may reach beyond its own advance."""
+
+
+@pytest.mark.parametrize("is_dark", [False, True])
+def test_words_are_whole_and_apart(tmp_path: Path, *, is_dark: bool) -> None:
+    pictures = {name: make() for name, make in PICTURES.items()}
+    found = measured(pictures, tmp_path, is_dark=is_dark)
+
+    assert sorted(found) == sorted(pictures)
+    for name, seen in found.items():
+        # A line of a browser is as high as its font says, more than its letters.
+        lines = [
+            Words(text, left, top + (bottom - top) * 0.15, right, bottom - (bottom - top) * 0.05)
+            for text, left, top, right, bottom in seen["lines"]
+        ]
+        assert lines, name
+        for words in lines:
+            assert -_NEARLY <= words.left <= words.right <= seen["width"] + _NEARLY, (name, words)
+            assert 0 <= words.top <= words.bottom <= seen["height"], (name, words)
+        assert list(overlaps(lines)) == [], name
+        assert seen["titles"] > 1 or name.endswith("-empty"), name
+        assert seen["paper"] == ("rgb(22, 25, 29)" if is_dark else "rgb(255, 255, 255)"), name
