@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from tecomp.array.absent import absent_method
 from tecomp.array.elements.assignment import assign
-from tecomp.array.elements.families import Indexed, Relations, View, relate, turned, write
+from tecomp.array.elements.families import Indexed, Relations, View, relate, replaced, turned, write
 from tecomp.array.elements.indexing import is_plain, selected
 from tecomp.array.exchange.exports import CPU, as_numpy, dlpack_of, namespace_of
 from tecomp.array.exchange.placing import on_device, stored_of
@@ -50,20 +49,19 @@ def _binary(op: Operation) -> Methods:
         return _foreign(other, where) if node is None else _made(record(op, node, self._node))
 
     def inplace(self: Array, other: object) -> Any:
-        result = forward(self, other)
-        if not isinstance(result, Array):
-            return NotImplemented
-        new, old = result._node.type, self._node.type
-        if new.shape != old.shape or new.dtype != old.dtype:
-            raise ArrayTypeError(
-                f"{where}: the result in place is {new}, and the array is {old}; write "
-                "x = x + y instead of x += y"
-            )
-        if self._above is None and self._below is None:
-            self._node = result._node
-        else:
-            write(self, partial(_replace, result._node))
-        return self
+        while True:
+            before = self._node
+            result = forward(self, other)
+            if not isinstance(result, Array):
+                return NotImplemented
+            new, old = result._node.type, before.type
+            if new.shape != old.shape or new.dtype != old.dtype:
+                raise ArrayTypeError(
+                    f"{where}: the result in place is {new}, and the array is {old}; write "
+                    "x = x + y instead of x += y"
+                )
+            if replaced(self, before, result._node):  # no other thread was between
+                return self
 
     return forward, reflected, inplace
 
@@ -236,9 +234,10 @@ class Array:
         return (self[k] for k in range(self.shape[0]))
 
     def __getitem__(self, key: Any, /) -> Array:
-        node = selected(self._node, _plain(key))
-        if node.type.shape and is_plain(key):
-            return part_of(self, Indexed(key), node)
+        whole = self._node
+        node = selected(whole, _plain(key))
+        if is_plain(key) and (node.type.shape or _has_dots(key)):
+            return part_of(self, whole, Indexed(key), node)
         return _made(node)
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
@@ -361,20 +360,24 @@ def _made(node: Node) -> Array:
     return array
 
 
-def part_of(whole: Array, view: View, node: Node) -> Array:
-    """An array that shares its elements with the one that it was taken of."""
+def part_of(whole: Array, of: Node, view: View, node: Node) -> Array:
+    """An array that shares its elements with the one that it was taken of.
+
+    Args:
+        whole: that one.
+        of: its node, when the part was taken.
+        view: how it was.
+        node: of the part.
+    """
     part = _made(node)
-    relate(part, whole, view)
+    relate(part, whole, view, of)
     return part
-
-
-def _replace(node: Node, holder: Any) -> None:
-    holder._node = node
 
 
 def turned_array(array: Array, op: Operation) -> Array:
     """All elements of an array in another shape or order of axes, which it shares."""
-    return part_of(array, turned(op, array._node), moved(op, array._node))
+    whole = array._node
+    return part_of(array, whole, turned(op, whole), moved(op, whole))
 
 
 def _restored(data: Buffer, type: PTensorType) -> Array:
@@ -439,6 +442,11 @@ def node_beside(type: PTensorType, value: object, where: str, what: str) -> Node
         f"{where}: {what} is {value.__class__.__name__}; give an array of this namespace, "
         "xp.asarray(...), or a number"
     )
+
+
+def _has_dots(key: Any) -> bool:
+    """Whether an index has `...`: then it says an array also where no axis is left."""
+    return key is Ellipsis or (type(key) is tuple and any([part is Ellipsis for part in key]))
 
 
 def _plain(key: Any) -> Any:

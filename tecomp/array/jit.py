@@ -8,8 +8,8 @@ from functools import update_wrapper
 from typing import Any
 
 from tecomp.array.arrays import Array, made
-from tecomp.array.graph.evaluate import compute, computing, evaluate
-from tecomp.array.graph.node import Node, tracing
+from tecomp.array.graph.evaluate import compute, evaluate
+from tecomp.array.graph.node import Node, looking, tracing
 from tecomp.array.graph.pending import Pending, pending
 from tecomp.array.recent import Recent
 from tecomp.errors import ArrayTypeError
@@ -118,7 +118,7 @@ def _record(function: Callable[..., Any], structure: Any, types: list[PTensorTyp
         given = function(*args, **kwargs)
     results: list[Node] = []
     outline = _taken(given, results)
-    with computing:
+    with looking:
         work = pending([node for node in results if node.op is not None])
     order = {node: k for k, node in enumerate(arguments)}
     places = tuple([order.get(leaf, leaf) for leaf in work.leaves])
@@ -136,8 +136,8 @@ def _source(node: Node, computed: dict[Node, int], order: dict[Node, int]) -> tu
 
 
 def _run(recorded: _Recorded, arguments: list[Node]) -> Any:
-    evaluate(arguments)
     leaves = [arguments[p] if isinstance(p, int) else p for p in recorded.places]
+    evaluate(leaves)
     nodes = [Node(node.type, None, (), None, 0, 0) for node in recorded.work.nodes]
     if recorded.work.outputs:
         compute(Pending(leaves, nodes, recorded.work.steps, recorded.work.outputs))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 Other = TypeVar("Other")
-
 
 class Recent(Generic[Key, Value]):
     """Values by key, of which those that nobody used for long are let go.
@@ -16,10 +16,12 @@ class Recent(Generic[Key, Value]):
     becomes the second, and what was in the second is gone. So a key is hashed once where it is
     found, which an order by last use would do twice.
 
+    Several threads may use it.
+
     Attributes:
         most: values that are kept.
 
-    >>> squares = Recent(4)
+    >>> squares: Recent[int, int] = Recent(4)
     >>> for k in range(5):
     ...     _ = squares.keep(k, k * k), squares.get(0, None)
     >>> [squares.get(k, None) for k in range(5)]
@@ -30,6 +32,7 @@ class Recent(Generic[Key, Value]):
         self.most = most
         self._used: dict[Key, Value] = {}
         self._before: dict[Key, Value] = {}
+        self._moving = Lock()
 
     def get(self, key: Key, default: Other) -> Value | Other:
         """The value of a key; the default if it is not here."""
@@ -41,9 +44,10 @@ class Recent(Generic[Key, Value]):
 
     def keep(self, key: Key, value: Value) -> Value:
         """Keep a value, and return it."""
-        if len(self._used) >= self.most // 2:
-            self._before, self._used = self._used, {}
-        self._used[key] = value
+        with self._moving:
+            if len(self._used) >= self.most // 2:
+                self._before, self._used = self._used, {}
+            self._used[key] = value
         return value
 
     def clear(self) -> None:

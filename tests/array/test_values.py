@@ -8,14 +8,16 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tecomp
 import tecomp.array as xp
 from tecomp.array import Array
+from tecomp.array.elements.families import write
 from tecomp.array.kernels import compiling
 from tecomp.errors import ArrayTypeError, ArrayValueError
 
@@ -186,6 +188,75 @@ def test_threads_that_share_arrays() -> None:
 
     for seed, result in enumerate(results):
         np.testing.assert_allclose(result, wanted(seed), rtol=1e-12)
+
+
+def test_one_thread_compiles_while_others_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = xp.asarray(np.arange(5.0))
+    float(xp.sum(x * 3 - 1))  # compiled before
+    compiles, go_on = Event(), Event()
+    build = tecomp.build
+
+    def slow(*args: Any, **options: Any) -> Any:
+        compiles.set()
+        assert go_on.wait(10)
+        return build(*args, **options)
+
+    with monkeypatch.context() as patch, ThreadPoolExecutor(1) as pool:
+        patch.setattr(tecomp, "build", slow)
+        new = pool.submit(lambda: float(xp.sum(x / 7 - xp.sqrt(x) * 11)))
+        try:
+            assert compiles.wait(60)
+            total = float(xp.sum(x * 3 - 1))
+            part = x[1:]
+            y = xp.asarray(x, copy=True)
+            y[2:] = 1.0
+            found = total, float(y[1]), float(y[2]), float(part[0])
+        finally:
+            go_on.set()
+
+    assert found == (25, 1, 1, 1)
+    np.testing.assert_allclose(new.result(), np.sum(np.arange(5) / 7 - np.arange(5) ** 0.5 * 11))
+
+
+def test_elements_are_not_asked_for_while_they_are_written() -> None:
+    x = xp.zeros(4)
+    told = []
+
+    def change(_: Any) -> None:  # as what runs when memory is let go could do
+        with pytest.raises(ArrayValueError) as caught:
+            float(x[0])
+        told.append(caught.value.message)
+
+    write(x, change)
+
+    assert told == [
+        "x[...] = value: elements of x are asked for while they are written; ask before, or after"
+    ]
+    assert float(x[0]) == 0
+
+
+def test_parts_share_after_the_whole_is_gone() -> None:
+    x = xp.zeros(6)
+    one, other = x[:4], x[2:]
+    row = one[1:]
+    del x
+
+    one[3] = 1.0
+    other[0] = 2.0
+
+    np.testing.assert_array_equal(np.asarray(other), [2, 1, 0, 0])
+    np.testing.assert_array_equal(np.asarray(one), [0, 0, 2, 1])
+    np.testing.assert_array_equal(np.asarray(row), [0, 2, 1])
+
+
+def test_an_array_without_axes_shares_too() -> None:
+    x = xp.asarray([1.0, 2.0], copy=True)
+    first, again = x[0, ...], x[1, ...][...]
+
+    x += 1
+    first[...] = 7.0
+
+    assert (float(x[0]), float(first), float(again)) == (7.0, 7.0, 3.0)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ class Program:
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
         self.pairs: list[Pair] = []
-        self.dropped: list[Pair] = []  # somebody still holds them
+        self.held: list[Pair] = []  # by somebody else; others are gone
         self.exported: list[tuple[Buffer, Buffer]] = []
         self.sources: list[tuple[Buffer, Buffer]] = []
         self.create()
@@ -47,7 +47,9 @@ class Program:
 
     def keep(self, ours: Array, numpys: Buffer) -> None:
         if len(self.pairs) > 8:
-            self.dropped.append(self.pairs.pop(self.draw.randrange(len(self.pairs))))
+            pair = self.pairs.pop(self.draw.randrange(len(self.pairs)))
+            if self.draw.random() < 0.5:
+                self.held.append(pair)
         self.pairs.append(Pair(ours, numpys))
 
     def create(self) -> None:
@@ -98,9 +100,11 @@ class Program:
     def part(self) -> None:
         pair = self.pick()
         key = self.basic(pair)
+        if self.draw.random() < 0.3:
+            key = (*key, ...)
         part = pair.numpys[key]
-        # A number of NumPy's is no view, and neither is an array without axes of ours.
-        self.keep(pair.ours[key], part if np.ndim(part) else np.array(part))
+        # A number of NumPy's is no view, and neither is an array of ours at a whole index.
+        self.keep(pair.ours[key], np.asarray(part))
 
     def basic(self, pair: Pair) -> Any:
         """A key of integers and slices."""
@@ -181,7 +185,7 @@ class Program:
             self.draw.choice(kinds)()
 
     def check(self) -> None:
-        for pair in (*self.pairs, *self.dropped):
+        for pair in (*self.pairs, *self.held):
             np.testing.assert_array_equal(np.asarray(pair.ours), pair.numpys)
         for there, expected in (*self.exported, *self.sources):
             np.testing.assert_array_equal(there, expected)

@@ -60,10 +60,9 @@ def selected(node: Node, key: Any) -> Node:
         ArrayIndexError: there is no such element, or this is no index.
         DeviceMismatchError: an array in the index lives on another device.
     """
-    if node.data is not None:
-        view = view_at(node.data, key)
-        if view is not None:
-            return leaf(view, node.type.like(view.shape))
+    view = _view(node, key)
+    if view is not None:
+        return view
     entries = entries_of(key, node.type, WHERE)
     if not is_basic(entries):
         return _elements(node, entries)
@@ -72,6 +71,17 @@ def selected(node: Node, key: Any) -> Node:
         # Other elements are asked for next: as views, for which nothing is compiled.
         data_of(node)
     return _part(node, entries)
+
+
+def part_at(node: Node, key: Any) -> Node:
+    """The same at an index of whole numbers and slices; nothing is computed for it."""
+    return _view(node, key) or _part(node, entries_of(key, node.type, WHERE))
+
+
+def _view(node: Node, key: Any) -> Node | None:
+    data = node.data
+    view = None if data is None else view_at(data, key)
+    return None if view is None else leaf(view, node.type.like(view.shape))
 
 
 def view_at(data: Buffer, key: Any) -> Buffer | None:

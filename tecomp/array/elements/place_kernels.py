@@ -8,6 +8,7 @@ from typing import Any
 import tecomp
 from tecomp import te
 from tecomp.array.counters import counters
+from tecomp.array.graph.waiting import compiling
 from tecomp.ptensor.promotion import UNSIGNED
 
 
@@ -134,6 +135,7 @@ def repeat_kernel() -> Any:
 
 
 def _built(tensors: list[te.Tensor], name: str) -> Any:
-    counters.compiled += 1
     results = [tensor for tensor in tensors if not isinstance(tensor.op, te.PlaceholderOp)]
-    return tecomp.build(results, tensors, name=name)
+    with compiling:
+        counters.compiled += 1
+        return tecomp.build(results, tensors, name=name)

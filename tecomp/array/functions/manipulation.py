@@ -315,7 +315,7 @@ def reshape(x: Array, /, shape: Extents, *, copy: bool | None = None) -> Array:
             f"{where}: copy=False, and elements of shape {node.type.shape} do not lie such that "
             f"they are of shape {op.shape} without a copy; give copy=None"
         )
-    return made(result) if copy or takes_copy else part_of(x, turned(op, node), result)
+    return made(result) if copy or takes_copy else part_of(x, node, turned(op, node), result)
 
 
 def _completed(shape: Shape, own: Shape) -> Shape:

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import EntryPoint
-from threading import RLock
 from typing import Any
 
 from tecomp.array.graph.devices import CPU
-from tecomp.array.graph.node import Buffer, Node, empty, teams
+from tecomp.array.graph.node import Buffer, Node, empty, looking, teams
 from tecomp.array.graph.pending import Pending, by_device, pending
 from tecomp.array.graph.shared import part_of
 from tecomp.array.graph.views import along, is_view
+from tecomp.array.graph.waiting import begin, end, is_busy, wait, writers
 from tecomp.errors import ArrayTypeError
 
 # Known by its name, as an entry point has it: who only records operations does not wait for it.
 _COMPILER = EntryPoint("compiler", "tecomp.array.kernels.compiling", "tecomp.compilers")
-
-computing = RLock()
-"""Held while a graph is looked at and computed: its nodes change then, and threads share them."""
 
 
 def evaluate(nodes: Sequence[Node]) -> None:
@@ -27,19 +24,31 @@ def evaluate(nodes: Sequence[Node]) -> None:
     parts = [part_of(node) for node in nodes]
     if all(part.is_there for part in parts):
         return
-    with computing:
-        missing = [part for part in parts if not part.is_there]
-        if missing:  # no other thread was faster
-            compute(computable(missing))
+    begun: list[Node] = []
+    try:
+        with looking:
+            work = computable(parts)
+            begun = work.nodes
+            begin(begun)
+        if begun:  # no other thread was faster
+            compute(work)
+    finally:
+        end(begun)
 
 
 def computable(nodes: Sequence[Node]) -> Pending:
-    """What has to be computed for some nodes.
+    """What has to be computed for some nodes, once no other thread is at it.
 
     Raises:
         ArrayTypeError: there are no elements to compute it from: a function is being recorded.
     """
-    work = pending(nodes)
+    with looking:
+        while (work := pending([node for node in nodes if not node.is_there])) and is_busy(
+            work.nodes, work.leaves
+        ):
+            written = writers(work.leaves)
+            del work  # who counts references to its nodes must not count these
+            wait(written)
     if not all([node.is_there for node in work.leaves]):  # an argument of what is recorded
         raise ArrayTypeError(
             "jit: the value of an element is asked for, and there is none while a function is "
@@ -58,8 +67,7 @@ def compute(work: Pending) -> None:
             return
     outputs = [work.nodes[place] for place in work.outputs]
     if any(node.type.size for node in outputs):
-        with computing:
-            _compiler().run(work)
+        _compiler().run(work)
         return
     for node in outputs:
         node.computed(empty(node.type))
@@ -72,18 +80,18 @@ def _compiler() -> Any:
 
 def data_of(node: Node, why: str = "values") -> Buffer:
     """The elements of a node, computed if they are not yet."""
-    if node.data is not None:
-        return node.data
-    if node.type.team is not None:
-        return teams().whole(node, why)
-    if node.stored is None:
-        if node.type.device not in (None, CPU):
-            seen = _seen(node)
-            if seen is not None:
-                return seen
+    data, stored = node.data, node.stored
+    if data is not None:
+        return data
+    if stored is None:
+        if node.type.team is not None:
+            return teams().whole(node, why)
+        if node.type.device not in (None, CPU) and (seen := _seen(node)) is not None:
+            return seen
         evaluate((node,))
-    if node.stored is not None:
-        return node.stored.elements()
+        stored = node.stored
+    if stored is not None:
+        return stored.elements()
     assert node.data is not None
     return node.data
 
@@ -91,9 +99,11 @@ def data_of(node: Node, why: str = "values") -> Buffer:
 def _seen(node: Node) -> Buffer | None:
     """Elements of an array on a device, seen by views alone: nothing is compiled for these."""
     ops = []
-    while node.op is not None and is_view(node.op):
-        ops.append(node.op)
-        (node,) = node.operands
-    if node.stored is None or not ops:
+    with looking:
+        while node.op is not None and is_view(node.op):
+            ops.append(node.op)
+            (node,) = node.operands
+        stored = node.stored
+    if stored is None or not ops:
         return None
-    return along(reversed(ops), node.stored.elements())
+    return along(reversed(ops), stored.elements())

@@ -22,6 +22,9 @@ _types: dict[Any, PTensorType] = {}
 _teams: list[Teams] = []
 _serial = count()
 
+looking = threading.RLock()
+"""Held while a thread looks at the graph or changes nodes, which threads share."""
+
 
 class Placed(Protocol):
     """Elements in the memory of a device."""
@@ -76,15 +79,16 @@ class Node:
 
     def computed(self, data: Buffer | None) -> None:
         """Keep the elements, and let go of what they were computed from."""
-        self.data = data
-        self.op = None
-        self.operands = ()
-        self.pending = 0
+        with looking:
+            self.data = data
+            self.op = None
+            self.operands = ()
+            self.pending = 0
 
     def placed(self, stored: Placed) -> None:
         """The same for elements on a device with memory of its own."""
+        self.stored = stored  # first: there are always elements, for threads that do not look
         self.computed(None)
-        self.stored = stored
 
     @property
     def is_there(self) -> bool:

@@ -30,10 +30,11 @@ def moved(op: Operation, node: Node) -> Node:
     Raises:
         ArrayValueError: shapes do not fit.
     """
-    if node.data is None:
+    data = node.data
+    if data is None:
         return record(op, node)
     type = type_of(op, node.type)
-    view = view_of(op, node.data)
+    view = view_of(op, data)
     return leaf(view, type) if view is not None else record(op, node)
 
 

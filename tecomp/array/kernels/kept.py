@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from tecomp.array.counters import counters
+from tecomp.array.graph.waiting import compiling
 from tecomp.array.recent import Recent
 
 Key = TypeVar("Key")
@@ -27,6 +28,9 @@ def made_once(
     """
     found = kept.get(key, None)
     if found is None:
-        found = kept.keep(key, make(*args, **kwargs))
-        counters.compiled += 1
+        with compiling:
+            found = kept.get(key, None)
+            if found is None:  # no other thread was faster
+                found = kept.keep(key, make(*args, **kwargs))
+                counters.compiled += 1
     return found

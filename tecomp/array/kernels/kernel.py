@@ -14,6 +14,7 @@ from tecomp.array.counters import counters
 from tecomp.array.graph.node import Buffer, Node
 from tecomp.array.graph.pending import Pending
 from tecomp.array.graph.views import Chain, along
+from tecomp.array.graph.waiting import compiling
 from tecomp.array.kernels.kept import made_once
 from tecomp.array.kernels.loops import Operand
 from tecomp.array.recent import Recent
@@ -67,9 +68,10 @@ class Recipe:
     def build_in(self) -> None:
         """Build the sizes into the kernel, where that lets it be another one."""
         if len(self.extents) > 1 and prod(self.extents) >= _MANY:
-            self.kernel = self.build(self.extents)
+            with compiling:
+                self.kernel = self.build(self.extents)
+                counters.compiled += 1
             self.is_built_in = True
-            counters.compiled += 1
 
 
 _kernels: Recent[Any, Any] = Recent(1024)

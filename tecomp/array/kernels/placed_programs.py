@@ -13,6 +13,7 @@ from tecomp.array.counters import counters
 from tecomp.array.graph.devices import target_of
 from tecomp.array.graph.node import Buffer, Node, empty
 from tecomp.array.graph.pending import Pending
+from tecomp.array.graph.waiting import placing
 from tecomp.array.kernels.kept import made_once
 from tecomp.array.kernels.programs import as_parts, defined
 from tecomp.array.kernels.stored import Stored, brought, default_layout, known, parts_of, stored_of
@@ -46,6 +47,11 @@ class PlacedProgram:
 
 def run_placed(work: Pending) -> None:
     """Compute what is wanted on the device of the arrays, where it stays."""
+    with placing:
+        _run(work)
+
+
+def _run(work: Pending) -> None:
     made = placed_program_of(work)
     outputs = [work.nodes[k] for k in work.outputs]
     device = outputs[0].type.device

@@ -11,6 +11,7 @@ import numpy as np
 from tecomp.array.costs import costs_of
 from tecomp.array.graph.devices import is_apart, target_of
 from tecomp.array.graph.node import Buffer, Node
+from tecomp.array.graph.waiting import placing
 from tecomp.compute.define import placeholder
 from tecomp.errors import ArrayTypeError, ArrayValueError, LayoutError
 from tecomp.graph.candidates import along, candidates
@@ -110,11 +111,12 @@ def known(type: PTensorType, layout: Layout) -> Layout:
 
 def stored_of(node: Node) -> Stored:
     """The elements of a node that is computed where its device has them."""
-    if node.stored is None:
-        assert node.data is not None
-        node.placed(brought(node.data, node.type, default_layout(node.type)))
-    assert isinstance(node.stored, Stored)
-    return node.stored
+    with placing:
+        if node.stored is None:
+            assert node.data is not None
+            node.placed(brought(node.data, node.type, default_layout(node.type)))
+        assert isinstance(node.stored, Stored)
+        return node.stored
 
 
 def layout_for(type: PTensorType, layout: Layout | None) -> Layout:
