@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import singledispatch
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tecomp import dist
+from tecomp.array.elements.indexing import selected
+from tecomp.array.elements.masks import places_in, truth_of
+from tecomp.array.exchange.imports import as_node
+from tecomp.array.graph.devices import CPU
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Node, leaf, record
 from tecomp.array.graph.shared import local_type
@@ -26,6 +31,7 @@ from tecomp.ptensor.lowering.lowered import (
     Compute,
     Generic,
     Given,
+    Import,
     LibraryCall,
     Literal,
     Lowered,
@@ -36,7 +42,8 @@ from tecomp.ptensor.lowering.lowered import (
 )
 from tecomp.ptensor.operation import Argument
 from tecomp.ptensor.operations.creation import Arange, Create, CreateLike
-from tecomp.ptensor.operations.indexing import ExtractSlice
+from tecomp.ptensor.operations.imports import AsArray
+from tecomp.ptensor.operations.indexing import ExtractMask, ExtractSlice, Nonzero
 from tecomp.ptensor.operations.manipulation import Broadcast
 from tecomp.ptensor.operations.reduction import Reduce
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
@@ -55,7 +62,7 @@ def execute(function: Lowered, *arguments: Any) -> tuple[Any, ...]:
             the local array of NumPy, the device, the team, and the number of the tensor.
 
     Returns:
-        The results, each as such a tuple.
+        The results, each as such a tuple; numbers, shapes and names of types as they are.
 
     Raises:
         TecompError: what a statement raises, with its line.
@@ -127,6 +134,8 @@ def _check_usual(team: int, gid: int, where: str) -> None:
 
 
 def _given_back(value: Any) -> Any:
+    if not (isinstance(value, tuple) and value and isinstance(value[0], Node)):
+        return value  # a number or a shape
     node, *place = value
     return data_of(node), *place
 
@@ -192,6 +201,7 @@ def _count(start: int, stop: int, step: int) -> int:
 
 _CALLS: Mapping[str, Callable[..., Any]] = {
     "$shape": lambda shape: shape,
+    "$num_elements": prod,
     "$shape_of": lambda tensor: data_of(tensor).shape,
     "$global_shape": lambda team, gid: dist.partition_of(team, gid).shape,
     "$whole": lambda shape: tuple([slice(0, n, 1) for n in shape]),
@@ -205,6 +215,10 @@ _CALLS: Mapping[str, Callable[..., Any]] = {
 def _(value: Compute, values: Values) -> Node:
     nodes = [_operand(operand, values) for operand in value.operands]
     op = value.op
+    if isinstance(op, ExtractMask):
+        return selected(nodes[0], nodes[1])
+    if isinstance(op, Nonzero):
+        return places_in(truth_of(nodes[0]))[op.axis]
     if isinstance(op, Reduce) and op.kind in ("max", "min"):
         shape = nodes[0].type.shape
         axes = axes_of(op.axis, len(shape), op.kind)
@@ -212,6 +226,16 @@ def _(value: Compute, values: Values) -> Node:
             found = nodes[0].type.like(without(shape, axes, op.keepdims))
             return leaf(np.full(found.shape, outermost(op.kind, found.dtype)), found)
     return record(op, *nodes)
+
+
+@_value.register
+def _(value: Import, values: Values) -> Node:
+    (given,) = [_operand(operand, values) for operand in value.operands]
+    op, type = value.op, value.type
+    dtype, copy = (type.dtype, op.copy) if isinstance(op, AsArray) else (None, False)
+    node = as_node(given, dtype, type.device or CPU, copy, op.name)
+    _check_type(node.type.shape, node.type.dtype, type, f"{op.name}: what is given is")
+    return node
 
 
 @_value.register

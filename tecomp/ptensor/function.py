@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from tecomp.errors import ArrayValueError
-from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.types import PTensorType
-
-SCALARS = ("int64", "float64", "bool", "str")
-"""The types of parameters that are no tensors."""
+from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.operation import Argument, Operation
+from tecomp.ptensor.types import ValueType
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,7 @@ class Parameter:
     """
 
     name: str
-    type: PTensorType | str
+    type: ValueType
 
     def __str__(self) -> str:
         return f"%{self.name}: {self.type}"
@@ -36,7 +34,7 @@ class Apply:
     Attributes:
         result: the name of the result, without the `%`; None if nobody reads it.
         op: the operation.
-        operands: the names of the tensors that it is applied to.
+        operands: the names of the tensors that it is applied to; of scalars, to make tensors.
         types: their types.
         type: of the result; of the first of several.
         more: the other results.
@@ -51,13 +49,15 @@ class Apply:
     result: str | None
     op: Operation
     operands: tuple[str, ...]
-    types: tuple[PTensorType, ...]
-    type: PTensorType
+    types: tuple[ValueType, ...]
+    type: ValueType
     more: tuple[Parameter, ...] = ()
 
     def __post_init__(self) -> None:
         self._check_count()
-        found = together(self.op.results(*self.types))
+        self._check_kinds()
+        given: tuple[Any, ...] = self.types
+        found = together(self.op.results(*given))
         declared = together([self.type, *[each.type for each in self.more]])
         if found != declared:
             raise ArrayValueError(
@@ -76,6 +76,22 @@ class Apply:
                 f"types; it takes {wanted}, and a type for each"
             )
 
+    def _check_kinds(self) -> None:
+        """Refuse scalars in place of tensors, and tensors in place of scalars."""
+        taken = self.op.scalars
+        for name, type in zip(self.operands, self.types, strict=True):
+            if type not in taken if taken else isinstance(type, str):
+                wanted = " or ".join(taken) or "tensors"
+                raise ArrayTypeError(
+                    f"%{self.result} = ptensor.{self.op.name}: %{name} is {type}; it takes {wanted}"
+                )
+        for name, value in self.op.attributes:
+            if isinstance(value, Argument) and name not in self.op.open:
+                raise ArrayTypeError(
+                    f"%{self.result} = ptensor.{self.op.name}: {name} is {value}; write the value "
+                    "itself, which the type of the result follows from"
+                )
+
     @property
     def made(self) -> tuple[Parameter, ...]:
         """The results that have names, in order."""
@@ -90,7 +106,7 @@ class Apply:
         return f"{head}{operation_text(self.op, self.operands)}: ({types}) -> {results}"
 
 
-def together(types: Sequence[PTensorType | str]) -> str:
+def together(types: Sequence[ValueType]) -> str:
     """Types of results as they are printed: one alone, others in parentheses.
 
     >>> together(["int64"]), together(["int64", "bool"])
@@ -124,6 +140,7 @@ class Function:
         results: the names of what it gives.
 
     >>> from tecomp.ptensor.operations.elementwise import ElementwiseUnaryOp
+    >>> from tecomp.ptensor.types import PTensorType
     >>> t = PTensorType((4,), "int8")
     >>> absolute = Apply("y", ElementwiseUnaryOp("abs"), ("x",), (t,), t)
     >>> print(Function("f", (Parameter("x", t),), (absolute,), ("y",)))
@@ -138,7 +155,7 @@ class Function:
     body: tuple[Apply, ...]
     results: tuple[str, ...]
 
-    def type_of(self, name: str) -> PTensorType | str:
+    def type_of(self, name: str) -> ValueType:
         """The type of a parameter or a result.
 
         Raises:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from tecomp.ptensor.types import PTensorType
+from tecomp.errors import ArrayTypeError
+from tecomp.ptensor.types import PTensorType, ValueType
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class Operation:
         name: as it is printed behind `ptensor.`.
         library: the function of a library that computes it; None if loops do.
         takes: the least and the greatest number of operands; None if there is no greatest.
+        scalars: the types of its operands, if they are no tensors.
+        open: the attributes that may be an `Argument`, which only the call of a function says.
 
     Source:
         RFC PTensor, "Operation details".
@@ -27,6 +30,8 @@ class Operation:
     name: ClassVar[str]
     library: ClassVar[str | None] = None
     takes: ClassVar[tuple[int, int | None]] = (1, 1)
+    scalars: ClassVar[tuple[str, ...]] = ()
+    open: ClassVar[tuple[str, ...]] = ()
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The type of the result.
@@ -39,8 +44,8 @@ class Operation:
         """
         raise NotImplementedError
 
-    def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
-        """The types of all results, of which most operations have one.
+    def results(self, *operands: PTensorType) -> tuple[ValueType, ...]:
+        """The types of all results, of which most operations have one; few give scalars.
 
         Raises:
             ArrayTypeError: an operand has an element type that the operation does not take.
@@ -61,6 +66,31 @@ class Operation:
         return tuple([
             (f.name, getattr(self, f.name)) for f in fields(self) if f.name != "kind"
         ])
+
+
+class Several(Operation):
+    """An operation that says the types of all of its results at once."""
+
+    def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
+        """The types of all results.
+
+        Raises:
+            ArrayTypeError: an operand has an element type that the operation does not take.
+            ArrayValueError: shapes do not fit.
+            DeviceMismatchError: operands live on different devices.
+            TeamMismatchError: operands belong to different teams.
+        """
+        raise NotImplementedError
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """The type of the result, if there is one."""
+        found = self.results(*operands)
+        if len(found) > 1:
+            raise ArrayTypeError(
+                f"{self.where}: it has {len(found)} results, and one type is asked for; ask for "
+                "the types of its results"
+            )
+        return found[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from tecomp.errors import ParseError
+from tecomp.errors import ArrayValueError, ParseError
 from tecomp.ptensor.catalogue import operation_classes
-from tecomp.ptensor.function import SCALARS, Apply, Function, Parameter
+from tecomp.ptensor.function import Apply, Function, Parameter, together
 from tecomp.ptensor.operation import Argument, Operation
 from tecomp.ptensor.promotion import ALL
-from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor.types import SCALARS, PTensorType, ValueType
 from tecomp.ptensor.verify import verify
 
 _HEAD = re.compile(r"func @(?P<name>\w+)\((?P<parameters>.*)\) -> (?P<results>.*) \{")
@@ -56,14 +56,29 @@ def parse(text: str) -> Function:
     results = _results(lines[-2])
     function = Function(head["name"], parameters, body, results)
     verify(function)
+    _check_results(function, head["results"])
     return function
+
+
+def _check_results(function: Function, text: str) -> None:
+    inside = _split(text[1:-1]) if text.startswith("(") else [text]
+    declared = together([_value_type(part) for part in inside])
+    found = together([function.type_of(name) for name in function.results])
+    if declared != found:
+        raise ArrayValueError(
+            f"@{function.name}: the results are declared as {declared}, and are {found}; write that"
+        )
 
 
 def _parameter(text: str) -> Parameter:
     name, _, type = text.partition(": ")
     if not re.fullmatch(r"%\w+", name):
         raise ParseError(f"a parameter is `%x: ptensor<4xfloat32>`, and this is `{text}`")
-    return Parameter(name[1:], type if type in SCALARS else parse_type(type))
+    return Parameter(name[1:], _value_type(type))
+
+
+def _value_type(text: str) -> ValueType:
+    return text if text in SCALARS else parse_type(text)
 
 
 def parse_type(text: str) -> PTensorType:
@@ -102,7 +117,7 @@ def _apply(line: str) -> Apply:
     attributes: dict[str, Any] = {name: _literal(value) for name, value in texts.items()}
     if match["kind"] is not None:
         attributes["kind"] = match["kind"]
-    types = tuple(parse_type(part) for part in _split(match["types"]))
+    types = tuple(_value_type(part) for part in _split(match["types"]))
     names, (result, *others) = _made(match, line)
     for place in ("device", "team"):
         if isinstance(given := attributes.get(place), Argument):
@@ -113,7 +128,7 @@ def _apply(line: str) -> Apply:
     return Apply(names[0] if names else None, op, tuple(operands), types, result, more)
 
 
-def _made(match: re.Match[str], line: str) -> tuple[list[str], list[PTensorType]]:
+def _made(match: re.Match[str], line: str) -> tuple[list[str], list[ValueType]]:
     """The names and types of an operation's results; one that nobody reads has no name."""
     names = [name.removeprefix("%") for name in _split(match["names"] or "")]
     text = match["type"]
@@ -122,7 +137,7 @@ def _made(match: re.Match[str], line: str) -> tuple[list[str], list[PTensorType]
         raise ParseError(
             f"`{line}`: there are {len(names)} names for {len(inside)} results; give one to each"
         )
-    return names, [parse_type(part) for part in inside]
+    return names, [_value_type(part) for part in inside]
 
 
 def _operation(name: str, attributes: dict[str, Any], line: str) -> Operation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from tecomp.errors import ArrayValueError, DeviceMismatchError, TeamMismatchErro
 from tecomp.ir.language.dtype import DType
 
 Shape = tuple[int, ...]
+SCALARS = ("bool", "float64", "int64", "ptr", "shape.shape", "str", "type")
+"""The types of values that are no tensors."""
 _COMPLEX = ("complex64", "complex128")
 
 
@@ -79,6 +81,10 @@ class PTensorType:
             if (value := getattr(self, name)) is not None
         ]
         return f"ptensor<{', '.join([element, *marks])}>"
+
+
+ValueType: TypeAlias = PTensorType | str
+"""The type of a tensor, or the name of a scalar type."""
 
 
 @cache

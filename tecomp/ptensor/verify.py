@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tecomp.errors import ArrayValueError
-from tecomp.ptensor.function import Function, Parameter
+from tecomp.ptensor.function import Function
 from tecomp.ptensor.operation import Argument
-from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor.types import ValueType
+
+_PLACES = {"device": ("str",), "team": ("int64",)}
+"""What attributes are that are no numbers."""
 
 
 def verify(function: Function) -> None:
@@ -14,10 +19,9 @@ def verify(function: Function) -> None:
     Raises:
         ArrayValueError: a name has two, or none yet, or another type than where it is read.
     """
-    known: dict[str, PTensorType | str] = {}
+    known: dict[str, ValueType] = {}
     for parameter in function.parameters:
         _add(known, parameter.name, parameter.type, function)
-    numbers = {p.name for p in function.parameters if _is_number(p)}
     for apply in function.body:
         for name, type in zip(apply.operands, apply.types, strict=True):
             if name not in known:
@@ -30,25 +34,31 @@ def verify(function: Function) -> None:
                     f"@{function.name}: %{apply.result} reads %{name} as {type}, and it is "
                     f"{known[name]}"
                 )
-        for _, value in apply.op.attributes:
-            if isinstance(value, Argument) and value.name not in numbers:
-                raise ArrayValueError(
-                    f"@{function.name}: %{apply.result} takes {value} as a number, and there is "
-                    "no such parameter"
-                )
+        for name, value in apply.op.attributes:
+            if isinstance(value, Argument):
+                _check_argument(f"@{function.name}: %{apply.result}", name, value, known)
         for made in apply.made:
             _add(known, made.name, made.type, function)
     for name in function.results:
         function.type_of(name)
 
 
-def _is_number(parameter: Parameter) -> bool:
-    return isinstance(parameter.type, str)
-
-
-def _add(
-    known: dict[str, PTensorType | str], name: str, type: PTensorType | str, function: Function
+def _check_argument(
+    where: str, attribute: str, value: Argument, known: Mapping[str, ValueType]
 ) -> None:
+    found = known.get(value.name)
+    if not isinstance(found, str):
+        raise ArrayValueError(
+            f"{where} takes {value} as a number, and there is no such parameter"
+        )
+    taken = _PLACES.get(attribute, ("int64", "float64"))
+    if found not in taken:
+        raise ArrayValueError(
+            f"{where} takes {value} as {attribute}, and it is {found}; give {' or '.join(taken)}"
+        )
+
+
+def _add(known: dict[str, ValueType], name: str, type: ValueType, function: Function) -> None:
     if name in known:
         raise ArrayValueError(f"@{function.name}: %{name} is made twice; give one another name")
     known[name] = type

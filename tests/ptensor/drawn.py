@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations import (
+    attributes,
     creation,
     elementwise,
+    imports,
     indexing,
     linear_algebra,
     reduction,
@@ -15,10 +17,11 @@ from tecomp.ptensor.operations import (
 from tecomp.ptensor.operations import manipulation as moves
 from tecomp.ptensor.operations.fft import Transform
 from tecomp.ptensor.operations.linalg import Matrices, PseudoInverse, Rank, Solve
+from tecomp.ptensor.operations.meshgrid import MeshGrid
 from tecomp.ptensor.operations.searching import FindIndex
-from tecomp.ptensor.types import PTensorType, Shape
+from tecomp.ptensor.types import PTensorType, Shape, ValueType
 
-Case = tuple[Operation, tuple[PTensorType, ...]]
+Case = tuple[Operation, tuple[ValueType, ...]]
 Operands = tuple[tuple[Shape, str], ...]
 
 _ROW: Operands = (((4,), "float64"),)
@@ -32,13 +35,29 @@ def cases(device: str | None = None, team: int | None = None) -> list[Case]:
     """Operations with types of operands that live in one place."""
     found: list[tuple[Operation, Operands]] = [
         *_elementwise(), *_moves(), *_reductions(), *_indexed(), *_libraries(), *_products(),
+        *_attributes(),
     ]
     found += [(op, ()) for op in _creations(device, team)]
     found += [(creation.Create((3, 0), "complex64", device, team), _SCALAR)]
     return [
-        (op, tuple([PTensorType(shape, dtype, device, team) for shape, dtype in operands]))
-        for op, operands in found
+        *_imports(device, team),
+        *[
+            (op, tuple([PTensorType(shape, dtype, device, team) for shape, dtype in operands]))
+            for op, operands in found
+        ],
     ]
+
+
+def _imports(device: str | None, team: int | None) -> list[Case]:
+    found: list[Case] = [
+        (imports.AsArray((4, 5), "float32", None, device, team), ("ptr",)),
+        (imports.AsArray((0,), "complex64", True, device, team), ("ptr",)),
+        (imports.AsArray((), "int8", None, device, team), ("int64",)),
+        (imports.AsArray((), "float64", None, device, team), ("float64",)),
+    ]
+    if team is None:  # what another library has is of one process
+        found.append((imports.FromDlpack((4, 5), "int16", device), ("ptr",)))
+    return found
 
 
 def _elementwise() -> list[tuple[Operation, Operands]]:
@@ -67,6 +86,15 @@ def _creations(device: str | None, team: int | None) -> list[Operation]:
         creation.Linspace(1 - 2j, 1e300 + 0j, 5, "complex128", False, *place),
         creation.Linspace(float("-inf"), 1.0, 5, "float64", False, *place),
         creation.Linspace(complex(float("inf"), -float("inf")), 1j, 2, "complex128", False, *place),
+    ]  # fmt: skip
+
+
+def _attributes() -> list[tuple[Operation, Operands]]:
+    return [
+        (attributes.ShapeOf(), _MATRIX), (attributes.RankOf(), _MATRIX), (attributes.SizeOf(), _MATRIX),
+        (attributes.ResultType(), _ROW), (attributes.ResultType(), (*_MASK, *_PLACES, *_ROW)),
+        (MeshGrid("xy"), (*_ROW, *_PLACES)), (MeshGrid("ij"), (*_ROW, *_SCALAR, *_MASK)),
+        (MeshGrid(), _ROW),
     ]  # fmt: skip
 
 

@@ -76,6 +76,7 @@ def drawn_function(dice: Random) -> tuple[Function, list[Any]]:
             continue
         name = f"y{len(body)}"
         body.append(Apply(name, op, operands, given, result))
+        assert isinstance(result, PTensorType)
         known[name] = result
     numbers = np.random.default_rng(dice.randrange(1000))
     arguments = [numbers.normal(size=type.shape) for type in types]

@@ -36,8 +36,9 @@ from tecomp.ptensor.operations.creation import (
 )
 from tecomp.ptensor.operations.elementwise import Cast
 from tecomp.ptensor.operations.manipulation import Broadcast, Reshape
+from tecomp.ptensor.operations.meshgrid import MeshGrid
 from tecomp.ptensor.promotion import COMPLEX, INTEGERS
-from tecomp.ptensor.types import PTensorType, broadcast_shapes, check_together, numpy_dtype
+from tecomp.ptensor.types import PTensorType, check_together, numpy_dtype
 
 
 def asarray(
@@ -580,22 +581,13 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
     [(3, 2), (3, 2)]
     """
     where = "meshgrid"
-    if indexing not in ("xy", "ij"):
-        raise ArrayValueError(f"{where}: indexing is {indexing!r}; give 'xy' or 'ij'")
+    op = MeshGrid(indexing)
     nodes = [node_of(x, where) for x in arrays]
-    for k, node in enumerate(nodes):
-        if node.type.rank > 1:
-            raise ArrayValueError(
-                f"{where}: array {k} has shape {node.type.shape}; give arrays of one axis"
-            )
     if not nodes:
         return []
-    check_together([node.type for node in nodes], where)
-    order = list(range(len(nodes)))
-    if indexing == "xy":
-        order[:2] = reversed(order[:2])
+    shape = op.results(*[node.type for node in nodes])[0].shape
+    order = op.order(len(nodes))
     places = [_along(node, order.index(k), len(nodes)) for k, node in enumerate(nodes)]
-    shape = broadcast_shapes([node.type.shape for node in places], where)
     return [made(moved(Broadcast(shape), node)) for node in places]
 
 

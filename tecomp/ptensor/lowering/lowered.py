@@ -146,8 +146,40 @@ class Generic:
     type: PTensorType
 
     def __str__(self) -> str:
-        inside = ", ".join(map(str, self.operands))
+        # A slice says all of a range.
+        said = () if self.function == "arange" else _attributes(self.op)
+        inside = ", ".join([*map(str, self.operands), *said])
         return f"linalg.generic($compute_{self.function}, {inside})"
+
+
+def _attributes(op: Operation) -> tuple[str, ...]:
+    """What an operation computes, without where, and without the shape that is made before."""
+    return tuple([
+        f"{name}={value!r}" for name, value in op.attributes
+        if name not in ("device", "shape", "team")
+    ])
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """A tensor of what comes from outside: a buffer, or a number.
+
+    Attributes:
+        op: the operation.
+        operands: what the function is called with.
+        types: the scalar types of these.
+        type: of the result.
+    """
+
+    op: Operation
+    operands: tuple[Operand, ...]
+    types: tuple[str, ...]
+    type: PTensorType
+
+    def __str__(self) -> str:
+        inside = ", ".join([*map(str, self.operands), *_attributes(self.op)])
+        types = ", ".join(self.types)
+        return f"memref.{self.op.name}({inside}): ({types}) -> {tensor_text(self.type)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +239,8 @@ class Together:
 
 
 Expression: TypeAlias = (
-    Name | Given | Literal | Call | Slice | Generic | Compute | LibraryCall | Together | Dist
-    | RuntimeCall
+    Name | Given | Literal | Call | Slice | Generic | Import | Compute | LibraryCall | Together
+    | Dist | RuntimeCall
 )
 
 

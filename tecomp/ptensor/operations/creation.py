@@ -18,6 +18,7 @@ class Creation(Operation):
     """What says itself where its result lives; all other operations follow their operands."""
 
     taken: ClassVar[tuple[str, ...]] = ALL
+    open: ClassVar[tuple[str, ...]] = ("device", "team")
 
     def _made(self, shape: Shape, dtype: str, device: Any, team: Any) -> PTensorType:
         """The type of the result; of what only the call of a function says, what is known."""
@@ -51,6 +52,7 @@ class Arange(Creation):
     name = "arange"
     takes = (0, 0)
     taken: ClassVar[tuple[str, ...]] = NUMERIC
+    open: ClassVar[tuple[str, ...]] = ("start", "stop", "step", "device", "team")
 
     start: int | float
     stop: int | float

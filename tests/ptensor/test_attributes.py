@@ -1,0 +1,255 @@
+"""Numbers and shapes of tensors, what comes from outside, and grids: printed, read back, lowered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp.array.execution import execute
+from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError, TecompError
+from tecomp.ptensor.lowering.lower import lower_ptensor
+from tecomp.ptensor.operations.attributes import RankOf, ResultType, ShapeOf
+from tecomp.ptensor.operations.imports import AsArray
+from tecomp.ptensor.operations.meshgrid import MeshGrid
+from tecomp.ptensor.parse import parse
+from tecomp.ptensor.types import PTensorType
+
+
+def run(text: str, *arguments: Any) -> tuple[Any, ...]:
+    """The results on one process, whatever the team."""
+    given = [
+        each if isinstance(parameter.type, str) else (each, parameter.type.device, None, None)
+        for each, parameter in zip(arguments, parse(text).parameters, strict=True)
+    ]
+    return execute(lower_ptensor(parse(text), ignore_team=True), *given)
+
+
+ATTRIBUTES = """\
+func @f(%x: ptensor<4x5xfloat32, device='stick128', team=1>, %y: ptensor<3xint16, device='stick128', team=1>) -> (shape.shape, int64, int64, type) {
+  %s = ptensor.shape(%x): (ptensor<4x5xfloat32, device='stick128', team=1>) -> shape.shape
+  %r = ptensor.rank(%x): (ptensor<4x5xfloat32, device='stick128', team=1>) -> int64
+  %n = ptensor.size(%x): (ptensor<4x5xfloat32, device='stick128', team=1>) -> int64
+  %t = ptensor.result_type(%x, %y): (ptensor<4x5xfloat32, device='stick128', team=1>, ptensor<3xint16, device='stick128', team=1>) -> type
+  return %s, %r, %n, %t
+}"""
+
+
+def test_attributes_need_no_device_and_no_team() -> None:
+    assert str(parse(ATTRIBUTES)) == ATTRIBUTES
+    assert str(lower_ptensor(parse(ATTRIBUTES))) == """\
+func @f(%x: tuple<tensor<4x5xfloat32>, str, int64, int64>, %y: tuple<tensor<3xint16>, str, int64, int64>) {
+  %s = $shape((4, 5))
+  %r = 2
+  %n = 20
+  %t = 'float32'
+  return %s, %r, %n, %t
+}"""
+
+
+MASKED = """\
+func @f(%x: ptensor<4x5xfloat32PLACE>, %m: ptensor<4xboolPLACE>) -> (shape.shape, int64, ptensor<?xint64PLACE>) {
+  %y = ptensor.extract_mask(%x, %m): (ptensor<4x5xfloat32PLACE>, ptensor<4xboolPLACE>) -> ptensor<?x5xfloat32PLACE>
+  %s = ptensor.shape(%y): (ptensor<?x5xfloat32PLACE>) -> shape.shape
+  %n = ptensor.size(%y): (ptensor<?x5xfloat32PLACE>) -> int64
+  %a = ptensor.arange(start=0, stop=%n, step=1, dtype='int64', device=None, team=TEAM): () -> ptensor<?xint64PLACE>
+  return %s, %n, %a
+}"""
+
+
+def test_a_shape_that_elements_say_is_asked_for_and_used_as_a_number() -> None:
+    text = MASKED.replace("PLACE", "").replace("TEAM", "None")
+    assert str(parse(text)) == text
+    assert str(lower_ptensor(parse(text))) == """\
+func @f(%x: tuple<tensor<4x5xfloat32>, str, int64, int64>, %m: tuple<tensor<4xbool>, str, int64, int64>) {
+  %rtensor = linalg.extract_mask(%x[0], %m[0]): (tensor<4x5xfloat32>, tensor<4xbool>) -> tensor<?x5xfloat32>
+  %y = %rtensor, None, None, None
+  %s = $shape_of(%rtensor)
+  %gshape = $shape_of(%rtensor)
+  %n = $num_elements(%gshape)
+  %start = 0
+  %stop = $compute_stop_index(0, %n, 1)
+  %step = 1
+  %gshape_1 = $compute_global_shape(0, %n, 1)
+  %ltensor = linalg.init_tensor(%gshape_1)
+  %rtensor_1 = linalg.generic($compute_arange, %lslice, %lshape, %ltensor)
+  %a = %rtensor_1, None, None, None
+  return %s, %n, %a
+}"""
+    text = MASKED.replace("PLACE", ", team=1").replace("TEAM", "1")
+    lowered = str(lower_ptensor(parse(text))).split("\n")
+    assert "  %s = $global_shape(1, %gid)" in lowered
+    assert "  %n = $num_elements(%gshape_1)" in lowered
+
+
+IMPORTS = """\
+func @f(%b: ptr, %n: float64) -> (ptensor<4xint8PLACE>, ptensor<float32PLACE>) {
+  %x = ptensor.asarray(%b, shape=(4,), dtype='int8', copy=None, DEVICE): (ptr) -> ptensor<4xint8PLACE>
+  %y = ptensor.asarray(%n, shape=(), dtype='float32', copy=None, DEVICE): (float64) -> ptensor<float32PLACE>
+  return %x, %y
+}"""
+
+
+def test_what_comes_from_outside_is_imported_where_it_is_to_be() -> None:
+    text = IMPORTS.replace("PLACE", ", device='stick128'").replace("DEVICE", "device='stick128', team=None")
+    assert str(parse(text)) == text
+    assert str(lower_ptensor(parse(text))) == """\
+func @f(%b: ptr, %n: float64) {
+  intel_sycl.device_region('stick128') {
+    %rtensor = memref.asarray(%b, dtype='int8', copy=None): (ptr) -> tensor<4xint8>
+    %rtensor_1 = memref.asarray(%n, dtype='float32', copy=None): (float64) -> tensor<float32>
+  }
+  %x = %rtensor, 'stick128', None, None
+  %y = %rtensor_1, 'stick128', None, None
+  return %x, %y
+}"""
+
+
+def test_of_a_team_each_process_keeps_its_part_of_what_is_imported() -> None:
+    text = IMPORTS.replace("PLACE", ", team=1").replace("DEVICE", "device=None, team=1")
+    function = parse(text)
+    lowered = str(lower_ptensor(function)).split("\n")
+    assert lowered[1:7] == [
+        "  %gshape = $shape((4,))",
+        "  %gid = dist.init_dtensor(%gshape)",
+        "  %lslice = dist.local_slice(%gid)",
+        "  %wtensor = memref.asarray(%b, dtype='int8', copy=None): (ptr) -> tensor<4xint8>",
+        "  %rtensor = tensor.extract_slice(%wtensor, %lslice)",
+        "  %x = %rtensor, None, 1, %gid",
+    ]
+    assert "dist." not in str(lower_ptensor(function, ignore_team=True))
+
+
+def test_memory_of_another_library_is_shared() -> None:
+    text = """\
+func @f(%b: ptr) -> ptensor<4xint8> {
+  %x = ptensor.from_dlpack(%b, shape=(4,), dtype='int8', device=None): (ptr) -> ptensor<4xint8>
+  return %x
+}"""
+    assert str(parse(text)) == text
+    assert str(lower_ptensor(parse(text))) == """\
+func @f(%b: ptr) {
+  %rtensor = memref.from_dlpack(%b, dtype='int8'): (ptr) -> tensor<4xint8>
+  %x = %rtensor, None, None, None
+  return %x
+}"""
+
+
+def test_grids_are_operands_repeated_along_the_axes_of_the_others() -> None:
+    text = """\
+func @f(%x: ptensor<4xint8, device='stick128'>, %y: ptensor<3xfloat32, device='stick128'>) -> (ptensor<3x4xint8, device='stick128'>, ptensor<3x4xfloat32, device='stick128'>) {
+  %a, %b = ptensor.meshgrid(%x, %y, indexing='xy'): (ptensor<4xint8, device='stick128'>, ptensor<3xfloat32, device='stick128'>) -> (ptensor<3x4xint8, device='stick128'>, ptensor<3x4xfloat32, device='stick128'>)
+  return %a, %b
+}"""
+    assert str(parse(text)) == text
+    assert str(lower_ptensor(parse(text))) == """\
+func @f(%x: tuple<tensor<4xint8>, str, int64, int64>, %y: tuple<tensor<3xfloat32>, str, int64, int64>) {
+  intel_sycl.device_region('stick128') {
+    %rtensor = linalg.expand_dims(%x[0], axis=(0,)): (tensor<4xint8>) -> tensor<1x4xint8>
+    %rtensor_1 = linalg.broadcast(%rtensor, shape=(3, 4)): (tensor<1x4xint8>) -> tensor<3x4xint8>
+    %rtensor_2 = linalg.expand_dims(%y[0], axis=(1,)): (tensor<3xfloat32>) -> tensor<3x1xfloat32>
+    %rtensor_3 = linalg.broadcast(%rtensor_2, shape=(3, 4)): (tensor<3x1xfloat32>) -> tensor<3x4xfloat32>
+  }
+  %axes = %rtensor, 'stick128', None, None
+  %a = %rtensor_1, 'stick128', None, None
+  %axes_1 = %rtensor_2, 'stick128', None, None
+  %b = %rtensor_3, 'stick128', None, None
+  return %a, %b
+}"""
+
+
+X = PTensorType((4,), "int8", "cpu")
+
+
+@pytest.mark.parametrize(
+    ("refused", "error", "message"),
+    [
+        (lambda: MeshGrid("yx"), ArrayValueError, "meshgrid: indexing is 'yx'; give 'xy' or 'ij'"),
+        (lambda: MeshGrid().results(X.like((2, 2))), ArrayValueError,
+         "meshgrid: array 0 has shape (2, 2); give arrays of one axis"),
+        (lambda: MeshGrid().infer(X, X), ArrayTypeError,
+         "meshgrid: it has 2 results, and one type is asked for; ask for the types of its results"),
+        (lambda: ShapeOf().infer(X), ArrayTypeError,
+         "shape: the result is shape.shape, and a tensor is asked for; ask for the types of its results"),
+        (lambda: ResultType().results(X, PTensorType((), "int8")), DeviceMismatchError,
+         "result_type: operand 0 is ptensor<4xint8, device='cpu'> and operand 1 is ptensor<int8>; "
+         "an operation runs where its operands live: bring one to the other's device, "
+         "x.to_device('cpu')"),
+        (lambda: AsArray((4,), "int8").infer("int64"), ArrayValueError,
+         "asarray: the shape is (4,), and a number is given; a number has no axes: broadcast it"),
+        (lambda: AsArray((4,), "int9").infer("ptr"), ArrayTypeError,
+         "asarray: the elements are int9; it makes bool, int8, int16, int32, int64, uint8, uint16, "
+         "uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused(refused: object, error: type[TecompError], message: str) -> None:
+    assert callable(refused)
+    with pytest.raises(error) as caught:
+        refused()
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("rank(%x): (ptensor<4x5xfloat32, device='stick128', team=1>)", "rank(%s): (shape.shape)"),
+         "%r = ptensor.rank: %s is shape.shape; it takes tensors"),
+        (("-> (shape.shape, int64, int64, type) {", "-> (shape.shape, int64, int64, int64) {"),
+         "@f: the results are declared as (shape.shape, int64, int64, int64), and are (shape.shape, "
+         "int64, int64, type); write that"),
+        (("%n = ptensor.size(%x): (ptensor<4x5xfloat32, device='stick128', team=1>) -> int64",
+          "%n = ptensor.asarray(%x, shape=(), dtype='int8', copy=None, device=None, team=None): "
+          "(ptensor<4x5xfloat32, device='stick128', team=1>) -> ptensor<int8>"),
+         "%n = ptensor.asarray: %x is ptensor<4x5xfloat32, device='stick128', team=1>; it takes ptr "
+         "or bool or float64 or int64"),
+        (("%n = ptensor.size(%x): (ptensor<4x5xfloat32, device='stick128', team=1>) -> int64",
+          "%n = ptensor.reshape(%x, shape=%s, copy=None): "
+          "(ptensor<4x5xfloat32, device='stick128', team=1>) -> ptensor<20xint8>"),
+         "%n = ptensor.reshape: shape is %s; write the value itself, which the type of the result "
+         "follows from"),
+    ],
+)  # fmt: skip
+def test_scalars_are_no_tensors(change: tuple[str, str], message: str) -> None:
+    assert change[0] in ATTRIBUTES
+    with pytest.raises(TecompError) as caught:
+        parse(ATTRIBUTES.replace(*change))
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("stop=5, step=%s", "@f: %a takes %s as step, and it is shape.shape; give int64 or float64"),
+        ("stop=%z, step=1", "@f: %a takes %z as a number, and there is no such parameter"),
+        ("stop=%y, step=1", "@f: %a takes %y as a number, and there is no such parameter"),
+    ],
+)
+def test_numbers_are_numbers(given: str, message: str) -> None:
+    text = MASKED.replace("PLACE", "").replace("TEAM", "None").replace("stop=%n, step=1", given)
+    with pytest.raises(ArrayValueError) as caught:
+        parse(text)
+    assert caught.value.message == message
+
+
+def test_what_nobody_reads_has_no_tuple() -> None:
+    for line in (
+        "ptensor.eye(n_rows=2, n_cols=2, k=0, dtype='int8', device=None, team=None): () -> ptensor<2x2xint8>",
+        "ptensor.size(%x): (ptensor<4xint8>) -> int64",
+        "ptensor.reduce{'sum'}(%x, axis=None, keepdims=False, correction=0, dtype='int8'): (ptensor<4xint8>) -> ptensor<int8>",
+    ):
+        text = f"func @f(%x: ptensor<4xint8>) -> ptensor<4xint8> {{\n  {line}\n  return %x\n}}"
+        assert str(parse(text)) == text
+        assert "None, None" not in str(lower_ptensor(parse(text)))
+
+
+def test_ranks_are_numbers() -> None:
+    assert RankOf().results(X) == ("int64",)
+
+
+def test_what_runs_is_as_with_numpy() -> None:
+    x, m = np.arange(20, dtype="float32").reshape(4, 5), np.array([True, False, True, True])
+    shape, size, (row, *_) = run(MASKED.replace("PLACE", "").replace("TEAM", "None"), x, m)
+    assert (shape, size) == ((3, 5), 15)
+    np.testing.assert_array_equal(row, np.arange(15))
+    assert run(ATTRIBUTES, x, np.arange(3, dtype="int16")) == ((4, 5), 2, 20, "float32")
