@@ -110,13 +110,17 @@ def auto(
     """
     s = by_loops(outputs)
     if not s.outputs:
-        raise ScheduleError("auto: there are no results; give a tensor, or several")
+        raise ScheduleError(
+            "auto: there are no results; give a tensor, or several", kind="nothing-given"
+        )
     results = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
     target = Target.of(target)
     if not isinstance(division, Mapping) or not all(
         isinstance(x, te.Tensor) and isinstance(cut, Cut) for x, cut in division.items()
     ):
-        raise ScheduleError(f"auto: the division is {division!r}; give a Cut for each tensor")
+        raise ScheduleError(
+            f"auto: the division is {division!r}; give a Cut for each tensor", kind="wrong-argument"
+        )
     where = placement_of(target, layouts)
     if where is not None:
         where = replace(where, cuts=division, near=frozenset(near))
@@ -125,7 +129,8 @@ def auto(
     if division:
         raise ScheduleError(
             f"auto: {next(iter(division)).name} is to be divided, and target {target.name} has no "
-            "scratchpads: its threads share loops out as they run; leave the division out"
+            "scratchpads: its threads share loops out as they run; leave the division out",
+            kind="not-divided",
         )
     s = s if target.core is None else _in_caches(s, target, strides)
     for x, layout in layouts.items():

@@ -195,6 +195,7 @@ def contraction_of(d: Product) -> Contraction:
         raise ScheduleError(
             f"matmul.schedule: {d.total.name} multiplies {name} by itself, and scratchpads have "
             f"rows and columns in different layouts; multiply by a copy: te.compute({name}.shape, "
-            f"lambda *i: {name}(*i))"
+            f"lambda *i: {name}(*i))",
+            kind="not-this-form",
         )
     return of_matrices(d)

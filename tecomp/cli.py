@@ -12,6 +12,7 @@ from tecomp.codegen.llvm.store import Store, current_store
 from tecomp.dist.launch import launched
 from tecomp.errors import CacheError, MissingLibraryError, TargetError, TeamError, TecompError
 from tecomp.machine.registry import broken_plugins
+from tecomp.pages import document, page_of, pages
 from tecomp.plugin.skeleton import write_skeleton
 
 
@@ -94,6 +95,25 @@ def run(
     except (MissingLibraryError, TeamError) as error:
         raise click.ClickException(error.message) from error
     context.exit(status if 0 <= status < 256 else 1)
+
+
+@main.command()
+@click.argument("code", required=False)
+@click.option("--markdown", is_flag=True, help="Print the pages of all codes, as docs/errors.md.")
+def explain(code: str | None, markdown: bool) -> None:
+    """Explain an error by its CODE, such as TE0201, with an example; list all codes without one."""
+    if markdown:
+        click.echo(document(), nl=False)
+        return
+    if code is None:
+        for each in pages().values():
+            click.echo(f"{each.code}  {each.kind:<20}{each.title}")
+        return
+    if (page := page_of(code)) is None:
+        raise click.ClickException(
+            f"explain: there is no error {code!r}; tecomp explain lists all codes"
+        )
+    click.echo(page, nl=False)
 
 
 @main.group(invoke_without_command=True)

@@ -1,7 +1,8 @@
-"""Every error a user can cause: one class per kind of mistake, and where in the user's code it is.
+"""Every error a user can cause: its class, a code for the kind of mistake, and where it is.
 
 A message says where, what (with the values), and what to do instead. `message` is the sentence
-alone; `str(error)` adds the user's own line and the expression in it that was refused.
+alone; `str(error)` adds the user's own lines with a caret under the expression that was refused,
+and the code, under which `tecomp explain` has a page.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
+from importlib import import_module
 from itertools import islice
-from types import CodeType, FrameType
-from typing import Any
+from types import CodeType
+from typing import Any, ClassVar
+from unicodedata import east_asian_width
+
+from tecomp.tracebacks import end_at_user, users_frame, watch
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,28 @@ class Location:
         # Python counts columns in UTF-8 bytes.
         return line.encode()[start:stop].decode(errors="replace")
 
+    @property
+    def picture(self) -> str:
+        """The lines of the expression, with carets under it; empty where there is no source."""
+        first, last, start, stop = self._span
+        if first is None or last is None:
+            return ""
+        lines = [linecache.getline(self.file, k).rstrip() for k in range(first, last + 1)]
+        if not any(lines):
+            return ""
+        if start is None or stop is None:
+            return _indented(lines[:1])
+        ends = [*(len(line.encode()) for line in lines[:-1]), stop]
+        begins = [start, *(len(line) - len(line.lstrip()) for line in lines[1:])]
+        marked = [
+            (line, _carets(line, *span))
+            for line, *span in zip(lines, begins, ends, strict=True) if line
+        ]
+        if len(marked) > _MOST_LINES:
+            half = _MOST_LINES // 2
+            marked = [*marked[:half], ("...", ""), *marked[-half:]]
+        return _indented([text for pair in marked for text in pair if text])
+
     def __str__(self) -> str:
         return _described(self)
 
@@ -72,14 +99,53 @@ class Described:
     file: str
     line: int
     text: str
+    picture: str = ""
 
     def __str__(self) -> str:
         return _described(self)
 
 
+_MOST_LINES = 8
+"""Of an expression over many lines, its two ends are shown."""
+
+
+def _carets(line: str, start: int, stop: int) -> str:
+    """A line that marks what is from one byte of another line to the next."""
+    before, marked = line.encode()[:start].decode(errors="replace"), line.encode()[start:stop]
+    blank = "".join("\t" if c == "\t" else " " * _width(c) for c in before)
+    return blank + "^" * max(sum(map(_width, marked.decode(errors="replace"))), 1)
+
+
+def _width(character: str) -> int:
+    return 2 if east_asian_width(character) in "WF" else 1
+
+
+def _indented(lines: list[str]) -> str:
+    """Lines as a block, with four spaces before what is leftmost."""
+    least = min(
+        (len(line) - len(line.lstrip()) for line in lines if line != "..."), default=0
+    )
+    return "\n".join(
+        "    " + _ends(line if line == "..." else line[least:], 200) for line in lines
+    )
+
+
 def _described(place: Location | Described) -> str:
     where = f"{place.file}:{place.line}"
     return f"{where}: {_ends(place.text, _MOST)}" if place.text else where
+
+
+def _place(at: Location | Described) -> str:
+    """Where an expression is, and the expression: what is below a message."""
+    where = f"{_cell(at.file) or at.file}:{at.line}"
+    return f"{where}\n{at.picture}" if at.picture else where
+
+
+def _cell(file: str) -> str | None:
+    """The number of the notebook's cell that has this name as a file, `In[3]`."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    named = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    return found[1] if named is not None and (found := named(file)) is not None else None
 
 
 _ANYWHERE = compile("0", "", "exec")
@@ -92,17 +158,8 @@ def _line_of(file: str, line: int) -> Location:
 
 def user_location() -> Location | None:
     """The innermost place on the call stack that is the user's."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_ours(frame):
-        frame = frame.f_back
+    frame = users_frame()
     return Location(frame.f_code, frame.f_lasti) if frame is not None else None
-
-
-def _is_ours(frame: FrameType) -> bool:
-    # By module name: a dataclass's generated methods have no file. The standard library is
-    # between two of our own frames where a cached property computes its value.
-    top = str(frame.f_globals.get("__name__", "")).split(".")[0]
-    return top == "tecomp" or top in sys.stdlib_module_names
 
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
@@ -129,27 +186,54 @@ class TecompError(Exception):
     Attributes:
         message: what is wrong, with the values, and what to do instead.
         location: the user's expression that asked for it.
+        kind: the kind of mistake as a word, such as `no-such-loop`.
     """
 
-    def __init__(self, message: str, location: Location | Described | None = None) -> None:
+    usual: ClassVar[str] = "internal"
+    """The kind of what is raised without one."""
+    ends_at_user: ClassVar[bool] = True
+    """Whether a traceback leaves out where in the compiler it was raised."""
+
+    def __init__(
+        self, message: str, location: Location | Described | None = None, *,
+        kind: str | None = None,
+    ) -> None:
         message = _abridged(_ADDRESS.sub("", message))
         super().__init__(message)
         self.message = message
         self.location: Location | Described | None = location or user_location()
+        self.kind = kind or self.usual
+        watch()
+
+    @property
+    def code(self) -> str:
+        """What `tecomp explain` has a page about, such as `TE0201`."""
+        # Read when somebody looks.
+        return str(import_module("tecomp.pages").pages()[self.kind].code)
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows, which asks for it by this name."""
+        end_at_user(self)
+        shown_by = sys.modules["IPython"].get_ipython().InteractiveTB
+        lines: list[str] = shown_by.structured_traceback(type(self), self, self.__traceback__)
+        return lines
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For processes that hand their errors to others, who have not the code."""
         at = self.location
-        known = Described(at.file, at.line, at.text) if at is not None else None
-        return _again, (type(self), self.message, known)
+        known = Described(at.file, at.line, at.text, at.picture) if at is not None else None
+        return _again, (type(self), self.message, known, self.kind)
 
     def __str__(self) -> str:
-        return f"{self.message}\n  at {self.location}" if self.location else self.message
+        where = f"\n  at {_place(self.location)}" if self.location else ""
+        return f"{self.message}{where}\n  {self.code}: `tecomp explain {self.code}` tells more"
 
 
-def _again(kind: type[TecompError], message: str, location: Described | None) -> TecompError:
+def _again(
+    type: type[TecompError], message: str, location: Described | None, kind: str,
+) -> TecompError:
     """An error that was raised in another process."""
-    error = kind(message, location)
+    error = type(message, location, kind=kind)
     error.location = location
     return error
 
@@ -157,45 +241,67 @@ def _again(kind: type[TecompError], message: str, location: Described | None) ->
 class DefinitionError(TecompError, ValueError):
     """A computation is written in a way that has no meaning."""
 
+    usual = "definition"
+
 
 class TypeMismatchError(DefinitionError, TypeError):
     """An expression has a type that cannot be used there."""
+
+    usual = "element-type"
 
 
 class ScheduleError(TecompError, ValueError):
     """A scheduling primitive was asked for something it cannot do."""
 
+    usual = "schedule"
+
 
 class LayoutError(TecompError, ValueError):
     """An index map does not describe a usable memory layout."""
+
+    usual = "layout"
 
 
 class TargetError(TecompError, ValueError):
     """A target description is malformed, or a target lacks what was asked of it."""
 
+    usual = "target"
+
 
 class CapacityError(TargetError):
     """A buffer does not fit into the memory that it was given."""
+
+    usual = "capacity"
 
 
 class LowerError(TecompError, ValueError):
     """A schedule cannot be turned into code that keeps the meaning."""
 
+    usual = "lower"
+
 
 class ParseError(TecompError, ValueError):
     """A text is not a printed function."""
+
+    usual = "text"
 
 
 class CallError(TecompError, ValueError):
     """A kernel was called with arguments that it cannot take, or met an index out of bounds."""
 
+    usual = "call"
+
 
 class CacheError(TecompError, ValueError):
     """What is said about the cache has no meaning, or a saved program cannot be used."""
 
+    usual = "cache"
+
 
 class MissingError(TecompError, AttributeError):
     """A name of TVM's is not here."""
+
+    usual = "missing-name"
 
     @staticmethod
     def of(module: str, called: str, name: str, instead: Mapping[str, str]) -> AttributeError:
@@ -221,34 +327,53 @@ class MissingError(TecompError, AttributeError):
 class ArrayTypeError(TecompError, TypeError):
     """An array operation does not take elements or arguments of such a type."""
 
+    usual = "array-type"
+
 
 class ArrayValueError(TecompError, ValueError):
     """An array operation was given a value or a shape that has no meaning there."""
+
+    usual = "array-value"
 
 
 class ArrayIndexError(TecompError, IndexError):
     """There is no such axis or element."""
 
+    usual = "array-index"
+
 
 class ArrayBufferError(TecompError, BufferError):
     """The memory of an array cannot be handed to another library in this way."""
+
+    usual = "array-memory"
 
 
 class DeviceMismatchError(ArrayValueError):
     """The operands of one operation live on different devices."""
 
+    usual = "other-device"
+
 
 class TeamMismatchError(ArrayValueError):
     """The operands of one operation belong to different teams of processes."""
+
+    usual = "other-team"
 
 
 class TeamError(TecompError, ValueError):
     """A team of processes was asked for what it cannot do, or its processes do different things."""
 
+    usual = "team"
+
 
 class MissingLibraryError(TecompError, ImportError):
     """A library that only a part of tecomp needs is not installed, or not usable."""
 
+    usual = "missing-library"
+
 
 class InternalError(TecompError, RuntimeError):
     """The compiler contradicts itself: a mistake of ours, not of the user."""
+
+    usual = "internal"
+    ends_at_user = False

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import copy
+import linecache
+import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -29,8 +36,8 @@ def test_an_error_says_the_same_in_another_process(again: object) -> None:
 
     assert type(received) is tecomp.ScheduleError
     assert received.message == "s[B].split(i): factor must be a positive integer, got 0"
+    assert (received.kind, received.code) == ("wrong-number", "TE0006")
     assert str(received) == str(error)
-    assert str(received).endswith("te.create_schedule(B)[B].split(B.op.axis[0], factor=0)")
     assert str(again(received)) == str(error)
 
 
@@ -38,7 +45,9 @@ def test_an_error_without_a_place() -> None:
     error = tecomp.LowerError("lower: no")
     error.location = None
 
-    assert str(pickle.loads(pickle.dumps(error))) == "lower: no"
+    assert str(pickle.loads(pickle.dumps(error))) == (
+        "lower: no\n  TE0500: `tecomp explain TE0500` tells more"
+    )
 
 
 def test_long_texts_in_messages_lose_their_middle() -> None:
@@ -48,3 +57,169 @@ def test_long_texts_in_messages_lose_their_middle() -> None:
     first, last = "`" + "x" * 199, "x" * 199 + "`"
     assert caught.value.message.startswith(f"{first} ... {last} is no element type; ")
     assert len(tecomp.LowerError("lower: " + "12, " * 9000).message) == 4005
+
+
+PROGRAM = """\
+from tecomp import te
+
+A = te.placeholder((8,), name="A")
+B = te.compute((8,), lambda i: A[i], name="B")
+s = te.create_schedule(B)
+
+def half(axis):
+    ünter = "漢", s[B].split(axis, factor=-1)
+
+def shown(axis):
+    made = [s[B].split(
+        axis,
+
+        factor=0,
+    )]
+"""
+
+
+def refused_in(tmp_path: Path, call: str) -> str:
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM, encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(compile(PROGRAM, str(file), "exec"), names)
+    linecache.checkcache(str(file))
+    with pytest.raises(tecomp.ScheduleError) as caught:
+        eval(call, names)
+    return str(caught.value).replace(str(file), "program.py")
+
+
+def test_carets_are_under_the_expression(tmp_path: Path) -> None:
+    """Columns are those of a terminal, where some characters take two."""
+    assert refused_in(tmp_path, "half(B.op.axis[0])") == (
+        "s[B].split(i): factor must be a positive integer, got -1\n"
+        "  at program.py:8\n"
+        '    ünter = "漢", s[B].split(axis, factor=-1)\n'
+        "                  ^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "  TE0006: `tecomp explain TE0006` tells more"
+    )
+
+
+def test_carets_are_under_all_lines_of_an_expression(tmp_path: Path) -> None:
+    assert refused_in(tmp_path, "shown(B.op.axis[0])") == (
+        "s[B].split(i): factor must be a positive integer, got 0\n"
+        "  at program.py:11\n"
+        "    made = [s[B].split(\n"
+        "            ^^^^^^^^^^^\n"
+        "        axis,\n"
+        "        ^^^^^\n"
+        "        factor=0,\n"
+        "        ^^^^^^^^^\n"
+        "    )]\n"
+        "    ^\n"
+        "  TE0006: `tecomp explain TE0006` tells more"
+    )
+
+
+def test_long_expressions_lose_their_middle(tmp_path: Path) -> None:
+    lines = ["s[B].split(", "    B.op.axis[0],", *["    # why"] * 20, "    factor=0)"]
+    file = tmp_path / "long.py"
+    text = PROGRAM + "\n".join(lines)
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(tecomp.ScheduleError) as caught:
+        exec(compile(text, str(file), "exec"), {})
+
+    picture = str(caught.value).splitlines()[2:-1]
+    assert len(picture) == 17
+    assert picture[8] == "    ..."
+    assert picture[-2:] == ["        factor=0)", "        ^^^^^^^^^"]
+
+
+class Shell:
+    """What IPython shows errors with."""
+
+    compile = SimpleNamespace(
+        format_code_name=lambda name: ("Cell", "In[7]") if name == "/tmp/kernel/1.py" else None
+    )
+
+    class InteractiveTB:
+        """The part of it that formats."""
+
+        @staticmethod
+        def structured_traceback(kind: type, error: BaseException, traceback: Any) -> list[str]:
+            names = []
+            while traceback is not None:
+                names.append(traceback.tb_frame.f_code.co_name)
+                traceback = traceback.tb_next
+            return [kind.__name__, *names]
+
+
+def test_cells_of_notebooks_have_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    python = ModuleType("IPython")
+    monkeypatch.setattr(python, "get_ipython", lambda: Shell, raising=False)
+    monkeypatch.setitem(sys.modules, "IPython", python)
+    cell = 'from tecomp import te\nte.placeholder((-1,), name="A")\n'
+    with pytest.raises(tecomp.DefinitionError) as caught:
+        exec(compile(cell, "/tmp/kernel/1.py", "exec"), {})
+
+    assert str(caught.value).splitlines()[1] == "  at In[7]:2"
+    assert caught.value._render_traceback_() == [
+        "DefinitionError", "test_cells_of_notebooks_have_numbers", "<module>"
+    ]
+
+
+def output(program: str, tmp_path: Path, **more: str) -> str:
+    file = tmp_path / "program.py"
+    file.write_text(program, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(file)], capture_output=True, text=True, check=False,
+        env={**os.environ, "TECOMP_DEBUG": "0", **more},
+    )
+    assert done.returncode == 1
+    return done.stderr.replace(str(file), "program.py")
+
+
+def test_tracebacks_end_at_the_users_line(tmp_path: Path) -> None:
+    program = PROGRAM.replace("漢", "k") + "half(B.op.axis[0])\n"
+
+    assert output(program, tmp_path) == (
+        "Traceback (most recent call last):\n"
+        '  File "program.py", line 16, in <module>\n'
+        "    half(B.op.axis[0])\n"
+        '  File "program.py", line 8, in half\n'
+        '    ünter = "k", s[B].split(axis, factor=-1)\n'
+        "                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "tecomp.errors.ScheduleError: s[B].split(i): factor must be a positive integer, got -1\n"
+        "  at program.py:8\n"
+        '    ünter = "k", s[B].split(axis, factor=-1)\n'
+        "                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "  TE0006: `tecomp explain TE0006` tells more\n"
+    )
+    assert "tecomp/scheduling/loops.py" in output(program, tmp_path, TECOMP_DEBUG="1")
+
+
+def test_tracebacks_keep_what_users_raised_themselves(tmp_path: Path) -> None:
+    """An error of theirs that ours comes of, and functions of theirs that we call."""
+    program = """\
+from tecomp import te
+
+def element(i):
+    return te.placeholder((-1,), name="A")[i]
+
+try:
+    {}["k"]
+except KeyError:
+    te.compute((8,), element)
+"""
+    shown = output(program, tmp_path)
+
+    assert "KeyError: 'k'" in shown
+    assert [line for line in shown.splitlines() if "File" in line] == [
+        '  File "program.py", line 7, in <module>',
+        '  File "program.py", line 9, in <module>',
+        '  File "program.py", line 4, in element',
+    ]
+
+
+def test_tracebacks_of_our_own_mistakes_are_whole(tmp_path: Path) -> None:
+    program = """\
+import numpy as np, tecomp
+f = tecomp.parse('def f(A: Buffer("float32", (4,))):\\n    A[5] = float32(1.0)')
+tecomp.evaluate(f, [np.zeros(4, "float32")])
+"""
+    assert "tecomp/ir/interpreter/memory.py" in output(program, tmp_path)

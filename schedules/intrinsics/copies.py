@@ -38,7 +38,8 @@ def copy_intrinsic(target: Target, link: str, dtype: str) -> te.TensorIntrin:
         near = get_close_matches(link, known, n=1)
         raise TargetError(
             f"target {target.name} has no link `{link}` between two memories; "
-            + (f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known) or 'none'}")
+            + (f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known) or 'none'}"),
+            kind="target-lacks",
         )
     shape = _piece(target, link, dtype)
     a = te.placeholder(shape, dtype, name="a")

@@ -56,12 +56,14 @@ def vector_intrinsic(
         units = [name for name, each in target.engine.items() if isinstance(each, VectorUnit)]
         raise TargetError(
             f"target {target.name} has no vector unit `{unit}`; its vector units are "
-            f"{', '.join(units) or 'none'}"
+            f"{', '.join(units) or 'none'}",
+            kind="target-lacks",
         )
     if dtype not in known.types:
         raise TargetError(
             f"unit `{unit}` of target {target.name} takes no {dtype}; its types are "
-            f"{', '.join(known.types)}"
+            f"{', '.join(known.types)}",
+            kind="target-lacks",
         )
     table = _table(known, dtype)
     if operation not in table or (with_number and operation not in _WITH_A_NUMBER):
@@ -69,7 +71,8 @@ def vector_intrinsic(
         raise TargetError(
             f"unit `{unit}` of target {target.name} has no operation `{operation}` on {dtype}"
             f"{' and a number' if with_number else ''}; its operations are "
-            f"{', '.join(possible)}"
+            f"{', '.join(possible)}",
+            kind="target-lacks",
         )
     return _declared(known, operation, table[operation], dtype, with_number=with_number)
 

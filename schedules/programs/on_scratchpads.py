@@ -54,7 +54,8 @@ def _check_cuts(groups: Sequence[Group], where: Placement) -> None:
         if x not in outputs:
             raise ScheduleError(
                 f"auto: {x.name} is computed where it is used, and has no loops to divide; divide "
-                "what reads it"
+                "what reads it",
+                kind="not-divided",
             )
     beside = [x for x in outputs if x not in where.cuts]
     beside += [x for group in groups for x in group.rows if group.output in beside]
@@ -66,7 +67,8 @@ def _is_beside(x: te.Tensor, others: Sequence[te.Tensor]) -> ScheduleError:
     return ScheduleError(
         f"auto: {x.name} is to be divided, and is computed with "
         f"{', '.join(y.name for y in others)}, which have loops of their own; leave the division "
-        "out"
+        "out",
+        kind="not-divided",
     )
 
 
@@ -81,7 +83,8 @@ def _scheduled(
         if group.output in where.cuts:
             raise ScheduleError(
                 f"auto: {group.output.name} is computed step by step, or by no core, and is not "
-                "divided; leave its division out"
+                "divided; leave its division out",
+                kind="not-divided",
             )
         return s
     if group.output in where.cuts:

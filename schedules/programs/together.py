@@ -66,7 +66,9 @@ def _scheduled(
     every = ways(group, member.program, whole, member.where if is_last else where)
     found: te.Schedule | None = first_taken(s, [way.walk for way in every])
     if found is None:
-        raise ScheduleError(f"auto: {group.output.name} is computed step by step")
+        raise ScheduleError(
+            f"auto: {group.output.name} is computed step by step", kind="not-divided"
+        )
     return found
 
 
@@ -110,7 +112,8 @@ def _check_before(
                 if y in heads:
                     raise ScheduleError(
                         f"auto: {y.name} stays in the scratchpads, and {group.output.name}, which "
-                        "reads it, does not"
+                        "reads it, does not",
+                        kind="not-divided",
                     )
                 if y in program.readers and y not in outputs and y not in todo:
                     todo.append(y)

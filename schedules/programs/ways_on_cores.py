@@ -151,13 +151,15 @@ def _need_whole(w: Work, factors: Collection[te.Tensor]) -> None:
     for x in factors:
         source = x if x in w.whole else unconverted(x)
         if source not in w.whole or unconverted(x) is not source:
-            raise ScheduleError(f"{w.output.name}: {x.name} is computed for it")
+            raise ScheduleError(f"{w.output.name}: {x.name} is computed for it", kind="not-divided")
 
 
 def _need_room(w: Work, p: on_cores.Plan) -> None:
     """Refuse tiles of a unit for which a scratchpad has no room."""
     if not p.fits:
-        raise ScheduleError(f"{w.output.name}: there is no room for one tile of each operand")
+        raise ScheduleError(
+            f"{w.output.name}: there is no room for one tile of each operand", kind="not-divided"
+        )
 
 
 def _inline(s: te.Schedule, w: Work, but: Collection[te.Tensor] = ()) -> None:

@@ -97,7 +97,9 @@ def outline(c: Contraction, output: te.Tensor, where: Placement) -> Outline:
     """
     p = plan(c, output, where)
     if not p.fits:
-        raise ScheduleError(f"{output.name}: there is no room for one tile of each operand")
+        raise ScheduleError(
+            f"{output.name}: there is no room for one tile of each operand", kind="not-divided"
+        )
     count = [ceil_div(number(axis.extent, c.total), p.core[axis]) for axis in c.axes]
     read = _Room(c, output, where, p.product, p.tile).read(p.block, p.core)
     return Outline(tuple(count), tuple(p.core[axis] for axis in c.axes), prod(count) * read)

@@ -49,7 +49,8 @@ class Cut:
                 reduced = f" and is reduced over {depth}" if depth else ""
                 raise ScheduleError(
                     f"auto: {x.name} has {len(x.shape)} axes{reduced}, and is to have {count} "
-                    f"parts along axis {axis}; give a number from 1 on for its own axes"
+                    f"parts along axis {axis}; give a number from 1 on for its own axes",
+                    kind="not-divided",
                 )
 
     def along(self, rank: int) -> Cut:
@@ -207,7 +208,8 @@ def divide_as(x: te.Tensor, cut: Cut, units: Sequence[int], target: Target) -> D
     if prod(asked) > target.cores:
         raise TargetError(
             f"{x.name}: {listed} parts are for {prod(asked)} cores, and target {target.name} has "
-            f"{target.cores}; ask for fewer"
+            f"{target.cores}; ask for fewer",
+            kind="not-divided",
         )
     part = tuple(
         even_part(x, x.op.axis[axis], int(x.shape[axis]), count, unit) // unit
@@ -219,7 +221,8 @@ def divide_as(x: te.Tensor, cut: Cut, units: Sequence[int], target: Target) -> D
         raise TargetError(
             f"{x.name}: {listed} parts have no place on the cores of target {target.name} "
             f"({grid}), each of which two axes can share; ask for numbers that divide those, or "
-            "along fewer axes"
+            "along fewer axes",
+            kind="not-divided",
         )
     return Division(part, tuple(asked), shares)
 
@@ -275,7 +278,8 @@ def even_part(x: te.Tensor, axis: te.IterVar, extent: int, count: int, unit: int
     what = f"sticks or tiles of {unit}" if unit > 1 else "values"
     raise TargetError(
         f"{x.name}: {count} parts along {axis.name} would cut what is whole there, or "
-        f"leave parts empty ({pieces} {what}); ask for a number that divides {pieces}"
+        f"leave parts empty ({pieces} {what}); ask for a number that divides {pieces}",
+        kind="not-divided",
     )
 
 

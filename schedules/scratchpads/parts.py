@@ -111,7 +111,10 @@ def schedule_partial(s: te.Schedule, w: Work, where: Placement) -> None:
     total = s[w.total].op
     left = reached(w.output, {**w.reads, w.total: accesses(total.output(0)).reads})
     if not own.keys().isdisjoint(left):
-        raise ScheduleError(f"{w.output.name}: a formula is computed for its reduction and after")
+        raise ScheduleError(
+            f"{w.output.name}: a formula is computed for its reduction and after",
+            kind="not-divided",
+        )
     work = Work(partial, partial, own, w.whole, tuple(left_of(s, partial)))
     rest = Work(w.output, w.total, left, {*w.whole, partial}, tuple(total.reduce_axis))
     cuts = {} if cut is None else {
@@ -124,7 +127,8 @@ def schedule_partial(s: te.Schedule, w: Work, where: Placement) -> None:
             raise
         raise TargetError(
             f"{w.output.name}: {count} parts of its reduction cannot be, of which {partial.name} "
-            f"has the results: {error.message}"
+            f"has the results: {error.message}",
+            kind=error.kind,
         ) from None
     schedule_parts(s, rest, replace(where, cuts=cuts))
 
@@ -149,7 +153,9 @@ def _shared_depth(w: Work, cut: Cut | None, where: Placement) -> tuple[te.IterVa
     """
     found = parts_of_depth(w, where) if cut is None else _depth_as_asked(w, cut, where)
     if found is None:
-        raise ScheduleError(f"{w.output.name}: its reduction is no work for several cores")
+        raise ScheduleError(
+            f"{w.output.name}: its reduction is no work for several cores", kind="not-divided"
+        )
     return found
 
 
@@ -167,7 +173,8 @@ def _depth_as_asked(w: Work, cut: Cut, where: Placement) -> tuple[te.IterVar, in
         names = ", ".join(axis.name for axis, _ in asked)
         raise TargetError(
             f"{w.output.name}: cores share one axis of a reduction, and not {names}; ask for parts "
-            "along one of them"
+            "along one of them",
+            kind="not-divided",
         )
     ((axis, count),) = asked
     extent = number(axis.extent, w.total)
@@ -176,7 +183,8 @@ def _depth_as_asked(w: Work, cut: Cut, where: Placement) -> tuple[te.IterVar, in
         raise TargetError(
             f"{w.output.name}: {count} parts of the reduction along {axis.name} would not be even "
             f"({extent} values, in sticks or tiles of {unit}); ask for a number that divides "
-            f"{extent // unit if extent % unit == 0 else 1}"
+            f"{extent // unit if extent % unit == 0 else 1}",
+            kind="not-divided",
         )
     return axis, count
 
@@ -504,7 +512,8 @@ class _Span:
                 f"{self.w.output.name}: a core of target {self.where.target.name} reaches "
                 f"{0 if limits is None else limits.span_bytes} bytes of a tensor, and a part of "
                 f"{' x '.join(map(str, extents))} needs more; ask for more parts along its first "
-                "axes"
+                "axes",
+                kind="not-divided",
             )
 
     def fits(self, part: Sequence[int]) -> bool:

@@ -334,7 +334,8 @@ def number(extent: int | te.Expr, x: te.Tensor) -> int:
         return extent
     raise TargetError(
         f"{x.name}: the extent {extent} is not known before the call, and scratchpads are planned "
-        "before; give its shape in numbers, or schedule it for target cpu"
+        "before; give its shape in numbers, or schedule it for target cpu",
+        kind="unknown-size",
     )
 
 

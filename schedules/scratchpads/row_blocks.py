@@ -77,7 +77,8 @@ def _rows_of_cores(
     if max(cut.cores.get(last, 1), cut.tiles.get(last, 1)) > 1:
         raise TargetError(
             f"{output.name}: one core computes all of a row, in one block; leave its axis "
-            f"{output.op.axis[last].name} out"
+            f"{output.op.axis[last].name} out",
+            kind="not-divided",
         )
     pieces = [ceil_div(max(n, 1), unit) for n, unit in zip(shape, units, strict=True)]
     division = divide((*pieces[:-1], 1), where.target.grid)

@@ -103,7 +103,8 @@ def need_convolution(op: te.Tensor | Convolution, who: str) -> Convolution:
         raise ScheduleError(
             f"{who}: {op.name} is no convolution of images (n, y, x, c) or (n, c, y, x) with "
             "filters that have an axis for rows, for columns, for channels, and first or last one "
-            "for outputs, nor made of one element by element"
+            "for outputs, nor made of one element by element",
+            kind="not-this-form",
         )
     return found
 

@@ -81,7 +81,8 @@ def need_reduction(op: te.Tensor | Reduction, who: str) -> Reduction:
     if found is None:
         raise ScheduleError(
             f"{who}: {op.name} is no reduction whose result or whose terms lie along the last axis "
-            "of what it reads, nor made of one element by element"
+            "of what it reads, nor made of one element by element",
+            kind="not-this-form",
         )
     return found
 

@@ -76,7 +76,8 @@ def need_windows(op: te.Tensor | Windows, who: str) -> Windows:
     if found is None:
         raise ScheduleError(
             f"{who}: {op.name} reduces no windows that step along another axis than the last, nor "
-            "is it made of such a reduction element by element"
+            "is it made of such a reduction element by element",
+            kind="not-this-form",
         )
     return found
 

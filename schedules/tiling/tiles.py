@@ -168,7 +168,8 @@ def core_of(target: Target) -> Core:
     if target.core is None:
         raise TargetError(
             f"target {target.name} has no table [core], by which these schedules pick their tiles; "
-            "describe its vectors and caches there"
+            "describe its vectors and caches there",
+            kind="target-lacks",
         )
     return target.core
 

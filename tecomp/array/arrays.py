@@ -99,7 +99,8 @@ def _foreign(other: object, where: str) -> Any:
     if isinstance(other, np.ndarray):
         raise ArrayTypeError(
             f"{where}: one operand is an array of NumPy's, {other.dtype} of shape {other.shape}; "
-            "make it one of this namespace, xp.asarray(y), or both NumPy's, np.asarray(x)"
+            "make it one of this namespace, xp.asarray(y), or both NumPy's, np.asarray(x)",
+            kind="no-array",
         )
     return NotImplemented
 
@@ -253,7 +254,8 @@ class Array:
         if self.ndim != 2:
             raise ArrayValueError(
                 f"x.T: x has shape {self.shape}; it exchanges the axes of a matrix: x.mT for "
-                "several matrices, permute_dims for other axes"
+                "several matrices, permute_dims for other axes",
+                kind="array-shapes",
             )
         return turned_array(self, PermuteDims((1, 0)))
 
@@ -262,7 +264,8 @@ class Array:
         """Matrices with their axes, which are the last two, exchanged."""
         if self.ndim < 2:
             raise ArrayValueError(
-                f"x.mT: x has shape {self.shape}; give matrices, two axes or more"
+                f"x.mT: x has shape {self.shape}; give matrices, two axes or more",
+                kind="array-shapes",
             )
         rank = self.ndim
         return turned_array(self, PermuteDims((*range(rank - 2), rank - 1, rank - 2)))
@@ -400,7 +403,8 @@ def node_of(array: object, where: str, what: str = "x") -> Node:
         return array._node
     raise ArrayTypeError(
         f"{where}: {what} is {type(array).__name__}; give an array of this namespace: "
-        "xp.asarray(...)"
+        "xp.asarray(...)",
+        kind="no-array",
     )
 
 
@@ -440,7 +444,8 @@ def node_beside(type: PTensorType, value: object, where: str, what: str) -> Node
         return node
     raise ArrayTypeError(
         f"{where}: {what} is {value.__class__.__name__}; give an array of this namespace, "
-        "xp.asarray(...), or a number"
+        "xp.asarray(...), or a number",
+        kind="no-array",
     )
 
 

@@ -52,7 +52,8 @@ def _over(
     given = (None,) * len(places) if sizes is None else sizes
     if not places:
         raise ArrayValueError(
-            f"{kind}: x has shape {node.type.shape}, and no axis to transform along; give one"
+            f"{kind}: x has shape {node.type.shape}, and no axis to transform along; give one",
+            kind="array-shapes",
         )
     (result,) = library_call(Transform(kind, given, places, norm), node)
     return made(result)

@@ -343,7 +343,9 @@ def matrix_power(x: Array, n: SupportsIndex, /) -> Array:
     need_matrices(node.type, where)
     if node.type.shape[-1] != node.type.shape[-2]:
         raise ArrayValueError(
-            f"{where}: x has shape {node.type.shape}; give square matrices, as many rows as columns"
+            f"{where}: x has shape {node.type.shape}; give square matrices, as many rows as "
+            "columns",
+            kind="array-shapes",
         )
     if times < 0:
         (node,) = library_call(Matrices("inv"), node)

@@ -201,7 +201,8 @@ class Access:
             if not isinstance(extent, int):
                 raise DefinitionError(
                     f"footprint: {self.tensor.name} has the extent `{extent}`, which is only known "
-                    "at the call; give numbers"
+                    "at the call; give numbers",
+                    kind="unknown-size",
                 )
             steps = [(reach(term, sizes), abs(factor)) for term, factor in index.terms]
             known = [step * factor for step, factor in steps if step is not None]

@@ -63,7 +63,8 @@ class Arithmetic:
         """Refused: NumPy's function would take it for an object."""
         raise TypeMismatchError(
             f"{numpy_name(function)} of `{self!r}`: NumPy computes with numbers that are there, "
-            f"and a tensor has none before the kernel runs; {_INSTEAD}"
+            f"and a tensor has none before the kernel runs; {_INSTEAD}",
+            kind="no-value-yet",
         )
 
     def __array__(self, dtype: Any = None, copy: object = None) -> np.ndarray[Any, Any]:
@@ -76,7 +77,8 @@ class Arithmetic:
         if not is_object or indexes_array(self, sys._getframe(1)):
             use = "index an array" if is_object else f"be an array of {np.dtype(dtype)}"
             raise TypeMismatchError(
-                f"`{self!r}` has no elements before the kernel runs, and cannot {use}; {_INSTEAD}"
+                f"`{self!r}` has no elements before the kernel runs, and cannot {use}; {_INSTEAD}",
+                kind="no-value-yet",
             )
         array = np.empty((), object)
         array[()] = self
@@ -87,7 +89,8 @@ class Arithmetic:
         refused_number(self, sys._getframe(1))
         raise TypeMismatchError(
             f"`{self!r}` has no elements before the kernel runs, and cannot count or index things; "
-            f"{_INSTEAD}"
+            f"{_INSTEAD}",
+            kind="no-value-yet",
         )
 
     def operated(self, function: Callable[..., Any], *operands: Any) -> Any:

@@ -181,7 +181,10 @@ class Operand:
         where = f"operand {self.name}.access_ptr"
         named = {"r": False, "w": True, "rw": True, "wr": True, 1: False, 2: True, 3: True}
         if not isinstance(access_mask, str | int) or access_mask not in named:
-            raise DefinitionError(f"{where}: the access is {access_mask!r}; say 'r', 'w' or 'rw'")
+            raise DefinitionError(
+                f"{where}: the access is {access_mask!r}; say 'r', 'w' or 'rw'",
+                kind="unknown-choice",
+            )
         is_written = named[access_mask]
         start = integer(offset, f"{where}: offset")
         if is_const(start, 0) and extent is None:
@@ -198,7 +201,8 @@ class Operand:
         if len(given) != len(self.shape):
             raise DefinitionError(
                 f"operand {self.name}[...]: it has {len(self.shape)} axes and is given "
-                f"{len(given)} indices; write one for each"
+                f"{len(given)} indices; write one for each",
+                kind="index-count",
             )
         where = f"operand {self.name}[...]"
         found = tuple(integer(index, f"{where}: index {k}") for k, index in enumerate(given))
@@ -217,7 +221,8 @@ def _check_index(index: Extent, extent: Extent, where: str) -> None:
         return
     if index < 0 or (isinstance(extent, int) and index >= extent):
         raise DefinitionError(
-            f"{where} is {index}, and the axis has {extent} elements; give one that is inside"
+            f"{where} is {index}, and the axis has {extent} elements; give one that is inside",
+            kind="outside-index",
         )
 
 
@@ -229,7 +234,8 @@ def _check_inside(start: Extent, count: Extent, size: Extent, where: str) -> Non
     if first < 0 or is_short or (isinstance(count, int) and count < 0):
         raise DefinitionError(
             f"{where}: offset {start} and extent {count} are outside of the {size} elements; give "
-            "those that are inside"
+            "those that are inside",
+            kind="outside-index",
         )
 
 
@@ -274,7 +280,8 @@ def for_range(
     """
     if not is_one_of(kind, _KINDS):
         raise DefinitionError(
-            f"te.for_range: there is no kind {kind!r}; loops are {', '.join(_KINDS)}"
+            f"te.for_range: there is no kind {kind!r}; loops are {', '.join(_KINDS)}",
+            kind="unknown-choice",
         )
     first, last = integer(begin, "te.for_range: begin"), integer(end, "te.for_range: end")
     var = Var(name_of(name, "te.for_range"), INT64)
@@ -368,7 +375,8 @@ def integer(value: Any, where: str) -> Expr:
     if isinstance(given, Expr) and not given.dtype.is_integer:
         raise TypeMismatchError(
             f'{where} is {given} ({given.dtype}); give an integer, or convert it with '
-            '.astype("int64") if that is meant'
+            '.astype("int64") if that is meant',
+            kind="index-type",
         )
     return index_value(given)
 
@@ -414,11 +422,13 @@ def check_statement(
         if isinstance(node, BufferLoad | BufferStore) and node.buffer.data not in known | made:
             raise DefinitionError(
                 f"{where}: fcompute uses {node.buffer.name}, which is no operand; use those "
-                "that it is given"
+                "that it is given",
+                kind="statements",
             )
     allowed = set(known_variables)
     for var in free_variables(statement):
         if var not in allowed:
             raise DefinitionError(
-                f"{where}: fcompute uses the variable {var.name}, which nothing binds; {cure}"
+                f"{where}: fcompute uses the variable {var.name}, which nothing binds; {cure}",
+                kind="foreign-variable",
             )

@@ -52,12 +52,15 @@ def decl_buffer(
     check_scope(scope, where)
     for number, what in ((data_alignment, "data_alignment"), (offset_factor, "offset_factor")):
         if whole_number(number) is None:
-            raise TypeMismatchError(f"{where}: {what} is {number!r}; give a whole number")
+            raise TypeMismatchError(
+                f"{where}: {what} is {number!r}; give a whole number", kind="wrong-argument"
+            )
     extents = shape_of(shape, where)
     given = None if strides is None else _strides_of(strides, where)
     if given is not None and len(given) != len(extents):
         raise DefinitionError(
-            f"{where}: it has {len(extents)} axes and {len(given)} strides; give one for each"
+            f"{where}: it has {len(extents)} axes and {len(given)} strides; give one for each",
+            kind="wrong-count",
         )
     return Buffer(name, extents, dtype_of(dtype, where), scope, strides=given)
 
@@ -65,7 +68,8 @@ def decl_buffer(
 def _strides_of(given: Any, where: str) -> tuple[Extent, ...]:
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
         raise TypeMismatchError(
-            f"{where}: strides is {given!r}; give a list of numbers and of what te.var makes"
+            f"{where}: strides is {given!r}; give a list of numbers and of what te.var makes",
+            kind="wrong-argument",
         )
     return tuple(
         extent_of(n, f"{where}: the stride of axis {k}", least=_LEAST)

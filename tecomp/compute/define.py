@@ -195,13 +195,14 @@ def _domain(dom: object, where: str) -> tuple[Extent, Extent]:
     if not isinstance(dom, list | tuple):
         return 0, extent_of(dom, f"{where}: the extent")
     if len(dom) != 2:
-        raise DefinitionError(f"{where}: the domain is {dom!r}; write (low, high)")
+        raise DefinitionError(f"{where}: the domain is {dom!r}; write (low, high)", kind="extent")
     low = extent_of(dom[0], f"{where}: the low end", least=-(2**63))
     high = extent_of(dom[1], f"{where}: the high end", least=-(2**63))
     extent = high if isinstance(low, int) and low == 0 else high - low
     if isinstance(extent, int) and extent < 0:
         raise DefinitionError(
-            f"{where}: the domain ({low}, {high}) ends before it begins; write (low, high)"
+            f"{where}: the domain ({low}, {high}) ends before it begins; write (low, high)",
+            kind="extent",
         )
     return low, extent
 
@@ -221,7 +222,9 @@ def var(name: str = "tindex", dtype: str = "int32") -> Var:
     name = name_of(name, "te.var")
     kind = dtype_of(dtype, f"te.var {name}")
     if kind.lanes != 1:
-        raise TypeMismatchError(f"te.var {name}: the type is {kind}; a variable is one number")
+        raise TypeMismatchError(
+            f"te.var {name}: the type is {kind}; a variable is one number", kind="wrong-argument"
+        )
     return Var(name, kind)
 
 
@@ -248,13 +251,15 @@ def _axis_names(
     if not callable(fcompute):
         raise TypeMismatchError(
             f"{where}: the index function is {fcompute!r} ({type(fcompute).__name__}); "
-            "give a function of the indices, such as lambda i, j: A[i, j]"
+            "give a function of the indices, such as lambda i, j: A[i, j]",
+            kind="index-function",
         )
     try:
         parameters = inspect.signature(fcompute).parameters.values()
     except (TypeError, ValueError) as error:
         raise TypeMismatchError(
-            f"{where}: the parameters of {fcompute!r} cannot be read; wrap it: lambda i: f(i)"
+            f"{where}: the parameters of {fcompute!r} cannot be read; wrap it: lambda i: f(i)",
+            kind="index-function",
         ) from error
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     # A default binds a value of the surroundings, as in `lambda i, n=n: ...`.
@@ -264,12 +269,14 @@ def _axis_names(
     if forced := [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]:
         raise DefinitionError(
             f"{where}: the index function has the keyword-only parameter {forced[0]}; "
-            "indices are passed by position"
+            "indices are passed by position",
+            kind="index-function",
         )
     if len(names) > rank or (len(names) < rank and not rest):
         raise DefinitionError(
             f"{where}: the shape has {axes}, and the index function takes {len(names)} "
-            f"({', '.join(names) or 'none'}); give it one parameter for each axis, or *indices"
+            f"({', '.join(names) or 'none'}); give it one parameter for each axis, or *indices",
+            kind="index-function",
         )
     return (*names, *_free_names(range(len(names), rank), varargs_names, where))
 
@@ -287,7 +294,8 @@ def _free_names(free: range, given: Sequence[str] | None, where: str) -> Sequenc
     if len(given) != len(free):
         raise DefinitionError(
             f"{where}: varargs_names has {len(given)} names ({', '.join(given)}) "
-            f"for {len(free)} axes"
+            f"for {len(free)} axes",
+            kind="wrong-count",
         )
     return given
 
@@ -297,17 +305,22 @@ def _body(result: object, where: str) -> tuple[Expr, ...]:
         raise DefinitionError(
             f"{where}: the index function gives a call of {result.intrin.name}, and an index for "
             "each axis; take one index for each axis around its tiles, whose axes are the last of "
-            "the shape"
+            "the shape",
+            kind="intrinsic",
         )
     given: Sequence[Any] = result if isinstance(result, list | tuple) else (result,)
     if not given:
-        raise DefinitionError(f"{where}: the index function gives no element; give one at least")
+        raise DefinitionError(
+            f"{where}: the index function gives no element; give one at least",
+            kind="index-function",
+        )
     body = []
     for value in given:
         if not isinstance(value, Expr | Arithmetic | int | float) and not hasattr(value, "dtype"):
             raise TypeMismatchError(
                 f"{where}: the index function gives {value!r} ({type(value).__name__}); "
-                "it returns an expression, a number, or a tuple of them"
+                "it returns an expression, a number, or a tuple of them",
+                kind="index-function",
             )
         body.append(value_of(value))
     return tuple(body)
@@ -324,7 +337,8 @@ def _check_size(body: tuple[Expr, ...], where: str) -> None:
         raise DefinitionError(
             f"{where}: the element has {count} operations, each shared part counted once, and "
             f"{MOST_OPERATIONS} are the most that one expression can have; make parts of it "
-            "te.computes of their own"
+            "te.computes of their own",
+            kind="too-much",
         )
 
 
@@ -339,7 +353,8 @@ def _check_reductions(body: tuple[Expr, ...], where: str) -> None:
     if any(isinstance(node, Reduce) for node in walk(*inner)):
         raise DefinitionError(
             f"{where}: a reduction is part of a larger expression; "
-            "give the reduction a te.compute of its own, and use its tensor here"
+            "give the reduction a te.compute of its own, and use its tensor here",
+            kind="reduction-inside",
         )
     if not tops:
         return
@@ -347,13 +362,15 @@ def _check_reductions(body: tuple[Expr, ...], where: str) -> None:
     if len(body) == 1 and values > 1:
         raise DefinitionError(
             f"{where}: the element is value {tops[0].value_index} of a reduction of {values}; "
-            "return the whole tuple, and use the tensor that you need"
+            "return the whole tuple, and use the tensor that you need",
+            kind="reduction-inside",
         )
     wanted = [(id(tops[0].combiner), k) for k in range(values)]
     if [(id(top.combiner), top.value_index) for top in tops] != wanted or len(body) != values:
         raise DefinitionError(
             f"{where}: several outputs reduce together only as one reduction of a tuple; "
-            "give each reduction a te.compute of its own, or combine a tuple with te.comm_reducer"
+            "give each reduction a te.compute of its own, or combine a tuple with te.comm_reducer",
+            kind="reduction-inside",
         )
 
 
@@ -376,11 +393,13 @@ def _check_axes(body: tuple[Expr, ...], axis: tuple[IterVar, ...], where: str) -
         if node.kind is IterKind.REDUCE:
             raise DefinitionError(
                 f"{where}: the reduction axis {node.name} is used outside a reduction over it; "
-                f"write te.sum(..., axis={node.name})"
+                f"write te.sum(..., axis={node.name})",
+                kind="foreign-variable",
             )
         raise DefinitionError(
             f"{where}: {node.name} is an axis of another te.compute; "
-            "use the variables that this index function is called with"
+            "use the variables that this index function is called with",
+            kind="foreign-variable",
         )
 
 
@@ -394,5 +413,6 @@ def _check_literals(body: tuple[Expr, ...], where: str) -> None:
         if isinstance(node, Const) and not holds(node.dtype, node.value):
             raise TypeMismatchError(
                 f"{where}: the literal {node.value} becomes {node.dtype}, which cannot hold it; "
-                f'write te.const({node.value}, "float64")'
+                f'write te.const({node.value}, "float64")',
+                kind="literal",
             )

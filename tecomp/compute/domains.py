@@ -47,7 +47,8 @@ def _end(end: object, where: str, *, greatest: bool) -> Extent:
     if any(isinstance(node, Call | TensorLoad) for node in walk(end)) or not end.dtype.is_integer:
         raise DefinitionError(
             f"{where} is {end}, which is more than arithmetic of axes and sizes; reduce over all "
-            "values, and say with where= which count"
+            "values, and say with where= which count",
+            kind="reduction",
         )
     found = affine_of(end)
     total: Extent = found.const
@@ -68,7 +69,8 @@ def _numeric_end(end: Expr, where: str, *, greatest: bool) -> int:
     if found is None:
         raise DefinitionError(
             f"{where} is {end}, of which the {'greatest' if greatest else 'least'} value is not "
-            "known; reduce over all values, and say with where= which count"
+            "known; reduce over all values, and say with where= which count",
+            kind="reduction",
         )
     return found[greatest]
 

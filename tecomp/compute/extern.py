@@ -159,14 +159,16 @@ def _named(own: Sequence[Buffer], given: Sequence[Buffer], where: str) -> Iterat
     """
     if given and len(given) != len(own):
         raise DefinitionError(
-            f"{where}: there are {len(given)} for {len(own)} tensors; give one for each"
+            f"{where}: there are {len(given)} for {len(own)} tensors; give one for each",
+            kind="wrong-count",
         )
     for buffer, asked in zip(own, given or own, strict=True):
         same = list(map(str, buffer.shape)) == list(map(str, asked.shape))
         if not same or buffer.dtype != asked.dtype or asked.scope not in ("", "global"):
             raise DefinitionError(
                 f"{where}: `{asked}` is declared for `{buffer}`; declare its shape and type, and "
-                "leave its memory to set_scope"
+                "leave its memory to set_scope",
+                kind="statements",
             )
         check_without_gaps(asked, f"{where}: {asked.name}")
         yield Buffer(asked.name, buffer.shape, buffer.dtype, "")
@@ -182,7 +184,8 @@ def _inputs(inputs: object, where: str) -> tuple[Tensor, ...]:
     for tensor in given:
         if not isinstance(tensor, Tensor):
             raise TypeMismatchError(
-                f"{where}: an input is {tensor!r} ({type(tensor).__name__}); give tensors"
+                f"{where}: an input is {tensor!r} ({type(tensor).__name__}); give tensors",
+                kind="wrong-argument",
             )
     return given
 
@@ -201,13 +204,15 @@ def _types(
         if len(known) != 1:
             raise DefinitionError(
                 f"{where}: the inputs are {', '.join(known) or 'none'}, so the type of the result "
-                "cannot be told; give it as dtype="
+                "cannot be told; give it as dtype=",
+                kind="statements",
             )
         return tuple(known) * count
     many = list(dtype) if isinstance(dtype, list | tuple) else [dtype] * count
     if len(many) != count:
         raise DefinitionError(
-            f"{where}: there are {len(many)} types for {count} results; give one for each"
+            f"{where}: there are {len(many)} types for {count} results; give one for each",
+            kind="wrong-count",
         )
     return tuple(dtype_of(each, where) for each in many)
 
@@ -231,13 +236,15 @@ def _check(statement: object, buffers: Sequence[Buffer], n_inputs: int, where: s
         raise TypeMismatchError(
             f"{where}: fcompute gives {statement!r} ({type(statement).__name__}); it returns a "
             "statement: outs[0].store(index, value), te.for_range, te.if_stmt, te.allocate or "
-            "te.stmt_seq"
+            "te.stmt_seq",
+            kind="statements",
         )
     loads = [node for node in walk(statement) if isinstance(node, TensorLoad)]
     if loads:
         raise DefinitionError(
             f"{where}: fcompute reads {loads[0].tensor.name} itself; name it in inputs, and read "
-            "the operand that stands for it"
+            "the operand that stands for it",
+            kind="statements",
         )
     own = [var for var in free_variables(statement) if not isinstance(var, IterVar)]
     check_statement(statement, buffers, own, where, "loop with te.for_range")
@@ -246,9 +253,11 @@ def _check(statement: object, buffers: Sequence[Buffer], n_inputs: int, where: s
         if k < n_inputs and buffer.data in written:
             raise DefinitionError(
                 f"{where}: fcompute stores to the input {buffer.name}; "
-                "store to its outputs, or to memory of te.allocate"
+                "store to its outputs, or to memory of te.allocate",
+                kind="statements",
             )
         if k >= n_inputs and buffer.data not in written:
             raise DefinitionError(
-                f"{where}: fcompute stores nothing to {buffer.name}; store all of each result"
+                f"{where}: fcompute stores nothing to {buffer.name}; store all of each result",
+                kind="statements",
             )

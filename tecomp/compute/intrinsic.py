@@ -110,32 +110,37 @@ class TensorIntrin:
         if len(parts) != len(names):
             raise DefinitionError(
                 f"{where}: it is given {len(parts)} parts of tensors for {len(names)} inputs "
-                f"({', '.join(names)}); give one for each, such as A[i, 0:16]"
+                f"({', '.join(names)}); give one for each, such as A[i, 0:16]",
+                kind="wrong-count",
             )
         if len(scalars) != len(self.scalar_params):
             params = ", ".join(var.name for var in self.scalar_params) or "none"
             raise DefinitionError(
                 f"{where}: it is given {len(scalars)} numbers, and its scalar_params are {params}; "
-                "give one for each"
+                "give one for each",
+                kind="wrong-count",
             )
         for var, value in zip(self.scalar_params, scalars, strict=True):
             read = next((node for node in walk(value) if isinstance(node, TensorLoad)), None)
             if read is not None:
                 raise DefinitionError(
                     f"{where}: {var.name} is computed from {read}; give a number of axes and "
-                    "sizes, or make it an input of the intrinsic"
+                    "sizes, or make it an input of the intrinsic",
+                    kind="intrinsic",
                 )
 
     def _check_reduction(self, axes: Sequence[Any], where: str) -> None:
         for axis in axes:
             if not isinstance(axis, IterVar) or axis.kind is not IterKind.REDUCE:
                 raise TypeMismatchError(
-                    f"{where}: reduce_axis= is {axis!r}; give an axis made by te.reduce_axis"
+                    f"{where}: reduce_axis= is {axis!r}; give an axis made by te.reduce_axis",
+                    kind="intrinsic",
                 )
         if axes and (self.update is None or self.reset is None):
             raise DefinitionError(
                 f"{where}: reduce_axis= adds tiles up, and {self.name} has no update and reset; "
-                "give (body, reset, update) to te.decl_tensor_intrin"
+                "give (body, reset, update) to te.decl_tensor_intrin",
+                kind="intrinsic",
             )
 
     def __repr__(self) -> str:
@@ -165,7 +170,8 @@ class TensorIntrinCall(Arithmetic):
         parts = ", ".join(part.text for part in self.parts)
         raise TypeMismatchError(
             f"{self.intrin.name}({parts}) is a part of a tensor, not a number; return it as it is, "
-            "and use elements of what te.compute gives in another definition"
+            "and use elements of what te.compute gives in another definition",
+            kind="whole-tensor",
         )
 
 
@@ -178,7 +184,8 @@ def _check_part(own: Tensor, part: Part, sizes: dict[Var, int], where: str) -> N
     if part.tensor.dtype != own.dtype:
         raise DefinitionError(
             f"{where}: {own.name} is {own.dtype}, and {part.text} is {part.tensor.dtype}; convert "
-            "it in a te.compute before"
+            "it in a te.compute before",
+            kind="intrinsic",
         )
     shape = part.shape_as(own.ndim)
     if len(shape) != own.ndim or not all(
@@ -187,7 +194,8 @@ def _check_part(own: Tensor, part: Part, sizes: dict[Var, int], where: str) -> N
     ):
         raise DefinitionError(
             f"{where}: {own.name} has shape {shape_text(own.shape)}, and {part.text} has shape "
-            f"{shape_text(shape)}; give ranges first:end of that many elements"
+            f"{shape_text(shape)}; give ranges first:end of that many elements",
+            kind="intrinsic",
         )
 
 
@@ -293,7 +301,8 @@ def check_statements(intrin: TensorIntrin) -> None:
     if found is not None:
         raise DefinitionError(
             f"te.decl_tensor_intrin {intrin.name}: {found}; mend one of them, or say "
-            'check="never" if only the machine can run the statements'
+            'check="never" if only the machine can run the statements',
+            kind="intrinsic",
         )
 
 

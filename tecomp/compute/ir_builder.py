@@ -105,7 +105,8 @@ class IRBuilder:
         """
         if len(self._scopes) > 1:
             raise DefinitionError(
-                "ir_builder.get: a `with` of this builder is still open; call it after all of them"
+                "ir_builder.get: a `with` of this builder is still open; call it after all of them",
+                kind="statements",
             )
         (parts,) = self._scopes
         self._scopes = [[]]
@@ -131,7 +132,8 @@ class IRBuilder:
         """
         raise DefinitionError(
             f"ir_builder.pointer {name}: no memory is there for it; use ib.buffer_ptr(outs[0]) for "
-            "operands, or ib.allocate"
+            "operands, or ib.allocate",
+            kind="statements",
         )
 
     def allocate(
@@ -157,7 +159,9 @@ class IRBuilder:
         """
         where = f"ir_builder.allocate {name_of(name, 'ir_builder.allocate')}"
         if axis_separators:
-            raise DefinitionError(f"{where}: it has one physical axis; leave axis_separators out")
+            raise DefinitionError(
+                f"{where}: it has one physical axis; leave axis_separators out", kind="statements"
+            )
         check_scope(scope or "local", where)
         buffer = Buffer(name, shape_of(shape, where), dtype_of(dtype, where), scope or "local")
         self._around(lambda body: Allocate(buffer, body))
@@ -188,13 +192,15 @@ class IRBuilder:
             if not isinstance(var, Var):
                 raise TypeMismatchError(
                     f"ir_builder.scope_attr: thread_extent is of an axis, not of {node!r}; give "
-                    "what te.thread_axis makes"
+                    "what te.thread_axis makes",
+                    kind="statements",
                 )
             self._around(_over(var, integer(value, "ir_builder.scope_attr: the extent")))
         elif not isinstance(attr_key, str) or not attr_key.startswith(_MARKS):
             raise DefinitionError(
                 f"ir_builder.scope_attr: nothing is known of {attr_key!r}; there are "
-                "'thread_extent', and names that begin with 'pragma_' or 'hint_'"
+                "'thread_extent', and names that begin with 'pragma_' or 'hint_'",
+                kind="statements",
             )
 
     @contextmanager
@@ -222,7 +228,9 @@ class IRBuilder:
         where = "ir_builder.for_range"
         if not is_one_of(kind, _KINDS):
             raise DefinitionError(
-                f"{where}: there is no kind {kind!r}; loops are serial, parallel, vectorize, unroll"
+                f"{where}: there is no kind {kind!r}; loops are serial, parallel, vectorize, "
+                "unroll",
+                kind="unknown-choice",
             )
         first, last = integer(begin, f"{where}: begin"), integer(end, f"{where}: end")
         var = Var(name_of(name, where), INT64)
@@ -248,7 +256,8 @@ class IRBuilder:
         before = self._scopes[-1][-1] if self._scopes[-1] else None
         if not isinstance(before, IfThenElse) or before.else_case is not None:
             raise DefinitionError(
-                "ir_builder.else_scope: no if_scope is right before it; put it there"
+                "ir_builder.else_scope: no if_scope is right before it; put it there",
+                kind="statements",
             )
         with self._scope() as parts:
             yield
@@ -262,7 +271,8 @@ class IRBuilder:
         """
         raise DefinitionError(
             "ir_builder.while_loop: how often a loop runs is known when it begins; write for_range "
-            "with the most iterations, and if_scope inside"
+            "with the most iterations, and if_scope inside",
+            kind="statements",
         )
 
     @contextmanager

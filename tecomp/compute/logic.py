@@ -93,12 +93,14 @@ def _conditions(who: str, reducer: str, given: tuple[Any, ...], axis: Any) -> li
     if axis is not None:
         raise DefinitionError(
             f"te.{who} joins conditions and takes no axis=; reduce a condition with "
-            f"{reducer}(condition, axis=k)"
+            f"{reducer}(condition, axis=k)",
+            kind="reduction",
         )
     if not given:
-        raise DefinitionError(f"te.{who} of no conditions; give at least one")
+        raise DefinitionError(f"te.{who} of no conditions; give at least one", kind="nothing-given")
     if isinstance(given[0], list | tuple):
         raise DefinitionError(
-            f"te.{who} takes its conditions one by one; write te.{who}(*conditions)"
+            f"te.{who} takes its conditions one by one; write te.{who}(*conditions)",
+            kind="reduction",
         )
     return [condition_of(value_of(value), f"te.{who}") for value in given]

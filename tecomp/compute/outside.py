@@ -145,7 +145,9 @@ def call_pure_extern(dtype: str, name: str, *args: Any) -> Expr:
 def _check_name(name: object, where: str) -> None:
     if not isinstance(name, str) or not name:
         raise TypeMismatchError(
-            f"{where}: the name of the function is {name!r}; give the text that it is registered as"
+            f"{where}: the name of the function is {name!r}; give the text that it is "
+            "registered as",
+            kind="outside-function",
         )
 
 
@@ -163,7 +165,8 @@ def _passed(given: Any, where: str) -> Passed:
     if isinstance(given, Stmt | Sequence):
         raise TypeMismatchError(
             f"{where} is {given!r} ({type(given).__name__}); give operands, "
-            "operand.access_ptr(...), numbers and texts one by one"
+            "operand.access_ptr(...), numbers and texts one by one",
+            kind="outside-function",
         )
     number = _literal(given)
     return value_of(given) if number is None else number

@@ -94,14 +94,18 @@ def _count(first: Expr, last: Expr | int, extent: Extent, where: str) -> Extent:
     if isinstance(count, int) and count < 1:
         raise DefinitionError(
             f"{where} runs from {range_text(first)} to {range_text(as_expr(last))}; write "
-            "first:end, of one element at least"
+            "first:end, of one element at least",
+            kind="outside-index",
         )
     start, end = _number(first), _number(as_expr(last))
     if isinstance(start, int) and start < 0:
-        raise DefinitionError(f"{where} begins at {start}; indices count from 0")
+        raise DefinitionError(
+            f"{where} begins at {start}; indices count from 0", kind="outside-index"
+        )
     if isinstance(end, int) and isinstance(extent, int) and end > extent:
         raise DefinitionError(
-            f"{where} ends at {end}, and the tensor has {extent} there; end it inside"
+            f"{where} ends at {end}, and the tensor has {extent} there; end it inside",
+            kind="outside-index",
         )
     return count
 

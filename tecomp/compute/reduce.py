@@ -174,13 +174,16 @@ class Reducer:
             raise DefinitionError(
                 f"{who}: there {'is' if len(args) == 1 else 'are'} "
                 f"{counted(len(args), 'argument')} more than a reduction takes; give the "
-                "expression, axis, where and init"
+                "expression, axis, where and init",
+                kind="reduction",
             )
         axes = _axes(axis, who)
         several = isinstance(expr, list | tuple)
         source = tuple(value_of(value) for value in (expr if several else (expr,)))
         if not source:
-            raise DefinitionError(f"{who}: there is no value to combine; give one at least")
+            raise DefinitionError(
+                f"{who}: there is no value to combine; give one at least", kind="nothing-given"
+            )
         condition = _within(
             axes, condition_of(True if where is None else value_of(where), f"{who}(where=)"))
         combiner, given = _combiner(
@@ -202,7 +205,8 @@ class Reducer:
             if len(other) != len(result):
                 raise DefinitionError(
                     f"{who}: it combines {len(result)} values with {len(other)}; give tuples of "
-                    "one length"
+                    "one length",
+                    kind="reduction",
                 )
             types = tuple(value.dtype for value in result)
             if several:
@@ -247,28 +251,36 @@ def comm_reducer(
     check_function(fcombine, 2, f"{where}: fcombine", "give a function of two values, or of two "
                    "tuples of them", TypeMismatchError)
     if not callable(fidentity):
-        raise TypeMismatchError(f"{where}: fidentity is {fidentity!r}; {_IDENTITY}")
+        raise TypeMismatchError(
+            f"{where}: fidentity is {fidentity!r}; {_IDENTITY}", kind="reduction"
+        )
     return Reducer(fcombine, fidentity, name)
 
 
 def _axes(axis: object, who: str) -> tuple[IterVar, ...]:
     given: tuple[object, ...] = tuple(axis) if isinstance(axis, list | tuple) else (axis,)
     if not given:
-        raise DefinitionError(f"{who}: axis=[] names no axis; give one of te.reduce_axis")
+        raise DefinitionError(
+            f"{who}: axis=[] names no axis; give one of te.reduce_axis", kind="nothing-given"
+        )
     axes: list[IterVar] = []
     for item in given:
         if not isinstance(item, IterVar):
             raise TypeMismatchError(
                 f"{who}: axis= is {item!r} ({type(item).__name__}); "
-                "give an axis made by te.reduce_axis((low, high))"
+                "give an axis made by te.reduce_axis((low, high))",
+                kind="reduction",
             )
         if item.kind is not IterKind.REDUCE:
             raise DefinitionError(
                 f"{who}: {item.name} is an axis of the result and cannot be reduced over; "
-                "make one with te.reduce_axis((low, high))"
+                "make one with te.reduce_axis((low, high))",
+                kind="reduction",
             )
         if any(item is other for other in axes):
-            raise DefinitionError(f"{who}: axis {item.name} is given twice; give each axis once")
+            raise DefinitionError(
+                f"{who}: axis {item.name} is given twice; give each axis once", kind="given-twice"
+            )
         axes.append(item)
     return tuple(axes)
 
@@ -310,7 +322,8 @@ def _combiner(
         if is_reduced or isinstance(node, Reduce):
             raise DefinitionError(
                 f"{who}: the reducer uses {node}; it may use the two values that it combines, and "
-                "what is the same for all of them: axes of the result, elements, sizes, numbers"
+                "what is the same for all of them: axes of the result, elements, sizes, numbers",
+                kind="reduction",
             )
     own = {*lhs, *rhs}
     used = [
@@ -338,7 +351,7 @@ def _fitted(
     if len(given) != len(dtypes) or isinstance(values, list | tuple) != several:
         count = f"a tuple of {len(given)}" if isinstance(values, list | tuple) else "one value"
         wanted = f"a tuple of {len(dtypes)}" if several else "one value"
-        raise DefinitionError(f"{what} is {count}; make it {wanted}")
+        raise DefinitionError(f"{what} is {count}; make it {wanted}", kind="reduction")
     fitted = []
     for k, (value, dtype) in enumerate(zip(given, dtypes, strict=True)):
         standing = isinstance(value, Expr | Arithmetic)
@@ -362,7 +375,8 @@ def _start(
         if isinstance(node, IterVar) and any(node is axis for axis in axes):
             raise DefinitionError(
                 f"{who}: init= uses {node.name}, the axis that is reduced over; "
-                "it is one value for the whole reduction"
+                "it is one value for the whole reduction",
+                kind="reduction",
             )
     return start
 
@@ -525,7 +539,8 @@ def _elementwise(op: BinOp, a: Any, b: Any, *others: Any) -> Expr:
         if other.dtype.is_bool and not first.dtype.is_bool:
             raise DefinitionError(
                 f"te.{op.value}: of expressions takes no condition, and so no where=; give an "
-                "axis made by te.reduce_axis for a reduction"
+                "axis made by te.reduce_axis for a reduction",
+                kind="reduction",
             )
         first = binary(op, first, other)
     return first

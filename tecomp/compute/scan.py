@@ -225,7 +225,8 @@ def _tensors(given: object, what: str, where: str) -> tuple[Tensor, ...]:
         if not isinstance(tensor, Tensor):
             raise TypeMismatchError(
                 f"{where}: {what} is {tensor!r} ({type(tensor).__name__}); "
-                "give a tensor, or a list of them"
+                "give a tensor, or a list of them",
+                kind="wrong-argument",
             )
     return many
 
@@ -236,15 +237,19 @@ def _check_counts(
     if not starts or not len(starts) == len(rules) == len(states):
         raise DefinitionError(
             f"{where}: there are {len(starts)} init, {len(rules)} update and {len(states)} "
-            "state_placeholder tensors; give one of each for every state"
+            "state_placeholder tensors; give one of each for every state",
+            kind="scan",
         )
     if len(set(states)) < len(states):
-        raise DefinitionError(f"{where}: a state_placeholder is given twice; make one for each")
+        raise DefinitionError(
+            f"{where}: a state_placeholder is given twice; make one for each", kind="scan"
+        )
     for state in states:
         if not isinstance(state.op, PlaceholderOp):
             raise DefinitionError(
                 f"{where}: the state_placeholder {state.name} is computed; make it with "
-                "te.placeholder, and read it in the update"
+                "te.placeholder, and read it in the update",
+                kind="scan",
             )
 
 
@@ -252,7 +257,8 @@ def _check_types(start: Tensor, rule: Tensor, state: Tensor, where: str) -> None
     if not start.dtype == rule.dtype == state.dtype:
         raise DefinitionError(
             f"{where}: {start.name} is {start.dtype}, {rule.name} is {rule.dtype} and {state.name} "
-            f"is {state.dtype}; a state has one type, convert with .astype"
+            f"is {state.dtype}; a state has one type, convert with .astype",
+            kind="scan",
         )
 
 
@@ -261,29 +267,34 @@ def _check_shapes(
 ) -> None:
     if not rule.ndim:
         raise DefinitionError(
-            f"{where}: {rule.name} has no axes; the first axis of a scan counts its steps"
+            f"{where}: {rule.name} has no axes; the first axis of a scan counts its steps",
+            kind="scan",
         )
     if not _alike(rule.shape, state.shape):
         raise DefinitionError(
             f"{where}: {rule.name} has shape {shape_text(rule.shape)} and {state.name} "
-            f"{shape_text(state.shape)}; both have all steps of the result"
+            f"{shape_text(state.shape)}; both have all steps of the result",
+            kind="scan",
         )
     if state.ndim != other.ndim or not _alike(state.shape[:1], other.shape[:1]):
         raise DefinitionError(
             f"{where}: {state.name} has shape {shape_text(state.shape)} and {other.name} "
-            f"{shape_text(other.shape)}; the states of a scan have as many axes and as many steps"
+            f"{shape_text(other.shape)}; the states of a scan have as many axes and as many steps",
+            kind="scan",
         )
     if not start.ndim or not _alike(start.shape[1:], rule.shape[1:]):
         raise DefinitionError(
             f"{where}: {start.name} has shape {shape_text(start.shape)}, and a step of "
             f"{rule.name}, of shape {shape_text(rule.shape)}, has other axes; give init the first "
-            "steps of that shape"
+            "steps of that shape",
+            kind="scan",
         )
     first, steps = start.shape[0], rule.shape[0]
     if isinstance(first, int) and isinstance(steps, int) and first > steps:
         raise DefinitionError(
             f"{where}: {start.name} has {first} steps, and the result only {steps}; give init the "
-            "first of them"
+            "first of them",
+            kind="scan",
         )
 
 
@@ -292,7 +303,8 @@ def _check_first_steps(starts: Sequence[Tensor], where: str) -> None:
         if not _alike(start.shape[:1], starts[0].shape[:1]):
             raise DefinitionError(
                 f"{where}: {starts[0].name} has {starts[0].shape[0]} steps and {start.name} "
-                f"{start.shape[0]}; the states of a scan start with as many steps"
+                f"{start.shape[0]}; the states of a scan start with as many steps",
+                kind="scan",
             )
 
 

@@ -32,7 +32,8 @@ def shape_of(shape: object, where: str) -> tuple[Extent, ...]:
     if isinstance(shape, str | bytes) or not isinstance(shape, Sequence | np.ndarray):
         raise TypeMismatchError(
             f"{where}: the shape is {shape!r} ({type(shape).__name__}); "
-            "a shape is a tuple of integers and te.var sizes"
+            "a shape is a tuple of integers and te.var sizes",
+            kind="extent",
         )
     return tuple(extent_of(n, f"{where}: axis {k} of the shape") for k, n in enumerate(shape))
 
@@ -58,12 +59,15 @@ def extent_of(value: object, where: str, *, least: int = 0) -> Extent:
         kind = value.dtype if isinstance(value, Expr) else type(value).__name__
         raise TypeMismatchError(
             f"{where} is {value!r} ({kind}); write an integer, or an integer expression of te.var "
-            "sizes"
+            "sizes",
+            kind="extent",
         )
     if value < least:
-        raise DefinitionError(f"{where} is {value}; an extent is at least {least}")
+        raise DefinitionError(f"{where} is {value}; an extent is at least {least}", kind="extent")
     if value > _LARGEST:
-        raise DefinitionError(f"{where} is {value}; the largest extent is {_LARGEST}")
+        raise DefinitionError(
+            f"{where} is {value}; the largest extent is {_LARGEST}", kind="extent"
+        )
     return int(value)
 
 
@@ -72,12 +76,14 @@ def _size(value: Expr, where: str) -> Expr:
         if isinstance(node, IterVar):
             raise DefinitionError(
                 f"{where} is {value}, which depends on axis {node.name}; a size is the same for "
-                "all elements: restrict a reduction with where= instead"
+                "all elements: restrict a reduction with where= instead",
+                kind="extent",
             )
         if isinstance(node, Call | TensorLoad) or node.dtype.is_float:
             raise DefinitionError(
                 f"{where} is {value}, which is more than arithmetic of sizes; "
-                "write an integer expression of te.var sizes"
+                "write an integer expression of te.var sizes",
+                kind="extent",
             )
     return value
 
@@ -108,7 +114,9 @@ def name_of(name: object, where: str) -> str:
         TypeMismatchError: it is no text, or empty.
     """
     if not isinstance(name, str) or not name:
-        raise TypeMismatchError(f"{where}: the name is {name!r}; a name is a text, not empty")
+        raise TypeMismatchError(
+            f"{where}: the name is {name!r}; a name is a text, not empty", kind="wrong-argument"
+        )
     return name
 
 

@@ -157,7 +157,8 @@ class Tensor(Arithmetic):
             return TensorLoad(self, (), user_location())
         raise TypeMismatchError(
             f"{self.name} is a tensor of shape {shape_text(self.shape)}, not a number; "
-            f"index it: {example(self)}"
+            f"index it: {example(self)}",
+            kind="whole-tensor",
         )
 
     @property
@@ -213,7 +214,8 @@ class Tensor(Arithmetic):
     def __iter__(self) -> Iterator[NoReturn]:
         raise TypeMismatchError(
             f"{self.name} is a tensor of shape {shape_text(self.shape)} that has no elements "
-            f"until it runs, and cannot be iterated over; index it: {example(self)}"
+            f"until it runs, and cannot be iterated over; index it: {example(self)}",
+            kind="whole-tensor",
         )
 
     def __eq__(self, other: object) -> Any:
@@ -276,7 +278,8 @@ class TensorSlice(Arithmetic):
             raise TypeMismatchError(
                 f"{self.tensor.name}[{', '.join(map(range_text, self.indices))}] is a part of "
                 f"{self.tensor.name}, not a number; call an intrinsic on it, or index an element: "
-                f"{example(self.tensor)}"
+                f"{example(self.tensor)}",
+                kind="whole-tensor",
             )
 
     def __getitem__(self, indices: object) -> Any:
@@ -366,7 +369,8 @@ def _refuse_count(tensor: Tensor, count: int) -> NoReturn:
     axes = "1 axis" if tensor.ndim == 1 else f"{tensor.ndim} axes"
     raise DefinitionError(
         f"{tensor.name} has {axes}, shape {shape_text(tensor.shape)}, and is given "
-        f"{count} {'index' if count == 1 else 'indices'}; write {example(tensor)}"
+        f"{count} {'index' if count == 1 else 'indices'}; write {example(tensor)}",
+        kind="index-count",
     )
 
 
@@ -381,7 +385,8 @@ def _index(tensor: Tensor, axis: int, index: Any) -> Expr | slice:
     if index.step is not None and not (isinstance(index.step, int) and index.step == 1):
         raise TypeMismatchError(
             f"{tensor.name}[...]: index {axis} is {index!r}, and a range has no step; write "
-            "first:end"
+            "first:end",
+            kind="index-type",
         )
     first, last = (
         None if end is None else _place(tensor, axis, end) for end in (index.start, index.stop)
@@ -409,5 +414,6 @@ def _place(tensor: Tensor, axis: int, index: Any) -> Expr:
             'convert it with .astype("int32") if that is meant'
             if number
             else f"write {example(tensor)}"
-        )
+        ),
+        kind="index-type",
     )

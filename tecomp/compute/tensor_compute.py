@@ -121,12 +121,14 @@ def _known(call: TensorIntrinCall, inside: Sequence[Extent], where: str) -> Tens
         raise DefinitionError(
             f"{where}: the index function leaves axes of extents {list(inside)} to "
             f"{call.intrin.name}, which computes tiles of {list(map(str, extents))}; make the last "
-            "axes of the shape those of a tile, and take one index for each of the others"
+            "axes of the shape those of a tile, and take one index for each of the others",
+            kind="intrinsic",
         )
     if unknown := [var.name for var in call.intrin.sizes if var not in sizes]:
         raise DefinitionError(
             f"{where}: neither the operands nor the result say what {unknown[0]} of "
-            f"{call.intrin.name} is; make it an extent of one of them"
+            f"{call.intrin.name} is; make it an extent of one of them",
+            kind="intrinsic",
         )
     return with_sizes(call.intrin, sizes)
 

@@ -92,7 +92,9 @@ def decl_tensor_intrin(
     for text, what in ((unit, "unit"), (mode, "mode")):
         check_kind(text, str, f"{where}: {what}", "give a text", TypeMismatchError)
     if not is_one_of(check, get_args(Check)):
-        raise DefinitionError(f"{where}: check is 'now', 'later' or 'never', not {check!r}")
+        raise DefinitionError(
+            f"{where}: check is 'now', 'later' or 'never', not {check!r}", kind="unknown-choice"
+        )
     tensors = (*compute.input_tensors, *compute.outputs)
     scopes = _scopes(tensors, binds, default_buffer_params, where)
     buffers = tuple(
@@ -140,7 +142,8 @@ def _scopes(
     if unknown := sorted(set(params) - {"scope", *ALIGNMENT}):
         raise DefinitionError(
             f"{where}: default_buffer_params has {', '.join(unknown)}; strides and offsets come "
-            "from the schedule, so that only scope can be asked for"
+            "from the schedule, so that only scope can be asked for",
+            kind="intrinsic",
         )
     asked = dictionary_of(
         binds, Tensor, Buffer, f"{where}: binds", "give a te.decl_buffer for each tensor",
@@ -148,7 +151,9 @@ def _scopes(
     )
     if strange := [t.name for t in asked if not any(t == tensor for tensor in tensors)]:
         owner = tensors[-1].op.name
-        raise DefinitionError(f"{where}: binds has {strange[0]}, which {owner} has not")
+        raise DefinitionError(
+            f"{where}: binds has {strange[0]}, which {owner} has not", kind="intrinsic"
+        )
     for buffer in asked.values():
         check_without_gaps(buffer, f"{where}: binds: {buffer.name}")
     for name in ALIGNMENT:
@@ -156,7 +161,8 @@ def _scopes(
         if number is None or number < 1:
             raise DefinitionError(
                 f"{where}: default_buffer_params: {name} is {params[name]!r}; give a number from "
-                "1 on"
+                "1 on",
+                kind="intrinsic",
             )
     scope = params.get("scope", "")
     check_scope(scope, f"{where}: default_buffer_params")
@@ -183,7 +189,8 @@ def check_tensor_intrin(intrin: TensorIntrin) -> None:
     if intrin.sizes:
         raise DefinitionError(
             f"te.check_tensor_intrin: the extents of {intrin.name} are variables; it is checked "
-            "where it is used, with the numbers that they have there"
+            "where it is used, with the numbers that they have there",
+            kind="intrinsic",
         )
     check_statements(intrin)
 
@@ -200,23 +207,28 @@ def _scalars(given: object, where: str) -> tuple[Var, ...]:
 def _checked(op: object, where: str) -> ComputeOp:
     compute = op.op if isinstance(op, Tensor) else op
     if not isinstance(compute, ComputeOp):
-        raise DefinitionError(f"{where}: expected the operation of a te.compute, got {op!r}")
+        raise DefinitionError(
+            f"{where}: expected the operation of a te.compute, got {op!r}", kind="intrinsic"
+        )
     if compute.num_outputs > 1:
         raise DefinitionError(
-            f"{where}: {compute.name} makes {compute.num_outputs} tensors; an intrinsic makes one"
+            f"{where}: {compute.name} makes {compute.num_outputs} tensors; an intrinsic makes one",
+            kind="intrinsic",
         )
     for tensor in compute.input_tensors:
         if isinstance(tensor.op, ComputeOp):
             raise DefinitionError(
                 f"{where}: {compute.name} reads {tensor.name}, which is computed too; write the "
-                "intrinsic as one te.compute of placeholders"
+                "intrinsic as one te.compute of placeholders",
+                kind="intrinsic",
             )
     extents = [axis.extent for axis in (*compute.axis, *compute.reduce_axis)]
     sizes = [n for tensor in compute.input_tensors for n in tensor.shape]
     if not extents or any(isinstance(n, int) and n < 1 for n in (*extents, *sizes)):
         raise DefinitionError(
             f"{where}: the extents of {compute.name} are {list(extents)}; those of an intrinsic "
-            "are positive numbers, or variables that become such"
+            "are positive numbers, or variables that become such",
+            kind="intrinsic",
         )
     _check_reads(compute, where)
     first = compute.body[0]
@@ -225,7 +237,8 @@ def _checked(op: object, where: str) -> ComputeOp:
     ):
         raise DefinitionError(
             f"{where}: the reduction of an intrinsic has no where= and no init=, and its reducer "
-            "uses nothing but the values that it combines; leave out what else there is"
+            "uses nothing but the values that it combines; leave out what else there is",
+            kind="intrinsic",
         )
     return compute
 
@@ -240,7 +253,8 @@ def _check_reads(compute: ComputeOp, where: str) -> None:
         if len(found) > 1:
             raise DefinitionError(
                 f"{where}: {compute.name} reads {tensor.name} at {len(found)} places; make them "
-                "two placeholders"
+                "two placeholders",
+                kind="intrinsic",
             )
 
 
@@ -252,9 +266,12 @@ def _statements(given: object, where: str) -> tuple[Stmt | None, Stmt | None, St
     parts = given if isinstance(given, tuple) else (given, None, None)
     if len(parts) != 3 or not all(part is None or isinstance(part, Stmt) for part in parts):
         raise TypeMismatchError(
-            f"{where}: fcompute gives a statement, or (body, reset, update), not {given!r}"
+            f"{where}: fcompute gives a statement, or (body, reset, update), not {given!r}",
+            kind="intrinsic",
         )
     body, reset, update = parts
     if body is None and update is None:
-        raise DefinitionError(f"{where}: fcompute gives neither a body nor an update")
+        raise DefinitionError(
+            f"{where}: fcompute gives neither a body nor an update", kind="intrinsic"
+        )
     return body, reset, update

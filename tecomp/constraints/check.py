@@ -112,7 +112,10 @@ def check_constraints(
     given = dict(layouts or {})
     for tensor in given:
         if not isinstance(tensor, Tensor):
-            raise LayoutError(f"check_constraints: {tensor!r} is no tensor that has a layout")
+            raise LayoutError(
+                f"check_constraints: {tensor!r} is no tensor that has a layout",
+                kind="wrong-argument",
+            )
     found: list[Violation] = []
     with isl_work("check_constraints", LayoutError):
         for each in _computations(what, given):
@@ -121,7 +124,8 @@ def check_constraints(
             except NotAffine as error:
                 raise LayoutError(
                     f"check_constraints: `{error.args[0]}` in {each.op.name} or a layout of its "
-                    "operands is no affine function, so lanes cannot be compared"
+                    "operands is no affine function, so lanes cannot be compared",
+                    kind="demand",
                 ) from None
     return tuple(found)
 
@@ -174,7 +178,8 @@ def _computations(
     single = what.op if isinstance(what, Tensor) else what
     if not isinstance(single, ComputeOp):
         raise LayoutError(
-            f"check_constraints: expected a schedule or what te.compute gives, got {what!r}"
+            f"check_constraints: expected a schedule or what te.compute gives, got {what!r}",
+            kind="wrong-argument",
         )
     yield computation(single, single.body[0], layouts)
 

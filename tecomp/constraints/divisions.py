@@ -64,22 +64,25 @@ def division_hint(
     if not isinstance(tensor.op, ComputeOp):
         raise LayoutError(
             f"hint: {tensor.name} is not computed in loops, and has no {kind}; give a value that "
-            "te.compute makes"
+            "te.compute makes",
+            kind="demand",
         )
     if not parts:
-        raise LayoutError(f"hint: {kind} of {tensor.name} names no axis; {cure}")
+        raise LayoutError(f"hint: {kind} of {tensor.name} names no axis; {cure}", kind="demand")
     found: dict[int, int] = {}
     for axis, count in parts.items():
         number = _number(tensor, axis, kind)
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise LayoutError(
                 f"hint: {kind} along {axes_of(tensor)[number].name} of {tensor.name} is {count!r}; "
-                "give a number from 1 on"
+                "give a number from 1 on",
+                kind="wrong-number",
             )
         if found.setdefault(number, count) != count:
             raise LayoutError(
                 f"hint: {kind} along {axes_of(tensor)[number].name} of {tensor.name} is given "
-                f"twice ({found[number]}, {count}); give it once"
+                f"twice ({found[number]}, {count}); give it once",
+                kind="given-twice",
             )
     return DivisionHint(tensor, kind, tuple(sorted(found.items())), is_hard)
 
@@ -94,5 +97,6 @@ def _number(tensor: Tensor, axis: object, kind: Kind) -> int:
     how = "is no axis" if not fitting else f"names {len(fitting)} axes"
     raise LayoutError(
         f"hint: {kind}: {name} {how} of {tensor.name} (it has {listed}); give one of its "
-        f"op.axis{' or op.reduce_axis' if tensor.op.reduce_axis else ''}"
+        f"op.axis{' or op.reduce_axis' if tensor.op.reduce_axis else ''}",
+        kind="demand",
     )

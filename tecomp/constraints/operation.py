@@ -258,7 +258,8 @@ def _layout_of(tensor: Tensor, layouts: Mapping[Tensor, Layout], where: str) -> 
     if layout.shape != shape:
         raise LayoutError(
             f"check_constraints: {tensor.name} of {where} has shape {list(shape)}, its layout is "
-            f"for {list(layout.shape)}; give a layout of the tensor's shape"
+            f"for {list(layout.shape)}; give a layout of the tensor's shape",
+            kind="other-shape",
         )
     return layout
 
@@ -268,7 +269,8 @@ def _number(extent: object, where: str) -> int:
         return extent
     raise LayoutError(
         f"check_constraints: {where} has the extent {extent}, which is no number; layouts are of "
-        "constant shapes"
+        "constant shapes",
+        kind="demand",
     )
 
 

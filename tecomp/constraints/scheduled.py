@@ -44,7 +44,8 @@ def _layouts(stage: StageState, op: Operation) -> dict[Tensor, Layout]:
         if len(shape) < len(tensor.shape):
             raise LayoutError(
                 f"check_constraints: {tensor.name} has shape {list(tensor.shape)}; layouts are of "
-                "constant shapes"
+                "constant shapes",
+                kind="demand",
             )
         plain = Layout.row_major(shape, tensor.dtype)
         # A tensor without axes has a place all the same; maps begin with its axes.

@@ -90,12 +90,14 @@ def hint(
     if sum(each is not None for each in (stick, cores, num_tiles_per_dim)) != 1:
         raise LayoutError(
             f"hint: of {tensor.name} one thing is wished at a time; give one of stick, cores and "
-            "num_tiles_per_dim"
+            "num_tiles_per_dim",
+            kind="contrary-options",
         )
     if stick is None and cost is not None:
         raise LayoutError(
             f"hint: the cost {cost!r} is for elements that relayouts move, and a division moves "
-            "none; leave it out"
+            "none; leave it out",
+            kind="contrary-options",
         )
     if cores is not None:
         return division_hint(tensor, "cores", cores, is_hard=hard)
@@ -115,7 +117,10 @@ def _stick_hint(
             elements *= extent if isinstance(extent, int) else 1
         cost = elements
     if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < inf:
-        raise LayoutError(f"hint: the cost {cost!r} is no number of elements; give one from 0 on")
+        raise LayoutError(
+            f"hint: the cost {cost!r} is no number of elements; give one from 0 on",
+            kind="wrong-number",
+        )
     return Hint(tensor, axis, inf if hard else float(cost))
 
 
@@ -152,7 +157,8 @@ def relayout_to(tensor: Tensor, layout: Layout, name: str | None = None) -> Tens
     if layout.shape != constant_shape(tensor.shape) or layout.dtype != tensor.dtype:
         raise LayoutError(
             f"relayout_to: {tensor.name} is {tensor.dtype}{list(tensor.shape)}, and the layout is "
-            f"for {layout.dtype}{list(layout.shape)}; give one of its shape and type"
+            f"for {layout.dtype}{list(layout.shape)}; give one of its shape and type",
+            kind="other-shape",
         )
     return _copy(tensor, layout, name)
 
@@ -180,12 +186,14 @@ def _axis(tensor: Tensor, axis: int | IterVar, where: str) -> int:
         if axis not in own:
             raise LayoutError(
                 f"{where}: {axis.name} is no axis of {tensor.name}; give one of its op.axis, or "
-                "its number"
+                "its number",
+                kind="demand",
             )
         return next(k for k, each in enumerate(own) if each is axis)
     if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
         raise LayoutError(
             f"{where}: {tensor.name} has {rank} axes, and none is {axis!r}; give a number from 0 "
-            f"to {rank - 1}"
+            f"to {rank - 1}",
+            kind="wrong-number",
         )
     return axis % rank

@@ -43,7 +43,8 @@ def decoded(storage: Format, array: Array, dtype: DType) -> Array:
     if array.dtype.name != storage.stored:
         raise LayoutError(
             f"format {storage.name}: memory is {storage.stored}, the array is {array.dtype}; "
-            f"give what encode_array returned, or view it as {storage.stored}"
+            f"give what encode_array returned, or view it as {storage.stored}",
+            kind="storage-format",
         )
     shape = _resized(storage, array, storage.units, storage.elements, "units")
     out = np.empty(shape, dtype.numpy)
@@ -76,7 +77,8 @@ def _resized(storage: Format, array: Array, old: int, new: int, what: str) -> tu
     if not shape or shape[-1] % old:
         raise LayoutError(
             f"format {storage.name}: the last axis of the array, {list(shape)}, is no whole "
-            f"number of blocks of {old} {what}; pad it, or merge the last axes"
+            f"number of blocks of {old} {what}; pad it, or merge the last axes",
+            kind="storage-format",
         )
     return (*shape[:-1], shape[-1] // old * new)
 

@@ -48,7 +48,8 @@ class Relayout:
         if src.shape != dst.shape or src.dtype != dst.dtype:
             raise LayoutError(
                 f"relayout: the source is of {src.dtype}{list(src.shape)}, the result of "
-                f"{dst.dtype}{list(dst.shape)}; give two layouts of one tensor"
+                f"{dst.dtype}{list(dst.shape)}; give two layouts of one tensor",
+                kind="other-shape",
             )
         self.src, self.dst = src, dst
         self._is_direct = src.storage == dst.storage and src.storage.elements == 1
@@ -151,7 +152,8 @@ def packed(layout: Layout, array: Any, out: Any) -> Any:
     if found is not None and not is_in_layout(array, plain_mark(len(shape)), shape, shape):
         raise CallError(
             f"pack: the array is packed already, as {found.formula}; pass the one that it was "
-            "packed from, use relayout, or pass np.asarray(...) of it if it is right"
+            "packed from, use relayout, or pass np.asarray(...) of it if it is right",
+            kind="packed",
         )
     given = np.asarray(array)
     check_array("pack: the array", given, layout.dtype, layout.shape)
@@ -205,7 +207,8 @@ def check_array(what: str, array: Any, dtype: str, shape: tuple[int, ...]) -> No
         is_shaped = hasattr(array, "shape") and isinstance(array.shape, tuple)
         text = f"{found}{list(array.shape)}" if is_shaped else type(array).__name__
         raise CallError(
-            f"{what} is {text}, but {dtype}{list(shape)} belongs there; convert it first"
+            f"{what} is {text}, but {dtype}{list(shape)} belongs there; convert it first",
+            kind="other-array",
         )
 
 
@@ -221,7 +224,8 @@ def check_mark(what: str, array: Any, layout: Layout) -> None:
     ):
         raise CallError(
             f"{what} is packed as {found.formula}, but it is to be as {layout.mark.formula}; pass "
-            "one of that layout, or np.asarray(...) of it if it is right"
+            "one of that layout, or np.asarray(...) of it if it is right",
+            kind="packed",
         )
 
 
@@ -232,7 +236,9 @@ def check_writable(what: str, array: Array) -> None:
         CallError: it cannot.
     """
     if not array.flags.writeable:
-        raise CallError(f"{what} is written to, but it is read-only; pass a copy of it")
+        raise CallError(
+            f"{what} is written to, but it is read-only; pass a copy of it", kind="memory-of-array"
+        )
 
 
 def _is_plain(layout: Layout) -> bool:

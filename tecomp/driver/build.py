@@ -163,7 +163,8 @@ class ScheduledKernel(Kernel):
         if stage is None:
             known = ", ".join(stage.name for stage in self._state)
             raise CallError(
-                f"{self.name}: {tensor!r} is no tensor of its schedule; these are {known}"
+                f"{self.name}: {tensor!r} is no tensor of its schedule; these are {known}",
+                kind="not-in-schedule",
             )
         key = (stage.key, tensor.value_index)
         if key not in self._packing:

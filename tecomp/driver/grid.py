@@ -24,7 +24,8 @@ def check_grid(state: State, target: Target) -> None:
             if tag in around:
                 raise TargetError(
                     f"{loop}: it runs inside of {around[tag]}, which has the cores of `{tag}`; "
-                    "bind only one of them, or bind them to two axes"
+                    "bind only one of them, or bind them to two axes",
+                    kind="cores",
                 )
             target.check_axis(tag, leaf.extent if isinstance(leaf.extent, int) else None, loop)
 

@@ -189,10 +189,12 @@ def _part_of_a_core(
                 cure = f"no link of the target goes from `{memory.name}` to `{memory.name}`; {cure}"
         except NotAffine as error:
             raise TargetError(
-                f"{where}, but which core uses what depends on `{error.expr}`; {cure}"
+                f"{where}, but which core uses what depends on `{error.expr}`; {cure}", kind="cores"
             ) from None
     if found.cores is not None:
-        raise TargetError(f"{where}, but {_clash(buffer, shape, found, axes)}; {cure}")
+        raise TargetError(
+            f"{where}, but {_clash(buffer, shape, found, axes)}; {cure}", kind="cores"
+        )
     return prod(found.span) * buffer.dtype.bytes
 
 

@@ -90,7 +90,8 @@ class Packing:
             raise CallError(
                 f"{who}: the array is packed as {found.formula}, but {self.tensor.name} is "
                 f"{'given' if who == 'pack' else 'stored'} as {wanted.formula}; unpack it with "
-                "what packed it, or np.asarray(...) of it if it is right"
+                "what packed it, or np.asarray(...) of it if it is right",
+                kind="packed",
             )
 
     def unpack(self, array: Any, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
@@ -141,7 +142,8 @@ class Packing:
             raise CallError(
                 f"{who}: {self.tensor.name} is {array_text(self.tensor.dtype, self.tensor.shape)} "
                 f"in the computation, got {array_text(str(array.dtype), array.shape)}; pass an "
-                "array of that type and shape"
+                "array of that type and shape",
+                kind="other-array",
             )
 
     def _numbers(
@@ -153,18 +155,21 @@ class Packing:
             if found.count(name) > 1:
                 raise CallError(
                     f"{who}: the shape of {self.tensor.name} depends on {found.count(name)} sizes "
-                    f"of the name {name}; give each a name of its own"
+                    f"of the name {name}; give each a name of its own",
+                    kind="unknown-size",
                 )
             if name not in sizes:
                 given = "tensor, array" if who == "unpack" else "tensor"
                 raise CallError(
                     f"{who}: the shape of {self.tensor.name} depends on {name}, which is not "
-                    f"known here; pass it by name, as in kernel.{who}({given}, {name}=8)"
+                    f"known here; pass it by name, as in kernel.{who}({given}, {name}=8)",
+                    kind="unknown-size",
                 )
             size = sizes[name]
             if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
                 raise CallError(
-                    f"{who}: {name} is {size!r}; a size is an integer from 0 on"
+                    f"{who}: {name} is {size!r}; a size is an integer from 0 on",
+                    kind="wrong-number",
                 )
         known = {name: int(size) for name, size in sizes.items()}
         return tuple(extent_at(extent, known) or 0 for extent in shape)

@@ -39,7 +39,8 @@ def report_of(
     except TooManyIterationsError:
         raise LowerError(
             f"report: more than {BUDGET} iterations of loops in {name} differ from each other, as "
-            "conditions or bounds that are not linear depend on them; use smaller sizes"
+            "conditions or bounds that are not linear depend on them; use smaller sizes",
+            kind="too-much",
         ) from None
 
 
@@ -60,17 +61,23 @@ def counted_form(
         if var.name not in sizes:
             raise CallError(
                 f"report: {name} depends on {var.name}, which is not known here; pass it by name, "
-                f"as in kernel.report({var.name}=8)"
+                f"as in kernel.report({var.name}=8)",
+                kind="unknown-size",
             )
         size = sizes[var.name]
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            raise CallError(f"report: {var.name} is {size!r}; a size is an integer from 0 on")
+            raise CallError(
+                f"report: {var.name} is {size!r}; a size is an integer from 0 on",
+                kind="wrong-number",
+            )
         values.add(var)
     known = {var.name: sizes[var.name] for var in values}
     for given in sizes:
         if given not in {var.name for var in variables}:
             names = ", ".join(var.name for var in variables) or "none"
-            raise CallError(f"report: {name} has no size {given}; its sizes are {names}")
+            raise CallError(
+                f"report: {name} has no size {given}; its sizes are {names}", kind="unknown-size"
+            )
     return distinct(in_numbers(func, known)), known
 
 

@@ -96,7 +96,9 @@ def asked_for(
     for what, given in (("outputs", wanted), ("inputs", inputs)):
         check_list(given, Tensor, f"compile: {what}", "give a list of tensors", DefinitionError)
     if not isinstance(name, str) or not name.isidentifier():
-        raise DefinitionError(f"compile: the name of a program is an identifier, not {name!r}")
+        raise DefinitionError(
+            f"compile: the name of a program is an identifier, not {name!r}", kind="wrong-argument"
+        )
     cure = "give a layout for each tensor"
     check_kind(layouts, Mapping, "compile: layouts", cure, DefinitionError)
     check_list([*layouts], Tensor, "compile: layouts", cure, DefinitionError)
@@ -128,11 +130,13 @@ def _packed(
             if not isinstance(layouts.get(tensor), Layout):
                 raise DefinitionError(
                     f"compile: packed: the input {tensor.name} is passed as it lies on the "
-                    "machine, and nothing says how; give its layout in `layouts`"
+                    "machine, and nothing says how; give its layout in `layouts`",
+                    kind="program",
                 )
         elif tensor not in outputs:
             raise DefinitionError(
-                f"compile: packed: {tensor.name} is neither an input nor an output; {cure}"
+                f"compile: packed: {tensor.name} is neither an input nor an output; {cure}",
+                kind="program",
             )
     return tuple(given)
 
@@ -145,13 +149,15 @@ def _arrays(given: Mapping[Tensor, Any]) -> dict[Tensor, Array]:
             array = np.require(value, requirements=["C", "A"])
         except (TypeError, ValueError, RuntimeError) as error:
             raise CallError(
-                f"compile: the constant {tensor.name} is no array ({error}); {cure}"
+                f"compile: the constant {tensor.name} is no array ({error}); {cure}",
+                kind="other-array",
             ) from None
         shape = constant_shape(tensor.shape)
         if (shape is not None and array.shape != shape) or array.dtype != tensor.dtype.numpy:
             raise CallError(
                 f"compile: the constant {tensor.name} is {array.dtype} of shape {array.shape}; "
-                f"{cure}"
+                f"{cure}",
+                kind="other-array",
             )
         found[tensor] = array
     return found

@@ -77,7 +77,8 @@ def graph_of(
         if isinstance(op, PlaceholderOp):
             raise DefinitionError(
                 f"compile: {op.name} is read, and neither an input nor a constant; pass it in "
-                "`inputs`, or its values in `constants`"
+                "`inputs`, or its values in `constants`",
+                kind="program",
             )
         _check_variables(op)
     steps = steps_of_scans(written)
@@ -141,31 +142,39 @@ def _check_given(given: Sequence[Tensor]) -> None:
     for tensor in given:
         if not isinstance(tensor.op, PlaceholderOp):
             raise DefinitionError(
-                f"compile: {tensor.name} is given, and computed as well; give placeholders only"
+                f"compile: {tensor.name} is given, and computed as well; give placeholders only",
+                kind="program",
             )
         if tensor in seen:
-            raise DefinitionError(f"compile: {tensor.name} is given twice; give it once")
+            raise DefinitionError(
+                f"compile: {tensor.name} is given twice; give it once", kind="given-twice"
+            )
         seen.add(tensor)
         _check_sizes(tensor.name, tensor.shape)
 
 
 def _check_outputs(outputs: Sequence[Tensor], given: Sequence[Tensor]) -> None:
     if not outputs:
-        raise DefinitionError("compile: there is no output; give a tensor, or several")
+        raise DefinitionError(
+            "compile: there is no output; give a tensor, or several", kind="nothing-given"
+        )
     for tensor in outputs:
         if tensor in given:
             raise DefinitionError(
-                f"compile: {tensor.name} is given, and an output; the caller has it already"
+                f"compile: {tensor.name} is given, and an output; the caller has it already",
+                kind="program",
             )
         if isinstance(tensor.op, PlaceholderOp):
             raise DefinitionError(
                 f"compile: {tensor.name} is an output, and nothing computes it; ask for what "
-                "`te.compute` gives"
+                "`te.compute` gives",
+                kind="program",
             )
     for tensor, count in Counter(outputs).items():
         if count > 1:
             raise DefinitionError(
-                f"compile: {tensor.name} is an output {count} times; ask for it once"
+                f"compile: {tensor.name} is an output {count} times; ask for it once",
+                kind="given-twice",
             )
 
 
@@ -173,7 +182,8 @@ def _check_variables(op: Operation) -> None:
     for var in variables_of(op):
         raise DefinitionError(
             f"compile: {op.name} depends on the variable `{var.name}`; a program is planned for "
-            "sizes that are numbers, so define it with those, or build a kernel for any size"
+            "sizes that are numbers, so define it with those, or build a kernel for any size",
+            kind="unknown-size",
         )
 
 
@@ -182,5 +192,6 @@ def _check_sizes(name: str, shape: Sequence[Extent]) -> None:
         if not isinstance(extent, int):
             raise DefinitionError(
                 f"compile: {name} has the extent `{extent}`; a program is planned for sizes that "
-                "are numbers, so define it with those, or build a kernel for any size"
+                "are numbers, so define it with those, or build a kernel for any size",
+                kind="unknown-size",
             )

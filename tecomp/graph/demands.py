@@ -49,7 +49,8 @@ def demands_of(
         if x not in every:
             raise LayoutError(
                 f"hints: {each.tensor.name} has a hint, and is no value of the program; these are "
-                f"{', '.join(x.name for x in every)}"
+                f"{', '.join(x.name for x in every)}",
+                kind="demand",
             )
         if each.is_hard:
             found.append(Demand(x, str(each), axis=each.stick))
@@ -57,6 +58,7 @@ def demands_of(
         if demand.tensor not in every:
             raise LayoutError(
                 f"layouts: {demand.tensor.name} is given a layout, and is no value of the program; "
-                f"these are {', '.join(x.name for x in every)}"
+                f"these are {', '.join(x.name for x in every)}",
+                kind="demand",
             )
     return found

@@ -58,12 +58,15 @@ def divided(
         if x.op not in graph.operations:
             raise LayoutError(
                 f"hints: {hint.tensor.name} is to be divided, and no operation of the program "
-                f"computes it; these give {', '.join(x.name for x in graph.computed)}"
+                f"computes it; these give {', '.join(x.name for x in graph.computed)}",
+                kind="demand",
             )
         op = made.get(x, x).op
         homes = [group for group in groups if op in group.operations]
         if hint.is_hard and not homes:
-            raise LayoutError(f"hints: {hint} cannot be kept: {_NO_KERNEL}; leave it out")
+            raise LayoutError(
+                f"hints: {hint} cannot be kept: {_NO_KERNEL}; leave it out", kind="demand"
+            )
         for group in homes:
             axes = _axes_of_result(group, op)
             if len(axes) != len(hint.axes):
@@ -119,7 +122,7 @@ def agreed(
     kept = [each for each in wished if each.hint.is_hard]
     made = _attempt(kept, make) if kept else None
     if isinstance(made, str):
-        raise LayoutError(_refusal(kept, make))
+        raise LayoutError(_refusal(kept, make), kind="demand")
     refused = {}
     for each in wished:
         if each.hint.is_hard:

@@ -21,7 +21,8 @@ def check_given(tensor: Tensor, layout: Layout, target: Target) -> None:
     if layout.shape != tensor.shape or layout.dtype != tensor.dtype:
         raise LayoutError(
             f"layouts: {tensor.name} is {tensor.dtype}{list(tensor.shape)}, and its layout is "
-            f"for {layout.dtype}{list(layout.shape)}; give one of its shape and type"
+            f"for {layout.dtype}{list(layout.shape)}; give one of its shape and type",
+            kind="other-shape",
         )
     _check_memory(tensor, layout.memory, target)
     _check_storage(tensor, layout.storage.name, target)
@@ -35,11 +36,13 @@ def _check_memory(tensor: Tensor, memory: str, target: Target) -> None:
         raise LayoutError(
             f"layouts: {tensor.name} is to be in memory `{memory}`, and target {target.name} has "
             f"none of that name; its memories are {', '.join(target.memories)}, and values of "
-            f"programs are in `{device}`"
+            f"programs are in `{device}`",
+            kind="target-lacks",
         )
     raise LayoutError(
         f"layouts: {tensor.name} is to be in memory `{memory}` of target {target.name}, and values "
-        f"of programs are in `{device}`; give memory={device!r}, or none"
+        f"of programs are in `{device}`; give memory={device!r}, or none",
+        kind="demand",
     )
 
 
@@ -52,5 +55,6 @@ def _check_storage(tensor: Tensor, storage: str, target: Target) -> None:
         kept = " or ".join(dict.fromkeys((usual, plain)))
         raise LayoutError(
             f"layouts: {tensor.name} is to be stored as {storage}, and programs for target "
-            f"{target.name} keep {plain} as {kept}; give a layout that stores it so"
+            f"{target.name} keep {plain} as {kept}; give a layout that stores it so",
+            kind="demand",
         )

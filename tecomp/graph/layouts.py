@@ -75,8 +75,8 @@ def choose_layouts(
     facts = [each for each in demands if each.axis is None and each.tensor in graph.inputs]
     least = problem_of(graph, machine, facts, ())
     if len(facts) < len(demands) and _is_possible(least, relayouts=relayouts):
-        raise LayoutError(_clash(graph, machine, demands, relayouts=relayouts))
-    raise LayoutError(_refusal(least, relayouts=relayouts))
+        raise LayoutError(_clash(graph, machine, demands, relayouts=relayouts), kind="demand")
+    raise LayoutError(_refusal(least, relayouts=relayouts), kind="demand")
 
 
 def _states(problem: Problem, *, relayouts: bool) -> dict[Tensor, list[State]]:

@@ -168,7 +168,8 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
         if tensor not in self:
             raise LayoutError(
                 f"layouts: {tensor!r} is no value of the program; these are "
-                f"{', '.join(x.name for x in self.seats)}"
+                f"{', '.join(x.name for x in self.seats)}",
+                kind="demand",
             )
         found = self.graph.of(tensor)
         return _fixed(found, self.seats[found])

@@ -272,7 +272,8 @@ def _known(tensor: Tensor, machine: Machine) -> tuple[Layout, ...]:
             machine.known[key] = candidates(machine.target, shape, tensor.dtype)
         except LayoutError as error:
             raise LayoutError(
-                f"layouts: {tensor.name} has no layout on {machine.target.name}: {error.message}"
+                f"layouts: {tensor.name} has no layout on {machine.target.name}: {error.message}",
+                kind=error.kind,
             ) from None
     return machine.known[key]
 
@@ -290,5 +291,7 @@ def _layouts_of(demand: Demand, machine: Machine) -> tuple[Layout, ...]:
     for layout in found:
         check_given(tensor, layout, machine.target)
     if not found:
-        raise LayoutError(f"layouts: {tensor.name} is given no layout to choose; give one or more")
+        raise LayoutError(
+            f"layouts: {tensor.name} is given no layout to choose; give one or more", kind="demand"
+        )
     return tuple(dict.fromkeys(found))

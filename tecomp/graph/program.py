@@ -137,7 +137,8 @@ class Program:
             wanted = counted(len(self.inputs), "input")
             raise CallError(
                 f"{self._kernel.name}: expected {wanted} ({names}), got {len(arrays)}; outputs are "
-                "passed as `out`, and constants are known"
+                "passed as `out`, and constants are known",
+                kind="other-array",
             )
         results = self._results(out)
         self._kernel(*arrays, *results, self._constants)
@@ -151,7 +152,8 @@ class Program:
             names = ", ".join(tensor.name for tensor in self.outputs)
             raise CallError(
                 f"{self._kernel.name}: expected {counted(len(self.outputs), 'array')} in `out` "
-                f"({names}), got {len(given)}"
+                f"({names}), got {len(given)}",
+                kind="argument-count",
             )
         return given
 

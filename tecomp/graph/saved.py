@@ -45,7 +45,10 @@ def save(asked: Asked, native: Native, folder: str | os.PathLike[str]) -> None:
     """
     place = _place(folder, "save")
     if place.exists() and not _may_be_replaced(place):
-        raise CacheError(f"save: {place} is there, and no saved program; give another folder")
+        raise CacheError(
+            f"save: {place} is there, and no saved program; give another folder",
+            kind="saved-program",
+        )
     part = place.with_name(f".{place.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
     definitions = _definitions(asked)
     try:
@@ -54,7 +57,8 @@ def save(asked: Asked, native: Native, folder: str | os.PathLike[str]) -> None:
         _put(part, place)
     except OSError as error:
         raise CacheError(
-            f"save: {place} cannot be written ({error.strerror or error}); give a folder that can"
+            f"save: {place} cannot be written ({error.strerror or error}); give a folder that can",
+            kind="saved-program",
         ) from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -87,7 +91,10 @@ def _place(folder: object, where: str) -> Path:
     check_kind(folder, str | os.PathLike, f"{where}: the folder", "give its path", CacheError)
     place = Path(cast("str | os.PathLike[str]", folder))
     if "\0" in str(place):
-        raise CacheError(f"{where}: the path {str(place)!r} has a NUL character; leave it out")
+        raise CacheError(
+            f"{where}: the path {str(place)!r} has a NUL character; leave it out",
+            kind="saved-program",
+        )
     return place
 
 
@@ -107,7 +114,8 @@ def _definitions(asked: Asked) -> bytes:
         (kind,) = error.args
         raise CacheError(
             f"save: the definitions of {asked.name} hold a value of type {kind.__qualname__}, "
-            "which no file can; leave it out of `attrs`"
+            "which no file can; leave it out of `attrs`",
+            kind="saved-program",
         ) from None
     return text.encode()
 
@@ -177,7 +185,8 @@ def _head(place: Path) -> Mapping[str, Any]:
     if text is None:
         raise CacheError(
             f"load: {place} is no saved program: there is no {_HEAD} in it; give the folder that "
-            "was given to `program.save`"
+            "was given to `program.save`",
+            kind="saved-program",
         )
     try:
         head = json.loads(text)
@@ -186,7 +195,8 @@ def _head(place: Path) -> Mapping[str, Any]:
     if not isinstance(head, dict) or head.get("form") != _FORM:
         raise CacheError(
             f"load: {place} is saved in another form than `{_FORM}`; compile the program and save "
-            "it again"
+            "it again",
+            kind="saved-program",
         )
     files = head.get("files")
     if not isinstance(files, dict) or set(files) != {_CODE, _DEFINITIONS, _CONSTANTS} or not all(
@@ -212,18 +222,21 @@ def _check_maker(place: Path, head: Mapping[str, Any]) -> None:
         if head.get(what) != here[what]:
             raise CacheError(
                 f"load: {place} is for {what} `{head.get(what)}`, and this machine has "
-                f"`{here[what]}`; {cure}"
+                f"`{here[what]}`; {cure}",
+                kind="saved-program",
             )
     there, own = (set(str(each.get("features")).split(",")) for each in (head, here))
     if there != own:
         raise CacheError(
             f"load: {place} is for a processor with other features than this one "
-            f"({', '.join(sorted(there ^ own))}); {cure}"
+            f"({', '.join(sorted(there ^ own))}); {cure}",
+            kind="saved-program",
         )
     if (head.get("version"), head.get("compiler")) != (here["version"], here["compiler"]):
         raise CacheError(
             f"load: {place} is from tecomp {head.get('version')} of other sources than this "
-            f"{here['version']}; {cure}"
+            f"{here['version']}; {cure}",
+            kind="saved-program",
         )
 
 
@@ -246,4 +259,6 @@ def _content(place: Path, name: str, said: Sequence[Any]) -> Array:
 
 
 def _damaged(place: Path, how: str) -> CacheError:
-    return CacheError(f"load: {place} is damaged: {how}; save the program again")
+    return CacheError(
+        f"load: {place} is damaged: {how}; save the program again", kind="saved-program"
+    )

@@ -221,7 +221,8 @@ class Machine:
             except NotAffine as error:
                 raise LayoutError(
                     f"layouts: `{error.args[0]}` in {op.name} or a layout of its operands is no "
-                    "affine function, so lanes cannot be compared"
+                    "affine function, so lanes cannot be compared",
+                    kind="demand",
                 ) from None
 
     def prices(

@@ -118,15 +118,19 @@ def _group(where: str, shape: Sequence[int], dtype: str) -> int:
     if width not in (1, 2):
         raise LayoutError(
             f"{where}: elements of {dtype} are {width} bytes wide; 4 bytes are a group, so types "
-            "of 1 or 2 bytes have one"
+            "of 1 or 2 bytes have one",
+            kind="storage-format",
         )
     if len(shape) < 2:
         raise LayoutError(
-            f"{where}: the shape {list(shape)} has no two axes (k, n); give a matrix"
+            f"{where}: the shape {list(shape)} has no two axes (k, n); give a matrix",
+            kind="storage-format",
         )
     return _WORD // width
 
 
 def _check_rank(where: str, shape: Sequence[int], axes: str) -> None:
     if len(shape) != axes.count(",") + 1:
-        raise LayoutError(f"{where}: the axes are {axes}, but the shape is {list(shape)}")
+        raise LayoutError(
+            f"{where}: the axes are {axes}, but the shape is {list(shape)}", kind="storage-format"
+        )

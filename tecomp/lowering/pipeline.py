@@ -126,12 +126,15 @@ def lower_all(
     """
     if stop_after is not None and not is_one_of(stop_after, STAGES):
         raise LowerError(
-            f"lower: there is no pass {stop_after!r}; the passes are {', '.join(STAGES)}"
+            f"lower: there is no pass {stop_after!r}; the passes are {', '.join(STAGES)}",
+            kind="unknown-choice",
         )
     if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
-        raise LowerError(f"lower: the name of a function is an identifier, not {name!r}")
+        raise LowerError(
+            f"lower: the name of a function is an identifier, not {name!r}", kind="wrong-argument"
+        )
     if not isinstance(schedule, Schedule):
-        raise LowerError(f"lower: expected a schedule, got {schedule!r}")
+        raise LowerError(f"lower: expected a schedule, got {schedule!r}", kind="wrong-argument")
     whole = with_arguments(schedule, args)
     strides = strides_of(binds, args, "lower")
     with isl_work("lower"):

@@ -237,7 +237,9 @@ class Target:
             TargetError: the machine has no sticks.
         """
         if self.stick is None:
-            raise TargetError(f"target {self.name} has no sticks; `target.stick` is None")
+            raise TargetError(
+                f"target {self.name} has no sticks; `target.stick` is None", kind="target-lacks"
+            )
         return self.stick.bytes
 
     def memory(self, scope: str) -> Memory:
@@ -247,7 +249,7 @@ class Target:
             TargetError: there is none of that name.
         """
         if not is_one_of(scope, self.memories):
-            raise TargetError(self._no_memory(scope))
+            raise TargetError(self._no_memory(scope), kind="target-lacks")
         return self.memories[scope]
 
     def _no_memory(self, given: object) -> str:
@@ -271,7 +273,9 @@ class Target:
             CapacityError: the buffer alone is larger than that memory.
         """
         if buffer.scope not in self.memories:
-            raise TargetError(f"{buffer.name}: {self._no_memory(buffer.scope)}")
+            raise TargetError(
+                f"{buffer.name}: {self._no_memory(buffer.scope)}", kind="target-lacks"
+            )
         memory = self.memories[buffer.scope]
         rank = len(buffer.axis_separators) + 1
         if memory.takes(rank):
@@ -283,7 +287,8 @@ class Target:
             cure += f', or set_scope("{others[0]}")'
         raise TargetError(
             f"{buffer.name}: has {_axes(rank)}, but memory `{memory.name}` of target {self.name} "
-            f"takes {memory.axes}; {cure}"
+            f"takes {memory.axes}; {cure}",
+            kind="target-lacks",
         )
 
     def _check_capacity(self, buffer: Buffer, memory: Memory) -> None:
@@ -317,19 +322,22 @@ class Target:
             axes = ", ".join(f"{name} ({count})" for name, count in self.grid.items())
             raise TargetError(
                 f"{loop}: target {self.name} has no grid axis `{axis}`; {hint}its axes are "
-                f"{axes or 'none'}"
+                f"{axes or 'none'}",
+                kind="target-lacks",
             )
         cores = self.grid[axis]
         if extent is None:
             raise TargetError(
                 f"{loop}: grid axis `{axis}` of target {self.name} has {_cores(cores)}, but "
                 "how often the loop runs is not known before the call; split it with "
-                f"nparts={cores} first"
+                f"nparts={cores} first",
+                kind="cores",
             )
         if extent > cores:
             raise TargetError(
                 f"{loop}: grid axis `{axis}` of target {self.name} has {_cores(cores)}, but the "
-                f"loop runs {extent} times; split it with nparts={cores} first"
+                f"loop runs {extent} times; split it with nparts={cores} first",
+                kind="cores",
             )
 
 

@@ -71,7 +71,8 @@ def find_description(name: str) -> Path:
             owners = " and by ".join(f"`{offer.owner}`" for offer in paths.values())
             raise TargetError(
                 f"target `{name}` is offered by {owners}; uninstall one of them, or pass the path "
-                "of the TOML file"
+                "of the TOML file",
+                kind="plugin",
             )
         return next(iter(paths))
     failed = [offer for offer in _installed() if offer.failure]
@@ -79,14 +80,16 @@ def find_description(name: str) -> Path:
     if own:
         raise TargetError(
             f"target `{name}`: {_complaint(own[0])}; mend or uninstall it, or pass the path of the "
-            "TOML file"
+            "TOML file",
+            kind="plugin",
         )
     hint = _hint(name, found)
     known = ", ".join(sorted(found)) or "none (is tecomp installed? `pip install -e .`)"
     others = "".join(f"; {_complaint(offer)}" for offer in failed)
     raise TargetError(
         f"there is no target `{name}`; {hint}installed targets: {known}; or pass the path of a "
-        f"TOML file{others}"
+        f"TOML file{others}",
+        kind="unknown-target",
     )
 
 

@@ -27,7 +27,8 @@ def unit_of(op: TensorOp, engine: Mapping[str, Unit]) -> Unit | None:
     if op.mode and op.mode not in unit.cycles:
         raise TargetError(
             f"operation {op.name}: unit `{unit.name}` has no mode `{op.mode}`; its modes are "
-            f"{', '.join(unit.cycles)}"
+            f"{', '.join(unit.cycles)}",
+            kind="target-lacks",
         )
     return unit
 

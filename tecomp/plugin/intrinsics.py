@@ -36,7 +36,8 @@ def intrinsics(target: str | Target) -> Mapping[str, TensorIntrin]:
                 both = " and by ".join(f"`{each}`" for each in (owners[intrin.name], owner))
                 raise TargetError(
                     f"operation `{intrin.name}` of target {machine.name} is offered by {both}; "
-                    "uninstall one of them"
+                    "uninstall one of them",
+                    kind="plugin",
                 )
             found[intrin.name], owners[intrin.name] = intrin, owner
     return MappingProxyType(found)
@@ -50,11 +51,12 @@ def _declared(entry: EntryPoint, owner: str, target: Target) -> tuple[TensorIntr
     except Exception as error:
         why = error.message if isinstance(error, TecompError) else str(error)
         raise TargetError(
-            f"{where} cannot be loaded ({type(error).__name__}: {why}); mend or uninstall it"
+            f"{where} cannot be loaded ({type(error).__name__}: {why}); mend or uninstall it",
+            kind="plugin",
         ) from error
     for each in offered:
         if not isinstance(each, TensorIntrin):
             raise TargetError(
-                f"{where} offers {each!r}; return what te.decl_tensor_intrin gives"
+                f"{where} offers {each!r}; return what te.decl_tensor_intrin gives", kind="plugin"
             )
     return offered

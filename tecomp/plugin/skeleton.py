@@ -137,10 +137,13 @@ def write_skeleton(name: str, parent: Path) -> tuple[Path, ...]:
     if re.fullmatch(r"[a-z][a-z0-9_]*", name) is None:
         raise TargetError(
             f"new-target: `{name}` cannot name a package; write lower-case letters, digits and _, "
-            "a letter first"
+            "a letter first",
+            kind="plugin",
         )
     if name in list_targets():
-        raise TargetError(f"new-target: a target `{name}` is installed already; take another name")
+        raise TargetError(
+            f"new-target: a target `{name}` is installed already; take another name", kind="plugin"
+        )
     folder = parent / name
     files = {
         "pyproject.toml": _PROJECT,
@@ -156,8 +159,10 @@ def write_skeleton(name: str, parent: Path) -> tuple[Path, ...]:
             (folder / path).write_text(text.replace("NAME", name), encoding="utf-8")
     except FileExistsError as error:
         raise TargetError(
-            f"new-target: {folder} is there already; remove it, or take another name"
+            f"new-target: {folder} is there already; remove it, or take another name", kind="plugin"
         ) from error
     except OSError as error:
-        raise TargetError(f"new-target: {folder} cannot be written ({error})") from error
+        raise TargetError(
+            f"new-target: {folder} cannot be written ({error})", kind="plugin"
+        ) from error
     return tuple(folder / path for path in files)

@@ -62,7 +62,8 @@ class Apply:
         if found != declared:
             raise ArrayValueError(
                 f"%{self.result} = ptensor.{self.op.name}: the result is declared as "
-                f"{declared}, and follows as {found}; write that"
+                f"{declared}, and follows as {found}; write that",
+                kind="ptensor",
             )
 
     def _check_count(self) -> None:
@@ -73,7 +74,8 @@ class Apply:
             wanted = f"{least}" if most == least else several
             raise ArrayValueError(
                 f"%{self.result} = ptensor.{self.op.name}: there are {count} operands with {typed} "
-                f"types; it takes {wanted}, and a type for each"
+                f"types; it takes {wanted}, and a type for each",
+                kind="ptensor",
             )
 
     def _check_kinds(self) -> None:
@@ -168,7 +170,7 @@ class Function:
             for made in apply.made:
                 if made.name == name:
                     return made.type
-        raise ArrayValueError(f"@{self.name}: there is no %{name}")
+        raise ArrayValueError(f"@{self.name}: there is no %{name}", kind="ptensor")
 
     def __str__(self) -> str:
         parameters = ", ".join(map(str, self.parameters))

@@ -49,7 +49,8 @@ def parse(text: str) -> Function:
     if head is None or lines[-1] != "}" or len(lines) < 3:
         raise ParseError(
             "a function is `func @name(%x: ptensor<4xfloat32>) -> ptensor<4xfloat32> {`, its "
-            f"operations, `return %y` and `}}`; the text begins with {lines[:1]}"
+            f"operations, `return %y` and `}}`; the text begins with {lines[:1]}",
+            kind="ptensor",
         )
     parameters = tuple(_parameter(part) for part in _split(head["parameters"]))
     body = tuple(_apply(line) for line in lines[1:-2])
@@ -66,14 +67,18 @@ def _check_results(function: Function, text: str) -> None:
     found = together([function.type_of(name) for name in function.results])
     if declared != found:
         raise ArrayValueError(
-            f"@{function.name}: the results are declared as {declared}, and are {found}; write that"
+            f"@{function.name}: the results are declared as {declared}, and are {found}; "
+            "write that",
+            kind="ptensor",
         )
 
 
 def _parameter(text: str) -> Parameter:
     name, _, type = text.partition(": ")
     if not re.fullmatch(r"%\w+", name):
-        raise ParseError(f"a parameter is `%x: ptensor<4xfloat32>`, and this is `{text}`")
+        raise ParseError(
+            f"a parameter is `%x: ptensor<4xfloat32>`, and this is `{text}`", kind="ptensor"
+        )
     return Parameter(name[1:], _value_type(type))
 
 
@@ -92,14 +97,20 @@ def parse_type(text: str) -> PTensorType:
     """
     match = _TYPE.fullmatch(text.strip())
     if match is None:
-        raise ParseError(f"a type is `ptensor<4x5xfloat32, device='cpu'>`, and this is `{text}`")
+        raise ParseError(
+            f"a type is `ptensor<4x5xfloat32, device='cpu'>`, and this is `{text}`", kind="ptensor"
+        )
     shape = [None if extent == "?" else int(extent) for extent in match["shape"].split("x")[:-1]]
     marks = dict(part.split("=", 1) for part in _split(match["marks"].removeprefix(", ")))
     if match["dtype"] not in ALL:
-        raise ParseError(f"`{text}`: there are no elements {match['dtype']}; these are {ALL}")
+        raise ParseError(
+            f"`{text}`: there are no elements {match['dtype']}; these are {ALL}", kind="ptensor"
+        )
     unknown = sorted(set(marks) - {*_PLACES})
     if unknown:
-        raise ParseError(f"`{text}`: {unknown[0]} is no mark of a type; these are {_PLACES}")
+        raise ParseError(
+            f"`{text}`: {unknown[0]} is no mark of a type; these are {_PLACES}", kind="ptensor"
+        )
     places = {name: ast.literal_eval(value) for name, value in marks.items()}
     return PTensorType(tuple(shape), match["dtype"], **places)  # type: ignore[arg-type]
 
@@ -109,7 +120,8 @@ def _apply(line: str) -> Apply:
     if match is None:
         raise ParseError(
             "an operation is `%y = ptensor.name{'kind'}(%x, attribute=...): (type) -> type`, and "
-            f"this is `{line}`"
+            f"this is `{line}`",
+            kind="ptensor",
         )
     inside = _split(match["inside"])
     operands = [part[1:] for part in inside if part[0] == "%"]
@@ -135,7 +147,8 @@ def _made(match: re.Match[str], line: str) -> tuple[list[str], list[ValueType]]:
     inside = _split(text[1:-1]) if text.startswith("(") and text.endswith(")") else [text]
     if len(inside) != max(len(names), 1):
         raise ParseError(
-            f"`{line}`: there are {len(names)} names for {len(inside)} results; give one to each"
+            f"`{line}`: there are {len(names)} names for {len(inside)} results; give one to each",
+            kind="ptensor",
         )
     return names, [_value_type(part) for part in inside]
 
@@ -143,12 +156,13 @@ def _made(match: re.Match[str], line: str) -> tuple[list[str], list[ValueType]]:
 def _operation(name: str, attributes: dict[str, Any], line: str) -> Operation:
     kind = operation_classes().get(name)
     if kind is None:
-        raise ParseError(f"`{line}`: there is no operation {name}")
+        raise ParseError(f"`{line}`: there is no operation {name}", kind="ptensor")
     names = {field.name for field in fields(kind)}
     if names != set(attributes):
         raise ParseError(
             f"`{line}`: {name} has the attributes {sorted(names)}, and given are "
-            f"{sorted(attributes)}"
+            f"{sorted(attributes)}",
+            kind="ptensor",
         )
     return kind(**attributes)
 
@@ -159,7 +173,7 @@ def _literal(text: str) -> Any:
     try:
         return ast.literal_eval(_Numbers().visit(ast.parse(text, mode="eval")))
     except (SyntaxError, ValueError) as error:
-        raise ParseError(f"`{text}` is no value of an attribute") from error
+        raise ParseError(f"`{text}` is no value of an attribute", kind="ptensor") from error
 
 
 class _Numbers(ast.NodeTransformer):
@@ -177,7 +191,9 @@ class _Numbers(ast.NodeTransformer):
 
 def _results(line: str) -> tuple[str, ...]:
     if line.split(" ")[0] != "return":
-        raise ParseError(f"a function ends with `return %y`, and this one with `{line}`")
+        raise ParseError(
+            f"a function ends with `return %y`, and this one with `{line}`", kind="ptensor"
+        )
     return tuple(part.removeprefix("%") for part in _split(line.removeprefix("return")))
 
 

@@ -148,7 +148,8 @@ def broadcast_shapes(shapes: Sequence[Shape], where: str) -> Shape:
             texts = " and ".join(map(str, shapes))
             raise ArrayValueError(
                 f"{where}: shapes {texts} do not broadcast: axis {axis} has extents "
-                f"{' and '.join(map(str, sorted(extents)))}; make them equal, or one of them 1"
+                f"{' and '.join(map(str, sorted(extents)))}; make them equal, or one of them 1",
+                kind="array-shapes",
             )
         result.append(extents.pop() if extents else 1)
     return tuple(result)

@@ -27,12 +27,14 @@ def verify(function: Function) -> None:
             if name not in known:
                 raise ArrayValueError(
                     f"@{function.name}: %{apply.result} reads %{name}, which is not computed "
-                    "before it; move it up"
+                    "before it; move it up",
+                    kind="ptensor",
                 )
             if known[name] != type:
                 raise ArrayValueError(
                     f"@{function.name}: %{apply.result} reads %{name} as {type}, and it is "
-                    f"{known[name]}"
+                    f"{known[name]}",
+                    kind="ptensor",
                 )
         for name, value in apply.op.attributes:
             if isinstance(value, Argument):
@@ -49,7 +51,7 @@ def _check_argument(
     found = known.get(value.name)
     if not isinstance(found, str):
         raise ArrayValueError(
-            f"{where} takes {value} as a number, and there is no such parameter"
+            f"{where} takes {value} as a number, and there is no such parameter", kind="ptensor"
         )
     taken = _PLACES.get(attribute, ("int64", "float64"))
     if found not in taken:
@@ -60,5 +62,7 @@ def _check_argument(
 
 def _add(known: dict[str, ValueType], name: str, type: ValueType, function: Function) -> None:
     if name in known:
-        raise ArrayValueError(f"@{function.name}: %{name} is made twice; give one another name")
+        raise ArrayValueError(
+            f"@{function.name}: %{name} is made twice; give one another name", kind="ptensor"
+        )
     known[name] = type

@@ -64,13 +64,16 @@ def cache_read(
     check_scope(scope, f"s.cache_read({source.name})")
     where = f"s.cache_read({source.name}, {scope!r})"
     if not readers:
-        raise ScheduleError(f"{where}: name at least one stage that is to read the copy")
+        raise ScheduleError(
+            f"{where}: name at least one stage that is to read the copy", kind="nothing-given"
+        )
     for key in readers:
         reader = state.stage(key)
         if not any(_is_output_of(state, t, source, tensor) for t in reader.op.input_tensors):
             names = ", ".join(s.name for s in direct_consumers(state, source)) or "nothing"
             raise ScheduleError(
-                f"{where}: {reader.name} does not read {source.name}; it is read by {names}"
+                f"{where}: {reader.name} does not read {source.name}; it is read by {names}",
+                kind="no-reader",
             )
     copy = _copy_of(tensor, f"{source.name}.{scope}")
     cached = copy.output(0)
@@ -174,12 +177,14 @@ def _check_cached(
     if isinstance(compute, ScanOp):
         raise ScheduleError(
             f"{where}: {stage.name} is a scan, which reads the elements it has made; make a "
-            "te.compute that copies the result"
+            "te.compute that copies the result",
+            kind="not-this-form",
         )
     if isinstance(compute, ExternOp):
         raise ScheduleError(
             f"{where}: {stage.name} is a te.extern, whose statements store to it; make a "
-            "te.compute that copies the result"
+            "te.compute that copies the result",
+            kind="not-this-form",
         )
     # Tiles of an intrinsic are where its axes say.
     whole = compute.loops if isinstance(compute, TensorComputeOp) else compute.reduce_axis
@@ -188,7 +193,8 @@ def _check_cached(
         kind = "reduction axis" if is_reduction(missing[0]) else "axis"
         raise ScheduleError(
             f"{where}: {kind} {missing[0].name} was split or fused already; call cache_write "
-            "first and split the axes of the cache"
+            "first and split the axes of the cache",
+            kind="too-late",
         )
 
 
@@ -206,12 +212,14 @@ def _begun_anew(state: State, stage: StageState, where: str) -> StageState:
         if isinstance(other.attach, At) and other.attach.axis in gone:
             raise ScheduleError(
                 f"{where}: {other.name} is computed at {other.attach.axis.name}, and the loops of "
-                f"{stage.name} begin anew; call cache_write before compute_at"
+                f"{stage.name} begin anew; call cache_write before compute_at",
+                kind="too-late",
             )
     if stage.tensorized is not None:
         raise ScheduleError(
             f"{where}: {stage.name} is tensorized at {stage.tensorized.axis.name}, and what it "
-            "computes moves to the cache; call cache_write first and tensorize the cache"
+            "computes moves to the cache; call cache_write first and tensorize the cache",
+            kind="too-late",
         )
     return unmarked(replace(stage, leaves=leaves, relations=layouts), *gone)
 
@@ -303,19 +311,21 @@ def _checked_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tupl
     reduce = stage.compute.body[0]
     check_loops(stage, where)
     if not isinstance(reduce, Reduce):
-        raise ScheduleError(f"{where}: {stage.name} is no reduction")
+        raise ScheduleError(f"{where}: {stage.name} is no reduction", kind="not-this-form")
     leaf_position(stage, axis, "rfactor")
     if not is_reduction(axis):
-        raise ScheduleError(f"{where}: {axis.name} is no reduction axis")
+        raise ScheduleError(f"{where}: {axis.name} is no reduction axis", kind="not-this-form")
     if mixed := [leaf for leaf in stage.leaves if leaf in _over_data_too(stage)]:
         raise ScheduleError(
             f"{where}: {mixed[0].name} runs over data and reduction at once, so its iterations "
-            "belong to no one partial result; call rfactor before fusing them"
+            "belong to no one partial result; call rfactor before fusing them",
+            kind="too-late",
         )
     rank = len(stage.compute.axis)
     if not isinstance(factor_axis, int) or not -rank - 1 <= factor_axis <= rank:
         raise ScheduleError(
-            f"{where}: factor_axis must be between {-rank - 1} and {rank}, got {factor_axis!r}"
+            f"{where}: factor_axis must be between {-rank - 1} and {rank}, got {factor_axis!r}",
+            kind="wrong-number",
         )
     return reduce, factor_axis % (rank + 1)
 
@@ -326,7 +336,8 @@ def _in_order(stage: StageState, reduce: Reduce, axis: IterVar, order: object) -
     if number is None or not 0 <= number < count:
         raise ScheduleError(
             f"s.rfactor({stage.name}, {axis.name}): order={order!r} is no number of a value of "
-            f"{stage.name}; give one from 0 to {count - 1}, or None"
+            f"{stage.name}; give one from 0 to {count - 1}, or None",
+            kind="wrong-number",
         )
     return in_order(reduce.combiner, number)
 
@@ -423,7 +434,8 @@ def whole_reduction(stage: StageState, where: str, why: str) -> Reduce:
         not is_const(reduce.condition, True)
     ):
         raise ScheduleError(
-            f"{where}: {stage.name} is no reduction of one value without where= and init=; {why}"
+            f"{where}: {stage.name} is no reduction of one value without where= and init=; {why}",
+            kind="not-this-form",
         )
     return reduce
 

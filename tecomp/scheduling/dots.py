@@ -198,17 +198,20 @@ def _checked_sum(stage: StageState, axis: IterVar, where: str) -> Reduce:
     if not isinstance(reduce, Reduce) or not _is_plain_sum(reduce):
         raise ScheduleError(
             f"{where}: {stage.name} is no te.sum without where= and init=; only the terms of a sum "
-            "are put together"
+            "are put together",
+            kind="not-this-form",
         )
     if not any(axis is each for each in reduce.axis) or not is_const(axis.dom.min, 0):
         axes = ", ".join(each.name for each in reduce.axis)
         raise ScheduleError(
-            f"{where}: expected an axis of the sum, from 0 on; {stage.name} adds up over {axes}"
+            f"{where}: expected an axis of the sum, from 0 on; {stage.name} adds up over {axes}",
+            kind="no-such-loop",
         )
     if missing := [each.name for each in reduce.axis if each not in set(stage.leaves)]:
         raise ScheduleError(
             f"{where}: reduction axis {missing[0]} was split or fused already; call into_dots "
-            "first and split the axes of the sum that it returns"
+            "first and split the axes of the sum that it returns",
+            kind="too-late",
         )
     return reduce
 
@@ -228,7 +231,9 @@ def _factors(
     """Both factors of the products, whose types hold them and whose sums have the right type."""
     source = reduce.source[0]
     if not isinstance(source, Binary) or source.op is not BinOp.MUL:
-        raise ScheduleError(f"{where}: `{source}` is no product of two elements")
+        raise ScheduleError(
+            f"{where}: `{source}` is no product of two elements", kind="not-this-form"
+        )
     found = [
         _factor(_element(state, side), axis, kind, where)
         for side, kind in zip((source.a, source.b), types, strict=True)
@@ -237,12 +242,14 @@ def _factors(
     if dot_type(first.kind, second.kind) != source.dtype:
         raise ScheduleError(
             f"{where}: te.dot of {first.kind} and {second.kind} gives no {source.dtype}, in which "
-            "the products are added up"
+            "the products are added up",
+            kind="not-this-form",
         )
     if first.is_moved and second.is_moved:
         raise ScheduleError(
             f"{where}: {first.kind} and {second.kind} move both factors by 128; give one of them "
-            "its own type"
+            "its own type",
+            kind="not-this-form",
         )
     return first, second
 
@@ -266,21 +273,25 @@ def _factor(value: Expr, axis: IterVar, kind: str, where: str) -> _Factor:
     if isinstance(value, Cast) and isinstance(value.value, TensorLoad):
         raise ScheduleError(
             f"{where}: `{value}` changes values of {value.value.dtype}; compute it in a stage of "
-            "its own, and multiply that"
+            "its own, and multiply that",
+            kind="not-this-form",
         )
     if not isinstance(value, TensorLoad):
-        raise ScheduleError(f"{where}: `{value}` is no element of a tensor")
+        raise ScheduleError(f"{where}: `{value}` is no element of a tensor", kind="not-this-form")
     dtype, held = value.dtype, DType(kind)
     group = 32 // held.bits
     if str(held.scalar) not in _HOLDERS.get(str(dtype), ()) or held.lanes != group:
         raise ScheduleError(
             f"{where}: {kind} is no vector of 32 bits that holds what {value.tensor.name} has, "
-            f"{dtype}"
+            f"{dtype}",
+            kind="not-this-form",
         )
     dims = [k for k, index in enumerate(value.indices) if index is axis]
     used = [k for k, index in enumerate(value.indices) if any(n is axis for n in walk(index))]
     if len(dims) != 1 or used != dims:
-        raise ScheduleError(f"{where}: {axis.name} is not just one index of `{value}`")
+        raise ScheduleError(
+            f"{where}: {axis.name} is not just one index of `{value}`", kind="not-this-form"
+        )
     return _Factor(value, dims[0], held)
 
 

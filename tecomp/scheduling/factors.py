@@ -67,13 +67,15 @@ def cache_factor(
     if not chosen or len(chosen) >= len(every) or not all(0 <= k < len(every) for k in chosen):
         raise ScheduleError(
             f"{where}: its terms have {len(every)} factors; name some of 0 to {len(every) - 1}, "
-            "and not all"
+            "and not all",
+            kind="no-such-loop",
         )
     value = _multiplied([every[k] for k in chosen])
     sums = sums_of(value)
     if not sums:
         raise ScheduleError(
-            f"{where}: `{value}` depends on no axis; there is nothing to compute first"
+            f"{where}: `{value}` depends on no axis; there is nothing to compute first",
+            kind="not-this-form",
         )
     made = stage_of(stage, value, sums, f"{stage.name}_factor")
     element = TensorLoad(made, tuple(each.index for each in sums), stage.compute.location)

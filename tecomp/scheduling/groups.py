@@ -43,7 +43,8 @@ def create_group(
     if not members:
         raise ScheduleError(
             f"{where}: no stage is on a way from {read or 'nothing'} to {names or 'nothing'}; name "
-            "what these read, directly or through other stages"
+            "what these read, directly or through other stages",
+            kind="no-reader",
         )
     made = GroupKey()
     inside: list[GroupKey] = []
@@ -58,7 +59,8 @@ def create_group(
             first = next(stage.name for stage in state if stage.key in theirs - members)
             raise ScheduleError(
                 f"{where}: another group has some of its stages, and {first} too; groups are "
-                "inside one another or have no stage together"
+                "inside one another or have no stage together",
+                kind="no-reader",
             )
     groups = dict(state.groups)
     for group in inside:
@@ -87,7 +89,8 @@ def place_group(
         names = ", ".join(stage.name for stage in members)
         raise ScheduleError(
             f"s.place_group: {consumer.name} is in the group itself ({names}); place it in a stage "
-            "that reads these"
+            "that reads these",
+            kind="no-reader",
         )
     around = state.place_in_groups(state.groups[group].parent)
     for stage in members:

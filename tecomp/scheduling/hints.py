@@ -40,12 +40,14 @@ def prefetch(
     if stage.key not in consumers_below(state, source.key):
         read = ", ".join(dict.fromkeys(t.name for t in stage.op.input_tensors)) or "nothing"
         raise ScheduleError(
-            f"{where}: {stage.name} does not read {tensor.name}; what it reads is {read}"
+            f"{where}: {stage.name} does not read {tensor.name}; what it reads is {read}",
+            kind="no-reader",
         )
     count = None if isinstance(offset, Expr) else whole_number(offset)
     if count is None or count < 0:
         raise ScheduleError(
-            f"{where}: the offset is a number of iterations, 0 or more, got {offset!r}"
+            f"{where}: the offset is a number of iterations, 0 or more, got {offset!r}",
+            kind="wrong-argument",
         )
     kept = tuple(
         old for old in stage.prefetches

@@ -107,7 +107,9 @@ def transform_layout(
     stage = state.stage(key)
     where = f"s[{stage.name}].transform_layout"
     if not is_one_of(loops, LOOPS):
-        raise ScheduleError(f"{where}: loops is 'physical' or 'logical', not {loops!r}")
+        raise ScheduleError(
+            f"{where}: loops is 'physical' or 'logical', not {loops!r}", kind="unknown-choice"
+        )
     check_alike(stage, where)
     shape = stored_shape(stage)
     _check_described(mapping, stage, shape, where)
@@ -158,13 +160,15 @@ def _index_map(mapping: object, rank: int, where: str) -> IndexMap:
         if len(mapping.initial_indices) != rank:
             raise LayoutError(
                 f"{where}: the map takes {len(mapping.initial_indices)} indices, "
-                f"but the tensor has {rank} axes here"
+                f"but the tensor has {rank} axes here",
+                kind="other-shape",
             )
         return _closed(mapping, where)
     if not callable(mapping):
         raise LayoutError(
             f"{where}: expected a function of the indices, an IndexMap or a layout, "
-            f"got {mapping!r}"
+            f"got {mapping!r}",
+            kind="wrong-argument",
         )
     return _closed(IndexMap.from_func(mapping, ndim=rank), where)
 
@@ -178,7 +182,8 @@ def _closed(index_map: IndexMap, where: str) -> IndexMap:
                 names = ", ".join(index.name for index in index_map.initial_indices)
                 raise LayoutError(
                     f"{where}: result {position} of the map, `{result}`, uses {var.name}, which is "
-                    f"none of its indices ({names}); a layout is made of these and of numbers"
+                    f"none of its indices ({names}); a layout is made of these and of numbers",
+                    kind="foreign-variable",
                 )
     return index_map
 
@@ -192,13 +197,15 @@ def _check_described(
     if mapping.shape != tuple(shape):
         raise LayoutError(
             f"{where}: the layout is for the shape {list(mapping.shape)}, but {stage.name} has "
-            f"{_brackets(shape)} here; make one for that shape"
+            f"{_brackets(shape)} here; make one for that shape",
+            kind="other-shape",
         )
     stored, dtype = mapping.storage.name, stage.op.output(0).dtype
     if stored != dtype:
         raise LayoutError(
             f"{where}: the layout stores {stored}, but {stage.name} is {dtype}; compute a "
-            f"stage of {stored} and give that the layout"
+            f"stage of {stored} and give that the layout",
+            kind="other-shape",
         )
 
 
@@ -209,13 +216,15 @@ def _checked_shape(
     if prod(n for n in new_shape if isinstance(n, int)) >= 2**63:
         raise LayoutError(
             f"{where}: {stage.name} would take {_brackets(new_shape)[1:-1].replace(', ', ' * ')} "
-            "places, more than 64-bit indices count; use smaller factors in the map"
+            "places, more than 64-bit indices count; use smaller factors in the map",
+            kind="too-much",
         )
     if (clash := index_map.collision(shape)) is not None:
         first, second = clash
         raise LayoutError(
             f"{where}: elements {first} and {second} of {stage.name}{_brackets(shape)} would "
-            "share one place; keep every index in the map, e.g. both i // 4 and i % 4"
+            "share one place; keep every index in the map, e.g. both i // 4 and i % 4",
+            kind="shared-place",
         )
     return new_shape
 
@@ -228,7 +237,8 @@ def _kept_separators(
         raise LayoutError(
             f"{where}: the axis separators {list(kept)} of an earlier call do not fit the "
             f"{len(shape)} axes of this map; put te.AXIS_SEPARATOR into it where a physical "
-            "axis begins"
+            "axis begins",
+            kind="other-shape",
         )
     return kept
 
@@ -241,7 +251,8 @@ def _pad_value(
     if stage.is_placeholder:
         raise ScheduleError(
             f"{where}: {stage.name} is a placeholder, whose padding the caller fills "
-            "(kernel.pack does); pad_value= is for computed stages"
+            "(kernel.pack does); pad_value= is for computed stages",
+            kind="pad-value",
         )
     indices = tuple(Var(f"p{k}") for k in range(len(shape)))
     made = _called(value, indices, where) if callable(value) else value
@@ -249,7 +260,8 @@ def _pad_value(
     if any(isinstance(node, TensorLoad | Reduce) for node in walk(expr)):
         raise ScheduleError(
             f"{where}: pad_value= is `{expr}`; it may use the physical indices and numbers, "
-            "and no elements of tensors"
+            "and no elements of tensors",
+            kind="pad-value",
         )
     _check_held(expr, stage.op.output(0).dtype, stage.name, where)
     return PadValue(indices, expr)
@@ -261,14 +273,16 @@ def _check_held(expr: Expr, dtype: DType, name: str, where: str) -> None:
         if not holds(dtype, expr.value):
             raise ScheduleError(
                 f"{where}: pad_value= is {expr.value}, but {name} is {dtype}, which has no such "
-                "number; give one that it has"
+                "number; give one that it has",
+                kind="pad-value",
             )
         return
     both = expr.dtype.is_float and dtype.is_float
     if not both and promote(expr.dtype, dtype) != dtype:
         raise ScheduleError(
             f"{where}: pad_value= is `{expr}`, which is {expr.dtype}, but {name} is {dtype}; "
-            f'convert it with .astype("{dtype}") if that is meant'
+            f'convert it with .astype("{dtype}") if that is meant',
+            kind="pad-value",
         )
 
 
@@ -278,7 +292,8 @@ def _expression(value: Any, where: str) -> Expr:
     except TypeMismatchError:
         raise ScheduleError(
             f"{where}: pad_value= is a number, an expression or a function that makes one, "
-            f"got {value!r}"
+            f"got {value!r}",
+            kind="pad-value",
         ) from None
 
 
@@ -288,7 +303,8 @@ def _called(function: Callable[..., object], indices: tuple[Var, ...], where: st
     except (TypeError, ValueError):
         raise ScheduleError(
             f"{where}: pad_value= is a function that does not take {len(indices)} indices, one "
-            "for each physical axis; name them all, or take them as *i"
+            "for each physical axis; name them all, or take them as *i",
+            kind="pad-value",
         ) from None
     return function(*indices)
 
@@ -301,7 +317,8 @@ def _kept_pad_value(
     if free_variables(earlier.value):
         raise ScheduleError(
             f"{where}: an earlier call gave pad_value= as a function of its own axes, which this "
-            "map replaces; give pad_value= in the last call only"
+            "map replaces; give pad_value= in the last call only",
+            kind="pad-value",
         )
     return PadValue(tuple(Var(f"p{k}") for k in range(len(shape))), earlier.value)
 
@@ -342,14 +359,16 @@ def _reloop(stage: StageState, transform: Transform, where: str) -> StageState:
         raise ScheduleError(
             f"{where}: axis {missing[0]} of {stage.name} was split or fused already, so its loops "
             "cannot follow the new layout; call transform_layout first and split the axes that "
-            "it returns, or keep the loops with loops='logical'"
+            "it returns, or keep the loops with loops='logical'",
+            kind="too-late",
         )
     if not transform.index_map.initial_indices:
         return replace(stage, layout_axes=transform.after)
     if transform.index_map.inverse_or_none([axis.extent for axis in transform.before]) is None:
         raise ScheduleError(
             f"{where}: no expression for the inverse of this map was found, so loops cannot "
-            "follow it; keep them with loops='logical'"
+            "follow it; keep them with loops='logical'",
+            kind="no-inverse",
         )
     first = min(k for k, leaf in enumerate(stage.leaves) if leaf in old)
     kept = [leaf for leaf in stage.leaves if leaf not in old]

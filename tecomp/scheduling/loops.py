@@ -80,7 +80,10 @@ def split(
     where = f"s[{stage.name}].split({axis.name})"
     if (factor is None) == (nparts is None):
         given = "both" if factor is not None else "neither"
-        raise ScheduleError(f"{where}: give exactly one of factor= and nparts=, got {given}")
+        raise ScheduleError(
+            f"{where}: give exactly one of factor= and nparts=, got {given}",
+            kind="contrary-options",
+        )
     if factor is not None:
         factor = _positive(factor, "factor", where)
     else:
@@ -92,7 +95,9 @@ def split(
     inner = _derived(f"{axis.name}.inner", inner_extent, axis.kind)
     leaves = (*stage.leaves[:position], outer, inner, *stage.leaves[position + 1 :])
     if not is_one_of(tail, TAILS):
-        raise ScheduleError(f"{where}: tail is 'guard' or 'shift_inwards', not {tail!r}")
+        raise ScheduleError(
+            f"{where}: tail is 'guard' or 'shift_inwards', not {tail!r}", kind="unknown-choice"
+        )
     is_shifted = tail == "shift_inwards"
     if disable_predication and not is_shifted:
         is_shifted = not _is_product(axis.extent, outer_extent, inner_extent)
@@ -117,23 +122,27 @@ def _check_shifted(
         raise ScheduleError(
             f"{where}: {option} computes some elements twice, which {stage.name} does "
             "not allow: it adds to elements, or reads those before; leave it out, and the last "
-            "part is guarded"
+            "part is guarded",
+            kind="not-parallel",
         )
     if any(isinstance(relation, Transform) for relation in stage.relations):
         raise ScheduleError(
             f"{where}: {option} is for axes of the tensor, but transform_layout made "
-            "new loops; give it loops='logical', or leave it out"
+            "new loops; give it loops='logical', or leave it out",
+            kind="contrary-options",
         )
     if factor is None:
         raise ScheduleError(
-            f"{where}: {option} makes parts of one length; give that as factor="
+            f"{where}: {option} makes parts of one length; give that as factor=",
+            kind="contrary-options",
         )
     extent = axis.extent
     if not (isinstance(factor, int) and isinstance(extent, int) and factor <= extent):
         raise ScheduleError(
             f"{where}: {option} takes a part of {factor} iterations, but {axis.name} "
             f"runs {extent} times, which is not known to be as many; take a smaller factor, or "
-            "leave it out"
+            "leave it out",
+            kind="wrong-number",
         )
 
 
@@ -167,7 +176,8 @@ def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
         loops = ", ".join(leaf.name for leaf in stage.leaves)
         raise ScheduleError(
             f"s[{stage.name}].fuse({_list(axes)}): the axes must be loops directly inside one "
-            f"another, outer to inner; the loops are {loops}; reorder them first"
+            f"another, outer to inner; the loops are {loops}; reorder them first",
+            kind="not-nested",
         )
     if len(axes) == 1:
         return state, axes[0]
@@ -180,7 +190,8 @@ def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
         if not all(map(is_scan, axes)):
             raise ScheduleError(
                 f"s[{stage.name}].fuse({_list(axes)}): {steps.name} counts the steps of a scan, "
-                "which come one after another; fuse loops of one step only, or of steps only"
+                "which come one after another; fuse loops of one step only, or of steps only",
+                kind="not-nested",
             )
         kind = IterKind.SCAN
     name = reduce(lambda outer, inner: f"{outer}.{inner}.fused", (axis.name for axis in axes))
@@ -221,7 +232,8 @@ def reorder(state: State, key: Operation, *axes: IterVar) -> tuple[State, None]:
         if position in positions[:k]:
             raise ScheduleError(
                 f"s[{stage.name}].reorder({_list(axes)}): {axes[k].name} is named twice; "
-                "name every loop once"
+                "name every loop once",
+                kind="given-twice",
             )
     leaves = list(stage.leaves)
     for position, axis in zip(sorted(positions), axes, strict=True):
@@ -246,7 +258,8 @@ def tile(
         name = state.stage(key).name
         raise ScheduleError(
             f"s[{name}].tile({x_parent.name}, {y_parent.name}): the two axes are one; "
-            "use split for a single loop"
+            "use split for a single loop",
+            kind="given-twice",
         )
     state, (xo, xi) = split(state, key, x_parent, factor=x_factor)
     state, (yo, yi) = split(state, key, y_parent, factor=y_factor)
@@ -269,13 +282,15 @@ def mark(state: State, key: Operation, axis: IterVar, kind: ForKind) -> tuple[St
     if is_scan(axis) and kind is not ForKind.UNROLLED:
         raise ScheduleError(
             f"s[{stage.name}].{call}({axis.name}): {axis.name} counts the steps of a scan, and "
-            f"each follows from those before; {call} a loop over the elements of a step"
+            f"each follows from those before; {call} a loop over the elements of a step",
+            kind="not-parallel",
         )
     if is_reduction(axis) and kind is not ForKind.UNROLLED:
         raise ScheduleError(
             f"s[{stage.name}].{call}({axis.name}): {axis.name} is a reduction axis, and its "
             f"iterations update the same element of {stage.name}; use rfactor to make partial "
-            f"results that can run side by side, then {call} the axis of those"
+            f"results that can run side by side, then {call} the axis of those",
+            kind="not-parallel",
         )
     marks = MappingProxyType({**stage.marks, axis: kind})
     return state.update(replace(stage, marks=marks)), None
@@ -299,7 +314,8 @@ def bind(state: State, key: Operation, axis: IterVar, tag: str) -> tuple[State, 
     if is_scan(axis) and is_parallel(tag):
         raise ScheduleError(
             f"{where}: {axis.name} counts the steps of a scan, and each follows from those before; "
-            "bind a loop over the elements of a step"
+            "bind a loop over the elements of a step",
+            kind="not-parallel",
         )
     if is_reduction(axis) and is_parallel(tag):
         who, cure = "cores", ""
@@ -307,13 +323,15 @@ def bind(state: State, key: Operation, axis: IterVar, tag: str) -> tuple[State, 
             who, cure = "blocks", ", or bind it to threadIdx.x"
         raise ScheduleError(
             f"{where}: {axis.name} is a reduction axis, and {who} cannot update one element "
-            f"together; use rfactor first{cure}"
+            f"together; use rfactor first{cure}",
+            kind="not-parallel",
         )
     for other, bound in stage.threads.items():
         if is_grid_axis(tag) and bound == tag and other is not axis:
             raise ScheduleError(
                 f"{where}: {tag} has the loop {other.name} already; fuse the two loops first, or "
-                "bind this one to another axis"
+                "bind this one to another axis",
+                kind="thread-axis",
             )
     threads = MappingProxyType({**stage.threads, axis: tag})
     return state.update(replace(stage, threads=threads)), None
@@ -331,7 +349,8 @@ def bound_loop(stage: StageState, tag: str, where: str) -> IterVar:
     tags = ", ".join(dict.fromkeys(stage.threads.values())) or "none"
     raise ScheduleError(
         f"{where}: no loop of {stage.name} is bound to {tag}; its loops are bound to {tags}; bind "
-        "one, or give a loop"
+        "one, or give a loop",
+        kind="thread-axis",
     )
 
 
@@ -348,7 +367,8 @@ def check_threads(
     if threads is not None and isinstance(axis.extent, int) and axis.extent != threads:
         raise ScheduleError(
             f"s[{stage.name}].bind({axis.name}): {tag} has {threads} threads, but {axis.name} runs "
-            f"{axis.extent} times; split it first, or give the thread axis no extent"
+            f"{axis.extent} times; split it first, or give the thread axis no extent",
+            kind="thread-axis",
         )
 
 
@@ -357,11 +377,17 @@ def _positive(value: object, what: str, where: str) -> Extent:
         return value if not isinstance(value, Const) else _positive(value.value, what, where)
     number = None if isinstance(value, Expr) else whole_number(value)
     if number is None:
-        raise ScheduleError(f"{where}: {what} must be a positive integer, got {value!r}")
+        raise ScheduleError(
+            f"{where}: {what} must be a positive integer, got {value!r}", kind="wrong-number"
+        )
     if number < 1:
-        raise ScheduleError(f"{where}: {what} must be a positive integer, got {number}")
+        raise ScheduleError(
+            f"{where}: {what} must be a positive integer, got {number}", kind="wrong-number"
+        )
     if number >= 2**63:
-        raise ScheduleError(f"{where}: {what} must be less than 2**63, got {number}")
+        raise ScheduleError(
+            f"{where}: {what} must be less than 2**63, got {number}", kind="too-much"
+        )
     return number
 
 

@@ -43,14 +43,18 @@ def merge_reduction(state: State, tensor: Tensor) -> tuple[State, None]:
     (load,) = outer.source
     inside = state.find(load.tensor.op) if isinstance(load, TensorLoad) else None
     if inside is None or inside.is_placeholder or not isinstance(load, TensorLoad):
-        raise ScheduleError(f"{where}: `{load}` is no element of a reduction; give one of such")
+        raise ScheduleError(
+            f"{where}: `{load}` is no element of a reduction; give one of such",
+            kind="not-this-form",
+        )
     inner = whole_reduction(inside, where, "only such are one")
     _check_loops_of(state, (stage, inside), where, "the terms have new ones; merge them first")
     kinds = [accesses(each.op.output(0)).reducer for each in (stage, inside)]
     if kinds[0] is None or kinds[0] != kinds[1]:
         raise ScheduleError(
             f"{where}: {stage.name} and {inside.name} are not combined by the same of sum, prod, "
-            "min and max; leave them apart"
+            "min and max; leave them apart",
+            kind="not-this-form",
         )
     fresh = {axis: IterVar(axis.name, dom=axis.dom, kind=axis.kind) for axis in inner.axis}
     moved: dict[Var, Expr] = dict(zip(inside.compute.axis, load.indices, strict=True))
@@ -89,13 +93,15 @@ def merge_formula(state: State, tensor: Tensor) -> tuple[State, None]:
     where = f"s.merge_formula({stage.name})"
     if stage.is_output or not is_map(stage.op) or len(stage.op.outputs) > 1:
         raise ScheduleError(
-            f"{where}: {stage.name} is no formula of elements that others read alone; give one"
+            f"{where}: {stage.name} is no formula of elements that others read alone; give one",
+            kind="not-this-form",
         )
     for reader in direct_consumers(state, stage):
         if type(reader.op) is not ComputeOp:
             raise ScheduleError(
                 f"{where}: {reader.name} is no formula and no reduction, and needs what it reads "
-                "in memory; leave it there"
+                "in memory; leave it there",
+                kind="not-this-form",
             )
     _check_loops_of(state, (stage,), where, "its readers have their own; merge it first")
     readers = direct_consumers(state, stage)

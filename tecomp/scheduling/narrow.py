@@ -64,11 +64,13 @@ def narrow_reduction(state: State, tensor: Tensor, dtype: str) -> tuple[State, T
     if not target.is_integer or not reduce.dtype.is_integer or kind not in _REDUCERS:
         raise ScheduleError(
             f"{where}: {stage.name} is no sum, least or greatest of integers as {dtype} are; leave "
-            "it as it is"
+            "it as it is",
+            kind="not-this-form",
         )
     if stage.leaves != stage.compute.loops:
         raise ScheduleError(
-            f"{where}: the loops of {stage.name} were changed; make it narrower first")
+            f"{where}: the loops of {stage.name} were changed; make it narrower first",
+            kind="too-late")
     found = fold(reduce.source[0], _range_of)
     extents = [axis.extent for axis in reduce.axis]
     known = [n for n in extents if isinstance(n, int) and n > 0]
@@ -77,7 +79,8 @@ def narrow_reduction(state: State, tensor: Tensor, dtype: str) -> tuple[State, T
     if len(known) < len(extents) or not _holds(target, found):
         raise ScheduleError(
             f"{where}: results of {stage.name} from {found[0]} to {found[1]} are not known to fit; "
-            "take a type that holds them"
+            "take a type that holds them",
+            kind="not-this-form",
         )
     axes = [make_axis(axis.name, 0, axis.extent, IterKind.DATA) for axis in stage.compute.axis]
     moved: dict[Var, Expr] = dict(zip(stage.compute.axis, axes, strict=True))

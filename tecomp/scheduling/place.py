@@ -44,7 +44,8 @@ def compute_at(
         readers = ", ".join(s.name for s in direct_consumers(state, stage)) or "nothing"
         raise ScheduleError(
             f"{where}: {parent.name} does not read {stage.name}, directly or through other "
-            f"stages; {stage.name} is read by {readers}"
+            f"stages; {stage.name} is read by {readers}",
+            kind="no-reader",
         )
     return state.update(replace(stage, attach=At(parent.key, axis))), None
 
@@ -59,11 +60,14 @@ def compute_inline(state: State, key: Operation) -> tuple[State, None]:
     where = f"s[{stage.name}].compute_inline"
     _computed(stage, "compute_inline")
     if stage.is_output:
-        raise ScheduleError(f"{where}: {stage.name} is an output and needs its memory")
+        raise ScheduleError(
+            f"{where}: {stage.name} is an output and needs its memory", kind="needs-memory"
+        )
     if what := _why_memory(stage.compute):
         raise ScheduleError(
             f"{where}: {stage.name} {what} and needs memory for its results; "
-            "use compute_at with an inner loop of its consumer instead"
+            "use compute_at with an inner loop of its consumer instead",
+            kind="needs-memory",
         )
     return state.update(replace(stage, attach=Inline())), None
 
@@ -102,16 +106,19 @@ def storage_align(
     if position is None:
         names = ", ".join(a.name for a in stage.layout_axes)
         raise ScheduleError(
-            f"{where}: expected an axis of the stored tensor ({names}), got {axis!r}"
+            f"{where}: expected an axis of the stored tensor ({names}), got {axis!r}",
+            kind="no-such-loop",
         )
     if not all(isinstance(n, int) and not isinstance(n, bool) for n in (factor, offset)):
         raise ScheduleError(
-            f"{where}: factor and offset are integers, got {factor!r} and {offset!r}"
+            f"{where}: factor and offset are integers, got {factor!r} and {offset!r}",
+            kind="wrong-argument",
         )
     if factor < 1 or not 0 <= offset < factor:
         raise ScheduleError(
             f"{where}: needs factor >= 1 and 0 <= offset < factor, "
-            f"got factor {factor} and offset {offset}"
+            f"got factor {factor} and offset {offset}",
+            kind="wrong-number",
         )
     kept = tuple(a for a in stage.aligns if a[0] != position)
     return state.update(replace(stage, aligns=(*kept, (position, factor, offset)))), None
@@ -134,11 +141,13 @@ def double_buffer(state: State, key: Operation) -> tuple[State, None]:
     if stage.is_output:
         raise ScheduleError(
             f"{where}: {stage.name} is an output, whose memory the caller passes; "
-            f"use s.cache_write({stage.name}, ...) and place the cache"
+            f"use s.cache_write({stage.name}, ...) and place the cache",
+            kind="needs-memory",
         )
     if stage.compute.num_outputs > 1:
         raise ScheduleError(
-            f"{where}: {stage.name} has several outputs; use it for stages with a single one"
+            f"{where}: {stage.name} has several outputs; use it for stages with a single one",
+            kind="not-this-form",
         )
     return state.update(replace(stage, is_doubled=True)), None
 
@@ -159,7 +168,8 @@ def rolling_buffer(state: State, key: Operation) -> tuple[State, None]:
     if stage.is_output:
         raise ScheduleError(
             f"s[{stage.name}].rolling_buffer: {stage.name} is an output, whose memory the caller "
-            f"passes; use it for a stage that {stage.name} reads"
+            f"passes; use it for a stage that {stage.name} reads",
+            kind="needs-memory",
         )
     return state.update(replace(stage, is_rolling=True)), None
 
@@ -219,14 +229,17 @@ def check_scope(scope: object, where: str) -> None:
         ScheduleError: `scope` is no text, or empty.
     """
     if not isinstance(scope, str) or not scope:
-        raise ScheduleError(f"{where}: a scope is the name of a memory, got {scope!r}")
+        raise ScheduleError(
+            f"{where}: a scope is the name of a memory, got {scope!r}", kind="wrong-argument"
+        )
 
 
 def _computed(stage: StageState, call: str) -> None:
     if stage.is_placeholder:
         raise ScheduleError(
             f"s[{stage.name}].{call}: {stage.name} is a placeholder, which the caller passes in; "
-            f"use s.cache_read({stage.name}, ...) for a copy that can be placed"
+            f"use s.cache_read({stage.name}, ...) for a copy that can be placed",
+            kind="needs-memory",
         )
 
 

@@ -42,7 +42,8 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
     if not isinstance(kind, str) or kind in _NEEDED:
         instead = _NEEDED.get(kind, "write a text") if isinstance(kind, str) else "write a text"
         raise ScheduleError(
-            f"{where}: there is no pragma {kind!r} here; {instead}; the pragmas are {_KNOWN}"
+            f"{where}: there is no pragma {kind!r} here; {instead}; the pragmas are {_KNOWN}",
+            kind="unknown-choice",
         )
     if kind == EXPLICIT:
         return kind, _truth(value, where)
@@ -58,7 +59,8 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
     steps = None if isinstance(value, Expr) else whole_number(value)
     if steps is None or steps < 0:
         raise ScheduleError(
-            f"{where}: {STEPS} is how many statements may be written out, 0 or more, got {value!r}"
+            f"{where}: {STEPS} is how many statements may be written out, 0 or more, got {value!r}",
+            kind="wrong-number",
         )
     return kind, steps
 
@@ -66,5 +68,7 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
 def _truth(value: object, where: str) -> int:
     number = 1 if value is None else int(value) if isinstance(value, bool) else whole_number(value)
     if number not in (0, 1):
-        raise ScheduleError(f"{where}: {EXPLICIT} is True or False, got {value!r}")
+        raise ScheduleError(
+            f"{where}: {EXPLICIT} is True or False, got {value!r}", kind="wrong-argument"
+        )
     return number

@@ -36,19 +36,22 @@ def set_store_predicate(state: State, key: Operation, predicate: Expr) -> tuple[
     if isinstance(compute, ScanOp | ExternOp):
         what = "a scan" if isinstance(compute, ScanOp) else "a te.extern"
         raise ScheduleError(
-            f"{where}: {stage.name} is {what}; say under which condition with te.if_then_else"
+            f"{where}: {stage.name} is {what}; say under which condition with te.if_then_else",
+            kind="thread-axis",
         )
     if not isinstance(predicate, Expr) or not predicate.dtype.is_bool or predicate.dtype.lanes > 1:
         raise ScheduleError(
             f"{where}: the predicate is {predicate!r}; give a condition, such as "
-            "thread.var.equal(0)"
+            "thread.var.equal(0)",
+            kind="thread-axis",
         )
     known = {*compute.axis, *(axis for axis in stage.leaves if is_data(axis))}
     for node in walk(predicate):
         if isinstance(node, TensorLoad) or (isinstance(node, IterVar) and node not in known):
             raise ScheduleError(
                 f"{where}: the predicate uses {node}; it may use axes of {stage.name}, thread axes "
-                "and sizes"
+                "and sizes",
+                kind="thread-axis",
             )
     return state.update(replace(stage, stored=predicate)), None
 
@@ -65,10 +68,12 @@ def check_env_threads(stage: StageState, threads: object) -> None:
     if not isinstance(stage.op, ScanOp):
         raise ScheduleError(
             f"{where}: {stage.name} is no scan, and threads are around the steps of scans only; "
-            "bind its loops"
+            "bind its loops",
+            kind="not-this-form",
         )
     for thread in threads if isinstance(threads, list | tuple) else [threads]:
         if not isinstance(thread, ThreadAxis):
             raise ScheduleError(
-                f"{where}: {thread!r} is no thread axis; give what te.thread_axis makes"
+                f"{where}: {thread!r} is no thread axis; give what te.thread_axis makes",
+                kind="thread-axis",
             )

@@ -44,17 +44,22 @@ def cache_repeated(
     check_scope(scope, where)
     check_loops(stage, where)
     if not is_map(stage.op) or len(stage.op.outputs) > 1:
-        raise ScheduleError(f"{where}: {stage.name} is no formula of elements; give one")
+        raise ScheduleError(
+            f"{where}: {stage.name} is no formula of elements; give one", kind="not-this-form"
+        )
     compute = stage.compute
     others = [own for own in compute.axis if own is not axis]
     if len(others) == len(compute.axis):
         names = ", ".join(own.name for own in compute.axis)
-        raise ScheduleError(f"{where}: {stage.name} has no such axis; its axes are {names}")
+        raise ScheduleError(
+            f"{where}: {stage.name} has no such axis; its axes are {names}", kind="no-such-loop"
+        )
     found = [node for node in walk(*compute.body, parts=_computed) if _is_part(node, others)]
     if not others or not found:
         raise ScheduleError(
             f"{where}: nothing is the same for all values of this axis, but not for those of the "
-            "others; leave it as it is"
+            "others; leave it as it is",
+            kind="not-this-form",
         )
     chosen = max(found, key=lambda node: sum(1 for _ in walk(node)))
     axes = [make_axis(own.name, 0, own.extent, IterKind.DATA) for own in others]

@@ -54,7 +54,8 @@ def replay(
     said = _field(document, "outputs")
     if list(schedule.trace.outputs) != said:
         raise ScheduleError(
-            f"replay: the trace is for outputs {said}, got {list(schedule.trace.outputs)}"
+            f"replay: the trace is for outputs {said}, got {list(schedule.trace.outputs)}",
+            kind="replay",
         )
     check_kind(
         intrinsics, Mapping | None, "replay: intrinsics",
@@ -70,14 +71,16 @@ def _run(schedule: Schedule, values: dict[str, Any], step: Any) -> None:
     """Make one call, and name what it returns."""
     call, stage = _field(step, "call", str), _field(step, "stage", str | None)
     if call not in CALLS:
-        raise ParseError(f"replay: there is no primitive {call!r}")
+        raise ParseError(f"replay: there is no primitive {call!r}", kind="trace-text")
     for need in _field(step, "needs", list):
         values.update(_needed(schedule, need))
     owner = schedule if stage is None else schedule[schedule.tensor(stage)]
     method = getattr(owner, call, None)
     if method is None:
         whose = "a schedule" if stage is None else "a stage"
-        raise ParseError(f"replay: the trace is malformed: {whose} has no {call}")
+        raise ParseError(
+            f"replay: the trace is malformed: {whose} has no {call}", kind="trace-text"
+        )
     args = [_decode(schedule, values, value) for value in _field(step, "args", list)]
     kwargs = {
         name: _decode(schedule, values, v) for name, v in _field(step, "kwargs", dict).items()
@@ -85,7 +88,9 @@ def _run(schedule: Schedule, values: dict[str, Any], step: Any) -> None:
     try:
         signature(method).bind(*args, **kwargs)
     except TypeError as error:
-        raise ParseError(f"replay: the trace is malformed: {call}: {error}") from None
+        raise ParseError(
+            f"replay: the trace is malformed: {call}: {error}", kind="trace-text"
+        ) from None
     result = method(*args, **kwargs)
     made = result if isinstance(result, tuple) else (result,)
     values.update(zip(_names(step, "results"), made, strict=False))
@@ -95,17 +100,20 @@ def _names(document: Any, field: str) -> list[str]:
     names = _field(document, field, list)
     for name in names:
         if not isinstance(name, str):
-            raise ParseError(f"replay: the trace is malformed: {field!r} has {name!r}, no str")
+            raise ParseError(
+                f"replay: the trace is malformed: {field!r} has {name!r}, no str", kind="trace-text"
+            )
     return list(names)
 
 
 def _field(document: Any, name: str, kind: type | UnionType | None = None) -> Any:
     if not isinstance(document, dict) or name not in document:
-        raise ParseError(f"replay: the trace is malformed: it has no {name!r}")
+        raise ParseError(f"replay: the trace is malformed: it has no {name!r}", kind="trace-text")
     if kind is not None and not isinstance(document[name], kind):
         wanted = kind.__name__ if isinstance(kind, type) else str(kind)
         raise ParseError(
-            f"replay: the trace is malformed: {name!r} is {document[name]!r}, no {wanted}"
+            f"replay: the trace is malformed: {name!r} is {document[name]!r}, no {wanted}",
+            kind="trace-text",
         )
     return document[name]
 
@@ -124,13 +132,15 @@ CALLS = frozenset({
 
 def _document(text: str) -> dict[str, Any]:
     if not isinstance(text, str):
-        raise ParseError(f"replay: expected the JSON text of a trace, got {text!r}")
+        raise ParseError(
+            f"replay: expected the JSON text of a trace, got {text!r}", kind="trace-text"
+        )
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise ParseError(f"replay: the text is no JSON: {error}") from None
+        raise ParseError(f"replay: the text is no JSON: {error}", kind="trace-text") from None
     if not isinstance(document, dict) or document.get("tecomp_trace") != VERSION:
-        raise ParseError(f"replay: the text is no trace of version {VERSION}")
+        raise ParseError(f"replay: the text is no trace of version {VERSION}", kind="trace-text")
     return document
 
 
@@ -144,7 +154,8 @@ def _needed(schedule: Schedule, need: dict[str, Any]) -> dict[str, Any]:
     if len(names) != len(axes):
         raise ScheduleError(
             f"replay: the trace names {len(names)} of {owner}.op.{kind}, which has {len(axes)}; "
-            "replay it on a computation of the same form"
+            "replay it on a computation of the same form",
+            kind="replay",
         )
     return dict(zip(names, axes, strict=True))
 
@@ -172,7 +183,9 @@ def _decode(  # noqa: C901  (a case for each kind of argument)
         case list():
             return [_decode(schedule, values, item) for item in value]
         case dict():
-            raise ParseError(f"replay: the trace is malformed: {value!r} is no argument")
+            raise ParseError(
+                f"replay: the trace is malformed: {value!r} is no argument", kind="trace-text"
+            )
     return value
 
 
@@ -188,14 +201,15 @@ def _float(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ParseError(f"replay: `{text}` is no number") from None
+        raise ParseError(f"replay: `{text}` is no number", kind="trace-text") from None
 
 
 def _tensor(schedule: Schedule, name: str, output: Any) -> Tensor:
     count = schedule.tensor(name).op.num_outputs
     if not isinstance(output, int) or isinstance(output, bool) or not 0 <= output < count:
         raise ParseError(
-            f"replay: the trace is malformed: output {output!r} of {name}, which has {count}"
+            f"replay: the trace is malformed: output {output!r} of {name}, which has {count}",
+            kind="trace-text",
         )
     return schedule.tensor(name, output)
 
@@ -204,7 +218,7 @@ def _intrinsic(values: dict[str, Any], name: str) -> TensorIntrin:
     found = values.get(name)
     if not isinstance(found, TensorIntrin):
         raise ScheduleError(
-            f"replay: the trace uses the intrinsic {name}; pass it in intrinsics="
+            f"replay: the trace uses the intrinsic {name}; pass it in intrinsics=", kind="replay"
         )
     return found
 
@@ -222,7 +236,9 @@ def _variable(schedule: Schedule, values: dict[str, Any], value: Any) -> Any:
 def _condition(text: str, of: list[Any]) -> Expr:
     """A condition of variables that are called v0, v1 ..."""
     if not all(isinstance(each, Var) for each in of):
-        raise ParseError(f"replay: the trace is malformed: {of!r} are no variables")
+        raise ParseError(
+            f"replay: the trace is malformed: {of!r} are no variables", kind="trace-text"
+        )
     typed = ", ".join(f'v{k}="{each.dtype}"' for k, each in enumerate(of))
     parsed = parse_pad_value(f"lambda {typed}: {text}" if of else f"lambda: {text}")
     return substitute(parsed.value, dict(zip(parsed.indices, of, strict=True)))
@@ -233,7 +249,7 @@ def _expression(schedule: Schedule, text: str) -> Expr:
     try:
         nodes = list(ast.walk(ast.parse(text, mode="eval")))
     except SyntaxError:
-        raise ParseError(f"replay: `{text}` is no expression") from None
+        raise ParseError(f"replay: `{text}` is no expression", kind="trace-text") from None
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     names = {n.id for n in nodes if isinstance(n, ast.Name) and id(n) not in called}
     sizes = [schedule.size(name) for name in sorted(names)]

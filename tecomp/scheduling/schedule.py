@@ -71,7 +71,9 @@ def _operation(handle: object, where: str) -> Operation:
         return handle.op
     if isinstance(handle, Operation):
         return handle
-    raise ScheduleError(f"{where}: expected a tensor or an operation, got {handle!r}")
+    raise ScheduleError(
+        f"{where}: expected a tensor or an operation, got {handle!r}", kind="wrong-argument"
+    )
 
 
 class Schedule:
@@ -142,7 +144,8 @@ class Schedule:
         if number is None or not 0 <= number < op.num_outputs:
             raise ScheduleError(
                 f"s.tensor({name!r}): output is {output!r}; give a number from 0 to "
-                f"{op.num_outputs - 1}"
+                f"{op.num_outputs - 1}",
+                kind="wrong-number",
             )
         return op.output(number)
 
@@ -155,7 +158,9 @@ class Schedule:
         known = self.state.sizes
         if not is_one_of(name, known):
             names = ", ".join(known) or "none"
-            raise ScheduleError(f"the schedule has no size {name!r}; it has {names}")
+            raise ScheduleError(
+                f"the schedule has no size {name!r}; it has {names}", kind="not-in-schedule"
+            )
         return known[name]
 
     def normalize(self) -> Schedule:
@@ -198,7 +203,8 @@ class Schedule:
         if not isinstance(group, Group) or group._schedule is not self:
             raise ScheduleError(
                 f"s.place_group: {group!r} is no group of this schedule; give what s.create_group "
-                "of it gives"
+                "of it gives",
+                kind="not-in-schedule",
             )
         if parent is None:
             self._apply(groups.place_group, "place_group", None, (group._key,))
@@ -228,7 +234,9 @@ class Schedule:
         """Compute `tensor` in memory `scope` first and copy it; see `caches.cache_write`."""
         given = list(tensor) if isinstance(tensor, list | tuple) else [tensor]
         if not given:
-            raise ScheduleError("s.cache_write: expected at least one tensor, got none")
+            raise ScheduleError(
+                "s.cache_write: expected at least one tensor, got none", kind="nothing-given"
+            )
         checked = [_tensor(t, "s.cache_write") for t in given]
         written = checked if isinstance(tensor, list | tuple) else checked[0]
         made: Tensor | tuple[Tensor, ...] = self._apply(
@@ -549,7 +557,8 @@ class Stage:
         """
         if isinstance(parent, Stage) and parent._schedule is not self._schedule:
             raise ScheduleError(
-                f"s[{self._state.name}].compute_at: {parent!r} belongs to another schedule"
+                f"s[{self._state.name}].compute_at: {parent!r} belongs to another schedule",
+                kind="not-in-schedule",
             )
         op = parent._key if isinstance(parent, Stage) else _operation(parent, "compute_at")
         consumer = self._schedule.state.stage(op)
@@ -650,4 +659,4 @@ def _results(relation: Relation) -> tuple[IterVar, ...]:
 def _tensor(value: object, where: str) -> Tensor:
     if isinstance(value, Tensor):
         return value
-    raise ScheduleError(f"{where}: expected a tensor, got {value!r}")
+    raise ScheduleError(f"{where}: expected a tensor, got {value!r}", kind="wrong-argument")

@@ -179,7 +179,8 @@ class StageState:
         """The operation, which must be a computed one."""
         if not isinstance(self.op, ComputeOp):
             raise ScheduleError(
-                f"s[{self.name}]: {self.name} is a placeholder; only computed stages have loops"
+                f"s[{self.name}]: {self.name} is a placeholder; only computed stages have loops",
+                kind="needs-memory",
             )
         return self.op
 
@@ -230,7 +231,8 @@ class State:
         if stage is None:
             names = ", ".join(s.name for s in self.stages)
             raise ScheduleError(
-                f"s[{op.name}]: {op.name} is not part of this schedule; its stages are {names}"
+                f"s[{op.name}]: {op.name} is not part of this schedule; its stages are {names}",
+                kind="not-in-schedule",
             )
         return stage
 
@@ -280,13 +282,14 @@ def leaf_position(stage: StageState, axis: object, call: str) -> int:
     if not isinstance(axis, IterVar):
         raise ScheduleError(
             f"s[{stage.name}].{call}: expected an axis of {stage.name}, got {axis!r}; "
-            f"the loops are {_names(stage.leaves)}"
+            f"the loops are {_names(stage.leaves)}",
+            kind="no-such-loop",
         )
     stage.compute  # noqa: B018  (a placeholder is refused in its own words)
     for position, leaf in enumerate(stage.leaves):
         if leaf is axis:
             return position
-    raise ScheduleError(f"s[{stage.name}].{call}: {_why_no_leaf(stage, axis)}")
+    raise ScheduleError(f"s[{stage.name}].{call}: {_why_no_leaf(stage, axis)}", kind="no-such-loop")
 
 
 def _why_no_leaf(stage: StageState, axis: IterVar) -> str:
@@ -325,7 +328,8 @@ def check_alike(stage: StageState, where: str) -> None:
         shapes = ", ".join(f"{t.name} {shape_text(t.shape)}" for t in stage.op.outputs)
         raise ScheduleError(
             f"{where}: the tensors of {stage.name} have several shapes ({shapes}), and one layout "
-            "is for all of them; copy the one that is meant with te.compute, and lay that out"
+            "is for all of them; copy the one that is meant with te.compute, and lay that out",
+            kind="not-this-form",
         )
 
 

@@ -44,23 +44,27 @@ def tensorize(
     where = f"s[{stage.name}].tensorize({axis.name})"
     if not isinstance(intrin, TensorIntrin):
         raise ScheduleError(
-            f"{where}: expected what te.decl_tensor_intrin gives, got {intrin!r}"
+            f"{where}: expected what te.decl_tensor_intrin gives, got {intrin!r}",
+            kind="wrong-argument",
         )
     if isinstance(stage.op, ScanOp):
         raise ScheduleError(
-            f"{where}: {stage.name} is a scan; tensorize a stage that its steps are computed from"
+            f"{where}: {stage.name} is a scan; tensorize a stage that its steps are computed from",
+            kind="not-this-form",
         )
     check_loops(stage, where)
     if stage.tensorized is not None and stage.tensorized.axis is not axis:
         raise ScheduleError(
             f"{where}: {stage.name} is tensorized at {stage.tensorized.axis.name} already; a stage "
-            "is tensorized once, at one loop"
+            "is tensorized once, at one loop",
+            kind="too-late",
         )
     found, known = stage.compute.dtypes, intrin.op.dtypes
     if found != known:
         raise ScheduleError(
             f"{where}: {stage.name} is {', '.join(found)}, and {intrin.name} computes "
-            f"{', '.join(known)}"
+            f"{', '.join(known)}",
+            kind="tensorize",
         )
     sized = _sized(stage, axis, intrin, where)
     return state.update(replace(stage, tensorized=Tensorized(axis, sized))), None
@@ -88,7 +92,8 @@ def _sized(stage: StageState, axis: IterVar, intrin: TensorIntrin, where: str) -
                 f"{where}: {intrin.name} runs through "
                 f"{_extents((*intrin.op.axis, *intrin.op.reduce_axis))}, where variables become "
                 f"numbers, and these loops through {_extents(inside)}; split and reorder so that "
-                "there is one loop inside for each axis, of a number of iterations"
+                "there is one loop inside for each axis, of a number of iterations",
+                kind="tensorize",
             )
     return with_sizes(intrin, sizes)
 

@@ -51,14 +51,16 @@ def cache_terms(
     sums = sums_of(term)
     if isinstance(term, TensorLoad) or not sums:
         raise ScheduleError(
-            f"{where}: each term is `{term}`; there is nothing to compute first, so leave it"
+            f"{where}: each term is `{term}`; there is nothing to compute first, so leave it",
+            kind="not-this-form",
         )
     others = tuple(dict.fromkeys(state.stage(key).key for key in readers))
     for key in others:
         if not has_term(state.stage(key).compute, term):
             raise ScheduleError(
                 f"{where}: {state.stage(key).name} computes no `{term}` for any axes of the same "
-                "extents; leave it out"
+                "extents; leave it out",
+                kind="not-this-form",
             )
     made = stage_of(stage, term, sums, f"{stage.name}_terms")
     reading = {stage.key, *others}

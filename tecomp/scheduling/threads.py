@@ -59,7 +59,8 @@ def check_tag(tag: object, where: str) -> None:
     if not is_one_of(tag, (*BLOCKS, *THREADS)) and not is_grid_axis(tag):
         raise ScheduleError(
             f"{where}: there is no thread axis {tag!r}; they are {', '.join((*BLOCKS, *THREADS))}, "
-            "and core.NAME for the axes of a target's grid"
+            "and core.NAME for the axes of a target's grid",
+            kind="thread-axis",
         )
 
 
@@ -88,7 +89,9 @@ def thread_axis(
     if isinstance(dom, str):
         return thread_axis(None, dom, name)
     if not isinstance(name, str):
-        raise ScheduleError(f"te.thread_axis: the name is {name!r}; write a text")
+        raise ScheduleError(
+            f"te.thread_axis: the name is {name!r}; write a text", kind="wrong-argument"
+        )
     check_tag(tag, "te.thread_axis")
     if dom is None:
         return ThreadAxis(name or tag, tag=tag)
@@ -97,6 +100,7 @@ def thread_axis(
         ends[1] <= ends[0]
     ):
         raise ScheduleError(
-            f"te.thread_axis {tag}: the threads are {dom!r}; write how many there are, or (0, end)"
+            f"te.thread_axis {tag}: the threads are {dom!r}; write how many there are, or (0, end)",
+            kind="thread-axis",
         )
     return ThreadAxis(name or tag, tag=tag, extent=ends[1] - ends[0])

@@ -129,7 +129,9 @@ class Trace:
         """
         if not is_one_of(name, self.operations):
             known = ", ".join(self.operations)
-            raise ScheduleError(f"the schedule has no tensor {name!r}; it has {known}")
+            raise ScheduleError(
+                f"the schedule has no tensor {name!r}; it has {known}", kind="not-in-schedule"
+            )
         return self.operations[name]
 
     def then(

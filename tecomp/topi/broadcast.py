@@ -34,7 +34,8 @@ def broadcast_to(data: te.Tensor, shape: Size | Sequence[Size]) -> te.Tensor:
     if not fits:
         raise DefinitionError(
             f"{where}: {data.name} has shape {shape_text(data.shape)}, which does not broadcast to "
-            f"{shape_text(wanted)}; its extents, from the last, are 1 or those of the shape"
+            f"{shape_text(wanted)}; its extents, from the last, are 1 or those of the shape",
+            kind="shapes",
         )
     return te.compute(
         wanted, lambda *i: data(*place(data, i)), name="T_broadcast_to", tag=tag.BROADCAST

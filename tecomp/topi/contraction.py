@@ -47,7 +47,8 @@ def multiplied(
     if a.ndim < 2 or b.ndim < 2:
         raise DefinitionError(
             f"{where}: the shapes are {shape_text(a.shape)} and {shape_text(b.shape)}; give "
-            "matrices, of two axes or more"
+            "matrices, of two axes or more",
+            kind="shapes",
         )
     depth = a.shape[-2 if transpose_a else -1]
     other = b.shape[-1 if transpose_b else -2]
@@ -56,7 +57,8 @@ def multiplied(
             f"{where}: {a.name} has shape {shape_text(a.shape)}"
             f"{', transposed,' if transpose_a else ''} and {b.name} {shape_text(b.shape)}"
             f"{', transposed' if transpose_b else ''}, which are to be added up along {depth} and "
-            f"{other} elements; make these equal"
+            f"{other} elements; make these equal",
+            kind="shapes",
         )
     kind = dtype or _sum_type(a.dtype)
     if a.ndim > 2 and b.ndim == 2 and not transpose_a:
@@ -127,7 +129,8 @@ def tensordot(
             raise DefinitionError(
                 f"{where}: axis {k} of {a.name}, shape {shape_text(a.shape)}, and axis {j} of "
                 f"{b.name}, shape {shape_text(b.shape)}, have extents {a.shape[k]} and "
-                f"{b.shape[j]}; make them equal"
+                f"{b.shape[j]}; make them equal",
+                kind="shapes",
             )
         second[j] = first[k]
     shared = {first[k] for k in of_a}
@@ -141,7 +144,8 @@ def _axes(a: te.Tensor, b: te.Tensor, axes: Any, where: str) -> tuple[list[int],
         if count > min(a.ndim, b.ndim):
             raise DefinitionError(
                 f"{where}: axes is {count}, and the tensors have {a.ndim} and {b.ndim} axes; give "
-                "so many at most"
+                "so many at most",
+                kind="wrong-count",
             )
         return list(range(a.ndim - count, a.ndim)), list(range(count))
     pairs = [[each] if isinstance(each, int) else listed(each, where, f"axes[{k}]")
@@ -210,7 +214,8 @@ def _read(
     if not well_formed or any(part.count("...") > 1 for part in (*parts, output)):
         raise DefinitionError(
             f"{where}: the subscripts are {subscripts!r} for {len(tensors)} operands; write "
-            "letters for each, with commas, as in 'ij,jk->ik'"
+            "letters for each, with commas, as in 'ij,jk->ik'",
+            kind="index-count",
         )
     terms = [_term(part, x, where) for part, x in zip(parts, tensors, strict=True)]
     spare = sorted(
@@ -223,14 +228,16 @@ def _read(
     if spare and not dots:
         raise DefinitionError(
             f"{where}: the result of {subscripts!r} has no `...`, which stands for axes of "
-            "operands; write it in the result too, or letters for what is added up"
+            "operands; write it in the result too, or letters for what is added up",
+            kind="index-count",
         )
     result = [*before, *spare, *after]
     unknown = [letter for letter in result if len(letter) == 1 and letter not in letters]
     if unknown or len(set(result)) < len(result):
         raise DefinitionError(
             f"{where}: the result of {subscripts!r} has {''.join(unknown) or output}; it takes "
-            "letters of the operands, each once"
+            "letters of the operands, each once",
+            kind="given-twice",
         )
     return terms, result
 
@@ -241,7 +248,8 @@ def _term(part: str, x: te.Tensor, where: str) -> _Term:
     if rest < 0 or (rest and not dots):
         raise DefinitionError(
             f"{where}: {part!r} has {len(before) + len(after)} letters for {x.name}, shape "
-            f"{shape_text(x.shape)}; write one for each axis"
+            f"{shape_text(x.shape)}; write one for each axis",
+            kind="wrong-count",
         )
     # Counted from the last, so that those of all operands belong together.
     return _Term(x, [*before, *(f"...{k:03}" for k in reversed(range(rest))), *after])
@@ -259,7 +267,8 @@ def _extents(terms: Sequence[_Term], where: str) -> Mapping[str, Size]:
                 named = "`...`" if len(letter) > 1 else letter
                 raise DefinitionError(
                     f"{where}: {named} has extent {known}, and {extent} in {term.tensor.name}, "
-                    f"shape {shape_text(term.tensor.shape)}; make them equal"
+                    f"shape {shape_text(term.tensor.shape)}; make them equal",
+                    kind="shapes",
                 )
     return extents
 

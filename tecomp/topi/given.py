@@ -26,7 +26,8 @@ def tensor_of(value: object, where: str, what: str = "data") -> te.Tensor:
         return value
     raise TypeMismatchError(
         f"{where}: {what} is {value!r} ({type(value).__name__}); give a tensor, made by "
-        "te.placeholder or computed from one"
+        "te.placeholder or computed from one",
+        kind="wrong-argument",
     )
 
 
@@ -39,10 +40,13 @@ def tensors_of(values: object, where: str, what: str) -> list[te.Tensor]:
     """
     if not isinstance(values, list | tuple):
         raise TypeMismatchError(
-            f"{where}: {what} is {values!r} ({type(values).__name__}); give a list of tensors"
+            f"{where}: {what} is {values!r} ({type(values).__name__}); give a list of tensors",
+            kind="wrong-argument",
         )
     if not values:
-        raise DefinitionError(f"{where}: {what} is empty; give one tensor at least")
+        raise DefinitionError(
+            f"{where}: {what} is empty; give one tensor at least", kind="nothing-given"
+        )
     return [tensor_of(value, where, f"{what}[{k}]") for k, value in enumerate(values)]
 
 
@@ -56,10 +60,13 @@ def integer_of(value: object, where: str, what: str, *, least: int | None = None
     literal = getattr(value, "value", value)  # a te.const
     if isinstance(literal, bool) or not isinstance(literal, int | np.integer):
         raise TypeMismatchError(
-            f"{where}: {what} is {value!r} ({type(value).__name__}); write an integer"
+            f"{where}: {what} is {value!r} ({type(value).__name__}); write an integer",
+            kind="wrong-argument",
         )
     if least is not None and literal < least:
-        raise DefinitionError(f"{where}: {what} is {literal}; it is at least {least}")
+        raise DefinitionError(
+            f"{where}: {what} is {literal}; it is at least {least}", kind="wrong-number"
+        )
     return int(literal)
 
 
@@ -77,7 +84,8 @@ def integers_of(
     if len(value) != count:
         raise DefinitionError(
             f"{where}: {what} has {len(value)} numbers, and there are {count} axes; give one for "
-            "each, or one number for all"
+            "each, or one number for all",
+            kind="wrong-count",
         )
     return tuple(
         integer_of(each, where, f"{what}[{k}]", least=least) for k, each in enumerate(value)
@@ -93,7 +101,8 @@ def listed(value: object, where: str, what: str) -> list[Any]:
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | te.Tensor):
         return list(value)
     raise TypeMismatchError(
-        f"{where}: {what} is {value!r} ({type(value).__name__}); give a list, of one for each axis"
+        f"{where}: {what} is {value!r} ({type(value).__name__}); give a list, of one for each axis",
+        kind="wrong-argument",
     )
 
 
@@ -119,7 +128,8 @@ def truth_of(value: object, where: str, what: str) -> bool:
     if value is None or isinstance(value, int | np.bool_):
         return bool(value)
     raise TypeMismatchError(
-        f"{where}: {what} is {value!r} ({type(value).__name__}); give True or False"
+        f"{where}: {what} is {value!r} ({type(value).__name__}); give True or False",
+        kind="wrong-argument",
     )
 
 
@@ -133,7 +143,8 @@ def float_of(value: object, where: str, what: str) -> float:
     if isinstance(literal, int | float | np.number):
         return float(literal)
     raise TypeMismatchError(
-        f"{where}: {what} is {value!r} ({type(value).__name__}); write a number"
+        f"{where}: {what} is {value!r} ({type(value).__name__}); write a number",
+        kind="wrong-argument",
     )
 
 
@@ -147,7 +158,7 @@ def axis_of(axis: object, rank: int, where: str, what: str = "axis") -> int:
     number = integer_of(axis, where, what)
     if -rank <= number < rank:
         return number % rank
-    raise DefinitionError(f"{where}: {what} is {number}, {_choice(rank)}")
+    raise DefinitionError(f"{where}: {what} is {number}, {_choice(rank)}", kind="unknown-choice")
 
 
 def axes_of(axis: object, rank: int, where: str, what: str = "axis") -> list[int]:
@@ -165,7 +176,8 @@ def axes_of(axis: object, rank: int, where: str, what: str = "axis") -> list[int
     if len(set(found)) < len(found):
         raise DefinitionError(
             f"{where}: {what} is {tuple(axis)} of a tensor of {rank} axes, and names one twice; "
-            "give each once"
+            "give each once",
+            kind="given-twice",
         )
     return sorted(found)
 
@@ -188,7 +200,8 @@ def check_rank(x: te.Tensor, rank: int, where: str, what: str, axes: str = "") -
     named = f", {axes}" if axes else ""
     raise DefinitionError(
         f"{where}: {what} has shape {shape_text(x.shape)}, and takes {rank} axes{named}; "
-        "reshape it first"
+        "reshape it first",
+        kind="shapes",
     )
 
 
@@ -201,7 +214,9 @@ def one_of(value: object, choices: Sequence[Any], where: str, what: str) -> None
     if isinstance(value, tuple({type(each) for each in choices})) and value in choices:
         return
     known = ", ".join(map(repr, choices))
-    raise DefinitionError(f"{where}: {what} is {value!r}; it is one of {known}")
+    raise DefinitionError(
+        f"{where}: {what} is {value!r}; it is one of {known}", kind="unknown-choice"
+    )
 
 
 def check_float(x: te.Tensor, where: str) -> None:
@@ -249,7 +264,7 @@ def constant_of(value: Operand, dtype: str, where: str, what: str) -> te.Expr:
     try:
         return te.const(value, dtype)
     except TypeMismatchError as error:
-        raise TypeMismatchError(f"{where}: {what}: {error.message}") from None
+        raise TypeMismatchError(f"{where}: {what}: {error.message}", kind=error.kind) from None
 
 
 def operand_of(value: Any, where: str, what: str) -> Any:
@@ -262,7 +277,8 @@ def operand_of(value: Any, where: str, what: str) -> Any:
         return value
     raise TypeMismatchError(
         f"{where}: {what} is {value!r} ({type(value).__name__}); give a tensor, an expression "
-        "or a number"
+        "or a number",
+        kind="wrong-argument",
     )
 
 
@@ -278,5 +294,7 @@ def extent_of(value: Size, where: str, what: str, *, least: int = 0) -> Size:
         DefinitionError: it is less than `least`.
     """
     if isinstance(value, int) and value < least:
-        raise DefinitionError(f"{where}: {what} is {value}; it is at least {least}")
+        raise DefinitionError(
+            f"{where}: {what} is {value}; it is at least {least}", kind="wrong-number"
+        )
     return value

@@ -167,7 +167,8 @@ def _found(
     if equal(count, 0):
         raise DefinitionError(
             f"{where}: {data.name} has shape {shape_text(data.shape)}, and no element along axis "
-            f"{tuple(axes)}; give it one at least"
+            f"{tuple(axes)}; give it one at least",
+            kind="shapes",
         )
     rows, along = _one_axis(data, axes)
     last = truth_of(last, where, "select_last_index")
@@ -214,7 +215,8 @@ def collapse_sum(data: te.Tensor, target_shape: Size | Sequence[Size]) -> te.Ten
         raise DefinitionError(
             f"{where}: {data.name} has shape {shape_text(data.shape)}, to which "
             f"{shape_text(target)} does not broadcast; its extents, from the last, are those of "
-            f"{data.name}, or 1"
+            f"{data.name}, or 1",
+            kind="shapes",
         )
     axes = [*range(spare), *own]
     if not axes:

@@ -90,7 +90,8 @@ def scanop(
     if not callable(binop):
         raise TypeMismatchError(
             f"topi.{op_name}: binop is {binop!r} ({type(binop).__name__}); give a function of two "
-            "values"
+            "values",
+            kind="wrong-argument",
         )
     exclusive = truth_of(exclusive, f"topi.{op_name}", "exclusive")
     kind = _type(rows, dtype)

@@ -63,7 +63,8 @@ def scatter_elements(
         raise DefinitionError(
             f"{where}: {data.name} has shape {shape_text(data.shape)}, indices {shape_text(one)} "
             f"and updates {shape_text(other)}; the last two are equal, and no longer than "
-            f"{data.name} but along axis {along}"
+            f"{data.name} but along axis {along}",
+            kind="shapes",
         )
 
     def body(ins: Sequence[Any], out: Any) -> Any:
@@ -106,7 +107,8 @@ def scatter_nd(
         raise DefinitionError(
             f"{where}: {data.name} has shape {shape_text(data.shape)}, indices "
             f"{shape_text(indices.shape)} and updates {shape_text(updates.shape)}; indices have a "
-            "number for each axis that is indexed first, and updates the other axes of both"
+            "number for each axis that is indexed first, and updates the other axes of both",
+            kind="shapes",
         )
     outer = indices.ndim - 1
 
@@ -155,7 +157,8 @@ def sparse_to_dense(
         raise DefinitionError(
             f"{where}: sparse_indices has shape {shape_text(places.shape)} and sparse_values "
             f"{shape_text(values.shape)}, for a result of shape {shape_text(shape)}; give an index "
-            "in each row, and a value for it"
+            "in each row, and a value for it",
+            kind="shapes",
         )
 
     def body(ins: Sequence[Any], out: Any) -> Any:

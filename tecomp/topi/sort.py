@@ -71,7 +71,7 @@ def _chosen(data: Array, out: Array, axis: int, is_ascend: bool) -> Array:
     """The places of as many elements as `out` takes."""
     count, extent = out.shape[axis], data.shape[axis]
     if count > extent:
-        raise CallError(_too_many(count, axis, "the tensor", data.shape))
+        raise CallError(_too_many(count, axis, "the tensor", data.shape), kind="too-much")
     order = np.moveaxis(_order(data, axis, is_ascend), axis, 0)[:count]
     return np.moveaxis(order, 0, axis)
 
@@ -173,7 +173,8 @@ def argsort(
     if valid_count.ndim != len(rows) or any(map(differ, valid_count.shape, rows)):
         raise DefinitionError(
             f"{where}: valid_count has shape {shape_text(valid_count.shape)}, and {data.name} "
-            f"without axis {along} {shape_text(rows)}; give one number for each row"
+            f"without axis {along} {shape_text(rows)}; give one number for each row",
+            kind="shapes",
         )
     up = truth_of(is_ascend, where, "is_ascend")
     made: te.Tensor = te.extern(
@@ -227,7 +228,7 @@ def topk(
     along = axis_of(axis, data.ndim, where)
     extent, wanted = data.shape[along], integer_of(k, where, "k")
     if isinstance(extent, int) and wanted > extent:
-        raise DefinitionError(_too_many(wanted, along, data.name, data.shape))
+        raise DefinitionError(_too_many(wanted, along, data.name, data.shape), kind="shapes")
     count: Size = wanted if wanted >= 1 else extent
     shape = (*data.shape[:along], count, *data.shape[along + 1 :])
     types = {"values": data.dtype, "indices": dtype}
@@ -272,7 +273,8 @@ def searchsorted(
     if not fits:
         raise DefinitionError(
             f"{where}: sorted_sequence has shape {shape_text(sequence.shape)} and values "
-            f"{shape_text(values.shape)}; give one sequence, or one for each row of values"
+            f"{shape_text(values.shape)}; give one sequence, or one for each row of values",
+            kind="wrong-count",
         )
     after = truth_of(right, where, "right")
     made: te.Tensor = te.extern(

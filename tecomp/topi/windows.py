@@ -57,7 +57,8 @@ def images_of(
     if sorted(str(layout)) != sorted(letters):
         raise DefinitionError(
             f"{where}: the layout of {what} is {layout!r}; write the letters {letters} in their "
-            "order, each once"
+            "order, each once",
+            kind="given-twice",
         )
     text = str(layout)
     check_rank(data, len(text), where, what, text)
@@ -87,7 +88,8 @@ def paddings(
             return [(n + 1) // 2 for n in total], [n // 2 for n in total]
         raise DefinitionError(
             f"{where}: padding is {padding!r} of windows of {shape_text(reaches)}; it is 'VALID', "
-            "'SAME' if they are numbers, or numbers of elements"
+            "'SAME' if they are numbers, or numbers of elements",
+            kind="shapes",
         )
     if isinstance(padding, list | tuple) and len(padding) == 2 * count and count:
         both = integers_of(padding, 2 * count, where, "padding", least=0)
@@ -188,6 +190,7 @@ def _count_of(extent: Size, window: Size, stride: int, where: str, images: Image
         raise DefinitionError(
             f"{where}: a window reaches over {window} elements, and {images.tensor.name}, shape "
             f"{shape_text(images.tensor.shape)} as {images.layout}, has {extent} with its padding; "
-            "pad it more, or take a smaller window"
+            "pad it more, or take a smaller window",
+            kind="shapes",
         )
     return plus(quotient(minus(extent, window), stride), 1)

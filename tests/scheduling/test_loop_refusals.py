@@ -305,7 +305,10 @@ def test_the_place_in_the_source_is_shown(refusal: Any) -> None:
     line = action.__code__.co_firstlineno + 1
     assert str(error) == (
         "s[C].split(y): factor must be a positive integer, got 0\n"
-        f"  at {__file__}:{line}: s[C].split(y, factor=0)"
+        f"  at {__file__}:{line}\n"
+        "    s[C].split(y, factor=0)\n"
+        "    ^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "  TE0006: `tecomp explain TE0006` tells more"
     )
 
 

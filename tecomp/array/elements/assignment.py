@@ -122,7 +122,8 @@ def _check_shape(shape: Shape, target: Shape) -> None:
     if not fits:
         raise ArrayValueError(
             f"{WHERE}: the value has shape {shape}, and the index says elements of shape "
-            f"{target}; give a value that broadcasts to it"
+            f"{target}; give a value that broadcasts to it",
+            kind="array-shapes",
         )
 
 

@@ -40,5 +40,6 @@ def put(target: Buffer, key: Any, source: Buffer, where: str) -> None:
     except (ValueError, IndexError):
         raise ArrayValueError(
             f"{where}: the value has shape {source.shape}, and the index says elements of shape "
-            f"{target[key].shape}; give a value that broadcasts to it"
+            f"{target[key].shape}; give a value that broadcasts to it",
+            kind="array-shapes",
         ) from None

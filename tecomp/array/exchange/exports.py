@@ -87,7 +87,8 @@ def dlpack_of(
     if copy is False and not knows:
         raise ArrayBufferError(
             f"{where}: copy=False, and without max_version=(1, 0) nothing says that the memory is "
-            "read-only; give copy=None"
+            "read-only; give copy=None",
+            kind="copy-needed",
         )
     data = as_numpy(node, None, copy or not knows or None)
     try:

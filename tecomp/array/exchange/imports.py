@@ -35,7 +35,8 @@ def as_node(obj: Any, dtype: str | None, device: str, copy: bool | None, where: 
         if copy is False:
             raise ArrayValueError(
                 f"{where}: copy=False, and {type(obj).__name__} has no memory that an array can "
-                "be a view of; give copy=None"
+                "be a view of; give copy=None",
+                kind="copy-needed",
             )
         data = _gathered(obj, dtype, where)
         return leaf(data, PTensorType(data.shape, dtype_name(data.dtype, where), device))
@@ -91,7 +92,8 @@ def _of_memory(
     if copy is False and not (fits and dtype in (None, own)):
         raise ArrayValueError(
             f"{where}: copy=False, and elements of {shared.dtype} with strides {shared.strides} "
-            f"take a copy to be {dtype or own}; give copy=None"
+            f"take a copy to be {dtype or own}; give copy=None",
+            kind="copy-needed",
         )
     type = PTensorType(shared.shape, own, device)
     if fits and not copy:
@@ -121,7 +123,8 @@ def _gathered(obj: Any, dtype: str | None, where: str) -> Buffer:
             ) from None
         raise ArrayValueError(
             f"{where}: rows of different lengths, or elements that are no numbers; give nested "
-            "sequences of numbers, of equal lengths"
+            "sequences of numbers, of equal lengths",
+            kind="array-shapes",
         ) from None
     if data.dtype.name not in ALL:
         raise ArrayTypeError(

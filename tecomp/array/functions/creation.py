@@ -101,7 +101,8 @@ def _brought(
     if copy is False:
         raise ArrayValueError(
             f"{where}: copy=False, and {device!r} has memory of its own, to which elements are "
-            "copied; give copy=None"
+            "copied; give copy=None",
+            kind="copy-needed",
         )
     node = as_node(obj, dtype, CPU, None, where)
     if dtype is None and is_of_numbers(obj):
@@ -141,7 +142,8 @@ def _converted(
     if copy is False:
         raise ArrayValueError(
             f"{where}: x is {node.type}, and takes a copy to be of {dtype or node.type.dtype} on "
-            f"{device!r}, which copy=False forbids; give copy=None"
+            f"{device!r}, which copy=False forbids; give copy=None",
+            kind="copy-needed",
         )
     if dtype is not None and dtype != node.type.dtype:
         if dtype in dtypes_of(node.type.device):
@@ -412,7 +414,8 @@ def _number(value: Any, type: PTensorType, where: str) -> Node:
     if not isinstance(value, bool | int | float | complex):
         raise ArrayTypeError(
             f"{where}: the value is {value.__class__.__name__}; give a number or an array of this "
-            "namespace"
+            "namespace",
+            kind="no-array",
         )
     if isinstance(value, complex) and dtype not in COMPLEX:
         raise ArrayTypeError(

@@ -221,7 +221,9 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
         _type_of(part, where) for part in arrays_and_dtypes if not isinstance(part, Scalar)
     ]
     if not types:
-        raise ArrayValueError(f"{where}: there is no array and no type; give one at least")
+        raise ArrayValueError(
+            f"{where}: there is no array and no type; give one at least", kind="nothing-given"
+        )
     dtype = meet(types)
     return numpy_dtype(meet([dtype, *(of_scalar(number, dtype, where) for number in numbers)]))
 

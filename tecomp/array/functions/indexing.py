@@ -72,7 +72,8 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     if index.type.rank != node.type.rank:
         raise ArrayValueError(
             f"{where}: x has shape {node.type.shape} and indices {index.type.shape}; give indices "
-            "with as many axes"
+            "with as many axes",
+            kind="array-shapes",
         )
     places = counted(index, node.type.shape[along], along, where)
     return made(record(TakeAlongAxis(along), node, places))

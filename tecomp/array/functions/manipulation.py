@@ -124,7 +124,9 @@ def _nodes(arrays: Sequence[Array], where: str) -> list[Node]:
         )
     nodes = [node_of(x, where, f"array {k}") for k, x in enumerate(arrays)]
     if not nodes:
-        raise ArrayValueError(f"{where}: there is no array; give one at least")
+        raise ArrayValueError(
+            f"{where}: there is no array; give one at least", kind="nothing-given"
+        )
     return nodes
 
 
@@ -283,7 +285,8 @@ def _counts(repeats: Node, node: Node, axis: int) -> Node:
     if repeats.type.rank > 1 or repeats.type.size not in (1, extent):
         raise ArrayValueError(
             f"{where}: repeats has shape {repeats.type.shape}, and x has {extent} elements along "
-            f"axis {axis}; give a number for each, or one"
+            f"axis {axis}; give a number for each, or one",
+            kind="array-shapes",
         )
     return moved(Broadcast((extent,)), repeats)
 
@@ -313,7 +316,8 @@ def reshape(x: Array, /, shape: Extents, *, copy: bool | None = None) -> Array:
     if takes_copy and copy is False:
         raise ArrayValueError(
             f"{where}: copy=False, and elements of shape {node.type.shape} do not lie such that "
-            f"they are of shape {op.shape} without a copy; give copy=None"
+            f"they are of shape {op.shape} without a copy; give copy=None",
+            kind="copy-needed",
         )
     return made(result) if copy or takes_copy else part_of(x, node, turned(op, node), result)
 
@@ -326,7 +330,8 @@ def _completed(shape: Shape, own: Shape) -> Shape:
     if shape.count(-1) > 1 or not known or prod(own) % known:
         raise ArrayValueError(
             f"reshape: x has shape {own}, {prod(own)} elements, which leave open what -1 is in "
-            f"{shape}; write the extents"
+            f"{shape}; write the extents",
+            kind="array-shapes",
         )
     return shape_of([prod(own) // known if n == -1 else n for n in shape], "reshape")
 

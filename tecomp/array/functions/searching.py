@@ -73,7 +73,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     """
     node = node_of(x, "nonzero")
     if not node.type.shape:
-        raise ArrayValueError("nonzero: x has no axes; give one axis or more")
+        raise ArrayValueError("nonzero: x has no axes; give one axis or more", kind="array-shapes")
     return tuple([made(places) for places in places_in(truth_of(node))])
 
 

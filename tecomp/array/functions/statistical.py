@@ -213,7 +213,8 @@ def _running(
     if axis is None and rank != 1:
         raise ArrayValueError(
             f"{where}: x has shape {node.type.shape}, {rank} axes; say along which: axis=0"
-            if rank else f"{where}: x has no axes; give it one: xp.reshape(x, (1,))"
+            if rank else f"{where}: x has no axes; give it one: xp.reshape(x, (1,))",
+            kind="array-shapes",
         )
     along = 0 if axis is None else axis_of(axis, rank, where)
     wanted = None if dtype is None else dtype_name(dtype, where)

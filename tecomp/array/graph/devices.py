@@ -54,7 +54,8 @@ def device_name(device: object, where: str) -> str:
     elif isinstance(device, _targets()):
         return _named(device, where)
     raise ArrayValueError(
-        f"{where}: there is no device {device!r}; these are {', '.join(known)}"
+        f"{where}: there is no device {device!r}; these are {', '.join(known)}",
+        kind="unknown-choice",
     )
 
 

@@ -52,7 +52,8 @@ def computable(nodes: Sequence[Node]) -> Pending:
     if not all([node.is_there for node in work.leaves]):  # an argument of what is recorded
         raise ArrayTypeError(
             "jit: the value of an element is asked for, and there is none while a function is "
-            "recorded; use where in place of if, or ask outside of the function"
+            "recorded; use where in place of if, or ask outside of the function",
+            kind="recording",
         )
     return work
 

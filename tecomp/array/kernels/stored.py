@@ -159,4 +159,4 @@ def check_layout_of(type: PTensorType, layout: Any, where: str) -> None:
     try:
         check_given(placeholder(shape, dtype, "x"), layout, target_of(str(type.device)))
     except LayoutError as error:
-        raise ArrayValueError(f"{where}: {error.message}") from None
+        raise ArrayValueError(f"{where}: {error.message}", kind=error.kind) from None

@@ -83,7 +83,8 @@ def read_dlpack(where: str, array: Any) -> Memory:
     if _is_negated(array):
         raise CallError(
             f"{where}: PyTorch has negated it without changing its memory; pass .resolve_neg() of "
-            "it"
+            "it",
+            kind="memory-of-array",
         )
     capsule = _capsule(where, array)
     tensor, access = _tensor(where, capsule)
@@ -92,7 +93,8 @@ def read_dlpack(where: str, array: Any) -> Memory:
     if tensor.device_type not in _HOST_DEVICES:
         raise CallError(
             f"{where}: expected an array in the memory of the processor, got one on device "
-            f"{tensor.device_type}:{tensor.device_id}; copy it to the host first"
+            f"{tensor.device_type}:{tensor.device_id}; copy it to the host first",
+            kind="memory-of-array",
         )
     axes = range(tensor.ndim)
     shape = tuple(tensor.shape[k] for k in axes)
@@ -137,7 +139,8 @@ def _capsule(where: str, array: Any) -> object:
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
         raise CallError(
             f"{where}: its memory cannot be shared ({error}); pass it as an array that owns "
-            "plain memory"
+            "plain memory",
+            kind="memory-of-array",
         ) from error
 
 
@@ -157,5 +160,6 @@ def _tensor(where: str, capsule: object) -> tuple[_Tensor, Access]:
         return _Tensor.from_address(pointer(capsule, b"dltensor")), "unknown"
     raise CallError(
         f"{where}: __dlpack__ gave {type(capsule).__name__}, which is no DLPack capsule or a used "
-        "one; pass an array whose __dlpack__ makes a new capsule at each call"
+        "one; pass an array whose __dlpack__ makes a new capsule at each call",
+        kind="memory-of-array",
     )

@@ -158,7 +158,10 @@ class Kernel:
             return self.compiled.llvm_ir
         if kind == "asm":
             return self.compiled.assembly()
-        raise CallError(f"source: {kind!r} is no form of a kernel; the forms are ir, llvm, asm")
+        raise CallError(
+            f"source: {kind!r} is no form of a kernel; the forms are ir, llvm, asm",
+            kind="unknown-choice",
+        )
 
     def __repr__(self) -> str:
         described = {p.position: f"{p.buffer.name}: {p.describe()}" for p in self._parameters}
@@ -191,7 +194,8 @@ class Kernel:
         if layouts != "logical":
             raise CallError(
                 f"{self.name}: layouts is {layouts!r}; the arrays are in 'physical' layouts, or in "
-                "'logical' ones, those of the computation"
+                "'logical' ones, those of the computation",
+                kind="unknown-choice",
             )
         self._call_logical(arguments)
 
@@ -331,20 +335,24 @@ class Kernel:
         outputs = ", ".join(self.outputs)
         note = f"; {outputs} is passed as well, and written in place" if outputs else ""
         return CallError(
-            f"{self.name}: expected {len(self.signature)} arguments ({names}), got {count}{note}"
+            f"{self.name}: expected {len(self.signature)} arguments ({names}), got {count}{note}",
+            kind="argument-count",
         )
 
     def _failure(self, record: bytes) -> BaseException:
         kind, site, value, _ = unpack("4q", record)
         text = self.compiled.interface.sites[site]
         if kind == RAISED:
-            return EXCEPTIONS.take(value) or CallError(f"{self.name}: {text} failed")
+            return EXCEPTIONS.take(value) or CallError(
+                f"{self.name}: {text} failed", kind="no-memory"
+            )
         if kind == OUT_OF_BOUNDS:
-            return CallError(f"index {value} is out of bounds for {text}")
+            return CallError(f"index {value} is out of bounds for {text}", kind="out-of-bounds")
         size = f"{value} bytes{' or more' if value == 2**63 - 1 else ''}"
         return CallError(
             f"{self.name}: there is no memory for {text}, which takes {size}; use smaller "
-            "tiles, or compute it closer to where it is used"
+            "tiles, or compute it closer to where it is used",
+            kind="no-memory",
         )
 
 
@@ -394,5 +402,6 @@ def _check_overlap(parameters: Sequence[Parameter], memories: Sequence[Memory]) 
             if meet and not are_interleaved(parameter, memory, other, beside):
                 raise CallError(
                     f"{parameter.where}: it is written to, and shares memory with argument "
-                    f"{other.position} ({other.buffer.name}); pass a copy of one of them"
+                    f"{other.position} ({other.buffer.name}); pass a copy of one of them",
+                    kind="memory-of-array",
                 )

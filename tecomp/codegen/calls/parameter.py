@@ -144,7 +144,8 @@ def _numpy_memory(parameter: Parameter, array: np.ndarray[Any, Any]) -> Memory:
     if not fits and not dtype.isnative:
         raise CallError(
             f"{parameter.where}: expected {parameter.scalar} in this machine's byte order, got "
-            f"{dtype.str}; convert it with .astype({_numpy_name(parameter.scalar)})"
+            f"{dtype.str}; convert it with .astype({_numpy_name(parameter.scalar)})",
+            kind="memory-of-array",
         )
     strides = None
     if not array.flags.c_contiguous:
@@ -165,7 +166,8 @@ def _check_whole_steps(parameter: Parameter, array: np.ndarray[Any, Any]) -> Non
         if step % size and extent > 1 and array.size:
             raise CallError(
                 f"{parameter.where}: the stride of axis {axis} is {step} bytes, no multiple of the "
-                f"{size} bytes of {parameter.scalar}; pass a copy of it"
+                f"{size} bytes of {parameter.scalar}; pass a copy of it",
+                kind="memory-of-array",
             )
 
 
@@ -179,7 +181,8 @@ def _no_array(parameter: Parameter, argument: Any) -> CallError:
     elif argument is None:
         advice = "pass the array it reads"
     return CallError(
-        f"{parameter.where}: expected an array of {parameter.describe()}, got {got}; {advice}"
+        f"{parameter.where}: expected an array of {parameter.describe()}, got {got}; {advice}",
+        kind="other-array",
     )
 
 
@@ -195,7 +198,8 @@ def _check_memory(parameter: Parameter, memory: Memory) -> None:
         raise CallError(
             f"{parameter.where}: expected {parameter.describe()}, got "
             f"{array_text(memory.dtype, memory.shape)}; convert it with "
-            f".astype({_numpy_name(scalar)})"
+            f".astype({_numpy_name(scalar)})",
+            kind="other-array",
         )
     if parameter.is_written and memory.access != "writable":
         raise _not_writable(parameter, memory)
@@ -204,12 +208,14 @@ def _check_memory(parameter: Parameter, memory: Memory) -> None:
             f"{parameter.where}: expected {parameter.describe()} without gaps in row-major order, "
             f"got strides of {memory.strides} elements; "
             + ("pass a new array, and copy from it" if parameter.is_written
-               else "pass np.ascontiguousarray(...) of it")
+               else "pass np.ascontiguousarray(...) of it"),
+            kind="memory-of-array",
         )
     if memory.address % scalar.bytes and prod(memory.shape):
         raise CallError(
             f"{parameter.where}: the address {memory.address:#x} of its first element is no "
-            f"multiple of the {scalar.bytes} bytes of {scalar}; pass a copy of it"
+            f"multiple of the {scalar.bytes} bytes of {scalar}; pass a copy of it",
+            kind="memory-of-array",
         )
 
 
@@ -222,7 +228,9 @@ def _not_writable(parameter: Parameter, memory: Memory) -> CallError:
     if not isinstance(memory.owner, np.ndarray):
         new = f"np.empty({memory.shape}, {_numpy_name(parameter.scalar)})"
         advice = f"pass {new} or a tensor of PyTorch, and make the other array from it"
-    return CallError(f"{parameter.where}: it is written to, but {why}; {advice}")
+    return CallError(
+        f"{parameter.where}: it is written to, but {why}; {advice}", kind="memory-of-array"
+    )
 
 
 def compact_strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -262,7 +270,8 @@ def check_scalar(where: str, var: Var, argument: Any) -> int | float:
     if not low <= value <= high:
         raise CallError(
             f"{where}: {value} does not fit into {dtype}, which holds {low} to {high}; declare "
-            "the variable with a wider type"
+            "the variable with a wider type",
+            kind="other-array",
         )
     return value
 
@@ -272,5 +281,6 @@ def _no_number(where: str, dtype: DType, argument: Any, noun: str) -> CallError:
     shown = repr(argument) if isinstance(argument, float | np.floating | str) else (
         "None" if argument is None else type(argument).__name__)
     return CallError(
-        f"{where}: expected {article} {noun} ({dtype}), got {shown}; pass a Python or NumPy {noun}"
+        f"{where}: expected {article} {noun} ({dtype}), got {shown}; pass a Python or NumPy {noun}",
+        kind="other-array",
     )

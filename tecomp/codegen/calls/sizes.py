@@ -45,7 +45,8 @@ def check_findable(func: PrimFunc, parameters: Sequence[Parameter]) -> None:
         if var not in plain:
             raise LowerError(
                 f"{func.name}: size `{var.name}` is no axis of any argument by itself, so no array "
-                f"tells its value; add the variable {var.name} to the arguments"
+                f"tells its value; add the variable {var.name} to the arguments",
+                kind="unknown-size",
             )
 
 
@@ -89,17 +90,19 @@ def check_shape(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size])
     if not candidates:
         raise CallError(
             f"{parameter.where}: expected {len(parameter.shape)} axes, {parameter.describe()}, got "
-            f"{len(got)}, {array_text(memory.dtype, got)}; {_advice(parameter)}"
+            f"{len(got)}, {array_text(memory.dtype, got)}; {_advice(parameter)}",
+            kind="other-array",
         )
     for var in (v for shape in candidates for v in _variables(shape) if v not in sizes):
         raise CallError(
             f"{parameter.where}: size `{var.name}` does not follow from an array of "
             f"{len(got)} {'axis' if len(got) == 1 else 'axes'}, {array_text(memory.dtype, got)}; "
-            f"pass one in its unflattened shape, {parameter.describe()}"
+            f"pass one in its unflattened shape, {parameter.describe()}",
+            kind="unknown-size",
         )
     problems = [_difference(parameter, shape, got, sizes) for shape in candidates]
     if all(problems):
-        raise CallError(f"{parameter.where}: {problems[0]}")
+        raise CallError(f"{parameter.where}: {problems[0]}", kind="other-array")
 
 
 def check_mark(parameter: Parameter, argument: Any, sizes: Mapping[Var, Size]) -> None:
@@ -124,7 +127,8 @@ def check_mark(parameter: Parameter, argument: Any, sizes: Mapping[Var, Size]) -
         advice = "unpack it with what packed it"
     raise CallError(
         f"{parameter.where}: the array is packed as {found.formula}, but {name} is stored as "
-        f"{wanted.formula}; {advice}, or np.asarray(...) of it if it is right"
+        f"{wanted.formula}; {advice}, or np.asarray(...) of it if it is right",
+        kind="packed",
     )
 
 
@@ -158,7 +162,8 @@ def _refuse_logical(
         f"pass kernel.pack({name}, a), or a itself with layouts='logical'")
     raise CallError(
         f"{parameter.where}: {name} is stored as {parameter.describe()} in a layout, got "
-        f"{array_text(str(parameter.scalar), got)}, its shape in the computation; {also}"
+        f"{array_text(str(parameter.scalar), got)}, its shape in the computation; {also}",
+        kind="other-array",
     )
 
 
@@ -175,13 +180,15 @@ def check_strides(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size
     if any(n != 1 and a != b for n, a, b in zip(memory.shape, got, wanted, strict=True)):
         raise CallError(
             f"{parameter.where}: expected strides of {wanted} elements, got {got}; pass an "
-            "array that has them"
+            "array that has them",
+            kind="memory-of-array",
         )
     if parameter.is_written and not _are_apart(memory.shape, got):
         raise CallError(
             f"{parameter.where}: it is written to, and with strides of {got} elements several of "
             f"its {array_text(memory.dtype, memory.shape)} may be one place; pass a new array, and "
-            "copy from it"
+            "copy from it",
+            kind="memory-of-array",
         )
 
 
@@ -277,6 +284,7 @@ def extent_value(extent: Expr, sizes: Mapping[Var, Size]) -> int:
     if not isinstance(result, Const):
         given = ", ".join(f"{v.name} = {sizes[v].value}" for v in free_variables(extent))
         raise CallError(
-            f"the extent `{extent}` has no value of 64 bits for {given}; pass other sizes"
+            f"the extent `{extent}` has no value of 64 bits for {given}; pass other sizes",
+            kind="unknown-size",
         )
     return int(result.value)

@@ -80,7 +80,8 @@ def _number(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise CallError(
             f"{VARIABLE}: expected a positive number of threads, got {text!r}; unset it to use "
-            "every processor"
+            "every processor",
+            kind="wrong-number",
         )
     return int(text)
 

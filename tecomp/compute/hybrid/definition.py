@@ -49,12 +49,14 @@ def defined(function: Any, arguments: Sequence[Any]) -> Any:
     if missing:
         raise DefinitionError(
             f"te.hybrid {function.source.name}: {missing[0]} is an output_tensor and not returned; "
-            "return it, or allocate it"
+            "return it, or allocate it",
+            kind="hybrid",
         )
     if any(all(b is not each for each in reader.outputs) for b in outputs):
         raise DefinitionError(
             f"te.hybrid {function.source.name}: it returns what is no output_tensor of its own; "
-            "copy that to one, element by element"
+            "copy that to one, element by element",
+            kind="hybrid",
         )
     made = _plain(statement, outputs, inputs)
     return made if made is not None else _opaque(function.source.name, statement, outputs, inputs)

@@ -59,7 +59,8 @@ class HybridFunction:
             given = ", ".join(map(repr, args))
             raise TypeMismatchError(
                 f"te.hybrid {self.function.__name__}: called with ({given}) it runs as Python, "
-                f"which says: {error}; give tensors to define tensors, or arrays"
+                f"which says: {error}; give tensors to define tensors, or arrays",
+                kind="hybrid",
             ) from error
 
     def _python(self) -> Callable[..., Any]:
@@ -102,7 +103,7 @@ def script(pyfunc: Callable[..., Any]) -> HybridFunction:
     """
     if not isinstance(pyfunc, FunctionType):
         raise TypeMismatchError(
-            f"te.hybrid.script: the function is {pyfunc!r}; give a Python function"
+            f"te.hybrid.script: the function is {pyfunc!r}; give a Python function", kind="hybrid"
         )
     return HybridFunction(pyfunc)
 
@@ -124,13 +125,15 @@ def _source(function: FunctionType) -> Source:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError):
         raise DefinitionError(
-            f"te.hybrid {function.__name__}: its text is not there to be read; write it in a file"
+            f"te.hybrid {function.__name__}: its text is not there to be read; write it in a file",
+            kind="hybrid",
         ) from None
     text = textwrap.dedent("".join(lines))
     tree = ast.parse(text).body[0]
     if not isinstance(tree, ast.FunctionDef):
         raise DefinitionError(
-            f"te.hybrid {function.__name__}: it is no `def`; write a function with statements"
+            f"te.hybrid {function.__name__}: it is no `def`; write a function with statements",
+            kind="hybrid",
         )
     outside = inspect.getclosurevars(function)
     known = {

@@ -36,4 +36,4 @@ class Source:
         """
         line = self.first + getattr(node, "lineno", 1) - 1
         part = (ast.get_source_segment(self.text, node) or "").partition("\n")[0]
-        raise DefinitionError(f"te.hybrid {self.name}, line {line}: `{part}` {why}")
+        raise DefinitionError(f"te.hybrid {self.name}, line {line}: `{part}` {why}", kind="hybrid")

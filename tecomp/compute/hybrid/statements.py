@@ -52,7 +52,8 @@ class Reader:
         if len(names) != len(arguments):
             raise DefinitionError(
                 f"te.hybrid {self.source.name}: it takes {counted(len(names), 'argument')} "
-                f"({', '.join(names)}), and is given {len(arguments)}; give as many as it takes"
+                f"({', '.join(names)}), and is given {len(arguments)}; give as many as it takes",
+                kind="wrong-count",
             )
         self._scopes.append(dict(zip(names, arguments, strict=True)))
         *body, last = self.source.tree.body
@@ -220,7 +221,8 @@ class Reader:
         if self._depth == _MOST_CALLS:
             raise DefinitionError(
                 f"te.hybrid {function.source.name}: it is called inside of {_MOST_CALLS} other "
-                "calls; write a loop, for what calls itself"
+                "calls; write a loop, for what calls itself",
+                kind="hybrid",
             )
         found = Reader(function.source, self.builder, self).run(arguments)
         return found[0] if len(found) == 1 else tuple(found)

@@ -159,10 +159,12 @@ def _check_sizes(
     if len(sizes) != count or sum(sizes) != extent:
         raise LayoutError(
             f"partition: sizes {list(sizes)} for axis {axis} of extent {extent} on {count} "
-            f"processes; give {count} sizes that add up to {extent}"
+            f"processes; give {count} sizes that add up to {extent}",
+            kind="partition",
         )
     if n_shards > 1:
         raise LayoutError(
             f"partition: axis {axis} has sizes {list(sizes)} and is cut along {n_shards} axes of "
-            "the mesh; give blocks, or cut it along one"
+            "the mesh; give blocks, or cut it along one",
+            kind="partition",
         )

@@ -87,13 +87,15 @@ class Halo:
         if self.partition.op is not None:
             raise LayoutError(
                 f"halo: {list(self.partition.placements)} has partial values, which are not known "
-                "to their neighbours; combine them first"
+                "to their neighbours; combine them first",
+                kind="partition",
             )
         for axis in range(len(self.partition.shape)):
             if any(self.widths[axis]) and not self._is_blocks(axis):
                 raise LayoutError(
                     f"halo: indices of axis {axis} are dealt out one after the other, so a part "
-                    f"has no neighbours; redistribute to Shard({axis}) first"
+                    f"has no neighbours; redistribute to Shard({axis}) first",
+                    kind="partition",
                 )
 
     def _is_blocks(self, axis: int) -> bool:
@@ -249,7 +251,8 @@ def halo(
     if len(pairs) != ndim or len(flags) != ndim or not all(pairs):
         raise LayoutError(
             f"halo: widths {widths!r}, periodic {periodic!r} for an array of {ndim} axes; give for "
-            "each axis a number from 0 on or two, such as (1, (0, 2)), and whether its ends meet"
+            "each axis a number from 0 on or two, such as (1, (0, 2)), and whether its ends meet",
+            kind="partition",
         )
     return _kept(partition, tuple(pair for pair in pairs if pair), flags, corners)
 

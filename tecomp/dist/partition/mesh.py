@@ -36,13 +36,15 @@ class Mesh:
         if not shape or min(shape) < 1:
             raise LayoutError(
                 f"mesh: the shape is {self.shape!r}; give one or more positive integers, "
-                "such as (2, 2)"
+                "such as (2, 2)",
+                kind="partition",
             )
         names = tuple(self.names) or tuple(f"m{k}" for k in range(len(shape)))
         if len(names) != len(shape) or len(set(names)) < len(names):
             raise LayoutError(
                 f"mesh: {len(shape)} axes are called {list(names)}; give each axis a name "
-                "of its own"
+                "of its own",
+                kind="partition",
             )
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "names", names)
@@ -65,7 +67,8 @@ class Mesh:
         """
         if not 0 <= rank < self.size:
             raise LayoutError(
-                f"mesh: there is no rank {rank} in {self}; ranks go from 0 to {self.size - 1}"
+                f"mesh: there is no rank {rank} in {self}; ranks go from 0 to {self.size - 1}",
+                kind="partition",
             )
         found = []
         for extent in reversed(self.shape):
@@ -85,7 +88,8 @@ class Mesh:
         if not inside:
             raise LayoutError(
                 f"mesh: there is no process at {tuple(coordinates)} of {self}; give "
-                f"{self.ndim} numbers from 0 on that lie in the mesh"
+                f"{self.ndim} numbers from 0 on that lie in the mesh",
+                kind="partition",
             )
         number = 0
         for at, extent in zip(coordinates, self.shape, strict=True):

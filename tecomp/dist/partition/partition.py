@@ -78,10 +78,14 @@ class Partition:
         sizes = whole_numbers_of(shape)
         if sizes is None or any(n < 0 for n in sizes):
             raise LayoutError(
-                f"partition: the shape is {shape!r}; give integers from 0 on, such as (1000, 200)"
+                f"partition: the shape is {shape!r}; give integers from 0 on, such as (1000, 200)",
+                kind="partition",
             )
         if not isinstance(mesh, Mesh):
-            raise LayoutError(f"partition: the mesh is {mesh!r}; give a Mesh, such as Mesh((4,))")
+            raise LayoutError(
+                f"partition: the mesh is {mesh!r}; give a Mesh, such as Mesh((4,))",
+                kind="partition",
+            )
         placed = checked(placements, mesh.ndim, len(sizes))
         fields = (sizes, _dtype(dtype), mesh, placed, windows)
         for name, value in zip(self.__dataclass_fields__, fields, strict=True):
@@ -208,7 +212,8 @@ class Partition:
         if not inside:
             raise LayoutError(
                 f"partition: there is no element {tuple(index)} in an array of shape "
-                f"{list(self.shape)}; give {len(self.shape)} indices from 0 on that lie in it"
+                f"{list(self.shape)}; give {len(self.shape)} indices from 0 on that lie in it",
+                kind="partition",
             )
         places: list[Sequence[int]] = [range(extent) for extent in self.mesh.shape]
         for cuts, window, at in zip(self.cuts, self._windows, index, strict=True):
@@ -234,7 +239,8 @@ class Partition:
         if len(slices) != len(self.shape) or not all(isinstance(s, slice) for s in slices):
             raise LayoutError(
                 f"partition.view: {list(slices)} on an array of {len(self.shape)} axes; give one "
-                "slice for each axis"
+                "slice for each axis",
+                kind="partition",
             )
         windows, shape = [], []
         for taken, extent, under in zip(slices, self.shape, self._windows, strict=True):
@@ -255,7 +261,8 @@ class Partition:
         if (self._extents, self.mesh, self.placements) != (base.shape, base.mesh, base.placements):
             raise LayoutError(
                 f"partition.indices_in: an array of shape {list(self.shape)} is no view of one of "
-                f"shape {list(base.shape)}; give the partition whose view() made it"
+                f"shape {list(base.shape)}; give the partition whose view() made it",
+                kind="partition",
             )
         found = []
         for axis, places in enumerate(self.local_index(rank)):
@@ -279,7 +286,8 @@ class Partition:
         if self.op is not None:
             raise LayoutError(
                 f"partition.layout: {list(self.placements)} has partial values, which have no "
-                "place of their own; combine them first"
+                "place of their own; combine them first",
+                kind="partition",
             )
         grid = len(self.mesh_axes(Shard))
         return Layout.of(self.shape, self.dtype.name, self._expressed, grid_axes=range(grid))
@@ -327,5 +335,6 @@ def _dtype(given: npt.DTypeLike) -> np.dtype[Any]:
         return DType(str(given)).numpy
     except TecompError:
         raise LayoutError(
-            f"partition: {given!r} is no element type; give one of NumPy, such as float32"
+            f"partition: {given!r} is no element type; give one of NumPy, such as float32",
+            kind="partition",
         ) from None

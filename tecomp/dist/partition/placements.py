@@ -35,10 +35,13 @@ class Shard:
 
     def __post_init__(self) -> None:
         if not isinstance(self.axis, int):
-            raise LayoutError(f"Shard: the axis is {self.axis!r}; give its number, such as 0")
+            raise LayoutError(
+                f"Shard: the axis is {self.axis!r}; give its number, such as 0", kind="partition"
+            )
         if self.block is not None and not (isinstance(self.block, int) and self.block > 0):
             raise LayoutError(
-                f"Shard: block={self.block!r}; give how many indices a block has, 1 or more"
+                f"Shard: block={self.block!r}; give how many indices a block has, 1 or more",
+                kind="partition",
             )
         if self.sizes is None:
             return
@@ -46,7 +49,8 @@ class Shard:
         if sizes is None or any(n < 0 for n in sizes) or self.block is not None:
             raise LayoutError(
                 f"Shard: sizes={self.sizes!r} and block={self.block!r}; give either a block, or "
-                "how many indices each process has, 0 or more"
+                "how many indices each process has, 0 or more",
+                kind="partition",
             )
         object.__setattr__(self, "sizes", sizes)
 
@@ -77,7 +81,8 @@ class Partial:
     def __post_init__(self) -> None:
         if self.op not in OPS:
             raise LayoutError(
-                f"Partial: there is no operation {self.op!r}; give one of {', '.join(OPS)}"
+                f"Partial: there is no operation {self.op!r}; give one of {', '.join(OPS)}",
+                kind="partition",
             )
 
     def __repr__(self) -> str:
@@ -100,13 +105,15 @@ def checked(placements: Sequence[Placement], mesh_ndim: int, ndim: int) -> tuple
     ):
         raise LayoutError(
             f"partition: the placements {list(made)} are not one for each of the {mesh_ndim} "
-            "axes of the mesh; give Shard(axis), Replicate() or Partial(op) for each"
+            "axes of the mesh; give Shard(axis), Replicate() or Partial(op) for each",
+            kind="partition",
         )
     ops = sorted({placed.op for placed in made if isinstance(placed, Partial)})
     if len(ops) > 1:
         raise LayoutError(
             f"partition: partial values are combined by {' and '.join(ops)}, and the order would "
-            "matter; combine them along one axis of the mesh first"
+            "matter; combine them along one axis of the mesh first",
+            kind="partition",
         )
     return tuple(_normal(placed, ndim) for placed in made)
 
@@ -117,6 +124,7 @@ def _normal(placed: Placement, ndim: int) -> Placement:
     if not -ndim <= placed.axis < ndim:
         raise LayoutError(
             f"partition: {placed} cuts an axis that an array of {ndim} axes does not have; "
-            "give the number of one of them, or Replicate()"
+            "give the number of one of them, or Replicate()",
+            kind="partition",
         )
     return Shard(placed.axis % ndim, placed.block, placed.sizes)

@@ -67,19 +67,22 @@ class Redistribution:
         if (source.shape, source.dtype) != (target.shape, target.dtype):
             raise LayoutError(
                 f"redistribute: {source.named} and {target.named} are not one array; give "
-                "partitions of the same shape and type"
+                "partitions of the same shape and type",
+                kind="partition",
             )
         if source.mesh.size != target.mesh.size:
             raise LayoutError(
                 f"redistribute: {source.mesh} has {source.mesh.size} processes and {target.mesh} "
-                f"has {target.mesh.size}; give meshes of the same team"
+                f"has {target.mesh.size}; give meshes of the same team",
+                kind="partition",
             )
         wanted = target.mesh_axes(Partial)
         kept = source.mesh.shape == target.mesh.shape and wanted == source.mesh_axes(Partial)
         if wanted and not (kept and source.op == target.op):
             raise LayoutError(
                 f"redistribute: {list(source.placements)} cannot become "
-                f"{list(target.placements)}, with partial values; give Shard or Replicate there"
+                f"{list(target.placements)}, with partial values; give Shard or Replicate there",
+                kind="partition",
             )
 
     def __str__(self) -> str:

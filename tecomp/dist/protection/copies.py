@@ -74,7 +74,8 @@ def holders(comm: Any, copies: Copies) -> dict[int, int]:
         if rank not in now and buddy not in now:
             raise TeamError(
                 f"protect: ranks {rank} and {buddy} were lost after the copy at step {copies.step}, "
-                "and each other's copies with them; what they had cannot be rebuilt"
+                "and each other's copies with them; what they had cannot be rebuilt",
+                kind="lost-process",
             )
         found[rank] = now[rank] if rank in now else now[buddy]
     return found

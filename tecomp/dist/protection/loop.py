@@ -212,7 +212,8 @@ class ProtectedLoop:
         found = [copies for copies in self._copies if copies.step == step]
         if not found:
             raise TeamError(
-                "protect: a rank was lost before there were copies of what it had; start again"
+                "protect: a rank was lost before there were copies of what it had; start again",
+                kind="lost-process",
             )
         return found[0]
 

@@ -80,7 +80,9 @@ def bind(
         CallError: there are too many or too few, or one does not fit its parameter.
     """
     if len(args) != len(params):
-        raise CallError(f"{func.name} takes {len(params)} arguments, not {len(args)}")
+        raise CallError(
+            f"{func.name} takes {len(params)} arguments, not {len(args)}", kind="argument-count"
+        )
     arrays: list[tuple[Parameter, NDArray[Any]]] = []
     for param, arg in zip(params, args, strict=True):
         if isinstance(param, Parameter):
@@ -94,7 +96,9 @@ def bind(
     for param, array in arrays:
         shape, name = param.shape(env), param.buffer.name
         if shape != array.shape[: len(shape)]:
-            raise CallError(f"{func.name}: {name} has shape {shape}, not {array.shape}")
+            raise CallError(
+                f"{func.name}: {name} has shape {shape}, not {array.shape}", kind="other-array"
+            )
         _check_strides(func, param, array, env)
         flat = param.buffer.flat
         env[param.view] = places_of(name, array, len(shape)) if flat else View(
@@ -104,13 +108,16 @@ def bind(
 def _check_array(func: PrimFunc, buffer: Buffer, arg: Any) -> None:
     if not isinstance(arg, np.ndarray) or arg.dtype != buffer.dtype.numpy:
         given = f"{arg.dtype} array" if isinstance(arg, np.ndarray) else type(arg).__name__
-        raise CallError(f"{func.name}: {buffer.name} is {buffer.dtype}, not {given}")
+        raise CallError(
+            f"{func.name}: {buffer.name} is {buffer.dtype}, not {given}", kind="other-array"
+        )
     lanes = () if buffer.dtype.lanes == 1 else (buffer.dtype.lanes,)
     rank = len(buffer.shape) + len(lanes)
     if arg.ndim != rank or arg.shape[rank - len(lanes) :] != lanes:
         raise CallError(
             f"{func.name}: {buffer.name} of {buffer.dtype} has {rank} axes with the lanes, "
-            f"not shape {arg.shape}"
+            f"not shape {arg.shape}",
+            kind="other-array",
         )
 
 
@@ -122,7 +129,9 @@ def _check_strides(func: PrimFunc, param: Parameter, array: NDArray[Any], env: E
     found = tuple(step // array.itemsize for step in array.strides)
     axes = zip(array.shape, wanted, array.strides, strict=True)
     if array.size and any(n > 1 and want * array.itemsize != step for n, want, step in axes):
-        raise CallError(f"{func.name}: {name} has strides {wanted}, not {found}")
+        raise CallError(
+            f"{func.name}: {name} has strides {wanted}, not {found}", kind="other-array"
+        )
 
 
 def _number(var: Var, arg: Any) -> Any:
@@ -144,5 +153,7 @@ def _size(func: PrimFunc, size: Var, arrays: list[tuple[Parameter, NDArray[Any]]
                 # The stride of an axis of one index says nothing, but where there is no other.
                 found.insert(0 if array.shape[axis] > 1 else len(found), step)
     if not found:
-        raise CallError(f"{func.name}: no array has the size {size.name} as an axis")
+        raise CallError(
+            f"{func.name}: no array has the size {size.name} as an axis", kind="unknown-size"
+        )
     return found[0]

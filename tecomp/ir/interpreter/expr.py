@@ -336,7 +336,9 @@ def _check_index(compiler: _Compiler, node: Call) -> Rule:
             lane = int(np.argmax(bad))
             at = int(np.broadcast_to(value, bad.shape).flat[lane])
             number = int(np.broadcast_to(site(env), bad.shape).flat[lane])
-            raise CallError(f"index {at} is out of bounds for {sites[number]}")
+            raise CallError(
+                f"index {at} is out of bounds for {sites[number]}", kind="out-of-bounds"
+            )
         return inside
 
     return run

@@ -27,7 +27,7 @@ def check_kind(given: Any, kind: Kind, where: str, cure: str, error: type[Tecomp
         TecompError: it is of another kind; an `error`.
     """
     if not isinstance(given, kind):
-        raise error(f"{where} is {given!r}; {cure}")
+        raise error(f"{where} is {given!r}; {cure}", kind="wrong-argument")
 
 
 def check_list(given: Any, kind: Kind, where: str, cure: str, error: type[TecompError]) -> None:
@@ -37,10 +37,10 @@ def check_list(given: Any, kind: Kind, where: str, cure: str, error: type[Tecomp
         TecompError: it is no list, or has something else in it; an `error`.
     """
     if not isinstance(given, (tuple, list)):
-        raise error(f"{where} is {given!r}; {cure}")
+        raise error(f"{where} is {given!r}; {cure}", kind="wrong-argument")
     for each in given:
         if not isinstance(each, kind):
-            raise error(f"{where} is {given!r}; {cure}")
+            raise error(f"{where} is {given!r}; {cure}", kind="wrong-argument")
 
 
 def check_function(
@@ -54,7 +54,7 @@ def check_function(
     try:
         signature(given).bind(*range(count))
     except (TypeError, ValueError):
-        raise error(f"{where} is {given!r}; {cure}") from None
+        raise error(f"{where} is {given!r}; {cure}", kind="wrong-argument") from None
 
 
 def dictionary_of(
@@ -71,7 +71,7 @@ def dictionary_of(
         isinstance(key, keys) and isinstance(value, values) for key, value in given.items()
     )
     if not is_right:
-        raise error(f"{where} is {given!r}; {cure}")
+        raise error(f"{where} is {given!r}; {cure}", kind="wrong-argument")
     return dict(given)
 
 

@@ -68,7 +68,8 @@ class Expr(Printed):
         raise DefinitionError(
             f"`{self}` has a value only when the kernel runs, and cannot count or index things "
             "before; make what it indexes an input, X = te.placeholder(...), and write X[...]; "
-            "make what it counts an axis, such as te.reduce_axis"
+            "make what it counts an axis, such as te.reduce_axis",
+            kind="no-value-yet",
         )
 
     def __array_function__(
@@ -93,13 +94,15 @@ class Expr(Printed):
             raise DefinitionError(
                 f"`{self}` has a value only when the kernel runs, and is no {np.dtype(dtype)} "
                 "before; if it is to take elements of an array, make the array an input, "
-                "X = te.placeholder(array.shape, str(array.dtype)), and write X[...]"
+                "X = te.placeholder(array.shape, str(array.dtype)), and write X[...]",
+                kind="no-value-yet",
             )
         if indexes_array(self, sys._getframe(1)):
             raise DefinitionError(
                 f"`{self}` has a value only when the kernel runs, and cannot index an array "
                 "before; make the array an input, X = te.placeholder(array.shape, "
-                "str(array.dtype)), and write X[...]"
+                "str(array.dtype)), and write X[...]",
+                kind="no-value-yet",
             )
         array = np.empty((), object)
         array[()] = self
@@ -221,7 +224,8 @@ class Expr(Printed):
     def __bool__(self) -> bool:
         raise TypeMismatchError(
             f"`{self}` has no truth value until it runs; write te.if_then_else(cond, a, b) for "
-            "`a if cond else b`, te.all/te.any for and/or, te.min/te.max for min/max"
+            "`a if cond else b`, te.all/te.any for and/or, te.min/te.max for min/max",
+            kind="no-value-yet",
         )
 
     def astype(self, dtype: str) -> Expr:
@@ -420,14 +424,16 @@ def as_expr(
             return as_expr(value[()], dtype)
         raise TypeMismatchError(
             f"{where}expected an expression or a number, got an array of shape {value.shape}; make "
-            f'it an input: X = te.placeholder({value.shape}, "{value.dtype}"), and write X[...]'
+            f'it an input: X = te.placeholder({value.shape}, "{value.dtype}"), and write X[...]',
+            kind="wrong-argument",
         )
     # An object that stands for a variable, such as a tensor of no axes, says so itself.
     if isinstance(made := getattr(value, "as_expr", lambda: None)(), Expr):
         return made
     raise TypeMismatchError(
         f"{where}expected an expression or a number, got {value!r} ({type(value).__name__}); give "
-        "an element of a tensor, a variable or a number"
+        "an element of a tensor, a variable or a number",
+        kind="wrong-argument",
     )
 
 
@@ -507,7 +513,8 @@ def _converted(node: Expr, dtype: DType, other: Expr, what: str) -> Expr:
     if isinstance(node, Const) and not holds(dtype.scalar, node.value):
         raise TypeMismatchError(
             f"{what} of {other.dtype} and the literal {node.value!r}: both become {dtype}, which "
-            f"cannot hold it; convert the other one to a type that can, with .astype(...)"
+            f"cannot hold it; convert the other one to a type that can, with .astype(...)",
+            kind="literal",
         )
     return cast(dtype, node)
 
@@ -558,7 +565,8 @@ def divided(op: BinOp, a: Like, b: Like) -> Expr:
     if made.dtype.is_integer and isinstance(divisor, Const) and divisor.value == 0:
         raise DefinitionError(
             f"`{op.value}`: `{shortened(str(a))}` is divided by 0; divide by another number, or by "
-            "a variable, which gives 0 where it is 0"
+            "a variable, which gives 0 where it is 0",
+            kind="division-by-zero",
         )
     return made
 

@@ -60,7 +60,8 @@ def called(
     value = next(each for each in inputs if not isinstance(each, numbers))
     raise TypeMismatchError(
         f"{word} of `{value}`: NumPy computes with numbers that are there, and this has a value "
-        f"only when the kernel runs; {instead}"
+        f"only when the kernel runs; {instead}",
+        kind="no-value-yet",
     )
 
 
@@ -81,7 +82,8 @@ def dispatched(
         raise TypeMismatchError(
             f"{numpy_name(function)} of `{value}`: NumPy computes with numbers that are there, and "
             "this has a value only when the kernel runs; make it of the operators and functions "
-            "of te"
+            "of te",
+            kind="no-value-yet",
         ) from error
 
 

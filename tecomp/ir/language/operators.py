@@ -140,16 +140,20 @@ def literal(value: Scalar, dtype: DType) -> Scalar:
         TypeMismatchError: the type cannot hold it.
     """
     if not isinstance(value, int | float | np.generic):
-        raise TypeMismatchError(f"{value!r} is no number; a literal of {dtype} is made from one")
+        raise TypeMismatchError(
+            f"{value!r} is no number; a literal of {dtype} is made from one", kind="literal"
+        )
     if not holds(dtype, value):
         if dtype.is_float:
-            raise TypeMismatchError(f"{value} does not fit into {dtype}")
+            raise TypeMismatchError(f"{value} does not fit into {dtype}", kind="literal")
         if dtype.is_bool or not _is_whole(value):
             raise TypeMismatchError(
-                f"{value} is no {dtype}; give a number that it has, or another type"
+                f"{value} is no {dtype}; give a number that it has, or another type", kind="literal"
             )
         low, high = integer_range(dtype)
-        raise TypeMismatchError(f"{value} does not fit into {dtype}, which holds {low} to {high}")
+        raise TypeMismatchError(
+            f"{value} does not fit into {dtype}, which holds {low} to {high}", kind="literal"
+        )
     if dtype.is_float:
         return float(value)
     return bool(value) if dtype.is_bool else int(value)

@@ -39,7 +39,8 @@ def broadcast_shape(shapes: Sequence[Sequence[Extent]], where: str) -> tuple[Ext
                 told = " and ".join(map(shape_text, shapes))
                 raise DefinitionError(
                     f"{where}: shapes {told} do not broadcast: axis {k - rank} has extents "
-                    f"{extents[k]} and {extent}; make them equal, or one of them 1"
+                    f"{extents[k]} and {extent}; make them equal, or one of them 1",
+                    kind="shapes",
                 )
     return tuple(extents)
 

@@ -127,7 +127,8 @@ def _values(words: Sequence[int], callee: Callee) -> list[Any]:
             if any(extent < 0 for extent in shape):
                 raise CallError(
                     f"{callee.where}: argument {k} of {callee.function} begins {-min(shape)} "
-                    "elements behind the end of its tensor; give access_ptr an offset inside"
+                    "elements behind the end of its tensor; give access_ptr an offset inside",
+                    kind="outside-index",
                 )
             found.append(
                 array_at(address, each.dtype, shape, strides, is_written=each.is_written))

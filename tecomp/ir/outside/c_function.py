@@ -112,7 +112,8 @@ def _found(function: Any, symbol: str | None) -> Any:
         if not isinstance(function, _FUNCTION):
             raise TypeMismatchError(
                 f"CFunction: the function is {function!r}; give a function of ctypes, or a library "
-                "or its path, and the symbol"
+                "or its path, and the symbol",
+                kind="outside-function",
             )
         return function
     check_kind(symbol, str, "CFunction: symbol", "give a name", TypeMismatchError)
@@ -123,18 +124,21 @@ def _found(function: Any, symbol: str | None) -> Any:
         except OSError as error:
             raise DefinitionError(
                 f"CFunction {symbol}: {os.fspath(function)} is no library that can be loaded "
-                f"({error}); give the path of one"
+                f"({error}); give the path of one",
+                kind="outside-function",
             ) from None
     if not isinstance(library, ctypes.CDLL):
         raise TypeMismatchError(
-            f"CFunction {symbol}: the library is {library!r}; give a path or a ctypes.CDLL"
+            f"CFunction {symbol}: the library is {library!r}; give a path or a ctypes.CDLL",
+            kind="outside-function",
         )
     try:
         return library[symbol]
     except AttributeError:
         raise DefinitionError(
             f"CFunction {symbol}: the library {library._name or 'of this process'} has no such "
-            "function; look at its symbols, and declare C++ functions as extern \"C\""
+            "function; look at its symbols, and declare C++ functions as extern \"C\"",
+            kind="outside-function",
         ) from None
 
 
@@ -145,7 +149,8 @@ def _arguments(name: str, found: Any, given: Sequence[str] | None) -> tuple[Argu
         if declared is None:
             raise DefinitionError(
                 f"CFunction {name}: the types of its arguments are not declared; give arguments=, "
-                'such as ["const float32*", "float32*", "int64"], or set its argtypes'
+                'such as ["const float32*", "float32*", "int64"], or set its argtypes',
+                kind="outside-function",
             )
         return tuple(_of_ctypes(kind, where) for kind in declared)
     check_list(given, str, where, "give a list of types", TypeMismatchError)
@@ -166,7 +171,8 @@ def _argument(text: str, where: str) -> Argument:
     if kind not in _SCALARS or (is_const and not is_pointer):
         raise TypeMismatchError(
             f"{where}: there is no type {text!r}; write {', '.join(_SCALARS)}, a pointer such as "
-            f'"float32*" or "const float32*", or "{ANY_POINTER}"'
+            f'"float32*" or "const float32*", or "{ANY_POINTER}"',
+            kind="outside-function",
         )
     return Argument(kind, is_pointer, is_const)
 
@@ -174,7 +180,8 @@ def _argument(text: str, where: str) -> Argument:
 def _number(text: Any, where: str) -> str:
     if not is_one_of(text, _SCALARS):
         raise TypeMismatchError(
-            f"{where}: there is no type {text!r} of a number; write {', '.join(_SCALARS)}"
+            f"{where}: there is no type {text!r} of a number; write {', '.join(_SCALARS)}",
+            kind="outside-function",
         )
     return str(text)
 
@@ -189,7 +196,8 @@ def _of_ctypes(kind: Any, where: str) -> Argument:
         return Argument(_OF_CTYPES[target], is_pointer=True)
     raise TypeMismatchError(
         f"{where}: {getattr(kind, '__name__', kind)} of ctypes is neither a number nor a pointer "
-        "to numbers; give arguments="
+        "to numbers; give arguments=",
+        kind="outside-function",
     )
 
 

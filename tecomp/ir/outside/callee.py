@@ -83,7 +83,8 @@ def function_of(callee: Callee) -> Any:
         said = f"gives a {found.result}" if found.result else "does not say what it gives"
         raise DefinitionError(
             f"{where}: {name} {said}, and a {callee.result} is asked for; say result= of its "
-            "tecomp.CFunction"
+            "tecomp.CFunction",
+            kind="outside-function",
         )
     return found
 
@@ -95,11 +96,14 @@ def _check_types(declared: Sequence[Argument], callee: Callee) -> None:
     if len(given) != len(declared):
         raise DefinitionError(
             f"{where}: {takes} is called with {len(given)} argument{'s' * (len(given) != 1)}; pass "
-            "as many as it takes"
+            "as many as it takes",
+            kind="outside-function",
         )
     for number, (kind, each) in enumerate(zip(declared, given, strict=True)):
         if (problem := _mismatch(kind, each)) is not None:
-            raise DefinitionError(f"{where}: argument {number} of {takes} is {problem}")
+            raise DefinitionError(
+                f"{where}: argument {number} of {takes} is {problem}", kind="outside-function"
+            )
 
 
 def _mismatch(kind: Argument, given: ArrayType | NumberType | str) -> str | None:

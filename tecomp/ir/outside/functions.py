@@ -64,12 +64,14 @@ def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
     if not callable(f):
         raise TypeMismatchError(
             f"register_func {func_name}: the function is {f!r}; give a Python function or a "
-            "tecomp.CFunction"
+            "tecomp.CFunction",
+            kind="outside-function",
         )
     if not override and func_name in _REGISTERED and _REGISTERED[func_name] is not f:
         raise DefinitionError(
             f"register_func: {func_name} is registered already; take another name, or say "
-            "override=True"
+            "override=True",
+            kind="outside-function",
         )
     _REGISTERED[func_name] = f
     return f
@@ -86,7 +88,7 @@ def get_global_func(name: str, allow_missing: bool = False) -> Any:
     """
     _check_name(name, "get_global_func")
     if name not in _REGISTERED and not allow_missing:
-        raise DefinitionError(f"get_global_func: {missing(name)}")
+        raise DefinitionError(f"get_global_func: {missing(name)}", kind="outside-function")
     return _REGISTERED.get(name)
 
 
@@ -103,7 +105,7 @@ def remove_global_func(name: str) -> None:
     """
     _check_name(name, "remove_global_func")
     if _REGISTERED.pop(name, None) is None:
-        raise DefinitionError(f"remove_global_func: {missing(name)}")
+        raise DefinitionError(f"remove_global_func: {missing(name)}", kind="outside-function")
 
 
 def list_global_func_names() -> list[str]:
@@ -118,7 +120,9 @@ def list_global_func_names() -> list[str]:
 
 def _check_name(name: object, where: str) -> None:
     if not isinstance(name, str) or not name:
-        raise TypeMismatchError(f"{where}: the name is {name!r}; give a text")
+        raise TypeMismatchError(
+            f"{where}: the name is {name!r}; give a text", kind="outside-function"
+        )
 
 
 def missing(name: str) -> str:
@@ -139,10 +143,10 @@ def python_function(name: str, where: str, count: int | None = None) -> Callable
     """
     found = _REGISTERED.get(name)
     if found is None:
-        raise DefinitionError(f"{where}: {missing(name)}")
+        raise DefinitionError(f"{where}: {missing(name)}", kind="outside-function")
     if isinstance(found, CFunction):
         raise DefinitionError(
-            f"{where}: {name} is a C function; call it with te.call_extern"
+            f"{where}: {name} is a C function; call it with te.call_extern", kind="outside-function"
         )
     if count is not None:
         _check_count(found, name, where, count)
@@ -162,7 +166,8 @@ def _check_count(function: Any, name: str, where: str, count: int) -> None:
         plain = taken.replace(parameters=named, return_annotation=taken.empty)
         raise DefinitionError(
             f"{where}: {name}{plain} is called with {count} argument{'s' * (count != 1)}; pass as "
-            "many as it takes"
+            "many as it takes",
+            kind="outside-function",
         ) from None
 
 
@@ -174,9 +179,10 @@ def c_function(name: str, where: str) -> CFunction:
     """
     found = _REGISTERED.get(name) or math_function(name)
     if found is None:
-        raise DefinitionError(f"{where}: {missing(name)}")
+        raise DefinitionError(f"{where}: {missing(name)}", kind="outside-function")
     if not isinstance(found, CFunction):
         raise DefinitionError(
-            f"{where}: {name} is a Python function; call it with te.call_packed"
+            f"{where}: {name} is a Python function; call it with te.call_packed",
+            kind="outside-function",
         )
     return found

@@ -44,7 +44,8 @@ class FixedTiledLayout:
         if len(self.size) != len(self.stride):
             raise LayoutError(
                 f"FixedTiledLayout: size {list(self.size)} has {len(self.size)} dimensions, stride "
-                f"{list(self.stride)} has {len(self.stride)}; give one for each"
+                f"{list(self.stride)} has {len(self.stride)}; give one for each",
+                kind="wrong-count",
             )
         check_kind(
             self.device_layout, Layout, "FixedTiledLayout: device_layout",

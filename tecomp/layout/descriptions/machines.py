@@ -31,7 +31,10 @@ def tile_of(target: Target) -> Tile:
         LayoutError: it has none.
     """
     if target.tile is None:
-        raise LayoutError(f"shard layout: target {target.name} has no tiles; pass tiled=False")
+        raise LayoutError(
+            f"shard layout: target {target.name} has no tiles; pass tiled=False",
+            kind="target-lacks",
+        )
     return target.tile
 
 
@@ -45,12 +48,14 @@ def element_of(target: Target, dtype: str, element: str | None) -> str:
     if not known:
         raise LayoutError(
             f"layout: target {target.name} stores no {dtype}; convert to one of its types, "
-            f"{', '.join(target.formats) or 'none'}"
+            f"{', '.join(target.formats) or 'none'}",
+            kind="target-lacks",
         )
     if element is not None and not is_one_of(element, known):
         raise LayoutError(
             f"layout: target {target.name} does not store {dtype} as {element}; its formats for it "
-            f"are {', '.join(known)}"
+            f"are {', '.join(known)}",
+            kind="target-lacks",
         )
     return known[0] if element is None else element
 
@@ -70,7 +75,8 @@ def grid_of(target: Target, grid: Sequence[int] | None) -> tuple[int, ...]:
         by = "x".join(map(str, cores))
         raise LayoutError(
             f"layout: the grid <{by}> has {prod(cores)} cores, target {target.name} has "
-            f"{target.cores}; take a smaller grid"
+            f"{target.cores}; take a smaller grid",
+            kind="target-lacks",
         )
     return cores
 

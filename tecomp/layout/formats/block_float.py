@@ -76,7 +76,8 @@ class BlockFloat(Format):
             raise LayoutError(
                 f"block float: {bits!r} bits, blocks of {elements!r} elements, exponents of "
                 f"{exponent_bits!r} bits for {run!r}; bits are 2, 4 or 8, those of exponents 5 or "
-                "8, and a block is whole runs and whole bytes"
+                "8, and a block is whole runs and whole bytes",
+                kind="storage-format",
             )
         units = elements // run + elements * bits // 8
         name = f"bfp{bits}" if exponent_bits == 8 else f"bfp{bits}_e{exponent_bits}"

@@ -79,7 +79,8 @@ class Format:
         if number is None or not low <= number <= high:
             bounds = f"from {low} on" if high == math.inf else f"from {low} to {high}"
             raise LayoutError(
-                f"format {self.name}: {what} is {given!r}; give a whole number {bounds}"
+                f"format {self.name}: {what} is {given!r}; give a whole number {bounds}",
+                kind="storage-format",
             )
 
     @classmethod
@@ -136,7 +137,8 @@ class Format:
         if shape is None or min(shape, default=0) < 0:
             raise LayoutError(
                 f"format {self.name}: the shape is {physical_shape!r}; give integers from 0 on, "
-                "one for each axis, such as (8, 64)"
+                "one for each axis, such as (8, 64)",
+                kind="storage-format",
             )
         if (self.elements, self.units) == (1, 1):
             return shape
@@ -146,7 +148,8 @@ class Format:
                 return (*shape[:axis], places // self.elements * self.units)
         raise LayoutError(
             f"format {self.name}: a block holds {self.elements} elements, and the last axes of "
-            f"{list(shape)} make no whole blocks; pad them to a multiple"
+            f"{list(shape)} make no whole blocks; pad them to a multiple",
+            kind="storage-format",
         )
 
     def bytes(self, physical_shape: tuple[int, ...]) -> int:
@@ -217,7 +220,8 @@ class Format:
         if stored.dtype != self.stored:
             raise LayoutError(
                 f"format {self.name}: memory is {self.stored}, {stored.name} is {stored.dtype}; "
-                f"give what encode returned, or convert it with te.reinterpret"
+                f"give what encode returned, or convert it with te.reinterpret",
+                kind="storage-format",
             )
         return self._decode(stored, self._target(dtype))
 
@@ -264,7 +268,8 @@ class Format:
         if (self.elements, self.units) != (1, 1):
             raise LayoutError(
                 f"format {self.name}: {self.elements} elements are stored together, so none has "
-                f"a place of its own; {what} a tensor"
+                f"a place of its own; {what} a tensor",
+                kind="storage-format",
             )
 
     def _blocks(self, tensor: Tensor, size: int, what: str) -> Any:
@@ -276,12 +281,14 @@ class Format:
         if not tensor.shape:
             raise LayoutError(
                 f"format {self.name}: {tensor.name} has no axis, and elements are stored "
-                f"{self.elements} together; give it one"
+                f"{self.elements} together; give it one",
+                kind="storage-format",
             )
         last = tensor.shape[-1]
         if isinstance(last, int) and last % size:
             raise LayoutError(
                 f"format {self.name}: the last axis of {tensor.name}{list(tensor.shape)} is no "
-                f"whole number of blocks of {size} {what}; pad it, or merge the last axes"
+                f"whole number of blocks of {size} {what}; pad it, or merge the last axes",
+                kind="storage-format",
             )
         return last // size

@@ -64,5 +64,6 @@ def storage_format(name: str) -> Format:
     if is_one_of(name, SCALARS):
         return Format.plain(name)
     raise LayoutError(
-        f"storage: `{name}` is no format; the formats are {', '.join((*_NAMED, *SCALARS))}"
+        f"storage: `{name}` is no format; the formats are {', '.join((*_NAMED, *SCALARS))}",
+        kind="storage-format",
     )

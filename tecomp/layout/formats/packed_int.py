@@ -43,7 +43,8 @@ class PackedInt(Format):
         """
         if whole_number(bits) not in (2, 4):
             raise LayoutError(
-                f"packed integer: {bits!r} bits; a byte holds whole integers of 2 or 4"
+                f"packed integer: {bits!r} bits; a byte holds whole integers of 2 or 4",
+                kind="storage-format",
             )
         check_kind(signed, bool, "packed integer: signed", "give True or False", LayoutError)
         name = f"{'' if signed else 'u'}int{bits}"

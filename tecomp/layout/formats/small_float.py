@@ -85,7 +85,8 @@ class SmallFloat(Format):
             raise LayoutError(
                 f"format {self.name}: a sign, {self.exponent} bits of exponent and {self.fraction} "
                 f"of fraction are stored as {self.stored}; give an unsigned type of {bits} bits or "
-                "more"
+                "more",
+                kind="storage-format",
             )
 
     @property

@@ -51,7 +51,8 @@ def _text(node: Expr, parts: list[Text], names: dict[Var, str]) -> Text:
             return f"{_within(parts[0])} {_WORDS[op]} {_within(parts[1])}", _PRODUCT
     raise LayoutError(
         f"shard layout: `{node}` has no form in an affine map as text; it knows +, -, *, floordiv "
-        "and mod of indices and numbers"
+        "and mod of indices and numbers",
+        kind="layout-text",
     )
 
 

@@ -57,16 +57,19 @@ def blocked(shape: Sequence[int], dtype: str, tag: str, *, axes: str | None = No
     if len(order) != len(shape):
         raise LayoutError(
             f"blocked: `{tag}` is for {len(order)} axes, {order}, but the shape {list(shape)} "
-            f"has {len(shape)}"
+            f"has {len(shape)}",
+            kind="layout-text",
         )
     if sorted(order) != sorted(outer.lower()):
         raise LayoutError(
-            f"blocked: `{tag}` has the axes {outer.lower()}, but the tensor has {order}"
+            f"blocked: `{tag}` has the axes {outer.lower()}, but the tensor has {order}",
+            kind="layout-text",
         )
     if strange := [letter for _, letter in blocks if letter not in order]:
         raise LayoutError(
             f"blocked: `{tag}` cuts the axis {strange[0]} into blocks, but the axes are {order}; "
-            "name one of them"
+            "name one of them",
+            kind="layout-text",
         )
     inner: dict[str, int] = dict.fromkeys(order, 1)
     for size, letter in blocks:
@@ -129,7 +132,8 @@ def blocked_tag(layout: Layout, axes: str | None = None) -> str:
 def _no_tag(layout: Layout) -> LayoutError:
     return LayoutError(
         f"blocked_tag: no tag says {layout.index_map} on {list(layout.shape)}; a tag has each axis "
-        "once, and then blocks without gaps"
+        "once, and then blocks without gaps",
+        kind="layout-text",
     )
 
 
@@ -139,7 +143,8 @@ def _parsed(tag: str) -> tuple[str, list[tuple[int, str]]]:
         place = _end_of_prefix(tag)
         raise LayoutError(
             f"blocked: `{tag}` does not parse at position {place}, `{tag[place:]}`; write letters "
-            "of axes and then blocks, as in nChw16c"
+            "of axes and then blocks, as in nChw16c",
+            kind="layout-text",
         )
     blocks = [(int(n), letter) for n, letter in re.findall(r"(\d+)([a-z])", match[2])]
     return match[1], blocks
@@ -155,7 +160,8 @@ def _order(letters: str, tag: str) -> str:
         twice = next(x for k, x in enumerate(letters) if x in letters[:k])
         raise LayoutError(
             f"blocked: `{tag}` has the axis {twice} twice; blocks of it follow at the end, each "
-            "with its size"
+            "with its size",
+            kind="layout-text",
         )
     if sorted(letters) == [chr(ord("a") + k) for k in range(len(letters))]:
         return "".join(sorted(letters))
@@ -164,7 +170,8 @@ def _order(letters: str, tag: str) -> str:
             return "".join(x for x in family if x in letters)
     raise LayoutError(
         f"blocked: the axes of `{tag}` are none of {_IMAGES}, {_WEIGHTS} and the alphabet; name "
-        "them in the order of the shape with axes="
+        "them in the order of the shape with axes=",
+        kind="layout-text",
     )
 
 
@@ -175,9 +182,13 @@ def _check_capitals(tag: str, outer: str, blocks: list[tuple[int, str]]) -> None
             has = "has no block" if letter.isupper() else "has blocks"
             raise LayoutError(
                 f"blocked: axis {letter} of `{tag}` {has}; an axis is in capitals if and only if "
-                "it is cut into blocks"
+                "it is cut into blocks",
+                kind="layout-text",
             )
     for letter in sorted(cut - set(outer.lower())):
-        raise LayoutError(f"blocked: `{tag}` has blocks of {letter}, which is none of its axes")
+        raise LayoutError(
+            f"blocked: `{tag}` has blocks of {letter}, which is none of its axes",
+            kind="layout-text",
+        )
     if prod(size for size, _ in blocks) == 0:
-        raise LayoutError(f"blocked: `{tag}` has a block of 0 elements")
+        raise LayoutError(f"blocked: `{tag}` has a block of 0 elements", kind="layout-text")

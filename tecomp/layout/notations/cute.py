@@ -60,7 +60,8 @@ def cute(text: str, dtype: str, *, memory: str = "global") -> Layout:
     if not isinstance(strides, tuple) or not _alike(modes, strides):
         raise LayoutError(
             f"cute: `{text}` nests its shape and its stride differently; give a stride for each "
-            "number of the shape"
+            "number of the shape",
+            kind="layout-text",
         )
     digits: list[StridedDigit] = []
     for axis, (mode, along) in enumerate(zip(modes, strides, strict=True)):
@@ -133,7 +134,9 @@ def _alike(a: Nested, b: Nested) -> bool:
 
 def _unsaid(layout: Layout, why: str) -> LayoutError:
     return LayoutError(
-        f"cute_text: CuTe's notation does not say {layout.index_map} on {list(layout.shape)}: {why}"
+        f"cute_text: CuTe's notation does not say {layout.index_map} on "
+        f"{list(layout.shape)}: {why}",
+        kind="layout-text",
     )
 
 
@@ -180,5 +183,6 @@ class _Reader:
     def _unreadable(self, what: str) -> LayoutError:
         return LayoutError(
             f"cute: `{self._text}` does not parse at position {self._place}: {what}, got "
-            f"`{self._text[self._place:]}`; write e.g. (4,8):(8,1)"
+            f"`{self._text[self._place:]}`; write e.g. (4,8):(8,1)",
+            kind="layout-text",
         )

@@ -104,5 +104,6 @@ class Scanner:
         found = f"found `{rest}{dots}`" if rest else "the text ends"
         raise LayoutError(
             f"{self.who}: expected {wanted} at position {place} (line {line}, column {column}), "
-            f"but {found}; str() of a layout shows how it is written"
+            f"but {found}; str() of a layout shows how it is written",
+            kind="layout-text",
         )

@@ -31,13 +31,15 @@ def strided(
     if len(strides) != len(shape):
         raise LayoutError(
             f"strided: {len(strides)} strides {list(strides)} for {len(shape)} axes "
-            f"{list(shape)}; give one for each axis"
+            f"{list(shape)}; give one for each axis",
+            kind="layout-text",
         )
     for axis, stride in enumerate(strides):
         if isinstance(stride, bool) or not isinstance(stride, int) or stride < 0:
             raise LayoutError(
                 f"strided: stride {stride!r} of axis {axis}; places count from 0, so flip the "
-                "axis in the computation instead"
+                "axis in the computation instead",
+                kind="layout-text",
             )
     digits = [StridedDigit(axis, 1, n, stride) for axis, (n, stride) in enumerate(
         zip(shape, strides, strict=True))]

@@ -68,7 +68,8 @@ def xla(text: str) -> Layout:
     if match["type"] not in _TYPES:
         raise LayoutError(
             f"xla: `{match['type']}` is no type that elements have here; the types are "
-            f"{', '.join(sorted(_TYPES))}"
+            f"{', '.join(sorted(_TYPES))}",
+            kind="layout-text",
         )
     shape, order = _numbers(match["shape"]), _numbers(match["order"])
     tiles = [
@@ -96,7 +97,8 @@ def xla_layout(
     if sorted(minor_to_major) != list(range(len(shape))):
         raise LayoutError(
             f"xla: the axes {list(minor_to_major)} are no permutation of those of {list(shape)}; "
-            "name each once, from the fastest to the slowest"
+            "name each once, from the fastest to the slowest",
+            kind="layout-text",
         )
     variables = index_names(len(shape))
     axes = [_Axis(variables[k], shape[k]) for k in reversed(minor_to_major)]
@@ -114,10 +116,11 @@ def _tiled(axes: list[_Axis], tile: Sequence[int], shape: Sequence[int]) -> list
     if len(tile) > len(axes) or tile[-1] == _JOINED:
         raise LayoutError(
             f"xla: tile {_tile_text(tile)} does not fit the {len(axes)} axes that {list(shape)} "
-            "has there; it has at most as many sizes as there are axes, and ends with a number"
+            "has there; it has at most as many sizes as there are axes, and ends with a number",
+            kind="layout-text",
         )
     if any(size < 1 and size != _JOINED for size in tile):
-        raise LayoutError(f"xla: tile {_tile_text(tile)} has a size of 0")
+        raise LayoutError(f"xla: tile {_tile_text(tile)} has a size of 0", kind="layout-text")
     kept = axes[: len(axes) - len(tile)]
     joined: list[tuple[_Axis, int]] = []
     waiting: _Axis | None = None
@@ -219,7 +222,8 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _unsaid(layout: Layout) -> LayoutError:
     return LayoutError(
         f"xla_text: found no text that says {layout.index_map} on {layout.storage.name}"
-        f"{list(layout.shape)}; XLA has each axis once, and then tiles of the last ones"
+        f"{list(layout.shape)}; XLA has each axis once, and then tiles of the last ones",
+        kind="layout-text",
     )
 
 
@@ -239,5 +243,6 @@ def _unreadable(text: str) -> LayoutError:
         place = match.end()
     return LayoutError(
         f"xla: `{text}` does not parse at position {place}, `{text[place:]}`; write e.g. "
-        "f32[16,256]{1,0:T(8,128)}"
+        "f32[16,256]{1,0:T(8,128)}",
+        kind="layout-text",
     )

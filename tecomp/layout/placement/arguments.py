@@ -30,7 +30,8 @@ def whole_numbers(values: Any, where: str) -> tuple[int, ...]:
     numbers = whole_numbers_of(values)
     if numbers is None:
         raise LayoutError(
-            f"{where} is {values!r}; give integers, one for each axis, such as (0, 1)"
+            f"{where} is {values!r}; give integers, one for each axis, such as (0, 1)",
+            kind="wrong-argument",
         )
     return numbers
 
@@ -49,7 +50,10 @@ def positive_numbers(values: Any, where: str, count: int | None = None) -> tuple
     numbers = whole_numbers_of(values)
     if not numbers or min(numbers) < 1 or count not in (None, len(numbers)):
         many = "" if count is None else f"{count} "
-        raise LayoutError(f"{where} is {values!r}; give {many}positive integers, such as (2, 4)")
+        raise LayoutError(
+            f"{where} is {values!r}; give {many}positive integers, such as (2, 4)",
+            kind="wrong-argument",
+        )
     return numbers
 
 
@@ -65,7 +69,8 @@ def index_within(index: Any, shape: tuple[int, ...], what: str) -> tuple[int, ..
     ):
         raise LayoutError(
             f"layout: there is no {what} {at} in {list(shape)}; each index counts "
-            "from 0 to its extent - 1"
+            "from 0 to its extent - 1",
+            kind="outside-index",
         )
     return at
 
@@ -76,16 +81,20 @@ def check_pad_value(value: object, dtype: DType, storage: Format) -> None:
         return
     value = value.item() if isinstance(value, np.generic) else value
     if not isinstance(value, int | float):
-        raise LayoutError(f"layout: pad_value={value!r} is no number; give a number or None")
+        raise LayoutError(
+            f"layout: pad_value={value!r} is no number; give a number or None", kind="pad-value"
+        )
     if not holds(dtype, value):
         raise LayoutError(
             f"layout: pad_value={value} is no {dtype}, the type of the elements; give a number "
-            "that it has"
+            "that it has",
+            kind="pad-value",
         )
     if not storage.holds(value):
         raise LayoutError(
             f"layout: pad_value={value} is no number of {storage.name}, the format in which "
-            "elements are stored; give one that it has"
+            "elements are stored; give one that it has",
+            kind="pad-value",
         )
 
 
@@ -99,5 +108,6 @@ def check_shape(shape: Sequence[object]) -> None:
         if isinstance(extent, bool) or not isinstance(extent, int | np.integer) or extent < 0:
             raise LayoutError(
                 f"layout: {extent!r} in the shape {list(shape)} is no extent; extents are "
-                "integers from 0 on"
+                "integers from 0 on",
+                kind="wrong-argument",
             )

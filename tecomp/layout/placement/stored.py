@@ -53,7 +53,8 @@ class StoredTensor:
         object.__setattr__(self, "dtype", DType(self.dtype))
         if not isinstance(self.storage, Format):
             raise LayoutError(
-                f"layout: {self.storage!r} is no storage format; take one of storage_format(name)"
+                f"layout: {self.storage!r} is no storage format; take one of storage_format(name)",
+                kind="storage-format",
             )
         check_kind(
             self.index_map, IndexMap, "layout: the index map",
@@ -70,7 +71,8 @@ class StoredTensor:
             raise LayoutError(
                 f"layout: elements {first} and {second} of {self.dtype}{list(self.shape)} share "
                 f"one place under {self.index_map}; keep every index in the map, "
-                "e.g. both i // 4 and i % 4"
+                "e.g. both i // 4 and i % 4",
+                kind="shared-place",
             )
         for axis in self.grid_axes:
             if not 0 <= axis < len(self.physical_shape):
@@ -203,4 +205,7 @@ def check_layout(given: Any, where: str) -> None:
         LayoutError: it has no map, or nothing that its elements are stored as.
     """
     if not isinstance(given, StoredTensor):
-        raise LayoutError(f"{where}: {given!r} is no layout; make one, such as with Layout.of")
+        raise LayoutError(
+            f"{where}: {given!r} is no layout; make one, such as with Layout.of",
+            kind="wrong-argument",
+        )

@@ -48,7 +48,8 @@ def collapse_onto(
     elif intervals is not None:
         raise LayoutError(
             "shard layout: linear= and collapse_intervals= both say how dimensions are joined; "
-            "give one of them"
+            "give one of them",
+            kind="shards",
         )
     else:
         index_map = (
@@ -60,17 +61,20 @@ def collapse_onto(
     if cores is not None and len(cores) != count:
         raise LayoutError(
             f"shard layout: the grid <{by(cores)}> has {len(cores)} axes, but {index_map} has "
-            f"{count} results; give one core count for each result"
+            f"{count} results; give one core count for each result",
+            kind="shards",
         )
     if index_map.axis_separators:
         raise LayoutError(
             f"shard layout: {index_map} has an axis separator, but every result is an axis of the "
-            "grid by itself; leave it out"
+            "grid by itself; leave it out",
+            kind="shards",
         )
     if tile is not None and count < 2:
         raise LayoutError(
             f"shard layout: a tile of {by(tile)} takes two axes, but {index_map} has {count}; put "
-            "a constant 0 in front, and a 1 in front of the grid"
+            "a constant 0 in front, and a 1 in front of the grid",
+            kind="shards",
         )
     return index_map, (1,) * count if cores is None else cores
 
@@ -86,13 +90,15 @@ def ranges_of(
     if 0 in shape:
         raise LayoutError(
             f"shard layout: {dtype}{list(shape)} has an axis without elements, and a shard is as "
-            "large as its part of them; give each axis 1 or more"
+            "large as its part of them; give each axis 1 or more",
+            kind="shards",
         )
     if (clash := index_map.collision(shape)) is not None:
         first, second = clash
         raise LayoutError(
             f"shard layout: elements {first} and {second} of {dtype}{list(shape)} share one place "
-            f"under {index_map}; make each stride at least the extent of what lies inside it"
+            f"under {index_map}; make each stride at least the extent of what lies inside it",
+            kind="shared-place",
         )
     axes = index_map.initial_indices
     return [value_range(expr, axes, shape) for expr in index_map.final_indices]
@@ -124,7 +130,8 @@ def checked_tile(
     if found not in allowed:
         raise LayoutError(
             f"shard layout: no tile is {by(found)}; the tiles are "
-            f"{', '.join(map(by, allowed))} (allowed_tiles= has others)"
+            f"{', '.join(map(by, allowed))} (allowed_tiles= has others)",
+            kind="shards",
         )
     return found[0], found[1]
 
@@ -144,7 +151,8 @@ def checked_face(
         what = "no tile" if tile is None else f"a tile of {by(tile)}"
         raise LayoutError(
             f"shard layout: a face of {by(found)} with {what}; faces divide the rows and the "
-            "columns of a tile, such as 16x16 those of 32x32"
+            "columns of a tile, such as 16x16 those of 32x32",
+            kind="shards",
         )
     return found[0], found[1]
 
@@ -160,7 +168,8 @@ def checked_storage(element: str, tile: tuple[int, int] | None) -> Format:
         what = "elements one by one" if tile is None else f"tiles of {by(tile)}"
         raise LayoutError(
             f"shard layout: {storage.name} stores tiles of 32x32, and here are {what}; give "
-            "tile=(32, 32)"
+            "tile=(32, 32)",
+            kind="shards",
         )
     return storage
 
@@ -174,11 +183,13 @@ def pad_value_of(oob_val: str, dtype: DType) -> float | None:
     if not is_one_of(oob_val, OOB_VALUES):
         raise LayoutError(
             f"shard layout: oob_val={oob_val!r} is no value of padding; it is one of "
-            f"{', '.join(OOB_VALUES)}"
+            f"{', '.join(OOB_VALUES)}",
+            kind="shards",
         )
     if oob_val in ("inf", "neginf") and not dtype.is_float:
         raise LayoutError(
-            f"shard layout: oob_val='{oob_val}' is no {dtype}; use zero, one or undef, or a float"
+            f"shard layout: oob_val='{oob_val}' is no {dtype}; use zero, one or undef, or a float",
+            kind="shards",
         )
     return OOB_VALUES[oob_val]
 
@@ -191,7 +202,8 @@ def checked_space(name: str) -> str:
     """
     if not is_one_of(name, MEMORY_SPACES):
         raise LayoutError(
-            f"shard layout: {name!r} is no memory space; it is one of {', '.join(MEMORY_SPACES)}"
+            f"shard layout: {name!r} is no memory space; it is one of {', '.join(MEMORY_SPACES)}",
+            kind="shards",
         )
     return name
 
@@ -209,6 +221,7 @@ def checked_device(device: GridMap | None, grid: tuple[int, ...]) -> GridMap | N
     if device is not None and device.shape != grid:
         raise LayoutError(
             f"shard layout: the device places a grid of {list(device.shape)}, but this one is "
-            f"{list(grid)}; give a map for this grid"
+            f"{list(grid)}; give a map for this grid",
+            kind="shards",
         )
     return device

@@ -41,7 +41,8 @@ def collapsed(shape: Sequence[int], intervals: Intervals | None, rank: int | Non
         joins = " and ".join(f"[{b}, {e})" for b, e in intervals or [(0, -1)])
         raise LayoutError(
             f"shard layout: joining {joins} of {list(shape)} leaves {len(results)} axes, but the "
-            f"grid has {rank}; join more dimensions, or give a grid of {len(results)} axes"
+            f"grid has {rank}; join more dimensions, or give a grid of {len(results)} axes",
+            kind="shards",
         )
     zeros: list[Expr] = [index_value(0)] * max((rank or 1) - len(results), 0)
     return IndexMap(tuple(dims), (*zeros, *results))
@@ -64,7 +65,8 @@ def joined_dims(rank: int, intervals: Intervals | None) -> list[range]:
         if begin < at:
             raise LayoutError(
                 f"shard layout: dimension {begin} is in two of the intervals "
-                f"{[tuple(pair) for pair in intervals or ()]}; join each dimension once"
+                f"{[tuple(pair) for pair in intervals or ()]}; join each dimension once",
+                kind="shards",
             )
         groups += [range(k, k + 1) for k in range(at, begin)]
         groups.append(range(begin, end))
@@ -83,7 +85,8 @@ def _pairs(intervals: Intervals) -> Intervals:
         ):
             raise LayoutError(
                 f"shard layout: {pair!r} is no interval of dimensions; give pairs of integers, the "
-                "first dimension and the one after the last, such as [(0, -1)]"
+                "first dimension and the one after the last, such as [(0, -1)]",
+                kind="shards",
             )
     return intervals
 
@@ -94,12 +97,14 @@ def _bounds(begin: int, end: int, rank: int) -> tuple[int, int]:
     if not (0 <= first <= rank and 0 <= last <= rank):
         raise LayoutError(
             f"shard layout: the interval [{begin}, {end}) leaves the {rank} dimensions; count from "
-            f"0 to {rank}, or from -{rank} to -1"
+            f"0 to {rank}, or from -{rank} to -1",
+            kind="shards",
         )
     if last < first:
         raise LayoutError(
             f"shard layout: the interval [{begin}, {end}) of {rank} dimensions ends before it "
-            "begins; write the first dimension and then the one after the last"
+            "begins; write the first dimension and then the one after the last",
+            kind="shards",
         )
     return first, last
 

@@ -242,7 +242,8 @@ class ShardLayout(Layout):
         if layout.memref_shape != said.memref:
             raise LayoutError(
                 f"shard layout: the text says memref<{by(said.memref)}>, but {by(said.shape)} on "
-                f"the grid <{by(said.grid)}> makes memref<{by(layout.memref_shape)}>; write that"
+                f"the grid <{by(said.grid)}> makes memref<{by(layout.memref_shape)}>; write that",
+                kind="shards",
             )
         return layout
 
@@ -390,7 +391,8 @@ p3 >= 31)
         if self.device is None:
             raise LayoutError(
                 f"shard layout: the grid <{by(self.grid)}> is virtual; give device=, a GridMap "
-                "to the cores of the machine"
+                "to the cores of the machine",
+                kind="shards",
             )
         return self.device
 

@@ -84,7 +84,8 @@ def _type_name(dtype: str) -> str:
     if dtype not in _NAMES:
         raise LayoutError(
             f"shard layout: {dtype} has no name in #tt.layout<...>; the types are "
-            f"{', '.join(sorted(_NAMES))}"
+            f"{', '.join(sorted(_NAMES))}",
+            kind="shards",
         )
     return _NAMES[dtype]
 

@@ -197,7 +197,8 @@ class TtnnLayout(Layout):
             what = f"{down}x{across} shards" if self.is_sharded else "interleaved pages"
             raise LayoutError(
                 f"ttnn layout: {what} have no place on {rows}x{columns} cores; shard it on fewer, "
-                "larger shards"
+                "larger shards",
+                kind="shards",
             )
         if is_block:
             return [((0, 0), (across - 1, down - 1))]
@@ -220,7 +221,8 @@ class TtnnLayout(Layout):
         if self.banks > 1:
             raise LayoutError(
                 f"ttnn layout: pages go round {self.banks} banks, which #tt.layout does not say; "
-                "use banks=1, or a sharded layout"
+                "use banks=1, or a sharded layout",
+                kind="shards",
             )
         axes = self.index_map.initial_indices
         width = self.packed_shape[1]
@@ -236,7 +238,8 @@ class TtnnLayout(Layout):
                 raise LayoutError(
                     f"ttnn layout: shards of {by(self.shard_shape)} out of {by(self.packed_shape)};"
                     f" a shard layout cuts {by(made.collapsed_shape)} into "
-                    f"{by(made.scalar_shard_shape)}; choose shards that the padding does not move"
+                    f"{by(made.scalar_shard_shape)}; choose shards that the padding does not move",
+                    kind="shards",
                 )
         return made
 
@@ -268,7 +271,8 @@ class TtnnLayout(Layout):
             raise LayoutError(
                 f"ttnn layout: {by(layout.collapsed_shape)} in shards of {by(made.shard_shape)} "
                 f"fills the grid {by(made._cut.grid)}, but the layout has {by(layout.grid)}; give "
-                "it a grid without idle cores"
+                "it a grid without idle cores",
+                kind="shards",
             )
         return made
 
@@ -289,7 +293,8 @@ def strides_of(layout: ShardLayout) -> tuple[int, tuple[int, ...]]:
         raise LayoutError(
             f"ttnn layout: a grid of {by(layout.grid)} with oob_val={layout.oob_val!r}; TTNN has "
             "rows and columns of cores and undefined padding, so join dimensions, or split the "
-            "tensor over devices first"
+            "tensor over devices first",
+            kind="shards",
         )
     linear, rank = layout.linear, len(layout.shape)
     width = layout.collapsed_shape[1]
@@ -307,7 +312,8 @@ def strides_of(layout: ShardLayout) -> tuple[int, tuple[int, ...]]:
     if not linear.is_equivalent_to(wanted, layout.shape):
         raise LayoutError(
             f"ttnn layout: {map_text(linear)} is not what strides say, all dimensions but the last "
-            "as rows and the last as columns; collapse [0, -1), or split the tensor first"
+            "as rows and the last as columns; collapse [0, -1), or split the tensor first",
+            kind="shards",
         )
     return width, stride
 

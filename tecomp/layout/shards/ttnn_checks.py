@@ -33,7 +33,8 @@ def packing(
     """
     if 0 in shape:
         raise LayoutError(
-            f"ttnn layout: {list(shape)} has an axis without elements; give each axis 1 or more"
+            f"ttnn layout: {list(shape)} has an axis without elements; give each axis 1 or more",
+            kind="shards",
         )
     rank = len(shape)
     if stride is None:
@@ -55,7 +56,8 @@ def _checked_strides(
     if not whole or len(stride) not in (rank, rank + 1) or (rank and stride[-1] != 1):
         raise LayoutError(
             f"ttnn layout: stride {tuple(stride)} of {list(shape)}; give a positive number for "
-            "each dimension, the last 1, and the volume in front if it is more"
+            "each dimension, the last 1, and the volume in front if it is more",
+            kind="shards",
         )
     strides = tuple(int(n) for n in stride[len(stride) - rank :])
     volume = int(stride[0]) if len(stride) > rank else prod((*shape[:1], *strides[:1]))
@@ -68,7 +70,8 @@ def _checked_strides(
             raise LayoutError(
                 f"ttnn layout: stride {outer} of {list(shape)}: {outer[k]} has no room for the "
                 f"{taken} places from dimension {k} on, or is no whole rows of {width}; give the "
-                "strides of an array, with padding between its rows if need be"
+                "strides of an array, with padding between its rows if need be",
+                kind="shards",
             )
     return volume, strides
 
@@ -88,11 +91,13 @@ def check_placement(
     if not is_one_of(memory_layout, _LAYOUTS):
         raise LayoutError(
             f"ttnn layout: {memory_layout!r} is no memory layout; it is one of "
-            f"{', '.join(_LAYOUTS)}"
+            f"{', '.join(_LAYOUTS)}",
+            kind="shards",
         )
     if not is_one_of(memory_space, _SPACES):
         raise LayoutError(
-            f"ttnn layout: {memory_space!r} is no buffer type; it is one of {', '.join(_SPACES)}"
+            f"ttnn layout: {memory_space!r} is no buffer type; it is one of {', '.join(_SPACES)}",
+            kind="shards",
         )
     sharded = memory_layout in SHARDED
     if (sharded and memory_space == "system") or (
@@ -100,19 +105,22 @@ def check_placement(
     ):
         raise LayoutError(
             f"ttnn layout: {memory_layout} in {memory_space}, which has no cores that blocks "
-            "could lie on; use l1, or interleaved"
+            "could lie on; use l1, or interleaved",
+            kind="shards",
         )
     if isinstance(banks, bool) or not isinstance(banks, int) or banks < 1 or (
         banks > 1 and (sharded or memory_space == "system")
     ):
         raise LayoutError(
             f"ttnn layout: banks={banks!r} with {memory_layout} in {memory_space}; pages go round "
-            "banks, 1 or more, if they are interleaved over dram or l1"
+            "banks, 1 or more, if they are interleaved over dram or l1",
+            kind="shards",
         )
     if sum(given is not None for given in (shard_shape, grid)) != int(sharded):
         raise LayoutError(
             f"ttnn layout: {memory_layout} with shard_shape={shard_shape} and grid={grid}; give "
-            "one of them if it is sharded, and none if it is interleaved"
+            "one of them if it is sharded, and none if it is interleaved",
+            kind="shards",
         )
 
 
@@ -140,6 +148,7 @@ def shard_of(
         whole = "rows" if memory_layout == "height_sharded" else "columns"
         raise LayoutError(
             f"ttnn layout: {memory_layout} cuts {by(physical)} into {by((rows, columns))}, but it "
-            f"leaves {whole} whole; use block_sharded"
+            f"leaves {whole} whole; use block_sharded",
+            kind="shards",
         )
     return rows, columns

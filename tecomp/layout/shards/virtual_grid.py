@@ -52,7 +52,8 @@ class GridMap:
             given = getattr(self.index_map, "__name__", repr(self.index_map))
             raise LayoutError(
                 f"grid map: {given} is no index map; GridMap.of(shape, function, "
-                "physical) takes a function of the axes"
+                "physical) takes a function of the axes",
+                kind="shards",
             )
         # Written once here, for all ways to make one.
         object.__setattr__(self, "shape", positive_numbers(self.shape, _GRID))
@@ -60,18 +61,21 @@ class GridMap:
         if len(self.shape) != len(self.index_map.initial_indices):
             raise LayoutError(
                 f"grid map: {self.index_map} does not take an index for each axis of the grid "
-                f"{list(self.shape)}; give one for each"
+                f"{list(self.shape)}; give one for each",
+                kind="shards",
             )
         if prod(self.shape) > _MOST_CORES:
             raise LayoutError(
                 f"grid map: the grid {list(self.shape)} has more than the {_MOST_CORES} cores that "
-                "are looked at one by one; give a smaller one"
+                "are looked at one by one; give a smaller one",
+                kind="shards",
             )
         cores, found = self._cores, len(self.index_map.final_indices)
         if found != len(self.physical):
             raise LayoutError(
                 f"grid map: {self.index_map} has {found} results, but the physical grid is "
-                f"{list(self.physical)}; give one result for each of its axes"
+                f"{list(self.physical)}; give one result for each of its axes",
+                kind="shards",
             )
         inside = np.all((cores >= 0) & (cores < np.array(self.physical)), axis=1)
         if not inside.all():
@@ -79,13 +83,15 @@ class GridMap:
             raise LayoutError(
                 f"grid map: core {elements.unravel(k, self.shape)} of {list(self.shape)} would be "
                 f"core {tuple(map(int, cores[k]))} of {list(self.physical)} under "
-                f"{self.index_map}; keep every core inside"
+                f"{self.index_map}; keep every core inside",
+                kind="shards",
             )
         if (clash := self.index_map.collision(self.shape)) is not None:
             first, second = clash
             raise LayoutError(
                 f"grid map: cores {first} and {second} of {list(self.shape)} would be one core "
-                f"under {self.index_map}; give each a core of its own"
+                f"under {self.index_map}; give each a core of its own",
+                kind="shared-place",
             )
 
     @classmethod
@@ -120,7 +126,8 @@ class GridMap:
         if len(shape) < 2:
             raise LayoutError(
                 f"grid map: a mesh of devices divides two axes or more, not {list(shape)}; put a "
-                "1 in front"
+                "1 in front",
+                kind="shards",
             )
         axes = tuple(Var(f"d{k}") for k in range(len(shape)))
         counts = [ceil_div(n, size) for n, size in zip(shape[-2:], device, strict=True)]
@@ -242,7 +249,8 @@ class GridMap:
         ):
             raise LayoutError(
                 f"grid map: there is no core {at} in {list(shape)}; each index counts "
-                "from 0 to its extent - 1"
+                "from 0 to its extent - 1",
+                kind="shards",
             )
         return at
 
@@ -264,5 +272,6 @@ def factors(count: int, device: Sequence[int]) -> tuple[int, int]:
                 return rows, columns
     raise LayoutError(
         f"grid map: no rectangle of {count} cores fits on {device[0]}x{device[1]}; use a count "
-        "that is a product of two that fit, such as fewer cores"
+        "that is a product of two that fit, such as fewer cores",
+        kind="shards",
     )

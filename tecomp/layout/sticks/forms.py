@@ -124,7 +124,8 @@ def given(
     _check_format(format)
     if not isinstance(device_dtype, DataFormats):
         raise LayoutError(
-            f"stick layout: {device_dtype!r} is no device type; give a member of DataFormats"
+            f"stick layout: {device_dtype!r} is no device type; give a member of DataFormats",
+            kind="sticks",
         )
     host = device_dtype.host_dtype if dtype is None else checked_host_dtype(dtype)
     lanes = lanes_of(device_dtype, stick_bytes)
@@ -159,7 +160,8 @@ def lanes_of(device_dtype: DataFormats, stick_bytes: int) -> int:
     if index(stick_bytes) < 1 or stick_bytes * 8 % bits:
         raise LayoutError(
             f"stick layout: a stick of {stick_bytes} bytes holds no whole number of {device_dtype} "
-            f"({bits} bits each); take a multiple"
+            f"({bits} bits each); take a multiple",
+            kind="sticks",
         )
     return stick_bytes * 8 // bits
 
@@ -178,12 +180,14 @@ def _tiled(
     if len(order) != len(padded):
         raise LayoutError(
             "stick layout: Invalid arguments: padded_size.size() != dim_order.size() "
-            f"({list(padded)}, {order}); name each dimension once"
+            f"({list(padded)}, {order}); name each dimension once",
+            kind="sticks",
         )
     if sorted(order) != list(range(len(order))):
         raise LayoutError(
             f"stick layout: dim_order {order} is no order of {len(order)} dimensions; name each "
-            f"of 0 to {len(order) - 1} once"
+            f"of 0 to {len(order) - 1} once",
+            kind="sticks",
         )
     _check_padding(shape, padded)
     if not order:
@@ -194,7 +198,8 @@ def _tiled(
         raise LayoutError(
             "stick layout: Invalid padding: padded_size[stick_dim] not even multiple of "
             f"elems_in_stick ({last} in {list(padded)}, {lanes} in a stick); "
-            f"pad it to {round_up(last, lanes)}"
+            f"pad it to {round_up(last, lanes)}",
+            kind="sticks",
         )
     dims = dim_map_of(order)
     device = [padded[dim] // (per_tile if dim == dims[-1] else 1) for dim in dims[:-1]]
@@ -207,22 +212,26 @@ def _check_fields(
     text = f"device_size={list(extents)}, dim_map={list(dims)}"
     if len(extents) != len(dims) or not dims:
         raise LayoutError(
-            f"stick layout: {text}; dim_map names a dimension for each device dimension"
+            f"stick layout: {text}; dim_map names a dimension for each device dimension",
+            kind="sticks",
         )
     wanted = sorted([*range(len(dims) - 1), dims[-1]]) if len(dims) > 1 else [0]
     if sorted(dims) != wanted or (len(dims) > 1 and dims[-1] == len(dims) - 1):
         raise LayoutError(
             f"stick layout: {text}; dim_map names each dimension from 0 on once, and the last, "
-            "of which the sticks are, twice"
+            "of which the sticks are, twice",
+            kind="sticks",
         )
     if extents[-1] != lanes:
         raise LayoutError(
-            f"stick layout: {text}; the last device dimension is the {lanes} elements of a stick"
+            f"stick layout: {text}; the last device dimension is the {lanes} elements of a stick",
+            kind="sticks",
         )
     if num_stick_dims != 1:
         raise LayoutError(
             f"stick layout: num_stick_dims is {num_stick_dims}; the elements of a stick are of "
-            "1 dimension"
+            "1 dimension",
+            kind="sticks",
         )
 
 
@@ -230,20 +239,23 @@ def _check_padding(shape: Sequence[int], padded: Sequence[int]) -> None:
     if len(shape) != len(padded):
         raise LayoutError(
             f"stick layout: padded_size {list(padded)} is for {len(padded)} dimensions, size "
-            f"{list(shape)} has {len(shape)}; give an extent for each"
+            f"{list(shape)} has {len(shape)}; give an extent for each",
+            kind="sticks",
         )
     for dim, (extent, room) in enumerate(zip(shape, padded, strict=True)):
         if room < extent:
             raise LayoutError(
                 f"stick layout: padded_size {list(padded)} has {room} places in dimension {dim} "
-                f"for the {extent} of size {list(shape)}; pad to {extent} or more"
+                f"for the {extent} of size {list(shape)}; pad to {extent} or more",
+                kind="sticks",
             )
 
 
 def _check_format(format: object) -> None:
     if not isinstance(format, StickFormat):
         raise LayoutError(
-            f"stick layout: {format!r} is no format; give StickFormat.Dense or StickFormat.Sparse"
+            f"stick layout: {format!r} is no format; give StickFormat.Dense or StickFormat.Sparse",
+            kind="sticks",
         )
 
 

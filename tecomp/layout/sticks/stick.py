@@ -226,11 +226,13 @@ class StickLayout(Layout):
         if len(strides) != len(self.shape):
             raise LayoutError(
                 f"stick layout: host_strides {list(strides)} are {len(strides)} for the "
-                f"{len(self.shape)} dimensions of {list(self.shape)}; give one for each"
+                f"{len(self.shape)} dimensions of {list(self.shape)}; give one for each",
+                kind="sticks",
             )
         if self.arrangement is not ElementArrangement.STANDARD:
             raise LayoutError(
-                f"stick layout: elements in {self.arrangement} have no strides; use dma, or place"
+                f"stick layout: elements in {self.arrangement} have no strides; use dma, or place",
+                kind="sticks",
             )
         if not self.shape:
             return [-1]
@@ -255,7 +257,8 @@ class StickLayout(Layout):
         if dim_map_of(order) != self._dim_map:
             raise LayoutError(
                 f"stick layout: no dim_order has the dim_map {self.dim_map}; that of {order} is "
-                f"{list(dim_map_of(order))}"
+                f"{list(dim_map_of(order))}",
+                kind="sticks",
             )
         return order
 
@@ -292,7 +295,8 @@ def _check_arguments(form: Any, args: tuple[Any, ...], fields: dict[str, Any]) -
         names = ", ".join(expected.parameters)
         raise LayoutError(
             f"stick layout: {error}; this way to write one takes {names}, e.g. "
-            'StickLayout((1024, 256), "float16")'
+            'StickLayout((1024, 256), "float16")',
+            kind="sticks",
         ) from None
 
 
@@ -332,7 +336,8 @@ def _parts(i: Var, sticks: Sticks, arrangement: ElementArrangement) -> tuple[Exp
         if arrangement is not ElementArrangement.STANDARD:
             raise LayoutError(
                 f"stick layout: a sparse stick has one element, {arrangement} needs "
-                f"{lanes}; take StickFormat.Dense"
+                f"{lanes}; take StickFormat.Dense",
+                kind="sticks",
             )
         return i, _of_places(index_value(0), lanes)
     if arrangement is ElementArrangement.STANDARD:
@@ -340,7 +345,8 @@ def _parts(i: Var, sticks: Sticks, arrangement: ElementArrangement) -> tuple[Exp
     if lanes % 8:
         raise LayoutError(
             f"stick layout: {arrangement} moves groups of 4 and 8 elements, a stick has {lanes}; "
-            "take a stick of whole groups"
+            "take a stick of whole groups",
+            kind="sticks",
         )
     if arrangement is ElementArrangement.FP32_TO_DL16:
         half = lanes // 2
@@ -349,7 +355,8 @@ def _parts(i: Var, sticks: Sticks, arrangement: ElementArrangement) -> tuple[Exp
     if tiles % 2:
         raise LayoutError(
             f"stick layout: {arrangement} fills sticks in pairs, there are {tiles}; pad the stick "
-            f"dimension to {(tiles + 1) * lanes}"
+            f"dimension to {(tiles + 1) * lanes}",
+            kind="sticks",
         )
     return i // (2 * lanes) * 2 + i // 4 % 2, i // 8 % (lanes // 4) * 4 + i % 4
 

@@ -47,7 +47,8 @@ class DataFormats(Enum):
         if self not in _STORED:
             raise LayoutError(
                 f"stick layout: how sticks hold {self} is not publicly described; "
-                f"the formats are {', '.join(known.name for known in _STORED)}"
+                f"the formats are {', '.join(known.name for known in _STORED)}",
+                kind="sticks",
             )
         return _STORED[self][0]
 
@@ -104,7 +105,8 @@ def types_of(dtype: object) -> tuple[DataFormats, DType]:
     if name not in _OF_HOST:
         raise LayoutError(
             f"stick layout: Spyre backend does not support dtype {name}; "
-            f"the types are {', '.join(_OF_HOST)}"
+            f"the types are {', '.join(_OF_HOST)}",
+            kind="sticks",
         )
     device, host = _OF_HOST[name]
     return device, DType(host)
@@ -135,4 +137,4 @@ def checked_host_dtype(dtype: object) -> DType:
     try:
         return DType(name_of_type(dtype))
     except TypeMismatchError as error:
-        raise LayoutError(f"stick layout: {error.message}") from None
+        raise LayoutError(f"stick layout: {error.message}", kind=error.kind) from None

@@ -116,13 +116,15 @@ def _of_runs(
         raise LayoutError(
             f"{what} falls into more than {MOST_NESTS} nests, and {count} elements are more "
             f"than the {LIMIT} that are looked at one by one; copy parts of it, with start= and "
-            "extents="
+            "extents=",
+            kind="too-much",
         )
     found = run_nests(device, host, layout.index_map.initial_indices, box)
     if len(found) > MOST_NESTS:
         raise LayoutError(
             f"{what} falls into {len(found)} nests of loops, more than {MOST_NESTS}; copy parts of "
-            "it, with start= and extents=, or rearrange the elements on the device"
+            "it, with start= and extents=, or rearrange the elements on the device",
+            kind="too-much",
         )
     return found
 
@@ -136,23 +138,29 @@ def host_side(
         LayoutError: the strides are not one integer for each index, or are too large.
     """
     if not isinstance(strides, Iterable | None):
-        raise LayoutError(f"{who}: {strides!r} are no strides; give one for each axis, in elements")
+        raise LayoutError(
+            f"{who}: {strides!r} are no strides; give one for each axis, in elements",
+            kind="transfer",
+        )
     chosen = row_major(layout.shape) if strides is None else tuple(strides)
     for number in (*chosen, offset):
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
             raise LayoutError(
-                f"{who}: {number!r} is no stride or offset; they are integers that count elements"
+                f"{who}: {number!r} is no stride or offset; they are integers that count elements",
+                kind="transfer",
             )
     if len(chosen) != len(layout.shape):
         raise LayoutError(
             f"{who}: {len(chosen)} host strides {list(chosen)} for the {len(layout.shape)} indices "
-            f"of {list(layout.shape)}; give one for each, in elements"
+            f"of {list(layout.shape)}; give one for each, in elements",
+            kind="transfer",
         )
     span = sum(abs(int(s)) * max(n, 1) for s, n in zip(chosen, layout.shape, strict=True))
     if abs(int(offset)) + span >= 1 << 63:
         raise LayoutError(
             f"{who}: strides {list(chosen)} from {offset} on leave the addresses of 64 bits; give "
-            "smaller ones"
+            "smaller ones",
+            kind="transfer",
         )
     return Side(layout.index_map.initial_indices, tuple(map(int, chosen)), int(offset))
 
@@ -178,6 +186,7 @@ def checked_box(
     if not fits:
         raise LayoutError(
             f"{who}: start {list(first)} and extents {list(counts)} are no box in {list(shape)}; "
-            "give a start and an extent for each index, within the shape"
+            "give a start and an extent for each index, within the shape",
+            kind="transfer",
         )
     return tuple(zip(first, counts, strict=True))

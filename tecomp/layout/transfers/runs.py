@@ -89,7 +89,8 @@ class Runs:
         )
         if most < 1:
             raise LayoutError(
-                f"runs: a transaction of {most} elements moves nothing; give 1 or more"
+                f"runs: a transaction of {most} elements moves nothing; give 1 or more",
+                kind="transfer",
             )
         return sum(ceil_div(length, most) * count for length, count in self.lengths)
 
@@ -132,7 +133,8 @@ def copy_runs(
     if source.shape != target.shape:
         raise LayoutError(
             f"layout.runs_to: {list(source.shape)} and {list(target.shape)} are not one tensor; "
-            "give both layouts the same shape, e.g. with maps of the one that they share"
+            "give both layouts the same shape, e.g. with maps of the one that they share",
+            kind="other-shape",
         )
     box = checked_box(source, start, extents, "layout.runs_to")
     axes = source.index_map.initial_indices

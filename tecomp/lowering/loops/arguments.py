@@ -33,7 +33,8 @@ def check_computed_inside(
             indices = ", ".join(map(str, element))
             raise LowerError(
                 f"{call}: iterations {first} and {second} both write {name}[{indices}], which the "
-                f"caller passes; compute {name} at the root"
+                f"caller passes; compute {name} at the root",
+                kind="order",
             )
 
 
@@ -57,5 +58,6 @@ def _partial(name: str) -> LowerError:
     return LowerError(
         f"s[{name}].compute_at: {name} is passed by the caller, but the stage that it is "
         "computed in reads only a part of it, so the rest would never be written; "
-        f"compute {name} at the root"
+        f"compute {name} at the root",
+        kind="order",
     )

@@ -250,5 +250,8 @@ def _inverse(program: Program, index_map: IndexMap, shape: Sequence[Extent]) -> 
     # Conditions of an inverse may name extents.
     inverse = index_map.inverse_or_none([program.extent(extent) for extent in shape])
     if inverse is None:
-        raise LowerError(f"transform_layout: no expression for the inverse of {index_map} is known")
+        raise LowerError(
+            f"transform_layout: no expression for the inverse of {index_map} is known",
+            kind="no-inverse",
+        )
     return inverse

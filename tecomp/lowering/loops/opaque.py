@@ -43,7 +43,8 @@ def check_inputs(program: Program) -> None:
             if isinstance(stage.attach, Inline):
                 raise LowerError(
                     f"s[{stage.name}].compute_inline: {op.name} is a te.extern, whose statements "
-                    f"read {stage.name} from memory; do not inline it"
+                    f"read {stage.name} from memory; do not inline it",
+                    kind="needs-memory",
                 )
 
 

@@ -62,12 +62,14 @@ def fetch_ahead(
     if region is None:
         raise LowerError(
             f"{where}: nothing inside that loop reads {ahead.tensor.name}; prefetch what is read "
-            "there, a cache of it for example"
+            "there, a cache of it for example",
+            kind="between-iterations",
         )
     if key not in work.memory:
         raise LowerError(
             f"{where}: {ahead.tensor.name} is computed inside that loop, so there is nothing to "
-            "fetch ahead; prefetch what it is computed from, or compute it further out"
+            "fetch ahead; prefetch what it is computed from, or compute it further out",
+            kind="between-iterations",
         )
     memory = work.memory[key]
     space = scope.space([Var("element") for _ in memory])
@@ -99,7 +101,8 @@ def _lines(
     if lines > MOST_LINES:
         raise LowerError(
             f"{where}: one iteration reads {lines} cache lines of {name}, more than "
-            f"the {MOST_LINES} that can be asked for; use a loop further inside, or split it"
+            f"the {MOST_LINES} that can be asked for; use a loop further inside, or split it",
+            kind="between-iterations",
         )
     return counts
 
@@ -109,7 +112,8 @@ def _check_loops(work: StageWork, ahead: Ahead, where: str) -> None:
         if work.definition.stage.marks.get(leaf) is ForKind.VECTORIZED:
             raise LowerError(
                 f"{where}: the iterations of {leaf.name} run at once, as vectors; "
-                "use a loop around it"
+                "use a loop around it",
+                kind="between-iterations",
             )
         if leaf is ahead.axis:
             return

@@ -50,8 +50,8 @@ def with_recurrences(program: Program) -> Program:
     # Caches and layouts can hide what a step reads, and so they are to blame if it is not the rule.
     _, as_ruled = _marked(as_written(program))
     if as_ruled is not None:
-        raise LowerError(as_ruled.refusal)
-    raise LowerError(_hidden(program, late.definition))
+        raise LowerError(as_ruled.refusal, kind="order")
+    raise LowerError(_hidden(program, late.definition), kind="order")
 
 
 def _marked(program: Program) -> tuple[Program, _Late | None]:
@@ -341,7 +341,8 @@ def _refuse(order: _Order, wrong: Points, values: Sequence[Var], space: Space) -
     raise LowerError(
         f"s[{name}]: iteration ({_iteration(values, point)}) reads "
         f"{_element(order.definition, point)} before its loops compute that; put the loops over "
-        "steps further out, in their order, or what reads it further in"
+        "steps further out, in their order, or what reads it further in",
+        kind="order",
     )
 
 
@@ -358,5 +359,6 @@ def _refuse_race(
     raise LowerError(
         f"{call}: iteration ({_iteration(values, point)}) reads "
         f"{_element(order.definition, point)}, which another one computes at the same time; put "
-        "the loops over steps outside of that loop"
+        "the loops over steps outside of that loop",
+        kind="order",
     )

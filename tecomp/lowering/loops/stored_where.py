@@ -66,7 +66,8 @@ def _of_one_thread(
             f"s[{stage.name}].set_store_predicate: {thread.name} has "
             f"{'no thread' if not found else 'threads'} that store"
             f"{'s' if not found else ' different elements'} under {stage.stored}, and all compute "
-            "the same elements; compare it with one number, such as thread.var.equal(0)"
+            "the same elements; compare it with one number, such as thread.var.equal(0)",
+            kind="thread-axis",
         )
     return found[0]
 
@@ -82,12 +83,14 @@ def _threads(program: Program, stage: StageState, thread: ThreadAxis) -> int:
         raise LowerError(
             f"s[{stage.name}].set_store_predicate: no loop is bound to {thread.tag}, so how many "
             "threads there are is not known; bind a loop to it, or use an axis of "
-            f"{stage.name}"
+            f"{stage.name}",
+            kind="thread-axis",
         )
     if max(known) > _MOST_THREADS:
         raise LowerError(
             f"s[{stage.name}].set_store_predicate: {thread.name} has {max(known)} threads, and "
             f"which of them store is looked up for {_MOST_THREADS} at most; bind a loop that is "
-            "shorter"
+            "shorter",
+            kind="thread-axis",
         )
     return max(known)

@@ -29,7 +29,8 @@ def with_tiles(state: State) -> State:
                 raise LowerError(
                     f"s[{name}].compute_inline: {stage.name} is computed by {op.intrin.name}, "
                     f"which reads {name} from memory; do not inline it, or compute {stage.name} by "
-                    f"loops with s[{stage.name}].expand()"
+                    f"loops with s[{stage.name}].expand()",
+                    kind="needs-memory",
                 )
         inner = op.inner_loops
         state = state.update(replace(

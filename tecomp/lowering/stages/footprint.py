@@ -239,7 +239,8 @@ def check_consumers(program: Program) -> None:
             if definition.stage.key not in inside and _reads(program, body, producer):
                 raise LowerError(
                     f"{where}: {definition.stage.name} reads {name} too but is not computed inside "
-                    f"that loop; attach it there as well, or compute {name} further out"
+                    f"that loop; attach it there as well, or compute {name} further out",
+                    kind="order",
                 )
         initial = program.definitions[parent.key].initial
         is_inside = not all(map(is_data, parent.leaves[: loop + 1]))
@@ -249,7 +250,8 @@ def check_consumers(program: Program) -> None:
             loops = "over steps" if scans else "of the reduction"
             raise LowerError(
                 f"{where}: {what} of {parent.name} reads {name} before the loops {loops}, "
-                f"and that loop is inside them; compute {name} further out"
+                f"and that loop is inside them; compute {name} further out",
+                kind="order",
             )
 
 

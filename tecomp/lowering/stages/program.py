@@ -189,31 +189,37 @@ def definition_of(
 
 def _check_arguments(state: State, states: States, args: Sequence[object]) -> list[Argument]:
     if not isinstance(args, list | tuple):
-        raise LowerError(f"lower: the arguments are a list of tensors, got {args!r}")
+        raise LowerError(
+            f"lower: the arguments are a list of tensors, got {args!r}", kind="wrong-argument"
+        )
     seen: dict[object, int] = {}
     checked: list[Argument] = []
     for position, arg in enumerate(args):
         if not isinstance(arg, Tensor | Var):
             raise LowerError(
-                f"lower: argument {position} is {arg!r}; expected a tensor or a size variable"
+                f"lower: argument {position} is {arg!r}; expected a tensor or a size variable",
+                kind="wrong-argument",
             )
         if isinstance(arg, Tensor) and state.find(arg.op) is None:
             names = ", ".join(stage.name for stage in state)
             raise LowerError(
                 f"lower: argument {position}, {arg.name}, is not in the schedule, whose tensors "
-                f"are {names}; leave it out, or schedule the output that needs it"
+                f"are {names}; leave it out, or schedule the output that needs it",
+                kind="argument-list",
             )
         if isinstance(arg, Tensor) and (scan := states.get(state.stage(arg.op).key)):
             name = state.stage(scan[0]).name
             raise LowerError(
                 f"lower: argument {position}, {arg.name}, stands for {name} in its steps; "
-                "leave it out"
+                "leave it out",
+                kind="argument-list",
             )
         key = (state.stage(arg.op).key, arg.value_index) if isinstance(arg, Tensor) else arg
         if key in seen:
             raise LowerError(
                 f"lower: arguments {seen[key]} and {position} are both {arg.name}; "
-                "pass every tensor once"
+                "pass every tensor once",
+                kind="given-twice",
             )
         seen[key] = position
         checked.append(arg)
@@ -240,6 +246,7 @@ def _check_missing(
                 raise LowerError(
                     f"lower: {stage.name} is read but is not among the arguments; add it",
                     node.location,
+                    kind="argument-list",
                 )
     for key in state.outputs:
         stage = state.stage(key)
@@ -250,7 +257,9 @@ def _check_missing(
         if missing and not stage.is_placeholder and not is_inside:
             name = stage.op.output(missing[0]).name
             raise LowerError(
-                f"lower: {name} is an output of the schedule but is not among the arguments; add it"
+                f"lower: {name} is an output of the schedule but is not among the arguments; add "
+                "it",
+                kind="argument-list",
             )
     for key, body in bodies.items():
         present = [(key, k) in given for k in range(len(body))]
@@ -258,7 +267,8 @@ def _check_missing(
             name = state.stage(key).op.output(present.index(False)).name
             raise LowerError(
                 f"lower: {name} is computed together with another argument but is not among "
-                "the arguments; add it"
+                "the arguments; add it",
+                kind="argument-list",
             )
 
 
@@ -275,7 +285,8 @@ def _check_attachments(state: State) -> None:
             loops = ", ".join(leaf.name for leaf in parent.leaves)
             raise LowerError(
                 f"{where}: {axis.name} is no loop of {parent.name} any more; its loops are "
-                f"{loops}; call compute_at after transform_layout and rfactor"
+                f"{loops}; call compute_at after transform_layout and rfactor",
+                kind="no-such-loop",
             )
 
 
@@ -325,7 +336,8 @@ def _check_size(stage: StageState, body: tuple[Expr, ...]) -> None:
         raise LowerError(
             f"lower: {stage.name} has {count} operations with the inlined stages written out where "
             f"they are read, and {MOST_OPERATIONS} are the most that one expression can have; "
-            "inline fewer of them"
+            "inline fewer of them",
+            kind="too-much",
         )
 
 

@@ -110,6 +110,7 @@ class ReadChecker:
                 raise LowerError(
                     _message(definition, read.load, axis, index, point),
                     read.load.location,
+                    kind="read-outside",
                 )
         if needed:
             known = self.checks.get(id(read.load), ())

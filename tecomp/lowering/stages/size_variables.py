@@ -49,7 +49,8 @@ def sizes_of(
             if var not in bound:
                 raise LowerError(
                     f"lower: {stage.name} depends on {var.name}, which no argument determines; "
-                    f"add {var.name} itself to the arguments"
+                    f"add {var.name} itself to the arguments",
+                    kind="argument-list",
                 )
         found.update(used)
     only_strides = set(steps) - found.keys()

@@ -32,12 +32,14 @@ def states_of(state: State) -> States:
                 other = state.stage(found[key.key][0]).name
                 raise LowerError(
                     f"lower: {tensor.name} is the state of {other} and of {stage.name}; make a "
-                    "placeholder for each scan"
+                    "placeholder for each scan",
+                    kind="order",
                 )
             if key.layout.maps:
                 raise LowerError(
                     f"s[{tensor.name}].transform_layout: {tensor.name} stands for {stage.name}; "
-                    f"give that the layout: s[{stage.name}].transform_layout"
+                    f"give that the layout: s[{stage.name}].transform_layout",
+                    kind="order",
                 )
             found[key.key] = stage.key, k
     return found
@@ -99,5 +101,6 @@ def _check_inside(state: State, inside: Operation, scan: Operation) -> None:
         raise LowerError(
             f"s[{stage.name}].compute_at(s[{of}], {stage.attach.axis.name}): {stage.name} reads "
             f"the state of {name}, so it is computed in each of its steps; compute it inside "
-            f"{name}, or at the root, which means the same"
+            f"{name}, or at the root, which means the same",
+            kind="order",
         )

@@ -37,7 +37,8 @@ def strides_of(
         if not any(tensor == arg for arg in args if isinstance(arg, Tensor)):
             raise LowerError(
                 f"{where}: binds has {tensor.name}, which is no argument; leave it out, or add it "
-                "to the arguments"
+                "to the arguments",
+                kind="argument-list",
             )
         _check_alike(tensor, buffer, f"{where}: binds: {tensor.name}")
     found = tuple(

@@ -47,19 +47,22 @@ def check_doubled(program: Program) -> None:
         if not isinstance(stage.attach, At):
             raise LowerError(
                 f"{where}: {stage.name} is not computed inside a loop, so there is no next "
-                "iteration to compute it for; use compute_at"
+                "iteration to compute it for; use compute_at",
+                kind="between-iterations",
             )
         if program.definitions[stage.key].is_argument:
             raise LowerError(
                 f"{where}: the caller passes the memory of {stage.name}, which has one copy; "
-                "leave it out of the arguments"
+                "leave it out of the arguments",
+                kind="between-iterations",
             )
         parent, axis = program.state.stage(stage.attach.stage), stage.attach.axis
         kind = loop_kinds(parent).get(axis)
         if kind in (ForKind.PARALLEL, ForKind.VECTORIZED):
             raise LowerError(
                 f"{where}: the iterations of {axis.name} of {parent.name} run at the same time, so "
-                "none comes next; compute it in a loop inside of that one"
+                "none comes next; compute it in a loop inside of that one",
+                kind="between-iterations",
             )
 
 
@@ -156,7 +159,8 @@ def _check(loop: For, realize: BufferRealize, local: Buffer, produce: Stmt, rest
 
 def _refuse(name: str, why: str) -> NoReturn:
     raise LowerError(
-        f"s[{name}].double_buffer: {name} cannot be computed an iteration ahead: {why}"
+        f"s[{name}].double_buffer: {name} cannot be computed an iteration ahead: {why}",
+        kind="between-iterations",
     )
 
 

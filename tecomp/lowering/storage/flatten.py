@@ -120,7 +120,8 @@ def flattened(buffer: Buffer) -> Buffer:
     if (most := max((n for n in shape if isinstance(n, int)), default=0)) >= 2**63:
         raise LowerError(
             f"flatten_buffer: `{buffer.name}` takes {most} places in a row, more than 64-bit "
-            "indices count; use a denser layout or a smaller storage_align"
+            "indices count; use a denser layout or a smaller storage_align",
+            kind="too-much",
         )
     separators = tuple(range(len(shape) - 1))
     return replace(buffer, shape=shape, axis_separators=separators, strides=None)

@@ -64,22 +64,26 @@ def check_rolling(program: Program) -> None:
         if not isinstance(stage.attach, At):
             raise LowerError(
                 f"{where}: {name} is not computed inside a loop, so no iteration keeps anything "
-                "for the next; use compute_at"
+                "for the next; use compute_at",
+                kind="between-iterations",
             )
         if program.definitions[stage.key].is_argument:
             raise LowerError(
                 f"{where}: the caller passes the memory of {name}, which has room for all of it; "
-                "leave it out of the arguments"
+                "leave it out of the arguments",
+                kind="between-iterations",
             )
         if stage.is_doubled:
             raise LowerError(
                 f"{where}: {name} has a double buffer too, which is computed anew in each "
-                "iteration; use one of them"
+                "iteration; use one of them",
+                kind="between-iterations",
             )
         if stage.layout.pad_value is not None:
             raise LowerError(
                 f"{where}: the layout of {name} has a pad_value, which would be written over what "
-                "is kept; leave it out"
+                "is kept; leave it out",
+                kind="between-iterations",
             )
         _check_loop(program, stage, stage.attach, where)
 
@@ -89,7 +93,8 @@ def _check_loop(program: Program, stage: StageState, attach: At, where: str) -> 
     if loop_kinds(parent).get(axis) in _AT_ONCE:
         raise LowerError(
             f"{where}: the iterations of {axis.name} of {parent.name} run at the same time, so "
-            f"none is the last before another; compute {stage.name} in a loop inside of that one"
+            f"none is the last before another; compute {stage.name} in a loop inside of that one",
+            kind="between-iterations",
         )
 
 
@@ -203,7 +208,8 @@ def check_carried(program: Program, body: Stmt) -> None:
             raise LowerError(
                 f"s[{stage.name}].rolling_buffer: no two iterations of {names} need one "
                 f"element of {stage.name}, so nothing can be kept; leave it out, or compute it in "
-                "another loop"
+                "another loop",
+                kind="between-iterations",
             )
 
 

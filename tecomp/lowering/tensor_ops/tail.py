@@ -178,7 +178,8 @@ def _check_neutral(
         f"{where}: {', '.join(_missing(definition, tile))}; beyond the end {intrin.name} has "
         f"{read or 'no operand that ends there'}, and its {reduce.combiner.name} of "
         f"{reduce.source[0]} would not stay as it is; split by a divisor, or read copies in a "
-        f"layout with pad_value= such that each step gives {reduce.combiner.identity[0]}"
+        f"layout with pad_value= such that each step gives {reduce.combiner.identity[0]}",
+        kind="tensorize",
     )
 
 

@@ -87,7 +87,8 @@ class Tensorizer:
         if digits is None:
             raise LowerError(
                 f"{self.where}: the points that these loops visit are no tile of a constant shape; "
-                "split the axes by numbers first"
+                "split the axes by numbers first",
+                kind="tensorize",
             )
         return replace(self, digits=tuple(map(tuple, digits)))
 
@@ -95,7 +96,8 @@ class Tensorizer:
         """The refusal of loops that are no affine functions of axes."""
         return LowerError(
             f"{self.where}: the loops are no affine functions of the axes; fuse axes of constant "
-            "extent only"
+            "extent only",
+            kind="tensorize",
         )
 
     def computed(self, points: Points, scope: Scope, *, accumulates: bool) -> Stmt:
@@ -109,7 +111,8 @@ class Tensorizer:
             if intrin.update is None:
                 raise LowerError(
                     f"{self.where}: a loop of the reduction is outside, and {intrin.name} has no "
-                    "update; give fcompute's (body, reset, update), or reorder"
+                    "update; give fcompute's (body, reset, update), or reorder",
+                    kind="tensorize",
                 )
             statement = intrin.update
         else:
@@ -178,7 +181,8 @@ class Tensorizer:
                 except NotAffine:
                     raise LowerError(
                         f"{self.where}: index {index} of {load} is no affine function of the axes; "
-                        "tensorize stages whose indices are sums of axes times numbers"
+                        "tensorize stages whose indices are sums of axes times numbers",
+                        kind="tensorize",
                     ) from None
 
     def _pairings(self) -> list[Pairing]:
@@ -190,19 +194,22 @@ class Tensorizer:
         if (axis := uses_axes(self.definition.body[0])) is not None:
             raise LowerError(
                 f"{self.where}: {self.definition.stage.name} computes with the value of axis "
-                f"{axis.name} itself, which no operand of {name} has"
+                f"{axis.name} itself, which no operand of {name} has",
+                kind="tensorize",
             )
         if reduce is not None and getattr(reduce.condition, "value", None) is not True:
             raise LowerError(
                 f"{self.where}: the reduction has where={reduce.condition}; {name} reduces over "
-                "all of a tile; mask the operand in a stage of its own"
+                "all of a tile; mask the operand in a stage of its own",
+                kind="tensorize",
             )
         found = list(pairings(self.definition.body[0], self.intrin))
         if not found:
             raise LowerError(
                 f"{self.where}: the loops compute\n    {self.definition.body[0]}\nand {name} "
                 f"computes\n    {self.intrin.op.body[0]}\nwhich differ in more than the order of "
-                "operands; use an intrinsic of the same reduction and operations"
+                "operands; use an intrinsic of the same reduction and operations",
+                kind="tensorize",
             )
         self._check_indices(found[0])
         return found
@@ -284,7 +291,8 @@ class Tensorizer:
                 f"{self.where}: operand {own.tensor.name} of {self.intrin.name} would be "
                 f"{load}, but its element {_text(element)} is {load.tensor.name}{_text(first)} "
                 f"at {_point(pair[0])} and {load.tensor.name}{_text(second)} at {_point(pair[1])}; "
-                "what an intrinsic reads once has to be one element in the loops"
+                "what an intrinsic reads once has to be one element in the loops",
+                kind="tensorize",
             )
         return None
 
@@ -298,7 +306,8 @@ class Tensorizer:
                 raise LowerError(
                     f"{self.where}: operand {buffer.name} has to be in memory {scope}, and "
                     f"{tensor.name} is in {here}; copy it with s.cache_read({tensor.name}, "
-                    f'"{scope}", ...), or set_scope("{scope}")'
+                    f'"{scope}", ...), or set_scope("{scope}")',
+                    kind="tensorize",
                 )
 
     def _refused_axes(self) -> LowerError:
@@ -309,7 +318,8 @@ class Tensorizer:
         return LowerError(
             f"{self.where}: these loops run through {', '.join(ours)}, and {self.intrin.name} "
             f"through {', '.join(theirs)}; split and reorder so that data and reduction axes have "
-            "the same extents inside"
+            "the same extents inside",
+            kind="tensorize",
         )
 
 
@@ -338,7 +348,8 @@ def tensorizer(program: Program, definition: Definition) -> Tensorizer | None:
         names = ", ".join(leaf.name for leaf in stage.leaves)
         raise LowerError(
             f"{where}: {axis.name} is no loop of {stage.name} any more; its loops are {names}; "
-            "call tensorize after splitting and fusing"
+            "call tensorize after splitting and fusing",
+            kind="no-such-loop",
         )
     inside = stage.leaves[position:]
     for leaf in inside:
@@ -346,13 +357,15 @@ def tensorizer(program: Program, definition: Definition) -> Tensorizer | None:
             call = stage.marks[leaf].name.lower() if leaf in stage.marks else "bound"
             raise LowerError(
                 f"{where}: {leaf.name} is inside and marked {call}, but {intrin.name} takes the "
-                "place of that loop; mark loops outside of it"
+                "place of that loop; mark loops outside of it",
+                kind="tensorize",
             )
     for leaf, producer in program.attached(stage.key):
         if any(leaf is other for other in inside):
             raise LowerError(
                 f"{where}: {producer.stage.name} is computed at {leaf.name}, a loop that "
-                f"{intrin.name} takes the place of; compute it at a loop outside"
+                f"{intrin.name} takes the place of; compute it at a loop outside",
+                kind="tensorize",
             )
     return Tensorizer(program, definition, intrin, position)
 

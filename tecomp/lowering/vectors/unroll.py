@@ -137,7 +137,8 @@ def _unrolled(loop: For, limit: int) -> Stmt:
         raise LowerError(
             f"lower: loop {loop.loop_var.name} is unrolled, and its {trip_count} iterations of "
             f"{statements} statements would become {trip_count * statements}, of which there may "
-            f"be {limit}; split it and unroll the inner part, or leave a loop inside it rolled"
+            f"be {limit}; split it and unroll the inner part, or leave a loop inside it rolled",
+            kind="too-much",
         )
     if trip_count is None or forms * trip_count * statements > limit:
         return replace(loop, kind=ForKind.SERIAL)

@@ -58,7 +58,8 @@ def box_of(
         if values is None:
             raise LayoutError(
                 f"index map: no bounds of `{moved}` are known; use constant extents, or + // % by "
-                "constants only"
+                "constants only",
+                kind="too-much",
             )
         low, extent = values
         low, extent = substitute(low, meant), substitute(index_value(extent), meant)

@@ -135,20 +135,23 @@ def few_enough(
         if others:
             raise LayoutError(
                 f"{what}, but `{expr}` depends on the variable {others[0]}; use a number instead, "
-                "or // and % only"
+                "or // and % only",
+                kind="too-much",
             )
     for axis, extent in zip(axes, shape, strict=True):
         if not isinstance(extent, int):
             raise LayoutError(
                 f"{what}, but `{axis}` has the extent {extent}; give it a constant extent, or "
-                "use // and % only"
+                "use // and % only",
+                kind="too-much",
             )
         numbers.append(extent)
     if prod(numbers) > LIMIT:
         names = ", ".join(axis.name for axis in axes)
         raise LayoutError(
             f"{what}, but there are {prod(numbers)} of them for {names}, more than {LIMIT}; let "
-            "fewer or smaller axes meet, e.g. i ^ j % 8 for i ^ j"
+            "fewer or smaller axes meet, e.g. i ^ j % 8 for i ^ j",
+            kind="too-much",
         )
     return tuple(numbers)
 

@@ -67,5 +67,6 @@ def _is_equal_everywhere(a: Expr, b: Expr) -> bool:
     except NotAffine as error:
         raise LayoutError(
             f"index map: whether `{a}` and `{b}` are equal for all integers cannot be decided, "
-            f"because of `{error.expr}`; give the shape of the tensor"
+            f"because of `{error.expr}`; give the shape of the tensor",
+            kind="too-much",
         ) from None

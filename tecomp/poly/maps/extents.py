@@ -81,7 +81,8 @@ def _refuse_negative(
     value = int(elements.values(expr, {var: np.asarray(n) for var, n in found.items()}))
     raise LayoutError(
         f"index map: `{expr}` is {value} at index {index}; places count from 0, so add "
-        f"{-value} or more"
+        f"{-value} or more",
+        kind="negative-place",
     )
 
 

@@ -84,7 +84,8 @@ class IndexMap(PlainIndexMap):
         if not isinstance(plain, PlainIndexMap):
             raise LayoutError(
                 f"index map: expected an index map, got {plain!r}; make one with "
-                "IndexMap.from_func"
+                "IndexMap.from_func",
+                kind="wrong-argument",
             )
         return cls(plain.initial_indices, plain.final_indices, plain.axis_separators)
 
@@ -118,7 +119,8 @@ class IndexMap(PlainIndexMap):
         if len(indices) != len(self.initial_indices):
             raise LayoutError(
                 f"index map: {self} is for {len(self.initial_indices)} axes, got {len(indices)} "
-                f"indices, {_list(indices)}"
+                f"indices, {_list(indices)}",
+                kind="other-shape",
             )
         return [simplify(expr) for expr in self.at([index_value(index) for index in indices])]
 
@@ -228,7 +230,8 @@ class IndexMap(PlainIndexMap):
             raise LayoutError(
                 f"index map: {count if isinstance(unused, int) else 'for some sizes,'} places of "
                 f"{_list(analysis.ends)} hold no element of {_list(analysis.shape)} under {self}, "
-                "so it has no inverse; non_surjective_inverse also gives where they are"
+                "so it has no inverse; non_surjective_inverse also gives where they are",
+                kind="no-inverse",
             )
         return self.non_surjective_inverse(shape)[0]
 
@@ -251,7 +254,8 @@ class IndexMap(PlainIndexMap):
             raise LayoutError(
                 f"index map: {self} loses no element of {_list(analysis.shape)}, but no "
                 "expression for its inverse was found; keep the bit operations to + without "
-                "carry, ^, shifts and masks by constants, each index with at least one result"
+                "carry, ^, shifts and masks by constants, each index with at least one result",
+                kind="no-inverse",
             )
         indices, is_padding = analysis.inverse
         return IndexMap(analysis.places, indices), is_padding
@@ -279,7 +283,10 @@ class IndexMap(PlainIndexMap):
         True
         """
         if not isinstance(other, PlainIndexMap):
-            raise LayoutError(f"index map: expected an index map to compare with, got {other!r}")
+            raise LayoutError(
+                f"index map: expected an index map to compare with, got {other!r}",
+                kind="wrong-argument",
+            )
         mine, theirs = self.initial_indices, other.initial_indices
         if len(mine) != len(theirs) or len(self.final_indices) != len(other.final_indices):
             return False
@@ -314,7 +321,8 @@ class IndexMap(PlainIndexMap):
         if len(shape) != len(self.initial_indices):
             raise LayoutError(
                 f"index map: {self} is for {len(self.initial_indices)} axes, but the shape is "
-                f"{_list(shape)}"
+                f"{_list(shape)}",
+                kind="other-shape",
             )
         sizes: list[Extent] = []
         for extent in shape:
@@ -326,7 +334,8 @@ class IndexMap(PlainIndexMap):
             else:
                 raise LayoutError(
                     f"index map: {extent!r} in the shape {_list(shape)} is no extent; extents "
-                    "are integers from 0 on, or expressions of sizes"
+                    "are integers from 0 on, or expressions of sizes",
+                    kind="other-shape",
                 )
         return tuple(sizes)
 
@@ -338,7 +347,8 @@ class IndexMap(PlainIndexMap):
             raise LayoutError(
                 f"index map: elements {first} and {second} of {_list(analysis.shape)} share one "
                 f"place under {self}, so {so}keep every index in the map, "
-                "e.g. both i // 4 and i % 4"
+                "e.g. both i // 4 and i % 4",
+                kind="shared-place",
             )
 
 
@@ -394,7 +404,9 @@ def image_box(
 
 def _check_list(given: object, what: str) -> None:
     if not isinstance(given, Sequence | np.ndarray):
-        raise LayoutError(f"index map: expected a list of {what}, got {given!r}")
+        raise LayoutError(
+            f"index map: expected a list of {what}, got {given!r}", kind="wrong-argument"
+        )
 
 
 def _list(shape: Sequence[Extent]) -> str:

@@ -33,7 +33,8 @@ def check(root: Expr) -> Expr:
         if not _may_be(node):
             raise LayoutError(
                 f"`{node}` is not quasi-affine; an index map may add indices, multiply, divide or "
-                "take remainders by constants, take min and max, and combine bits with ^ & | << >>"
+                "take remainders by constants, take min and max, and combine bits with ^ & | << >>",
+                kind="map-function",
             )
     return root
 

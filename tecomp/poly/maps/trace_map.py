@@ -39,14 +39,16 @@ def trace(
     if not callable(function):
         raise LayoutError(
             f"index map: expected a function of the indices, got {function!r}; write e.g. "
-            "lambda i, j: [j, i]"
+            "lambda i, j: [j, i]",
+            kind="map-function",
         )
     first, last = _arguments(function, ndim)
     made = function(*first, **{var.name: var for var in last})
     if isinstance(made, str | bytes) or not isinstance(made, Sequence):
         raise LayoutError(
             f"index map: the function returned {_shown(made)}, not a list of indices; return e.g. "
-            "[i // 4, i % 4], or [i] for one axis"
+            "[i // 4, i % 4], or [i] for one axis",
+            kind="map-function",
         )
     results, separators = _results(made)
     return (*first, *last), results, separators
@@ -62,12 +64,13 @@ def _results(made: Sequence[Any]) -> tuple[tuple[Expr, ...], tuple[int, ...]]:
             results.append(_index(result, len(results)))
     if not results:
         raise LayoutError(
-            "index map: the function returned no index; return at least one, e.g. a constant 0"
+            "index map: the function returned no index; return at least one, e.g. a constant 0",
+            kind="map-function",
         )
     try:
         return tuple(results), check_separators(separators, len(results))
     except DefinitionError as error:
-        raise LayoutError(f"index map: {error.message}") from None
+        raise LayoutError(f"index map: {error.message}", kind=error.kind) from None
 
 
 def _index(result: Any, position: int) -> Expr:
@@ -76,12 +79,14 @@ def _index(result: Any, position: int) -> Expr:
     except TypeMismatchError:
         raise LayoutError(
             f"index map: result {position} is {_shown(result)}, not an index; return index "
-            "expressions, integers and AXIS_SEPARATOR only"
+            "expressions, integers and AXIS_SEPARATOR only",
+            kind="map-function",
         ) from None
     if not expr.dtype.is_integer:
         raise LayoutError(
             f"index map: result {position}, {_shown(result)}, is a {expr.dtype}; an index is an "
-            "integer, so use // to divide and .astype('int64') to convert"
+            "integer, so use // to divide and .astype('int64') to convert",
+            kind="map-function",
         )
     return index_value(expr)
 
@@ -104,16 +109,19 @@ def _arguments(
         if ndim is not None and len(given) != ndim:
             raise LayoutError(
                 f"index map: the function takes {_indices(len(given))}{listed}, but the tensor "
-                f"has {_axes(ndim)}; name one parameter for each axis, or take them all as *i"
+                f"has {_axes(ndim)}; name one parameter for each axis, or take them all as *i",
+                kind="map-function",
             )
     elif ndim is None:
         raise LayoutError(
-            f"index map: the function takes any number of indices{listed}; say how many with ndim="
+            f"index map: the function takes any number of indices{listed}; say how many with ndim=",
+            kind="map-function",
         )
     elif len(named) + len(last) > ndim:
         raise LayoutError(
             f"index map: the function takes at least {_indices(len(named) + len(last))}{listed}, "
-            f"but the tensor has {_axes(ndim)}; name at most one parameter for each axis"
+            f"but the tensor has {_axes(ndim)}; name at most one parameter for each axis",
+            kind="map-function",
         )
     count = 0 if rest is None or ndim is None else ndim - len(named) - len(last)
     middle = [f"{rest}{k}" for k in range(count)]
@@ -127,7 +135,8 @@ def _parameters(function: Callable[..., Any]) -> tuple[list[str], list[str], str
     except (TypeError, ValueError):
         raise LayoutError(
             f"index map: Python does not tell which indices {function!r} takes; wrap it in a "
-            "lambda with a parameter for each axis"
+            "lambda with a parameter for each axis",
+            kind="map-function",
         ) from None
     named: list[str] = []
     last: list[str] = []
@@ -138,7 +147,8 @@ def _parameters(function: Callable[..., Any]) -> tuple[list[str], list[str], str
         elif parameter.kind is Parameter.VAR_KEYWORD:
             raise LayoutError(
                 f"index map: the function takes **{parameter.name}, which is no index; name one "
-                "parameter for each axis, or take them all as *i"
+                "parameter for each axis, or take them all as *i",
+                kind="map-function",
             )
         elif parameter.default is Parameter.empty:
             is_last = parameter.kind is Parameter.KEYWORD_ONLY

@@ -85,15 +85,17 @@ class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
             CONTEXT.reset_operations()
         _ENTERED.release()
         if isinstance(failure, isl.Error):
-            raise self._error(f"{self._who}: {_reason(failure)}") from failure
+            raise self._error(f"{self._who}: {_reason(failure)}", kind="too-much") from failure
         if self._outermost and isinstance(failure, Undecided):
             raise self._error(
-                f"{self._who}: the index sets take too long to decide; {_SIMPLER}"
+                f"{self._who}: the index sets take too long to decide; {_SIMPLER}",
+                kind="too-much",
             ) from failure
         if self._outermost and isinstance(failure, NotAffine):
             raise self._error(
                 f"{self._who}: `{failure.expr}` is more than index sets can decide, and they have "
-                "to here; add indices, multiply and divide them by numbers, take min and max"
+                "to here; add indices, multiply and divide them by numbers, take min and max",
+                kind="too-much",
             ) from failure
 
 

@@ -39,7 +39,9 @@ def verify_lives(function: Lowered) -> None:
             tensor = _tensor(operand, tuples)
             if tensor in ended:
                 where = f"@{function.name}: line {line}: `{value}`"
-                raise ArrayValueError(_complaint(where, value, operand, ended[tensor]))
+                raise ArrayValueError(
+                    _complaint(where, value, operand, ended[tensor]), kind="ptensor"
+                )
             if value.function == "fini_dtensor":
                 ended[tensor] = line
     for name in function.results:
@@ -47,7 +49,8 @@ def verify_lives(function: Lowered) -> None:
         if tensor in ended:
             raise ArrayValueError(
                 f"@{function.name}: line {ended[tensor]} ends the tensor of %{name}, which is "
-                "given back; leave that to the caller"
+                "given back; leave that to the caller",
+                kind="ptensor",
             )
 
 

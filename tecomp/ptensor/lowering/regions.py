@@ -105,11 +105,14 @@ def verify_lowered(function: Lowered) -> None:
             and first.device == second.device
         ):
             raise ArrayValueError(
-                f"@{function.name}: two regions of {first.device} follow each other; join them"
+                f"@{function.name}: two regions of {first.device} follow each other; join them",
+                kind="ptensor",
             )
     for name in function.results:
         if name not in known:
-            raise ArrayValueError(f"@{function.name}: there is no %{name} to return")
+            raise ArrayValueError(
+                f"@{function.name}: there is no %{name} to return", kind="ptensor"
+            )
 
 
 def _verify(body: Sequence[Statement], known: set[str], region: Operand | None) -> None:
@@ -118,17 +121,22 @@ def _verify(body: Sequence[Statement], known: set[str], region: Operand | None) 
             if region is not None:
                 raise ArrayValueError(
                     f"intel_sycl.device_region({statement.device}) is inside of that of {region}; "
-                    "regions are not nested: end one before the other begins"
+                    "regions are not nested: end one before the other begins",
+                    kind="ptensor",
                 )
             _verify(statement.body, known, statement.device)
             continue
         for name in names_of(statement):
             if name not in known:
                 line = " ".join(statement.lines())
-                raise ArrayValueError(f"`{line}` reads %{name}, which is not there yet")
+                raise ArrayValueError(
+                    f"`{line}` reads %{name}, which is not there yet", kind="ptensor"
+                )
         if statement.result is not None:
             if statement.result in known:
-                raise ArrayValueError(f"%{statement.result} is made twice; give one another name")
+                raise ArrayValueError(
+                    f"%{statement.result} is made twice; give one another name", kind="ptensor"
+                )
             known.add(statement.result)
 
 

@@ -138,7 +138,8 @@ def _check_value(result: PTensorType, value: PTensorType, where: str) -> None:
     if value.shape:
         raise ArrayValueError(
             f"{where}: the value has shape {value.shape}; give one without axes, and broadcast_to "
-            "for others"
+            "for others",
+            kind="array-shapes",
         )
     if value.dtype in COMPLEX and result.dtype not in COMPLEX:
         raise ArrayTypeError(
@@ -236,6 +237,7 @@ class ExtractTriangle(Kinded):
         if x.rank < 2:
             called = "tril" if self.kind == "lower" else "triu"
             raise ArrayValueError(
-                f"{called}: x has shape {x.shape}; give matrices, two axes or more"
+                f"{called}: x has shape {x.shape}; give matrices, two axes or more",
+                kind="array-shapes",
             )
         return x.like(x.shape)

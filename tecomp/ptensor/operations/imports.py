@@ -58,7 +58,8 @@ class AsArray(Import):
         if given != "ptr" and self.shape:
             raise ArrayValueError(
                 f"asarray: the shape is {self.shape}, and a number is given; a number has no axes: "
-                "broadcast it"
+                "broadcast it",
+                kind="array-shapes",
             )
         return super().infer(given)
 

@@ -57,7 +57,8 @@ class ExtractMask(Operation):
         if mask.shape != x.shape[: mask.rank]:
             raise ArrayValueError(
                 f"{self.name}: x has shape {x.shape} and the mask {mask.shape}; give a mask of the "
-                "extents of the first axes"
+                "extents of the first axes",
+                kind="array-shapes",
             )
         return x.like((None, *x.shape[mask.rank :]))  # type: ignore[arg-type]
 
@@ -103,7 +104,8 @@ class InsertSlice(Operation):
         if part.shape != counts:
             raise ArrayValueError(
                 f"{self.name}: the slice has shape {counts}, and the part {part.shape}; give a "
-                "part of that shape"
+                "part of that shape",
+                kind="array-shapes",
             )
         return x.like(x.shape)
 

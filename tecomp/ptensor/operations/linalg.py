@@ -95,7 +95,9 @@ class Matrices(Kinded, LibraryOperation):
         need_matrices(x, self.kind)
         if self.kind in _SQUARE and x.shape[-1] != x.shape[-2]:
             raise ArrayValueError(
-                f"{self.kind}: x has shape {x.shape}; give square matrices, as many rows as columns"
+                f"{self.kind}: x has shape {x.shape}; give square matrices, as many rows as "
+                "columns",
+                kind="array-shapes",
             )
         return tuple([x.like(shape, dtype) for shape, dtype in _RULES[self.kind](self, x)])
 
@@ -117,14 +119,16 @@ class Solve(LibraryOperation):
         need_matrices(a, self.name)
         if a.shape[-1] != a.shape[-2]:
             raise ArrayValueError(
-                f"solve: x1 has shape {a.shape}; give square matrices, as many rows as columns"
+                f"solve: x1 has shape {a.shape}; give square matrices, as many rows as columns",
+                kind="array-shapes",
             )
         dtype = meet([a.dtype, b.dtype])
         own = 1 if b.rank == 1 else 2
         if b.rank == 0 or b.shape[-own] != a.shape[-1]:
             raise ArrayValueError(
                 f"solve: the shapes are {a.shape} and {b.shape}; give as many rows of x2 as of x1, "
-                f"{a.shape[-1]}"
+                f"{a.shape[-1]}",
+                kind="array-shapes",
             )
         if own == 1:
             return (a.like(a.shape[:-1], dtype),)
@@ -178,6 +182,7 @@ def _with_tolerance(operands: tuple[PTensorType, ...], where: str) -> PTensorTyp
         if broadcast_shapes([each.shape, x.shape[:-2]], where) != x.shape[:-2]:
             raise ArrayValueError(
                 f"{where}: rtol has shape {each.shape} for {x.shape[:-2]} matrices; give one, or "
-                "one for each"
+                "one for each",
+                kind="array-shapes",
             )
     return x

@@ -29,7 +29,8 @@ def need_matrices(x: PTensorType, where: str) -> None:
     """
     if x.rank < 2:
         raise ArrayValueError(
-            f"{where}: x has shape {x.shape}; give matrices, of two axes or more"
+            f"{where}: x has shape {x.shape}; give matrices, of two axes or more",
+            kind="array-shapes",
         )
 
 
@@ -37,7 +38,8 @@ def _need_equal(first: PTensorType, axis: int, second: PTensorType, other: int, 
     if first.shape[axis] != second.shape[other]:
         raise ArrayValueError(
             f"{where}: the shapes are {first.shape} and {second.shape}, which are to be added up "
-            f"along {first.shape[axis]} and {second.shape[other]} elements; make these equal"
+            f"along {first.shape[axis]} and {second.shape[other]} elements; make these equal",
+            kind="array-shapes",
         )
 
 
@@ -70,7 +72,8 @@ class MatMul(Operation):
         if not x.shape or not y.shape:
             raise ArrayValueError(
                 f"matmul: the shapes are {x.shape} and {y.shape}; give matrices or vectors, and "
-                "multiply by a number with *"
+                "multiply by a number with *",
+                kind="array-shapes",
             )
         _need_equal(x, x.rank - 1, y, max(y.rank - 2, 0), self.name)
         outer = broadcast_shapes([x.shape[:-2], y.shape[:-2]], self.name)
@@ -173,7 +176,8 @@ class Outer(Operation):
         dtype = _met(operands, self.name)
         if x.rank != 1 or y.rank != 1:
             raise ArrayValueError(
-                f"outer: the shapes are {x.shape} and {y.shape}; give two vectors, of one axis"
+                f"outer: the shapes are {x.shape} and {y.shape}; give two vectors, of one axis",
+                kind="array-shapes",
             )
         return x.like((*x.shape, *y.shape), dtype)
 
@@ -247,6 +251,7 @@ class Cross(Operation):
             if each.shape[self.axis] != 3:
                 raise ArrayValueError(
                     f"cross: the shapes are {x.shape} and {y.shape}, and axis {self.axis} of one "
-                    f"has {each.shape[self.axis]} elements; vectors have three there"
+                    f"has {each.shape[self.axis]} elements; vectors have three there",
+                    kind="array-shapes",
                 )
         return x.like(broadcast_shapes([x.shape, y.shape], self.name), dtype)

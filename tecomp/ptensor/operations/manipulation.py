@@ -43,7 +43,8 @@ class Broadcast(Operation):
         if broadcast_shapes([x.shape, self.shape], "broadcast_to") != self.shape:
             raise ArrayValueError(
                 f"broadcast_to: x has shape {x.shape}, which does not broadcast to {self.shape}: "
-                "only axes of extent 1 are repeated, and new ones go before all others"
+                "only axes of extent 1 are repeated, and new ones go before all others",
+                kind="array-shapes",
             )
         return x.like(self.shape)
 
@@ -78,7 +79,8 @@ class Combine(Kinded):
                 but = "" if along is None else f" except along axis {axis}"
                 raise ArrayValueError(
                     f"{self.kind}: array 0 has shape {first.shape} and array {k} {other.shape}; "
-                    f"give arrays of one shape{but}"
+                    f"give arrays of one shape{but}",
+                    kind="array-shapes",
                 )
         count = len(operands) if along is None else sum(x.shape[axis] for x in operands)
         rest = first.shape[axis if along is None else axis + 1 :]
@@ -155,7 +157,8 @@ class PermuteDims(Operation):
         if sorted(self.axis) != list(range(x.rank)):
             raise ArrayValueError(
                 f"permute_dims: axes is {self.axis}, and x has shape {x.shape}; name each of its "
-                f"{x.rank} axes once"
+                f"{x.rank} axes once",
+                kind="array-shapes",
             )
         return x.like(tuple([x.shape[axis] for axis in self.axis]))
 
@@ -180,7 +183,8 @@ class Reshape(Operation):
         if prod(self.shape) != x.size:
             raise ArrayValueError(
                 f"reshape: x has shape {x.shape}, {x.size} elements, and {self.shape} has "
-                f"{prod(self.shape)}; give a shape of as many, where -1 stands for what is left"
+                f"{prod(self.shape)}; give a shape of as many, where -1 stands for what is left",
+                kind="array-shapes",
             )
         return x.like(self.shape)
 
@@ -230,7 +234,8 @@ class Squeeze(Operation):
             if x.shape[axis] != 1:
                 raise ArrayValueError(
                     f"squeeze: x has shape {x.shape}, extent {x.shape[axis]} along axis {axis}; "
-                    "name axes of extent 1"
+                    "name axes of extent 1",
+                    kind="array-shapes",
                 )
         return x.like(_kept(x.shape, self.axis))
 

@@ -35,7 +35,8 @@ class MeshGrid(Several):
         for k, each in enumerate(operands):
             if each.rank > 1:
                 raise ArrayValueError(
-                    f"{self.name}: array {k} has shape {each.shape}; give arrays of one axis"
+                    f"{self.name}: array {k} has shape {each.shape}; give arrays of one axis",
+                    kind="array-shapes",
                 )
         check_together(operands, self.name)
         order = self.order(len(operands))

@@ -84,7 +84,8 @@ class Reduce(Kinded):
         if empty and self.kind in ("max", "min"):
             raise ArrayValueError(
                 f"{self.kind}: x has shape {x.shape}, and no element along axis {empty[0]}; give "
-                "it one at least"
+                "it one at least",
+                kind="array-shapes",
             )
         return x.like(without(x.shape, axes, self.keepdims), self._result_dtype(x.dtype))
 

@@ -40,6 +40,7 @@ class FindIndex(Kinded):
         if empty:
             raise ArrayValueError(
                 f"{self.kind}: x has shape {x.shape}, and no element along axis {empty[0]}; give "
-                "it one at least"
+                "it one at least",
+                kind="array-shapes",
             )
         return x.like(without(x.shape, axes, self.keepdims), "int64")

@@ -92,7 +92,8 @@ class SearchSorted(LibraryOperation):
         meet([x.dtype, values.dtype])
         if x.rank != 1:
             raise ArrayValueError(
-                f"searchsorted: x1 has shape {x.shape}; give a row in order, of one axis"
+                f"searchsorted: x1 has shape {x.shape}; give a row in order, of one axis",
+                kind="array-shapes",
             )
         for each in sorter:
             if each.dtype not in INTEGERS or each.shape != x.shape:

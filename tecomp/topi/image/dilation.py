@@ -63,7 +63,8 @@ def _dilated(
         raise DefinitionError(
             f"{where}: {data.name}, shape {shape_text(data.shape)} as {layout}, has {given} "
             f"channels, and {relief.name}, shape {shape_text(relief.shape)} as {relief_layout}, "
-            f"{own}; make them equal"
+            f"{own}; make them equal",
+            kind="shapes",
         )
     windows = windows_of(images, filters.extents, stride, dilations, padding, where)
     taps, dtype = windows.taps(), out_dtype or data.dtype

@@ -38,7 +38,8 @@ def affine_grid(
     if differ(data.shape[1], 2) or differ(data.shape[2], 3):
         raise DefinitionError(
             f"{where}: {data.name} has shape {shape_text(data.shape)}; maps have shape "
-            "(batch, 2, 3)"
+            "(batch, 2, 3)",
+            kind="shapes",
         )
 
     def coordinate(index: te.Expr, extent: int) -> te.Expr:
@@ -87,7 +88,8 @@ def grid_sample(
     if differ(grid.shape[1], 2) or differ(grid.shape[0], data.shape[0]):
         raise DefinitionError(
             f"{where}: {data.name} has shape {shape_text(data.shape)} and grid "
-            f"{shape_text(grid.shape)}; give two numbers for each place, and a grid for each image"
+            f"{shape_text(grid.shape)}; give two numbers for each place, and a grid for each image",
+            kind="shapes",
         )
 
     def place(n: te.Expr, axis: int, y: te.Expr, x: te.Expr) -> te.Expr:

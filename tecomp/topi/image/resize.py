@@ -233,7 +233,8 @@ def _resized(
         if len(whole) != data.ndim:
             raise DefinitionError(
                 f"{where}: output_shape is {shape_text(whole)}, and {data.name} has {data.ndim} "
-                "axes; give an extent for each"
+                "axes; give an extent for each",
+                kind="shapes",
             )
         sizes = [whole[k] for k in images.spatial]
     for axis, extent in zip(images.spatial, sizes, strict=True):
@@ -241,7 +242,8 @@ def _resized(
         if equal(data.shape[axis], 0) and not equal(extent, 0):
             raise DefinitionError(
                 f"{where}: {data.name} has shape {shape_text(data.shape)} as {layout}, and no "
-                "pixel to take; give it one at least"
+                "pixel to take; give it one at least",
+                kind="shapes",
             )
     cut = way.mode == "tf_crop_and_resize"
     if cut and len(roi) != 2 * count:
@@ -427,7 +429,8 @@ def crop_and_resize(
     if differ(boxes.shape[1], 4) or differ(boxes.shape[0], indices.shape[0]):
         raise DefinitionError(
             f"{where}: boxes has shape {shape_text(boxes.shape)} and box_indices "
-            f"{shape_text(indices.shape)}; give four numbers and an image for each box"
+            f"{shape_text(indices.shape)}; give four numbers and an image for each box",
+            kind="shapes",
         )
     sizes = _sizes(crop_size, 2, where)
     shape = list(data.shape)

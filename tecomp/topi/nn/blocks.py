@@ -33,7 +33,9 @@ def flatten(data: te.Tensor) -> te.Tensor:
     """
     data = tensor_of(data, "topi.nn.flatten")
     if not data.ndim:
-        raise DefinitionError(f"topi.nn.flatten: {data.name} has no axes; give it one at least")
+        raise DefinitionError(
+            f"topi.nn.flatten: {data.name} has no axes; give it one at least", kind="wrong-number"
+        )
     return reshape(data, (data.shape[0], product(data.shape[1:])))
 
 
@@ -164,7 +166,8 @@ def _check_divides(extent: Size, size: int, data: te.Tensor, where: str) -> None
     if isinstance(extent, int) and extent % size:
         raise DefinitionError(
             f"{where}: {data.name} has shape {shape_text(data.shape)}, and blocks take {size} of "
-            f"{extent} at a time; pad it to a multiple with topi.nn.pad"
+            f"{extent} at a time; pad it to a multiple with topi.nn.pad",
+            kind="shapes",
         )
 
 
@@ -270,7 +273,8 @@ def _blocks(data: te.Tensor, block_shape: Sequence[int], where: str) -> tuple[in
     if len(sizes) >= data.ndim:
         raise DefinitionError(
             f"{where}: block_shape is {sizes}, and {data.name} has shape {shape_text(data.shape)}; "
-            "give numbers for axes after the first"
+            "give numbers for axes after the first",
+            kind="shapes",
         )
     return sizes
 
@@ -303,7 +307,8 @@ def fifo_buffer(data: te.Tensor, buffer: te.Tensor, axis: int) -> te.Tensor:
         raise DefinitionError(
             f"{where}: data has shape {shape_text(data.shape)} and buffer "
             f"{shape_text(before.shape)}; data has the axes of buffer, and no more along axis "
-            f"{along}"
+            f"{along}",
+            kind="shapes",
         )
     kept: Any = plus(room, -new) if isinstance(new, int) else room - new
     return concatenate([part_of(before, along, new, kept, "T_fifo_kept"), data], along)

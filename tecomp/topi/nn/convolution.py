@@ -82,7 +82,8 @@ def _check_channels(images: Images, filters: Images, parts: int, where: str) -> 
             f"{where}: {images.tensor.name}, shape {shape_text(images.tensor.shape)} as "
             f"{images.layout}, has {given} channels, and {filters.tensor.name}, shape "
             f"{shape_text(filters.tensor.shape)} as {filters.layout}, takes {depth} and gives "
-            f"{total} for {parts} groups; a group takes as many as it has, and all give as many"
+            f"{total} for {parts} groups; a group takes as many as it has, and all give as many",
+            kind="shapes",
         )
 
 
@@ -391,7 +392,8 @@ def _depthwise(
         raise DefinitionError(
             f"{where}: {data.name}, shape {shape_text(data.shape)} as {data_layout}, has {given} "
             f"channels, and {kernel.name}, shape {shape_text(kernel.shape)}, filters for {own}; "
-            "give filters for each channel"
+            "give filters for each channel",
+            kind="shapes",
         )
     each = filters.tensor.shape[filters.axis("O")]
     shape = windows.shape(where)

@@ -121,6 +121,7 @@ def _product(
         if not equal(bias.shape[0], columns):
             raise DefinitionError(
                 f"{where}: bias has shape {shape_text(bias.shape)}, and the result {columns} "
-                "columns; give one number for each"
+                "columns; give one number for each",
+                kind="shapes",
             )
     return multiplied(a, b, transpose_a, transpose_b, dtype, where, name, bias)

@@ -114,7 +114,8 @@ def channels(data: te.Tensor, axis: int, where: str, **given: te.Tensor | None) 
             raise DefinitionError(
                 f"{where}: {what} has shape {shape_text(x.shape)}, and axis {along} of "
                 f"{data.name}, shape {shape_text(data.shape)}, has extent {data.shape[along]}; "
-                "give one number for each channel"
+                "give one number for each channel",
+                kind="shapes",
             )
     return along
 

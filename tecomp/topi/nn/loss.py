@@ -43,7 +43,8 @@ def nll_loss(
     if targets.ndim != len(rest) or any(map(differ, targets.shape, rest)):
         raise DefinitionError(
             f"{where}: predictions has shape {shape_text(predictions.shape)} and targets "
-            f"{shape_text(targets.shape)}; give one target for each prediction: {shape_text(rest)}"
+            f"{shape_text(targets.shape)}; give one target for each prediction: {shape_text(rest)}",
+            kind="shapes",
         )
     ignored = integer_of(ignore_index, where, "ignore_index")
     zero = te.const(0, predictions.dtype)

@@ -167,7 +167,8 @@ def _check_weights(
             raise DefinitionError(
                 f"{where}: {what} has shape {shape_text(shape)}, and axis {tuple(axes)} of "
                 f"{data.name}, shape {shape_text(data.shape)}, has {shape_text(wanted)}; give one "
-                "number for each element"
+                "number for each element",
+                kind="shapes",
             )
 
 
@@ -239,7 +240,9 @@ def _checked(
     check_float(data, where)
     axes = axes_of(axis, data.ndim, where)
     if not axes:
-        raise DefinitionError(f"{where}: axis is {axis}; give one axis at least")
+        raise DefinitionError(
+            f"{where}: axis is {axis}; give one axis at least", kind="wrong-number"
+        )
     _check_weights(data, axes, where, **weights)
     return data, axes
 
@@ -309,7 +312,7 @@ def group_norm(
         if not isinstance(extent, int):
             why = f"are not known to divide them; write the extent as a multiple, {count} * n"
         raise DefinitionError(
-            f"{where}: there are {extent} channels and {count} groups, which {why}"
+            f"{where}: there are {extent} channels and {count} groups, which {why}", kind="shapes"
         )
     each = quotient(extent, count)
     shape: list[Size] = [*data.shape[:along], count, each, *data.shape[along + 1 :]]
@@ -367,7 +370,9 @@ def lrn(
     along = axis_of(axis, data.ndim, where)
     width = integer_of(size, where, "size", least=1)
     if width % 2 == 0:
-        raise DefinitionError(f"{where}: size is {width}; it is odd, to have a middle")
+        raise DefinitionError(
+            f"{where}: size is {width}; it is odd, to have a middle", kind="wrong-number"
+        )
     weight, power, base = (
         float_of(value, where, what)
         for value, what in ((alpha, "alpha"), (beta, "beta"), (bias, "bias")))

@@ -47,7 +47,8 @@ def conv2d_NCHWc(  # noqa: N802  (the name that TVM has)
             f"{where}: {data.name}, shape {shape_text(data.shape)} as NCHWc, has {data.shape[1]} "
             f"blocks of {data.shape[4]} channels, and {kernel.name}, shape "
             f"{shape_text(kernel.shape)} as OIHWio, takes {kernel.shape[1]} of {kernel.shape[4]}; "
-            "make them equal"
+            "make them equal",
+            kind="shapes",
         )
     windows = windows_of(images, filters.extents, stride, dilation, padding, where)
     image = surrounded(images, windows.before, windows.after, te.const(0, data.dtype))
@@ -70,5 +71,6 @@ def _check_block(layout: object, block: Size, where: str, what: str) -> None:
     if isinstance(block, int) and layout != wanted:
         raise DefinitionError(
             f"{where}: {what} is {layout!r}, and there are blocks of {block} channels; write "
-            f"{wanted!r}"
+            f"{wanted!r}",
+            kind="shapes",
         )

@@ -94,7 +94,8 @@ def _counts(
     if len(low) != data.ndim or len(high) != data.ndim or any(n < 0 for n in known):
         raise DefinitionError(
             f"{where}: {data.name} has shape {shape_text(data.shape)}, and there are {tuple(low)} "
-            f"elements before and {tuple(high)} after; give a number from 0 for each axis"
+            f"elements before and {tuple(high)} after; give a number from 0 for each axis",
+            kind="shapes",
         )
     return low, high
 
@@ -122,7 +123,8 @@ def _again(
         if most > limit or (most and equal(extent, 0)):
             raise DefinitionError(
                 f"{where}: axis {k} of {data.name}, shape {shape_text(data.shape)}, gets {most} "
-                f"elements on one side, and has {max(limit, 0)} for that; pad it less"
+                f"elements on one side, and has {max(limit, 0)} for that; pad it less",
+                kind="shapes",
             )
     shape = tuple(
         plus(plus(extent, a), b) for extent, a, b in zip(data.shape, low, high, strict=True))

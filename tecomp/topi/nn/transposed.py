@@ -32,7 +32,8 @@ def _transposed(
         if more[k] >= steps[k]:
             raise DefinitionError(
                 f"{where}: output_padding is {more} and strides {steps}; padding of the result is "
-                "less than the stride"
+                "less than the stride",
+                kind="wrong-number",
             )
     given, own = data.shape[1], kernel.shape[0]
     if not equal(given, own) or not is_multiple(own, parts):
@@ -40,7 +41,8 @@ def _transposed(
         raise DefinitionError(
             f"{where}: {data.name}, shape {shape_text(data.shape)}, has {given} channels, and "
             f"{kernel.name}, shape {shape_text(kernel.shape)}, takes {own} in {parts} groups; make "
-            f"them equal, and a multiple of the groups{multiple}"
+            f"them equal, and a multiple of the groups{multiple}",
+            kind="shapes",
         )
     before, after = paddings(padding, filters.extents, where)
     low = [plus(size, -1 - a) for size, a in zip(filters.extents, before, strict=True)]

@@ -67,14 +67,17 @@ def _sizes(
     sizes: list[Size] = []
     for extent, scale in zip(images.extents, scales, strict=True):
         if not isinstance(scale, int | float) or not 0 < scale < math.inf:
-            raise DefinitionError(f"{where}: a scale is {scale!r}; it is a number above 0")
+            raise DefinitionError(
+                f"{where}: a scale is {scale!r}; it is a number above 0", kind="wrong-number"
+            )
         if isinstance(extent, int):
             sizes.append(round(extent * scale))
             continue
         if not float(scale).is_integer():
             raise DefinitionError(
                 f"{where}: a scale is {scale}, and an extent is {extent}; sizes that come at the "
-                "call are taken whole times"
+                "call are taken whole times",
+                kind="shapes",
             )
         sizes.append(times(extent, int(scale)))
     return sizes

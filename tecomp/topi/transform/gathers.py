@@ -73,7 +73,8 @@ def take(
         raise DefinitionError(
             f"{where}: batch_dims is {shared}, axis {along}, and the shapes are "
             f"{shape_text(a.shape)} and {shape_text(indices.shape)}; the first batch_dims axes are "
-            "those of both, before the axis"
+            "those of both, before the axis",
+            kind="shapes",
         )
     inner = indices.ndim - shared
     shape = (*a.shape[:along], *indices.shape[shared:], *a.shape[along + 1 :])
@@ -125,7 +126,8 @@ def gather(data: te.Tensor, axis: int, indices: te.Tensor) -> te.Tensor:
     ):
         raise DefinitionError(
             f"{where}: {data.name} has shape {shape_text(data.shape)} and indices "
-            f"{shape_text(indices.shape)}; they have the same axes, but for axis {along}"
+            f"{shape_text(indices.shape)}; they have the same axes, but for axis {along}",
+            kind="shapes",
         )
     return te.compute(
         indices.shape, lambda *i: data(*i[:along], indices(*i), *i[along + 1 :]),
@@ -164,7 +166,8 @@ def gather_nd(a: te.Tensor, indices: te.Tensor, batch_dims: int = 0) -> te.Tenso
         raise DefinitionError(
             f"{where}: {a.name} has shape {shape_text(a.shape)} and indices "
             f"{shape_text(indices.shape)}, with batch_dims {shared}; the first axis of indices has "
-            f"one number for each axis of {a.name} that is indexed"
+            f"one number for each axis of {a.name} that is indexed",
+            kind="shapes",
         )
     outer = indices.ndim - 1
 
@@ -198,7 +201,8 @@ def adv_index(data: te.Tensor, indices: Sequence[te.Tensor]) -> te.Tensor:
     if len(places) > data.ndim:
         raise DefinitionError(
             f"{where}: there are {len(places)} indices, and {data.name} has {data.ndim} axes; give "
-            "one for each at most"
+            "one for each at most",
+            kind="wrong-count",
         )
     outer = broadcast_shape([x.shape for x in places], where)
 
@@ -314,7 +318,8 @@ def _check_batch(
         return
     raise DefinitionError(
         f"{where_}: {what} has shape {shape_text(lengths.shape)} and {data.name} "
-        f"{shape_text(data.shape)}; give one number for each index along axis {axis}"
+        f"{shape_text(data.shape)}; give one number for each index along axis {axis}",
+        kind="shapes",
     )
 
 
@@ -376,7 +381,8 @@ def unravel_index(indices: te.Tensor, shape: te.Tensor | Sequence[Size]) -> te.T
     count = shape.shape[0] if isinstance(shape, te.Tensor) else len(shape_of(shape))
     if not isinstance(count, int):
         raise DefinitionError(
-            f"{where_}: shape has {count} entries; give it a number of them that is known"
+            f"{where_}: shape has {count} entries; give it a number of them that is known",
+            kind="shapes",
         )
     extents = [shape(k) if isinstance(shape, te.Tensor) else
                extent_of(shape_of(shape)[k], where_, f"shape[{k}]", least=1)
@@ -426,7 +432,8 @@ def _check_matrices(data: te.Tensor, where_: str) -> None:
     if data.ndim < 2:
         raise DefinitionError(
             f"{where_}: {data.name} has shape {shape_text(data.shape)}; give matrices, of two axes "
-            "or more"
+            "or more",
+            kind="shapes",
         )
 
 
@@ -465,7 +472,8 @@ def matrix_set_diag(
         raise DefinitionError(
             f"{where_}: diagonal has shape {shape_text(diagonal.shape)}, for diagonals {low} to "
             f"{high} of {data.name}, shape {shape_text(data.shape)}; give it {wanted} axes, and a "
-            "row for each diagonal"
+            "row for each diagonal",
+            kind="shapes",
         )
     above, below = (side == "RIGHT" for side in align.split("_"))
 

@@ -86,7 +86,8 @@ def _check_alike(parts: Sequence[te.Tensor], along: int | None, where: str) -> N
             but = "" if along is None else f" but along axis {along}"
             raise DefinitionError(
                 f"{where}: tensor 0 has shape {shape_text(first.shape)} and tensor {k} "
-                f"{shape_text(x.shape)}; give tensors of one shape{but}"
+                f"{shape_text(x.shape)}; give tensors of one shape{but}",
+                kind="shapes",
             )
 
 
@@ -134,7 +135,8 @@ def split(
         count = integer_of(indices_or_sections, where, "indices_or_sections", least=1)
         if count > _MOST_PARTS:
             raise DefinitionError(
-                f"{where}: indices_or_sections is {count}; it is at most {_MOST_PARTS}"
+                f"{where}: indices_or_sections is {count}; it is at most {_MOST_PARTS}",
+                kind="too-much",
             )
         each = ceil_div(extent, count)
         places = [_least(times(each, k), extent) for k in range(count)] + [extent]
@@ -142,7 +144,8 @@ def split(
     if sorted(known) != known or known[0] < 0:
         raise DefinitionError(
             f"{where}: the parts begin at {tuple(places[1:-1])}, and axis {along} of {ary.name} "
-            f"has extent {extent}; give places in order, from 0 to the extent"
+            f"has extent {extent}; give places in order, from 0 to the extent",
+            kind="shapes",
         )
     return [
         part_of(ary, along, begin, minus(end, begin), f"T_split_{k}")
@@ -177,7 +180,8 @@ def meshgrid(a_tuple: Sequence[te.Tensor], indexing: str) -> list[te.Tensor]:
         if x.ndim > 1:
             raise DefinitionError(
                 f"{where}: {x.name} has shape {shape_text(x.shape)}; coordinates have one axis, or "
-                "none"
+                "none",
+                kind="shapes",
             )
     order = list(range(len(parts)))
     if indexing == "xy" and len(parts) > 1:

@@ -84,7 +84,8 @@ def _axes(layout: object, where: str) -> list[Axis]:
         return axes
     raise DefinitionError(
         f"{where}: {layout!r} is no layout; write a capital for each axis, once, and blocks with "
-        "small letters after their size, as in NCHW16c"
+        "small letters after their size, as in NCHW16c",
+        kind="unknown-choice",
     )
 
 
@@ -101,7 +102,8 @@ def _extents(
         if axis.block is not None and differ(extent, axis.block):
             raise DefinitionError(
                 f"{where}: {layout} has blocks of {axis.block} of {axis.name}, and {array.name} "
-                f"{extent} there; give a tensor of that layout"
+                f"{extent} there; give a tensor of that layout",
+                kind="shapes",
             )
         extents[axis.name] = times(extents.get(axis.name, 1), extent)
     return extents
@@ -117,7 +119,8 @@ def _extent(
     if isinstance(extent, int) and extent % block:
         raise DefinitionError(
             f"{where}: {layout} has blocks of {block} of {axis.name}, whose extent is {extent}; "
-            "pad it to a multiple with topi.nn.pad, or use transform_layout"
+            "pad it to a multiple with topi.nn.pad, or use transform_layout",
+            kind="shapes",
         )
     return quotient(extent, block)
 

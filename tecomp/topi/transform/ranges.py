@@ -50,10 +50,13 @@ def _count(first: Operand, last: Operand, step: Operand) -> Size:
     numbers: list[Any] = [getattr(x, "value", x) for x in (first, last, step)]
     low, high, step = numbers
     if isinstance(step, int | float) and step == 0:
-        raise DefinitionError("topi.arange: step is 0; the numbers would not end")
+        raise DefinitionError(
+            "topi.arange: step is 0; the numbers would not end", kind="wrong-number"
+        )
     if any(isinstance(x, float) and not math.isfinite(x) for x in numbers):
         raise DefinitionError(
-            f"topi.arange: it goes from {low} to {high} by {step}; give numbers that are finite"
+            f"topi.arange: it goes from {low} to {high} by {step}; give numbers that are finite",
+            kind="wrong-number",
         )
     if all(isinstance(x, int | float) for x in numbers):
         known: int = max(math.ceil((high - low) / step), 0)

@@ -71,7 +71,8 @@ def strided_slice(
     if not len(begin) == len(end) == len(own) or len(own) > a.ndim or len(set(own)) < len(own):
         raise DefinitionError(
             f"{where}: there are {len(begin)} begin and {len(end)} end for axes {tuple(own)} of "
-            f"{a.name}, shape {shape_text(a.shape)}; give one of each for each axis"
+            f"{a.name}, shape {shape_text(a.shape)}; give one of each for each axis",
+            kind="wrong-count",
         )
     steps = [1] * len(own)
     if strides is not None and slice_mode == "end":
@@ -83,7 +84,9 @@ def strided_slice(
             start = _place(low, extent, 0)
             last = extent if equal_bound(high, -1) else _least(_sum(start, high), extent)
         if not step:
-            raise DefinitionError(f"{where}: the stride of axis {k} is 0; it is 1, -1 or another")
+            raise DefinitionError(
+                f"{where}: the stride of axis {k} is 0; it is 1, -1 or another", kind="wrong-number"
+            )
         ranges[k] = (*_range(low, last, step, extent), step)
     return _strided(a, ranges, "T_strided_slice")
 
@@ -91,7 +94,8 @@ def strided_slice(
 def _bounds(bounds: Sequence[Bound], where: str, what: str) -> list[Bound]:
     if not isinstance(bounds, list | tuple):
         raise TypeMismatchError(
-            f"{where}: {what} is {bounds!r} ({type(bounds).__name__}); give a list of numbers"
+            f"{where}: {what} is {bounds!r} ({type(bounds).__name__}); give a list of numbers",
+            kind="wrong-argument",
         )
     return [
         bound if bound is None or (isinstance(bound, te.Expr) and not isinstance(bound, Const))
@@ -104,7 +108,9 @@ def _steps(strides: Sequence[int], count: int, where: str) -> list[int]:
     """The strides of all axes; those that are left out are 1."""
     if not isinstance(strides, list | tuple) or len(strides) > count:
         raise DefinitionError(
-            f"{where}: strides is {strides!r} for {count} axes; give a list of one for each at most"
+            f"{where}: strides is {strides!r} for {count} axes; give a list of one for each "
+            "at most",
+            kind="wrong-count",
         )
     given = [integer_of(n, where, f"strides[{k}]") for k, n in enumerate(strides)]
     return [*given, *[1] * (count - len(given))]
@@ -205,7 +211,8 @@ def dynamic_strided_slice(
     if len(shape) != a.ndim:
         raise DefinitionError(
             f"{where}: the result has shape {shape_text(shape)}, and {a.name} "
-            f"{shape_text(a.shape)}; both have as many axes"
+            f"{shape_text(a.shape)}; both have as many axes",
+            kind="shapes",
         )
 
     def value(*i: te.Expr) -> te.Expr:
@@ -251,7 +258,8 @@ def strided_set(
         if not isinstance(x.shape[0], int) or x.shape[0] > a.ndim:
             raise DefinitionError(
                 f"{where}: {what} has {x.shape[0]} numbers, and {a.name} {a.ndim} axes; give one "
-                "for each at most"
+                "for each at most",
+                kind="wrong-count",
             )
 
     def bounds(k: int) -> tuple[Any, Any, Any]:
@@ -300,13 +308,14 @@ def slice_scatter(
     a, src = tensor_of(input_tensor, where, "input_tensor"), tensor_of(src, where, "src")
     along = axis_of(axis, a.ndim, where)
     if not isinstance(step, int) or step < 1:
-        raise DefinitionError(f"{where}: step is {step}; it is at least 1")
+        raise DefinitionError(f"{where}: step is {step}; it is at least 1", kind="wrong-number")
     first, count = _range(start, end, step, a.shape[along])
     wanted = (*a.shape[:along], count, *a.shape[along + 1 :])
     if src.ndim != a.ndim or any(map(differ, src.shape, wanted)):
         raise DefinitionError(
             f"{where}: src has shape {shape_text(src.shape)}, and the slice {shape_text(wanted)}; "
-            "give a src of that shape"
+            "give a src of that shape",
+            kind="shapes",
         )
 
     def value(*i: te.Expr) -> te.Expr:

@@ -82,7 +82,9 @@ def expand_like(a: te.Tensor, shape_like: te.Tensor, axis: Sequence[int]) -> te.
     if len(kept) != a.ndim or any(map(differ, extents, a.shape)):
         raise DefinitionError(
             f"{where}: {a.name} has shape {shape_text(a.shape)}, and axes {tuple(kept)} of "
-            f"{other.name} {shape_text(extents)}; name the axes of {other.name} that {a.name} lacks"
+            f"{other.name} {shape_text(extents)}; name the axes of {other.name} that {a.name} "
+            "lacks",
+            kind="shapes",
         )
     return te.compute(
         other.shape, lambda *i: a(*(i[k] for k in kept)), name="T_expand_like", tag=tag.BROADCAST
@@ -110,7 +112,8 @@ def squeeze(a: te.Tensor, axis: int | Sequence[int] | None = None) -> te.Tensor:
         if k not in ones:
             raise DefinitionError(
                 f"{where}: axis {k} of {a.name}, shape {shape_text(a.shape)}, has extent "
-                f"{a.shape[k]}; only axes of extent 1 can be left out"
+                f"{a.shape[k]}; only axes of extent 1 can be left out",
+                kind="shapes",
             )
     kept = [k for k in range(a.ndim) if k not in out]
 
@@ -143,7 +146,8 @@ def reshape(a: te.Tensor, newshape: Size | Sequence[Size]) -> te.Tensor:
     if not is_product(a.shape, shape):
         raise DefinitionError(
             f"{where}: {a.name} has shape {shape_text(a.shape)}, {_count(a.shape)} elements, and "
-            f"{shape_text(shape)} has {_count(shape)}; give a shape of as many"
+            f"{shape_text(shape)} has {_count(shape)}; give a shape of as many",
+            kind="shapes",
         )
     return te.compute(
         shape, lambda *i: a(*unravel(ravel(i, shape), a.shape)), name="T_reshape",
@@ -160,7 +164,8 @@ def _completed(a: te.Tensor, shape: tuple[Size, ...], where: str) -> tuple[Size,
     if len(open_ones) > 1 or equal(rest, 0):
         raise DefinitionError(
             f"{where}: the shape {shape_text(shape)} leaves open what -1 stands for; write the "
-            "extent"
+            "extent",
+            kind="shapes",
         )
     extent = quotient(product(a.shape), rest)
     return tuple(extent if k in open_ones else n for k, n in enumerate(shape))
@@ -203,7 +208,8 @@ def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
     order = [axis_of(k, a.ndim, where, "an axis") for k in given]
     if sorted(order) != list(range(a.ndim)):
         raise DefinitionError(
-            f"{where}: axes is {tuple(given)}, and {a.name} has {a.ndim} axes; name each once"
+            f"{where}: axes is {tuple(given)}, and {a.name} has {a.ndim} axes; name each once",
+            kind="given-twice",
         )
     own = [order.index(k) for k in range(a.ndim)]
     return te.compute(
@@ -302,7 +308,8 @@ def sliding_window(
         if isinstance(extent, int) and extent < size:
             raise DefinitionError(
                 f"{where}: the window is {size} long, and axis {k} of {data.name}, shape "
-                f"{shape_text(data.shape)}, has extent {extent}; take a smaller window"
+                f"{shape_text(data.shape)}, has extent {extent}; take a smaller window",
+                kind="shapes",
             )
     windows = [
         quotient(minus(extent, size - step), step)

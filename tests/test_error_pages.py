@@ -1,0 +1,112 @@
+"""Every error has a kind, and every kind a page whose example makes the mistake."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tecomp import errors
+from tecomp.cli import main
+from tecomp.errors import TecompError
+from tecomp.pages import page_of, pages
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = re.compile(r"^```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CLASSES = {
+    name: each for name, each in vars(errors).items()
+    if isinstance(each, type) and issubclass(each, TecompError)
+}
+
+
+@pytest.mark.parametrize("kind", pages())
+def test_the_first_example_makes_the_mistake_and_the_second_mends_it(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = pages()[kind]
+    wrong, right = EXAMPLE.findall(page.text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TECOMP_CACHE", "off")
+    file = tmp_path / "example.py"
+    # Functions find their source in the file.
+    file.write_text(wrong + right)
+    names: dict[str, Any] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        # The example of a missing library takes one away.
+        patch.setitem(sys.modules, "mpi4py", sys.modules.get("mpi4py", None))
+        if sys.modules["mpi4py"] is None:
+            patch.delitem(sys.modules, "mpi4py")
+        with pytest.raises(TecompError) as caught:
+            exec(compile(wrong, str(file), "exec"), names)
+    exec(compile("\n" * wrong.count("\n") + right, str(file), "exec"), names)
+
+    assert (caught.value.kind, caught.value.code) == (kind, page.code)
+
+
+def test_codes_are_in_order_and_each_is_of_one_kind() -> None:
+    codes = [page.code for page in pages().values()]
+
+    assert codes == sorted(set(codes))
+    assert len(codes) == len((ROOT / "tecomp/errors.md").read_text().split("\n## ")), "a kind twice"
+
+
+def test_the_page_of_all_errors_is_made_of_the_pages() -> None:
+    shown = CliRunner().invoke(main, ["explain", "--markdown"])
+
+    assert shown.output == (ROOT / "docs/errors.md").read_text(), (
+        "tecomp explain --markdown > docs/errors.md"
+    )
+
+
+def test_the_command_explains_a_code() -> None:
+    page = page_of("te0201")
+    shown = CliRunner().invoke(main, ["explain", "TE0201"])
+    listed = CliRunner().invoke(main, ["explain"])
+    refused = CliRunner().invoke(main, ["explain", "TE9999"])
+
+    assert page is not None
+    assert page is page_of("no-such-loop")
+    assert shown.output == str(page)
+    assert f"TE0201  no-such-loop        {page.title}\n" in listed.output
+    assert refused.exit_code == 1
+    assert refused.output == "Error: explain: there is no error 'TE9999'; tecomp explain lists all codes\n"
+
+
+def raised() -> Iterator[tuple[str, ast.Call]]:
+    """Every place where an error is made, by class or by a variable that has the class."""
+    for room in ("tecomp", "schedules", "targets"):
+        for file in sorted((ROOT / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if not isinstance(node, ast.Call):
+                    continue
+                name = ast.unparse(node.func).rpartition(".")[2]
+                if name in CLASSES or any(word.arg == "kind" for word in node.keywords):
+                    yield f"{file.relative_to(ROOT)}:{node.lineno}", node
+
+
+def test_every_error_that_is_raised_has_a_kind_with_a_page() -> None:
+    wrong, used = [], {each.usual for each in CLASSES.values()}
+    for place, call in raised():
+        name = ast.unparse(call.func).rpartition(".")[2]
+        kinds = [word.value for word in call.keywords if word.arg == "kind"]
+        for kind in kinds:
+            if isinstance(kind, ast.Constant) and name not in CLASSES and kind.value not in pages():
+                continue
+            if isinstance(kind, ast.Constant):
+                used.add(str(kind.value))
+            elif name in CLASSES and ast.unparse(kind) not in ("error.kind", "kind"):
+                wrong.append(f"{place}: the kind is {ast.unparse(kind)}")
+        wrong += [
+            f"{place}: there is no page of {kind.value!r}" for kind in kinds
+            if name in CLASSES and isinstance(kind, ast.Constant) and kind.value not in pages()
+        ]
+
+    assert wrong == []
+    assert {each.usual for each in CLASSES.values()} <= set(pages())
+    assert set(pages()) - used == set(), "pages of mistakes that nobody makes"
