@@ -112,8 +112,8 @@ def attention(n=256, d=64):
     M = te.compute((n,), lambda i: te.max(S[i, r], axis=r), name="M")
     E = te.compute((n, n), lambda i, j: te.exp(S[i, j] - M[i]), name="E")
     T = te.compute((n,), lambda i: te.sum(E[i, p], axis=p), name="T")
-    O = te.compute((n, d), lambda i, j: te.sum(E[i, q] / T[i] * V[q, j], axis=q), name="O")
-    return O, [Q, K, V]
+    R = te.compute((n, d), lambda i, j: te.sum(E[i, q] / T[i] * V[q, j], axis=q), name="R")
+    return R, [Q, K, V]
 
 
 def expected(q, k, v):

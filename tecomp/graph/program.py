@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tecomp.codegen.calls.timing import Timing, time_call
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.programs import compile
 from tecomp.errors import CallError
@@ -156,6 +158,30 @@ class Program:
                 kind="argument-count",
             )
         return given
+
+    def timeit(self, *arrays: Any, out: Any = None, seconds: float = 0.5) -> Timing:
+        """How long a call with these arrays takes, checks included.
+
+        Args:
+            arrays: for the inputs, in order.
+            out: arrays that the outputs are written to, as for a call; without it the time for new
+                ones is counted.
+            seconds: how long to measure; five calls are made even if they take longer.
+
+        Returns:
+            The shortest time and the median, in seconds, and the number of calls.
+
+        Raises:
+            CallError: as a call does, or `seconds` is no positive number.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((8,), name="A")
+        >>> program = compile(te.compute((8,), lambda i: A[i] + 1, name="B"), [A])
+        >>> timing = program.timeit(np.zeros(8, np.float32), seconds=0.01)
+        >>> timing.min <= timing.median, timing.runs > 100
+        (True, True)
+        """
+        return time_call(partial(self, out=out), arrays, seconds)
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the program to a folder, which `tecomp.load` reads on the same machine.

@@ -8,6 +8,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+import tecomp
+from tecomp import te
 from tecomp.codegen import Kernel
 from tecomp.codegen.calls.timing import Timing, time_call
 from tecomp.errors import CallError
@@ -79,6 +81,27 @@ def test_refused_arguments() -> None:
     assert error.value.message == (
         "square: expected 2 arguments (A, B), got 1; B is passed as well, and written in place"
     )
+
+
+def test_programs_are_measured_as_kernels_are() -> None:
+    A = te.placeholder((64,), name="A")
+    B = te.compute((64,), lambda i: A[i] * A[i], name="B")
+    program = tecomp.compile(B, [A])
+    a, b = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+
+    assert program.timeit(a, seconds=0.01).runs >= 5
+    timing = program.timeit(a, out=b, seconds=0.01)
+
+    assert 0 < timing.min <= timing.median
+    np.testing.assert_array_equal(b, a * a)
+    with pytest.raises(CallError) as error:
+        program.timeit(a, seconds=0)
+    assert error.value.message == (
+        "timeit: seconds is 0; pass the positive number of seconds to measure"
+    )
+    with pytest.raises(CallError) as error:
+        program.timeit(a, out=[b, b])
+    assert error.value.message == "program: expected 1 array in `out` (B), got 2"
 
 
 def test_timings_are_values() -> None:

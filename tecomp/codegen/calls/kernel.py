@@ -229,12 +229,6 @@ class Kernel:
         >>> timing.min <= timing.median, timing.runs > 100
         (True, True)
         """
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not (
-            0 < seconds < 1e9
-        ):
-            raise CallError(
-                f"timeit: seconds is {seconds!r}; pass the positive number of seconds to measure"
-            )
         return time_call(self, arguments, seconds)
 
     def _first_call(self) -> Quick:

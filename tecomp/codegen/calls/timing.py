@@ -9,6 +9,8 @@ from statistics import median
 from time import perf_counter_ns
 from typing import Any
 
+from tecomp.errors import CallError
+
 _WARM_UP_SHARE = 20
 _LEAST_SPAN = 20_000
 """Nanoseconds: shorter calls are measured several at a time, so that the clock does not count."""
@@ -35,7 +37,14 @@ def time_call(call: Callable[..., object], arguments: Sequence[Any], seconds: fl
 
     Calls that take less than 20 microseconds are measured several at a time, and count as their
     average.
+
+    Raises:
+        CallError: `seconds` is no positive number.
     """
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e9:
+        raise CallError(
+            f"timeit: seconds is {seconds!r}; pass the positive number of seconds to measure"
+        )
     budget = int(seconds * 1e9)
     start = perf_counter_ns()
     call(*arguments)
