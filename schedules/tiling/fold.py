@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tecomp import Target, te
+from tecomp import Target, accesses, te
 from tecomp.schedules.structure.sizes import ceil_div
 from tecomp.schedules.tiling.tiles import lanes_of
 
@@ -12,6 +12,12 @@ _VECTORS_EACH = 8
 """Vectors of a row from which on such a vector gains more than combining it costs."""
 LONG = ACCUMULATORS * _VECTORS_EACH
 """Vectors of a row from which on all of them are used."""
+_BLOCK = 64
+"""Terms that a partial sum of floats adds up, before it is added to the sum of such blocks.
+
+The errors of sums grow with how many are added one after the other: of a million numbers those of
+few blocks, of one block and of few lanes are no more than those of a tree.
+"""
 
 
 def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
@@ -46,7 +52,10 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
     several, lane = s[partial].split(many, factor=lanes)
     own = outer if rows > 1 else []
     alone = [] if own else outer
-    s[partial].reorder(*alone, *left_of(s, partial), *own, several, lane)
+    steps = left_of(s, partial)
+    if rows == 1 and len(steps) == 1 and _is_long_sum(result, steps[0]):
+        steps = [_in_blocks(s, partial, steps[0], lanes)]
+    s[partial].reorder(*alone, *steps, *own, several, lane)
     for axis in (*own, several):
         s[partial].unroll(axis)
     s[partial].vectorize(lane)
@@ -62,6 +71,29 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
         width //= 2
     s[result].unroll(s[result].op.reduce_axis[0])
     return partial
+
+
+def _is_long_sum(result: te.Tensor, steps: te.IterVar) -> bool:
+    """Whether floats are added up, and so many that the order counts."""
+    is_long = not isinstance(steps.extent, int) or steps.extent >= 2 * _BLOCK
+    return is_long and accesses(result).reducer == "sum" and result.dtype.kind == "float"
+
+
+def _in_blocks(
+    s: te.Schedule, partial: te.Tensor, steps: te.IterVar, lanes: int
+) -> te.IterVar:
+    """Add up blocks of steps, each in registers of its own; returns the loop over blocks."""
+    blocks, _ = s[partial].split(steps, factor=_BLOCK)
+    block = one(s.rfactor(partial, blocks, factor_axis=0))
+    (blocks,) = s[partial].op.reduce_axis
+    s[block].set_scope("local")
+    s[block].compute_at(s[partial], blocks)
+    *outer, many = s[block].op.axis
+    several, lane = s[block].split(many, factor=lanes)
+    s[block].reorder(*outer, *left_of(s, block), several, lane)
+    s[block].unroll(several)
+    s[block].vectorize(lane)
+    return blocks
 
 
 def _combine_later(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,20 @@ def test_kinds_and_types(kind: str, dtype: str) -> None:
         ours = np.asarray(getattr(xp, kind)(array(x), axis=axis))
         theirs = getattr(np, kind)(x, axis=axis)
         np.testing.assert_allclose(ours, theirs, rtol=1e-3 if dtype == "float16" else 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("shape", [(4_000_000,), (1_234_567,), (3, 300_001), (70_000, 3), (63,)])
+def test_sums_are_right_to_two_units_in_the_last_place(shape: tuple[int, ...], dtype: str) -> None:
+    x = np.random.default_rng(0).uniform(0, 1, shape).astype(dtype)
+    for axis in (None, x.ndim - 1):
+        rows = x.reshape(1, -1) if axis is None else x.reshape(-1, shape[-1])
+        exact = np.array([fsum(row.tolist()) for row in rows])
+        unit = np.spacing(exact.astype(dtype)).astype("float64")
+        total = np.asarray(xp.sum(array(x), axis=axis)).astype("float64").reshape(-1)
+        assert np.all(np.abs(total - exact) <= 2 * unit)
+        mean = np.asarray(xp.mean(array(x), axis=axis)).astype("float64").reshape(-1)
+        assert np.all(np.abs(mean - exact / rows.shape[1]) <= 3 * unit / rows.shape[1])
 
 
 def test_one_kernel_serves_all_sizes() -> None:
