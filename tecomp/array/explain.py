@@ -7,7 +7,8 @@ from importlib import import_module
 
 from tecomp.array.arrays import Array, node_of
 from tecomp.array.graph.evaluate import computable
-from tecomp.array.graph.shared import part_of
+from tecomp.array.graph.node import teams
+from tecomp.array.graph.shared import Shared, parts_of
 from tecomp.ptensor.types import check_together
 
 if typing.TYPE_CHECKING:
@@ -16,6 +17,9 @@ if typing.TYPE_CHECKING:
 
 def explain(*arrays: Array) -> Explanation:
     """What would run to compute arrays; nothing does.
+
+    Of arrays of a team it is what this process would compute of its part. What that waits for is
+    sent, so that all processes have to call it.
 
     Args:
         arrays: that are not computed yet.
@@ -37,7 +41,10 @@ def explain(*arrays: Array) -> Explanation:
     nodes = [node_of(array, "explain") for array in arrays]
     if nodes:
         check_together([node.type for node in nodes], "explain")
-    work = computable([part_of(node) for node in nodes])
+    shared = [node for node in nodes if isinstance(node, Shared)]
+    messages = teams().explain(shared) if shared else ()
+    work = computable(parts_of(nodes))
     # Loaded now: who computes arrays does not wait for what explains them.
-    found: Explanation = import_module("tecomp.array.kernels.explained").explanation_of(work)
+    explained = import_module("tecomp.array.kernels.explained")
+    found: Explanation = explained.explanation_of(work, messages)
     return found

@@ -64,17 +64,30 @@ class Report:
     Attributes:
         devices: a report for each, by its name.
         called: calls of kernels and programs in this process, everywhere.
+        messages: that this process sent to others of its teams.
+        collectives: messages that all processes of a team took part in.
+        sent: bytes that this process sent, or gave to collectives, by what for.
+        gathered: arrays of teams that every process got all of, by what asked for them.
     """
 
     devices: dict[str, DeviceReport]
     called: int
+    messages: int = 0
+    collectives: int = 0
+    sent: tuple[tuple[str, int], ...] = ()
+    gathered: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.called:_} calls of kernels", *map(str, self.devices.values())])
+        lines = [f"{self.called:_} calls of kernels", *map(str, self.devices.values())]
+        if self.messages or self.collectives:
+            lines.append(f"{self.messages:_} messages sent, {self.collectives:_} collectives")
+        lines += [f"  {count:_} bytes sent, {why}" for why, count in self.sent]
+        lines += [f"  {count:_} arrays gathered for {why}" for why, count in self.gathered]
+        return "\n".join(lines)
 
 
 def report(*arrays: Array) -> Report:
-    """What was done on devices since the last reset; or what computed some arrays there.
+    """What was done on devices, and sent, since the last reset; or what computed some arrays.
 
     Args:
         arrays: whose computation is of interest, which are computed if they are not yet; all that
@@ -92,7 +105,11 @@ def report(*arrays: Array) -> Report:
     1
     """
     if not arrays:
-        return Report({name: _device(name, each) for name, each in costs.items()}, counters.called)
+        return Report(
+            {name: _device(name, each) for name, each in costs.items()}, counters.called,
+            counters.messages, counters.collectives, tuple(sorted(counters.sent.items())),
+            tuple(sorted(counters.gathered.items())),
+        )
     nodes = [node_of(x, "report") for x in arrays]
     evaluate(nodes)
     made: dict[str, Costs] = {}
@@ -113,7 +130,9 @@ def reset() -> None:
     """
     costs.clear()
     counters.compiled = counters.called = 0
-    counters.libraries.clear()
+    counters.exchanges = counters.messages = counters.collectives = 0
+    for named in (counters.libraries, counters.gathered, counters.sent):
+        named.clear()
 
 
 def _device(name: str, own: Costs) -> DeviceReport:

@@ -28,6 +28,12 @@ def test_arrays_of_a_team(n: int, cache: Path) -> None:
     assert printed("team_arrays", n, cache=cache) == ["all right"]
 
 
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_arrays_take_as_few_messages_as_programs_by_hand(n: int, cache: Path) -> None:
+    """A stencil one exchange a step, sums of several arrays one collective; and all of it told."""
+    assert printed("exchanges", n, cache=cache) == ["as few as by hand"]
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_programs_give_what_they_give_with_numpy(n: int, cache: Path) -> None:
     """A stencil by slices, waves by rolls, ridge regression and k-means on rows of a table."""

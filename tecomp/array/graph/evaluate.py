@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from tecomp.array.graph.devices import CPU
 from tecomp.array.graph.node import Buffer, Node, empty, looking, teams
 from tecomp.array.graph.pending import Pending, by_device, pending
-from tecomp.array.graph.shared import part_of
+from tecomp.array.graph.shared import parts_of
 from tecomp.array.graph.views import along, is_view
 from tecomp.array.graph.waiting import begin, end, is_busy, wait, writers
 from tecomp.errors import ArrayTypeError
@@ -19,9 +19,14 @@ from tecomp.errors import ArrayTypeError
 _COMPILER = EntryPoint("compiler", "tecomp.array.kernels.compiling", "tecomp.compilers")
 
 
-def evaluate(nodes: Sequence[Node]) -> None:
-    """Compute nodes, and what else was recorded on the way to them and can still be asked for."""
-    parts = [part_of(node) for node in nodes]
+def evaluate(nodes: Sequence[Node], into: Mapping[Node, Buffer] | None = None) -> None:
+    """Compute nodes, and what else was recorded on the way to them and can still be asked for.
+
+    Args:
+        nodes: these.
+        into: memory for the elements of some of them, without gaps; new memory for others.
+    """
+    parts = parts_of(nodes)
     if all(part.is_there for part in parts):
         return
     begun: list[Node] = []
@@ -30,6 +35,9 @@ def evaluate(nodes: Sequence[Node]) -> None:
             work = computable(parts)
             begun = work.nodes
             begin(begun)
+            if into:
+                places = {node: k for k, node in enumerate(begun)}
+                work.into = {places[node]: data for node, data in into.items() if node in places}
         if begun:  # no other thread was faster
             compute(work)
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -148,11 +148,17 @@ class Teams(NamedTuple):
         record: the result of an operation.
         whole: all elements of an array, for what the text says.
         like_operands: results of which every process has all elements, divided if operands were.
+        place: finds who has which elements of an array.
+        explain: says what is sent before the parts of arrays are computed.
+        settle: waits for the messages that the parts of arrays are computed of.
     """
 
     record: Callable[[Operation, PTensorType, tuple[Node, ...]], Node]
     whole: Callable[[Node, str], Buffer]
     like_operands: Callable[[tuple[Node, ...], tuple[Node, ...]], tuple[Node, ...]]
+    place: Callable[[Any], None]
+    explain: Callable[[Sequence[Any]], tuple[str, ...]]
+    settle: Callable[[Sequence[Any]], None]
 
 
 def serve(found: Teams) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from sys import getrefcount
 
 import numpy as np
 
-from tecomp.array.graph.node import Node, leaf
+from tecomp.array.graph.node import Buffer, Node, empty, leaf
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.types import PTensorType
 
@@ -26,12 +26,20 @@ class Pending:
             place `-1 - k`, node `k` at place `k`.
         outputs: the places of the nodes that are wanted: what was asked for, and what else
             somebody can still ask for.
+        into: memory for the elements of some outputs, by place, without gaps.
     """
 
     leaves: list[Node]
     nodes: list[Node]
     steps: tuple[Step, ...]
     outputs: tuple[int, ...]
+    into: Mapping[int, Buffer] | None = None
+
+    def memory(self, place: int) -> Buffer:
+        """Memory for the elements of an output; what is in it is not defined."""
+        if self.into is not None and place in self.into:
+            return self.into[place]
+        return empty(self.nodes[place].type)
 
 
 def pending(roots: Sequence[Node]) -> Pending:

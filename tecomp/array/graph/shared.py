@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from tecomp.array.graph.node import Node, leaf
+from tecomp.array.graph.node import Node, leaf, teams
 from tecomp.errors import ArrayTypeError
+from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.types import PTensorType, Shape
 
 if TYPE_CHECKING:
@@ -15,19 +17,49 @@ if TYPE_CHECKING:
 class Shared(Node):
     """A value whose elements the processes of a team have.
 
-    A node of a team that is none has all of its elements, on every process.
+    A node of a team that is none has all of its elements, on every process. Of elementwise
+    operations it is found late who has which elements, when it is known what reads them.
 
     Attributes:
-        part: what this process has; its type has no team.
-        partition: which elements that are, and which others have.
+        made_of: the elementwise operation and its operands, while nobody has elements yet.
+        steps: how many such operations there are in it.
+        ticket: the last message on its way that the part may wait for, 0 for none.
+        view: what it is a part of, and where that begins; None if it is of no other array.
     """
 
-    __slots__ = ("part", "partition")
+    __slots__ = ("_part", "_partition", "made_of", "steps", "ticket", "view")
 
-    def __init__(self, type: PTensorType, part: Node, partition: Partition) -> None:
+    def __init__(
+        self, type: PTensorType, part: Node | None, partition: Partition | None, ticket: int = 0
+    ) -> None:
         super().__init__(type, None, (), None, 0, 0)
-        self.part = part
-        self.partition = partition
+        self._part = part
+        self._partition = partition
+        self.made_of: tuple[Operation, tuple[Shared, ...]] | None = None
+        self.steps = 0
+        self.ticket = ticket
+        self.view: Any = None
+
+    def found(self, part: Node, partition: Partition) -> None:
+        """Say who has which elements."""
+        self._part, self._partition = part, partition
+        self.made_of, self.steps = None, 0
+
+    @property
+    def part(self) -> Node:
+        """What this process has; its type has no team."""
+        if self._part is None:
+            teams().place(self)
+        assert self._part is not None
+        return self._part
+
+    @property
+    def partition(self) -> Partition:
+        """Which elements that are, and which others have."""
+        if self._partition is None:
+            teams().place(self)
+        assert self._partition is not None
+        return self._partition
 
 
 def local_type(type: PTensorType, shape: Shape) -> PTensorType:
@@ -36,8 +68,17 @@ def local_type(type: PTensorType, shape: Shape) -> PTensorType:
 
 
 def part_of(node: Node) -> Node:
-    """What this process computes for a node: its part, or the node itself."""
-    return node.part if isinstance(node, Shared) else node
+    """What this process computes for a node: its part, with what it waits for, or the node."""
+    return parts_of((node,))[0]
+
+
+def parts_of(nodes: Sequence[Node]) -> Sequence[Node]:
+    """The same for several nodes, which wait together."""
+    shared = [node for node in nodes if isinstance(node, Shared)]
+    if not shared:
+        return nodes
+    teams().settle(shared)
+    return [node.part if isinstance(node, Shared) else node for node in nodes]
 
 
 def alone(node: Node) -> Node:

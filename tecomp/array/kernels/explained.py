@@ -27,6 +27,7 @@ class Explanation:
         schedules: of the kernels: where and when their stages run.
         loops: of the kernels.
         report: what they cost.
+        messages: what processes send each other first, and what for.
     """
 
     function: Function
@@ -34,21 +35,24 @@ class Explanation:
     schedules: tuple[str, ...]
     loops: tuple[str, ...]
     report: str
+    messages: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         parts = [("operations", str(self.function)), ("lowered", str(self.lowered))]
         for k, (schedule, loops) in enumerate(zip(self.schedules, self.loops, strict=True)):
             parts += [(f"schedule of kernel {k}", schedule), (f"loops of kernel {k}", loops)]
         parts.append(("cost", self.report))
+        if self.messages:
+            parts.insert(0, ("what is sent first", "\n".join(self.messages)))
         return "\n\n".join(f"{title}\n{'-' * len(title)}\n{text}" for title, text in parts)
 
 
-def explanation_of(work: Pending) -> Explanation:
-    """What would run for pending operations."""
+def explanation_of(work: Pending, messages: tuple[str, ...] = ()) -> Explanation:
+    """What would run for pending operations, and what is sent before."""
     function = function_of(work)
     lowered = lower_ptensor(function)
     if not work.nodes:
-        return Explanation(function, lowered, (), (), "nothing is left to compute")
+        return Explanation(function, lowered, (), (), "nothing is left to compute", messages)
     is_on_device = is_apart(work.nodes[0].type.device)
     recipe = None if is_on_device else recipe_of(work)
     if recipe is not None:
@@ -56,12 +60,13 @@ def explanation_of(work: Pending) -> Explanation:
         numbers = () if recipe.is_built_in else recipe.extents
         sizes = {f"n{k}": extent for k, extent in enumerate(numbers)}
         texts = (str(kernel.schedule.trace),), (str(kernel.lowered.final),)
-        return Explanation(function, lowered, *texts, _cost(partial(kernel.report, **sizes)))
+        cost = _cost(partial(kernel.report, **sizes))
+        return Explanation(function, lowered, *texts, cost, messages)
     program = placed_program_of(work).program if is_on_device else program_of(work)
     parts = [call.part for call in program.kernels]
     schedules = tuple([str(part.build.schedule.trace) for part in parts])
     loops = tuple([str(part.lowered.final) for part in parts])
-    return Explanation(function, lowered, schedules, loops, _cost(program.report))
+    return Explanation(function, lowered, schedules, loops, _cost(program.report), messages)
 
 
 def _cost(report: Callable[[], object]) -> str:

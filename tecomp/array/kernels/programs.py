@@ -9,7 +9,7 @@ import tecomp
 from tecomp import te
 from tecomp.array.counters import counters
 from tecomp.array.graph.devices import CPU
-from tecomp.array.graph.node import Buffer, empty
+from tecomp.array.graph.node import Buffer
 from tecomp.array.graph.pending import Pending, Step
 from tecomp.array.kernels.kept import made_once
 from tecomp.array.kernels.strided import Lies, Turned, lies
@@ -29,7 +29,7 @@ def run_program(work: Pending) -> None:
         as_parts(data if at is None else at.memory(data)) for data, (_, at) in _given(work)
     ]
     outputs = [work.nodes[k] for k in work.outputs]
-    buffers = [empty(node.type) for node in outputs]
+    buffers = [work.memory(place) for place in work.outputs]
     counters.called += 1
     program(*arrays, out=[as_parts(buffer) for buffer in buffers])
     for node, buffer in zip(outputs, buffers, strict=True):

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Node, leaf, record
-from tecomp.array.graph.shared import Shared, local_type
+from tecomp.array.graph.shared import Shared, local_type, part_of
 from tecomp.array.graph.views import moved
 from tecomp.array.kernels.creations import created
 from tecomp.array.teams import recording as recording
@@ -19,7 +19,6 @@ from tecomp.array.teams.transfers import (
     gathered,
     in_one_piece,
     rank_of,
-    shared,
     team_number,
 )
 from tecomp.dist.partition.partition import Partition
@@ -107,7 +106,7 @@ def filled(value: Node, type: PTensorType, placements: Placements, where: str) -
     if value.type.shape:
         return brought(as_shared(moved(Broadcast(type.shape), value)), target)
     x = as_shared(value)
-    return shared(type, moved(Broadcast(target.local_shape(rank_of(x))), x.part), target)
+    return Shared(type, moved(Broadcast(target.local_shape(rank_of(x))), x.part), target, x.ticket)
 
 
 def numbered(op: Creation, team: AnyTeam, placements: Placements, where: str) -> Node:
@@ -127,7 +126,7 @@ def numbered(op: Creation, team: AnyTeam, placements: Placements, where: str) ->
         return brought(whole, target)
     index: Any = target.local_index(team_of(team).rank)
     extents = tuple([max(at.stop - at.start, 0) for at in index])
-    return shared(type, created(op, (extents, tuple([at.start for at in index]))), target)
+    return Shared(type, created(op, (extents, tuple([at.start for at in index]))), target)
 
 
 def kept(node: Node, team: AnyTeam, placements: Placements, where: str) -> Node:
@@ -177,12 +176,12 @@ def alike(node: Node) -> Partition:
 
 def part(node: Node) -> Node:
     """What this process has of an array of a team."""
-    return as_shared(node).part
+    return part_of(as_shared(node))
 
 
 def alone(node: Node) -> Node:
     """An array of a team with all of its elements, as one of this process."""
-    return gathered(as_shared(node), "gather").part
+    return part_of(gathered(as_shared(node), "gather"))
 
 
 def again(node: Node, data: Any) -> Node:

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from tecomp.array.graph.node import Node, record
+from tecomp.array.graph.node import record
 from tecomp.array.graph.shared import Shared
 from tecomp.array.graph.views import moved
-from tecomp.array.teams.elementwise import aligned
 from tecomp.array.teams.partitions import Cut, blocks, of_cuts
+from tecomp.array.teams.placing import aligned
 from tecomp.array.teams.rules import (
     by_cuts,
     cuts,
     mesh_of,
     number,
     on_all_elements,
+    rule,
     ruled,
     uncut,
 )
 from tecomp.array.teams.slices import slice_along
-from tecomp.array.teams.transfers import brought, in_pieces, rank_of, shared
+from tecomp.array.teams.transfers import brought, in_pieces, rank_of, seen, waits_for
+from tecomp.array.teams.windows import Window
 from tecomp.dist.partition.mesh import Mesh
 from tecomp.ptensor.operations.creation import Create, ExtractTriangle
 from tecomp.ptensor.operations.indexing import Take
@@ -38,18 +40,19 @@ from tecomp.ptensor.operations.manipulation import (
 from tecomp.ptensor.types import PTensorType
 
 
-@ruled.register
+@rule.register
 def _(op: Create, xs: Sequence[Shared], type: PTensorType) -> Shared:
     (value,) = xs
     part = record(Create(op.shape, op.dtype, type.device), value.part)
     return by_cuts(type, part, value.partition.mesh, ())
 
 
-@ruled.register
+@rule.register
 def _(op: Broadcast, xs: Sequence[Shared], type: PTensorType) -> Shared:
-    (x,), mesh, made = aligned(xs, type.shape)
+    (x,), mesh, made = aligned(xs, type)
     target = of_cuts(type, mesh, made)
-    return shared(type, moved(Broadcast(target.local_shape(rank_of(x))), x.part), target)
+    part = moved(Broadcast(target.local_shape(rank_of(x))), x.part)
+    return Shared(type, part, target, x.ticket)
 
 
 def _renamed(x: Shared, axes: Mapping[int, int]) -> list[Cut]:
@@ -57,20 +60,20 @@ def _renamed(x: Shared, axes: Mapping[int, int]) -> list[Cut]:
     return [cut._replace(axis=axes[cut.axis]) for cut in cuts(x)]
 
 
-@ruled.register
+@rule.register
 def _(op: PermuteDims, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x = in_pieces(xs[0])
     axes = {axis: k for k, axis in enumerate(op.axis)}
     return by_cuts(type, moved(op, x.part), x.partition.mesh, _renamed(x, axes))
 
 
-@ruled.register
+@rule.register
 def _(op: MatrixTranspose, xs: Sequence[Shared], type: PTensorType) -> Shared:
     rank = type.rank
     return ruled(PermuteDims((*range(rank - 2), rank - 1, rank - 2)), xs, type)
 
 
-@ruled.register
+@rule.register
 def _(op: ExpandDims, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x = in_pieces(xs[0])
     kept = [axis for axis in range(type.rank) if axis not in op.axis]
@@ -78,7 +81,7 @@ def _(op: ExpandDims, xs: Sequence[Shared], type: PTensorType) -> Shared:
     return by_cuts(type, moved(op, x.part), x.partition.mesh, made)
 
 
-@ruled.register
+@rule.register
 def _(op: Squeeze, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x = uncut(in_pieces(xs[0]), op.axis)
     kept = [axis for axis in range(x.type.rank) if axis not in op.axis]
@@ -86,7 +89,7 @@ def _(op: Squeeze, xs: Sequence[Shared], type: PTensorType) -> Shared:
     return by_cuts(type, moved(op, x.part), x.partition.mesh, made)
 
 
-@ruled.register
+@rule.register
 def _(op: Repeat, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x = in_pieces(xs[0])
     made = [
@@ -96,7 +99,7 @@ def _(op: Repeat, xs: Sequence[Shared], type: PTensorType) -> Shared:
     return by_cuts(type, record(op, x.part), x.partition.mesh, made)
 
 
-@ruled.register
+@rule.register
 def _(op: ExtractTriangle, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x = in_pieces(xs[0])
     k = op.k
@@ -107,7 +110,7 @@ def _(op: ExtractTriangle, xs: Sequence[Shared], type: PTensorType) -> Shared:
     return by_cuts(type, part, x.partition.mesh, cuts(x))
 
 
-@ruled.register
+@rule.register
 def _(op: Take, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x, *indices = [in_pieces(x) for x in xs]
     kept = [axis for axis in range(x.type.rank) if axis not in op.axis]
@@ -119,7 +122,7 @@ def _(op: Take, xs: Sequence[Shared], type: PTensorType) -> Shared:
     return by_cuts(type, part, x.partition.mesh, _renamed(x, axes))
 
 
-@ruled.register
+@rule.register
 def _(op: Combine, xs: Sequence[Shared], type: PTensorType) -> Shared:
     pieces = [in_pieces(x) for x in xs]
     mesh = mesh_of(pieces)
@@ -130,16 +133,16 @@ def _(op: Combine, xs: Sequence[Shared], type: PTensorType) -> Shared:
             if cut.axis == op.axis else cut for cut in cuts(largest)
         ])
         return joined(op, pieces, type, largest.partition.mesh, made)
-    parts = [brought(x, of_cuts(x.type, mesh, cuts(largest))).part for x in pieces]
+    parts = [brought(x, of_cuts(x.type, mesh, cuts(largest))) for x in pieces]
     made = tuple([cut._replace(axis=cut.axis + (cut.axis >= op.axis)) for cut in cuts(largest)])
-    return by_cuts(type, record(op, *parts), mesh, made)
+    return waits_for(by_cuts(type, record(op, *[x.part for x in parts]), mesh, made), parts)
 
 
 def joined(
     op: Combine, xs: Sequence[Shared], type: PTensorType, mesh: Mesh, made: Sequence[Cut]
 ) -> Shared:
     """Arrays one after the other by given cuts: each is brought to where its elements will be."""
-    parts: list[Node] = []
+    parts: list[Shared] = []
     offset = 0
     for x in xs:
         extent = x.type.shape[op.axis]
@@ -147,19 +150,41 @@ def joined(
             cut._replace(ends=tuple([min(max(end - offset, 0), extent) for end in cut.ends]))
             if cut.axis == op.axis else cut for cut in made
         ]
-        parts.append(brought(x, of_cuts(x.type, mesh, own)).part)
+        parts.append(brought(x, of_cuts(x.type, mesh, own)))
         offset += extent
-    return by_cuts(type, record(op, *parts), mesh, made)
+    return waits_for(by_cuts(type, record(op, *[x.part for x in parts]), mesh, made), parts)
 
 
-@ruled.register
+@rule.register
 def _(op: Roll, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x = in_pieces(xs[0])
-    cut_axes = {cut.axis for cut in cuts(x)}
+    cut_axes = {cut.axis for cut in cuts(x) if len(cut.sizes) > 1}
     local = [(s, axis) for s, axis in zip(op.shift, op.axis, strict=True) if axis not in cut_axes]
     if local:
         inside = Roll(tuple([s for s, _ in local]), tuple([axis for _, axis in local]))
-        x = by_cuts(x.type, record(inside, x.part), x.partition.mesh, cuts(x))
+        rolled = by_cuts(x.type, record(inside, x.part), x.partition.mesh, cuts(x))
+        x = waits_for(rolled, [x])
+    shifts = [0] * type.rank
+    for s, axis in zip(op.shift, op.axis, strict=True):
+        if axis in cut_axes and type.shape[axis]:
+            shifts[axis] += s
+    whole = [_least(s, n) for s, n in zip(shifts, type.shape, strict=True)]
+    if not any(whole):
+        return x
+    starts = tuple([-s for s in whole])
+    window = Window(starts, tuple([bool(s) for s in whole]), x.partition)
+    beside = seen(x, type, window)
+    return _rolled(op, x, type, cut_axes) if beside is None else beside
+
+
+def _least(shift: int, extent: int) -> int:
+    """The least of the shifts, forward or back, that are one."""
+    shift %= max(extent, 1)
+    return shift - extent if 2 * shift > extent else shift
+
+
+def _rolled(op: Roll, x: Shared, type: PTensorType, cut_axes: set[int]) -> Shared:
+    """Elements of both ends of axes, one after the other."""
     for s, axis in zip(op.shift, op.axis, strict=True):
         extent = type.shape[axis]
         if axis not in cut_axes or not extent or not s % extent:
@@ -170,7 +195,7 @@ def _(op: Roll, xs: Sequence[Shared], type: PTensorType) -> Shared:
     return x
 
 
-@ruled.register
+@rule.register
 def _(op: Reshape, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x = in_pieces(xs[0])
     found = cuts(x)
@@ -206,7 +231,7 @@ def _first_of_several(shape: Sequence[int]) -> int:
 def _reshaped(op: Reshape, x: Shared, type: PTensorType, cut: Cut) -> Shared:
     target = of_cuts(type, x.partition.mesh, [cut])
     part = moved(Reshape(target.local_shape(rank_of(x)), op.copy), x.part)
-    return shared(type, part, target)
+    return Shared(type, part, target, x.ticket)
 
 
 def _by_rows(op: Reshape, x: Shared, type: PTensorType) -> Shared:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tecomp.array.graph.node import leaf, record
-from tecomp.array.graph.shared import Shared, local_type
-from tecomp.array.teams.elementwise import aligned
+from tecomp.array.graph.node import record
+from tecomp.array.graph.shared import Shared
 from tecomp.array.teams.partitions import Cut, everywhere, of_cuts
-from tecomp.array.teams.rules import by_cuts, cuts, mesh_of, on_all_elements, ruled
-from tecomp.array.teams.transfers import brought, in_one_piece, in_pieces, team_number
+from tecomp.array.teams.placing import aligned
+from tecomp.array.teams.queue import arriving
+from tecomp.array.teams.rules import by_cuts, cuts, mesh_of, on_all_elements, rule
+from tecomp.array.teams.transfers import brought, in_pieces, waits_for
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement
-from tecomp.dist.runtime.locals import redistribute
+from tecomp.dist.partition.redistribution import redistribution
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.linear_algebra import MatMul, Outer, VecDot
 from tecomp.ptensor.types import PTensorType
@@ -22,7 +23,7 @@ def _whole(x: Shared) -> Shared:
     return brought(x, everywhere(x.type, x.partition.mesh))
 
 
-@ruled.register
+@rule.register
 def _(op: MatMul, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x, y = in_pieces(xs[0]), in_pieces(xs[1])
     mesh = mesh_of([x, y])
@@ -34,10 +35,12 @@ def _(op: MatMul, xs: Sequence[Shared], type: PTensorType) -> Shared:
     is_by_rows = first is not None and 0 <= first == x.type.rank - 2
     if is_by_columns and (first is None or (is_by_rows and y.type.size > x.type.size)):
         cut = cuts(y)[0]._replace(axis=type.rank - 1)
-        return by_cuts(type, record(op, _whole(x).part, y.part), mesh, [cut])
+        x = _whole(x)
+        return waits_for(by_cuts(type, record(op, x.part, y.part), mesh, [cut]), [x, y])
     if is_by_rows:
         cut = cuts(x)[0]._replace(axis=type.rank - (2 if y.type.rank > 1 else 1))
-        return by_cuts(type, record(op, x.part, _whole(y).part), mesh, [cut])
+        y = _whole(y)
+        return waits_for(by_cuts(type, record(op, x.part, y.part), mesh, [cut]), [x, y])
     if first == last or (first is None and second == down):
         found = cuts(x)[0] if first == last else cuts(y)[0]
         x = brought(x, of_cuts(x.type, mesh, [found._replace(axis=last)]))
@@ -62,11 +65,10 @@ def _added(
     placed: list[Placement] = list(target.placements)
     placed[mesh_axis] = Partial("sum")
     partial = Partition(type.shape, target.dtype, x.partition.mesh, placed)
-    made = redistribute(team_number(x), partial, target, in_one_piece(part))
-    return Shared(type, leaf(made, local_type(type, made.shape)), target)
+    return arriving(type, target, part, redistribution(partial, target), max(x.ticket, y.ticket))
 
 
-@ruled.register
+@rule.register
 def _(op: VecDot, xs: Sequence[Shared], type: PTensorType) -> Shared:
     rank = max(x.type.rank for x in xs)
     shape = tuple([
@@ -75,15 +77,16 @@ def _(op: VecDot, xs: Sequence[Shared], type: PTensorType) -> Shared:
     axis = rank + op.axis
     if any(x.type.shape[op.axis] != shape[axis] for x in xs) or not type.size:
         return on_all_elements(op, xs, type)
-    (x, y), mesh, made = aligned(xs, shape)
+    (x, y), mesh, made = aligned(xs, type.like(shape))
     summed = [cut for cut in made if cut.axis == axis]
     kept = [cut._replace(axis=cut.axis - (cut.axis > axis)) for cut in made if cut not in summed]
     if summed:
         return _added(op, x, y, type, summed[0].mesh_axis, kept)
-    return by_cuts(type, record(op, x.part, y.part), mesh, kept)
+    return waits_for(by_cuts(type, record(op, x.part, y.part), mesh, kept), [x, y])
 
 
-@ruled.register
+@rule.register
 def _(op: Outer, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x, y = in_pieces(xs[0]), _whole(in_pieces(xs[1]))
-    return by_cuts(type, record(op, x.part, y.part), x.partition.mesh, cuts(x))
+    part = record(op, x.part, y.part)
+    return waits_for(by_cuts(type, part, x.partition.mesh, cuts(x)), [x, y])

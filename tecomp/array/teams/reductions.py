@@ -13,16 +13,17 @@ from tecomp.array.graph.evaluate import data_of, evaluate
 from tecomp.array.graph.node import Node, leaf, record
 from tecomp.array.graph.shared import Shared, local_type
 from tecomp.array.teams.partitions import Cut, of_cuts
-from tecomp.array.teams.rules import by_cuts, cuts, on_all_elements, ruled
-from tecomp.array.teams.transfers import in_one_piece, in_pieces, rank_of, shared, team_number
+from tecomp.array.teams.queue import arriving, settle, told_later
+from tecomp.array.teams.rules import by_cuts, cuts, number, on_all_elements, rule
+from tecomp.array.teams.transfers import in_pieces, rank_of, team_number
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement
-from tecomp.dist.runtime.locals import redistribute
+from tecomp.dist.partition.redistribution import redistribution
 from tecomp.dist.runtime.reductions import allgather
 from tecomp.ptensor.axes import axes_of
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, Cast
-from tecomp.ptensor.operations.indexing import TakeAlongAxis
+from tecomp.ptensor.operations.indexing import Take, TakeAlongAxis
 from tecomp.ptensor.operations.manipulation import Squeeze
 from tecomp.ptensor.operations.reduction import CountNonzero, Reduce, TruthTest
 from tecomp.ptensor.operations.searching import FindIndex
@@ -30,14 +31,14 @@ from tecomp.ptensor.promotion import FLOATS
 from tecomp.ptensor.types import PTensorType, numpy_dtype
 
 
-@ruled.register(TruthTest)
-@ruled.register(CountNonzero)
+@rule.register(TruthTest)
+@rule.register(CountNonzero)
 def _(op: TruthTest | CountNonzero, xs: Sequence[Shared], type: PTensorType) -> Shared:
     how = op.kind if isinstance(op, TruthTest) else "sum"
     return _combined(op, how, in_pieces(xs[0]), type, op.axis, op.keepdims)
 
 
-@ruled.register(Reduce)
+@rule.register(Reduce)
 def _(op: Reduce, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x = in_pieces(xs[0])
     axes = axes_of(op.axis, x.type.rank, op.kind)
@@ -48,7 +49,7 @@ def _(op: Reduce, xs: Sequence[Shared], type: PTensorType) -> Shared:
         total = _combined(replace(op, kind="sum"), "sum", x, type, op.axis, op.keepdims)
         count = prod(x.type.shape[axis] for axis in axes)
         part = record(FUNCTIONS["divide"], total.part, _number(count, total.part.type))
-        return shared(type, part, total.partition)
+        return Shared(type, part, total.partition, total.ticket)
     if x.partition.mesh.ndim > 1:
         return on_all_elements(op, xs, type)
     return _spread(op, x, type, axes, reduced[0])
@@ -71,14 +72,13 @@ def _combined(
     part = _of_part(op, how, x, type, axes, kept)
     target = of_cuts(type, mesh, kept)
     if len(kept) == len(found):
-        return shared(type, part, target)
+        return Shared(type, part, target, x.ticket)
     placed: list[Placement] = list(target.placements)
     for cut in found:
         if cut.axis in axes:
             placed[cut.mesh_axis] = Partial(how)
     partial = Partition(type.shape, target.dtype, mesh, placed)
-    made = redistribute(team_number(x), partial, target, in_one_piece(part))
-    return Shared(type, leaf(made, local_type(type, made.shape)), target)
+    return arriving(type, target, part, redistribution(partial, target), x.ticket)
 
 
 def _of_part(
@@ -108,27 +108,29 @@ def _spread(
     whole = prod(x.type.shape[axis] for axis in axes)
     each = prod(x.type.shape[axis] for axis in axes if axis != cut.axis)
     counts = [size * each for size in cut.sizes]
-    made = _moments(op, x, axes, counts[rank_of(x)])
-    sent = allgather(team_number(x), made)
-    pairs = sent.reshape(-1, 2, *type.shape)
-    place = local_type(x.type, ())
-    means, variances = [leaf(pairs[:, k].copy(), place.like(pairs[:, k].shape)) for k in range(2)]
+    parts = _moments(op, x, axes, counts[number(x, cut)])
+    (means, first), (variances, second) = [told_later(type, part, x.ticket) for part in parts]
+    filled = tuple([k for k, n in enumerate(counts) if n])
+    if not filled:
+        nothing = np.empty((0, *type.shape), numpy_dtype(type.dtype))
+        means = variances = leaf(nothing, local_type(type, nothing.shape))
+    elif len(filled) < len(counts):
+        rows = leaf(np.array(filled), local_type(type, ()).like((len(filled),), "int64"))
+        means, variances = [record(Take((0,), 0), node, rows) for node in (means, variances)]
     weights = np.array([n for n in counts if n], numpy_dtype(type.dtype))
     weights = weights.reshape(-1, *(1,) * len(type.shape))
-    weight = leaf(weights, place.like(weights.shape, type.dtype))
+    weight = leaf(weights, local_type(type, weights.shape))
     part = _merged(op, type, means, variances, weight, whole)
-    return by_cuts(type, part, x.partition.mesh, ())
+    return Shared(type, part, of_cuts(type, x.partition.mesh, ()), max(first, second))
 
 
-def _moments(op: Reduce, x: Shared, axes: tuple[int, ...], count: int) -> Any:
-    """Mean and variance of a part, one after the other; nothing if it has no elements."""
+def _moments(op: Reduce, x: Shared, axes: tuple[int, ...], count: int) -> list[Node]:
+    """Mean and variance of a part; anything if it has no elements."""
     ops = [Reduce(kind, axes, op.keepdims) for kind in ("mean", "var")]
-    if not count:
-        shape = ops[0].infer(x.part.type).shape
-        return np.empty((0, *shape), numpy_dtype(x.type.dtype))
-    mean, variance = [record(one, x.part) for one in ops]
-    evaluate((mean, variance))
-    return np.stack([data_of(mean), data_of(variance).astype(numpy_dtype(x.type.dtype))])
+    if count:
+        return [record(one, x.part) for one in ops]
+    types = [one.infer(x.part.type) for one in ops]
+    return [leaf(np.zeros(type.shape, numpy_dtype(type.dtype)), type) for type in types]
 
 
 def _merged(
@@ -155,7 +157,7 @@ def _merged(
     return record(call["sqrt"], result) if op.kind == "std" else record(Cast(type.dtype), result)
 
 
-@ruled.register
+@rule.register
 def _(op: FindIndex, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x = in_pieces(xs[0])
     axes = axes_of(op.axis, x.type.rank, op.kind)
@@ -174,6 +176,7 @@ def _first(op: FindIndex, x: Shared, type: PTensorType, cut: Cut) -> Shared:
     behind = 1 if op.axis is not None else prod(x.type.shape[cut.axis + 1 :])
     values = np.empty((0, *type.shape), numpy_dtype(x.type.dtype))
     places = np.empty((0, *type.shape), np.int64)
+    settle((x,))
     if x.part.type.shape[cut.axis]:
         value = record(Reduce(op.kind[3:], axes, op.keepdims), x.part)
         place = record(op, x.part)

@@ -8,13 +8,14 @@ from functools import singledispatch
 from tecomp.array.graph.node import Node, record
 from tecomp.array.graph.shared import Shared
 from tecomp.array.teams.partitions import Cut, cuts_of, everywhere, of_cuts, usual
+from tecomp.array.teams.queue import queue_of
 from tecomp.array.teams.transfers import (
     as_shared,
     brought,
     gathered,
     is_everywhere,
     rank_of,
-    shared,
+    waits_for,
 )
 from tecomp.dist.partition.mesh import Mesh
 from tecomp.ptensor.operation import Operation
@@ -31,19 +32,38 @@ def record_together(op: Operation, type: PTensorType, operands: Sequence[Node]) 
         type: of the result.
         operands: of one team.
     """
+    assert type.team is not None
+    queue_of(type.team).step(op.where)
     return ruled(op, [as_shared(node) for node in operands], type)
 
 
-@singledispatch
 def ruled(op: Operation, xs: Sequence[Shared], type: PTensorType) -> Shared:
-    """The same by the rule for such operations; without one, on all elements on each process."""
+    """The same, for operands with partitions.
+
+    The result waits for what is sent for its operands, and for what a rule asked for.
+    """
+    assert type.team is not None
+    queue = queue_of(type.team)
+    before = queue.last
+    made = rule(op, xs, type)
+    if made.made_of is not None:
+        return made
+    if queue.last > before:
+        made.ticket = queue.last
+    return waits_for(made, xs)
+
+
+@singledispatch
+def rule(op: Operation, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    """What is done for such operations; without a rule, on all elements on each process."""
     return on_all_elements(op, xs, type)
 
 
 def on_all_elements(op: Operation, xs: Sequence[Shared], type: PTensorType) -> Shared:
     """All operands gathered, the operation on all of their elements, and the result divided."""
-    parts = [gathered(x, op.where).part for x in xs]
-    result = Shared(type, record(op, *parts), everywhere(type, mesh_of(xs)))
+    whole = [gathered(x, op.where) for x in xs]
+    part = record(op, *[x.part for x in whole])
+    result = waits_for(Shared(type, part, everywhere(type, mesh_of(xs))), whole)
     return result if all(map(is_everywhere, xs)) else brought(result, usual(type))
 
 
@@ -74,4 +94,4 @@ def uncut(x: Shared, axes: Sequence[int]) -> Shared:
 
 def by_cuts(type: PTensorType, part: Node, mesh: Mesh, made: Sequence[Cut]) -> Shared:
     """An array of parts by cuts of its axes."""
-    return shared(type, part, of_cuts(type, mesh, made))
+    return Shared(type, part, of_cuts(type, mesh, made))

@@ -7,7 +7,8 @@ from itertools import accumulate
 
 from tecomp.array.graph.node import leaf, record
 from tecomp.array.graph.shared import Shared, local_type
-from tecomp.array.teams.rules import by_cuts, cuts, number, on_all_elements, ruled
+from tecomp.array.teams.queue import settle
+from tecomp.array.teams.rules import by_cuts, cuts, number, on_all_elements, rule
 from tecomp.array.teams.transfers import in_one_piece, in_pieces, team_number
 from tecomp.dist.runtime.reductions import exscan
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
@@ -15,7 +16,7 @@ from tecomp.ptensor.operations.reduction import Cumulative, Reduce
 from tecomp.ptensor.types import PTensorType
 
 
-@ruled.register
+@rule.register
 def _(op: Cumulative, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x = in_pieces(xs[0])
     mesh = x.partition.mesh
@@ -24,6 +25,7 @@ def _(op: Cumulative, xs: Sequence[Shared], type: PTensorType) -> Shared:
         return by_cuts(type, record(op, x.part), mesh, cuts(x))
     if mesh.ndim > 1:
         return on_all_elements(op, xs, type)
+    settle((x,))
     # What comes before all elements is the first of the result, on the first process.
     leads = op.include_initial and number(x, found) == 0
     part = record(Cumulative(op.kind, op.axis, leads, op.dtype), x.part)

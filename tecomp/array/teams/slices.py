@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tecomp.array.graph.node import leaf, record
-from tecomp.array.graph.shared import Shared, local_type
+from tecomp.array.graph.node import record
+from tecomp.array.graph.shared import Shared
 from tecomp.array.graph.views import moved
 from tecomp.array.teams.partitions import Cut, of_cuts, usual
-from tecomp.array.teams.rules import by_cuts, cuts, number, ruled
-from tecomp.array.teams.transfers import brought, in_one_piece, in_pieces, shared, team_number
-from tecomp.dist.runtime.locals import redistribute
+from tecomp.array.teams.placing import placed_at
+from tecomp.array.teams.queue import arriving
+from tecomp.array.teams.rules import by_cuts, cuts, number, rule, ruled
+from tecomp.array.teams.transfers import in_pieces, waits_for
+from tecomp.dist.partition.redistribution import redistribution
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 from tecomp.ptensor.operations.indexing import ExtractSlice, InsertSlice, Slices
 from tecomp.ptensor.operations.manipulation import Flip
@@ -18,14 +20,18 @@ from tecomp.ptensor.operations.reduction import Diff
 from tecomp.ptensor.types import PTensorType
 
 
-@ruled.register
+@rule.register
 def _(op: ExtractSlice, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x = in_pieces(xs[0])
     turned = [cut.axis for cut in cuts(x) if op.slice[cut.axis][1] < 0]
     spans = forward(op.slice, turned)
     made, own = _within(x, spans)
     part = moved(ExtractSlice(own), x.part)
-    result = by_cuts(type, part, x.partition.mesh, made)
+    result = waits_for(by_cuts(type, part, x.partition.mesh, made), [x])
+    if all(step == 1 for _, step, _ in op.slice) and x.type.size:
+        base, starts, periodic = x.view or (x, (0,) * type.rank, (False,) * type.rank)
+        first = tuple([a + start for a, (start, _, _) in zip(starts, op.slice, strict=True)])
+        result.view = base, first, periodic
     for axis in turned:
         result = _turned(result, axis)
     return result
@@ -59,11 +65,11 @@ def _turned(x: Shared, axis: int) -> Shared:
     part = moved(Flip((axis,)), x.part)
     back = [slice(None, None, -1 if k == axis else 1) for k in range(x.type.rank)]
     target = usual(x.type)
-    made = redistribute(team_number(x), x.partition.view(back), target, in_one_piece(part))
-    return Shared(x.type, leaf(made, local_type(x.type, made.shape)), target)
+    moves = redistribution(x.partition.view(back), target)
+    return arriving(x.type, target, part, moves, x.ticket)
 
 
-@ruled.register
+@rule.register
 def _(op: Flip, xs: Sequence[Shared], type: PTensorType) -> Shared:
     spans = tuple([
         (n - 1, -1, n) if axis in op.axis else (0, 1, n) for axis, n in enumerate(type.shape)
@@ -71,20 +77,22 @@ def _(op: Flip, xs: Sequence[Shared], type: PTensorType) -> Shared:
     return ruled(ExtractSlice(spans), xs, type)
 
 
-@ruled.register
+@rule.register
 def _(op: InsertSlice, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x, value = in_pieces(xs[0]), xs[1]
     turned = tuple([axis for axis, (_, step, _) in enumerate(op.slice) if step < 0])
     if turned:
         value = ruled(Flip(turned), [value], value.type)
     made, own = _within(x, forward(op.slice, turned))
-    value = brought(value, of_cuts(value.type, x.partition.mesh, made))
-    if 0 in value.part.type.shape:
-        return x
-    return shared(type, record(InsertSlice(own), x.part, value.part), x.partition)
+    value = placed_at(value, of_cuts(value.type, x.partition.mesh, made))
+    # Also where this process has nothing of it: what is sent for it is for others too.
+    part = x.part
+    if 0 not in value.part.type.shape:
+        part = record(InsertSlice(own), part, value.part)
+    return waits_for(Shared(type, part, x.partition, x.ticket), [value])
 
 
-@ruled.register
+@rule.register
 def _(op: Diff, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x = in_pieces(xs[0])
     axis = op.axis % x.type.rank

@@ -1,7 +1,8 @@
-"""Arrays of a team brought to another partition: messages are sent when this is called."""
+"""Arrays of a team by another partition: what is sent for that is collected first."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,13 @@ import numpy as np
 from tecomp.array.counters import counters
 from tecomp.array.graph.cuts import FEWEST, cut
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Buffer, Node, leaf
-from tecomp.array.graph.shared import Shared, alone, local_type
+from tecomp.array.graph.node import Buffer, Node
+from tecomp.array.graph.shared import Shared, alone
 from tecomp.array.graph.views import moved
 from tecomp.array.teams.partitions import cuts_of, everywhere, is_same, row_of, usual
+from tecomp.array.teams.queue import moved_later, queue_of, seen_later, settle
+from tecomp.array.teams.windows import Window, fits
 from tecomp.dist.partition.partition import Partition
-from tecomp.dist.runtime.locals import redistribute
 from tecomp.dist.runtime.team import team_of
 from tecomp.ptensor.operations.indexing import ExtractSlice
 from tecomp.ptensor.types import PTensorType
@@ -31,11 +33,13 @@ def rank_of(node: Node) -> int:
     return team_of(team_number(node)).rank
 
 
-def shared(type: PTensorType, part: Node, partition: Partition) -> Shared:
-    """An array of a team."""
-    if part.pending > FEWEST:
-        cut(part)
-    return Shared(type, part, partition)
+def waits_for(x: Shared, of: Sequence[Shared]) -> Shared:
+    """An array that waits for the messages that others wait for, of which it is made."""
+    x.ticket = max([x.ticket, *[y.ticket for y in of]])
+    # What waits for nothing is computed by this process alone, whenever it likes to.
+    if x.part.pending > FEWEST and x.ticket <= queue_of(team_number(x)).done:
+        cut(x.part)
+    return x
 
 
 def as_shared(node: Node) -> Shared:
@@ -62,9 +66,24 @@ def brought(x: Shared, target: Partition) -> Shared:
     if is_everywhere(x) and cuts_of(target) is not None:
         index: Any = target.local_slice(rank_of(x))
         op = ExtractSlice(tuple([(at.start, at.step, max(at.stop - at.start, 0)) for at in index]))
-        return shared(x.type, moved(op, x.part), target)
-    made = redistribute(team_number(x), x.partition, target, in_one_piece(x.part))
-    return Shared(x.type, leaf(made, local_type(x.type, made.shape)), target)
+        return Shared(x.type, moved(op, x.part), target, x.ticket)
+    if x.view is not None:
+        base, starts, periodic = x.view
+        made = seen(base, x.type, Window(starts, periodic, target))
+        if made is not None:
+            return made
+    made = moved_later(x, target)
+    made.view = x.view
+    return made
+
+
+def seen(base: Shared, type: PTensorType, window: Window) -> Shared | None:
+    """A part of an array where it is wanted, if that is beside the parts of processes."""
+    if not fits(base.partition, window):
+        return None
+    made = seen_later(base, type, window, window.target)
+    made.view = base, window.starts, window.periodic
+    return made
 
 
 def in_pieces(x: Shared) -> Shared:
@@ -85,7 +104,9 @@ def whole_of(node: Node, why: str = "values") -> Buffer:
     if node.data is not None:
         return node.data
     assert isinstance(node, Shared)
-    return data_of(gathered(node, why).part)
+    whole = gathered(node, why)
+    settle((whole,))
+    return data_of(whole.part)
 
 
 def divided(node: Node, partition: Partition | None = None) -> Shared:

@@ -50,6 +50,10 @@ class Transfer:
 
     Until then nobody may write into the arrays, nor read what is received. However many arrays
     there are, each process sends each other at most one message.
+
+    Attributes:
+        n_sent: messages that this process sends to others.
+        n_received: those that it gets from others.
     """
 
     def __init__(self, team: Team, name: str, jobs: Sequence[Job]) -> None:
@@ -61,6 +65,7 @@ class Transfer:
             jobs: what is moved.
         """
         self._team, self._name = team, name
+        self.n_sent = self.n_received = 0
         self._requests: list[Any] = []
         self._received: list[tuple[Message, Job, Bytes | None]] = []
         self._packed: list[Bytes] = []
@@ -70,8 +75,10 @@ class Transfer:
         leaving = [(m, job) for job in jobs for m in job.moves.sent_by(rank) if m.target != rank]
         for peer, parts in _by(arriving, lambda message: message.source):
             self._receive(peer, parts)
+            self.n_received += peer != rank
         for peer, parts in _by(leaving, lambda message: message.target):
             self._send(peer, parts)
+            self.n_sent += 1
 
     def wait(self) -> None:
         """Go on when all elements have come.

@@ -1,0 +1,143 @@
+"""How many messages programs on arrays of a team take: as few as they would by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import tecomp.array as xp
+from tecomp import dist
+from tecomp.array.teams.windows import windows_of
+
+TEAM = dist.world()
+N, RANK = TEAM.size, TEAM.rank
+COUNTERS = xp.counters.counters
+NEIGHBOURS = (RANK > 0) + (RANK < N - 1)
+RING = {1: 0, 2: 1}.get(N, 2)
+
+
+def on_team(data: Any, **placed: Any) -> Any:
+    return xp.asarray(data, team=TEAM, **placed)
+
+
+def counted(work: Any) -> tuple[int, int, int, int]:
+    """Exchanges, messages, collectives and bytes of some work."""
+    before = COUNTERS.exchanges, COUNTERS.messages, COUNTERS.collectives
+    sent = COUNTERS.sent.total()
+    made = work()
+    xp.eval(*made if isinstance(made, tuple) else (made,))
+    after = COUNTERS.exchanges, COUNTERS.messages, COUNTERS.collectives
+    found = [b - a for a, b in zip(before, after, strict=True)]
+    return found[0], found[1], found[2], COUNTERS.sent.total() - sent
+
+
+def star(x: Any, radius: int) -> Any:
+    """The inner points as the sum of their neighbours in line, with weights."""
+    n, m = x.shape
+    inner = slice(radius, n - radius), slice(radius, m - radius)
+    total = x[inner] * 0.5
+    for k in range(1, radius + 1):
+        for along, across in ((k, 0), (-k, 0), (0, k), (0, -k)):
+            rows = slice(radius + along, n - radius + along)
+            columns = slice(radius + across, m - radius + across)
+            total = total + x[rows, columns] * (0.1 / k)
+    return total
+
+
+def stencils() -> None:
+    """A star of any radius takes one exchange, with one message to each neighbour."""
+    data = np.random.default_rng(1).random((48, 40))
+    for radius in (1, 2, 4):
+        for placed, width in ((dist.Shard(0), 40), (dist.Shard(1), 48)):
+            x = on_team(data, placements=[placed])
+            made: list[Any] = []
+            found = counted(lambda x=x, radius=radius, made=made: made.append(star(x, radius)) or made[0])
+            assert found == (int(N > 1), NEIGHBOURS, 0, NEIGHBOURS * radius * width * 8), found
+            np.testing.assert_allclose(np.asarray(made[0]), star(data, radius), rtol=1e-13)
+
+
+def steps() -> None:
+    """Steps in place, and on a torus: one exchange each, whoever writes the slices how."""
+
+    def heat(u: Any) -> Any:
+        u[2:-2, 2:-2] = star(u, 2)
+        return u
+
+    def waves(array: Any, u: Any, before: Any) -> tuple[Any, Any]:
+        around = sum(array.roll(u, shift, axis=axis) for shift in (1, -1) for axis in (0, 1))
+        return 2 * u - before + 0.1 * (around - 4 * u), u
+
+    data = np.random.default_rng(2).random((40, 24))
+    u, wanted = on_team(data), data.copy()
+    found = counted(lambda: [heat(u) for _ in range(5)][-1])
+    assert found[:3] == (5 * (N > 1), 5 * NEIGHBOURS, 0), found
+    for _ in range(5):
+        heat(wanted)
+    np.testing.assert_allclose(np.asarray(u), wanted, rtol=1e-13)
+
+    pair, other = (on_team(data), on_team(data)), (data, data)
+
+    def run() -> tuple[Any, Any]:
+        nonlocal pair
+        for _ in range(5):
+            pair = waves(xp, *pair)
+        return pair
+
+    found = counted(run)
+    assert found[:3] == (5 * (N > 1), 5 * RING, 0), found
+    for _ in range(5):
+        other = waves(np, *other)
+    np.testing.assert_allclose(np.asarray(pair[0]), other[0], rtol=1e-12)
+
+
+def several() -> None:
+    """Needs of several arrays travel together."""
+    data = np.random.default_rng(3).random((33, 5))
+    x, y = on_team(data), on_team(data.astype("float32"))
+    found = counted(lambda: (x[1:] - x[:-1], y[2:] + y[:-2]))
+    assert found[0] == (N > 1), found
+    assert found[1] <= 2, found
+
+
+def reductions() -> None:
+    """Sums of several arrays are one collective; variances need one too."""
+    data = np.random.default_rng(4).random((30, 4))
+    x, y = on_team(data), on_team(data * 2)
+    once = int(N > 1)
+    assert counted(lambda: (xp.sum(x), xp.mean(y, axis=0), xp.sum(x * y, axis=0)))[2] == once
+    assert counted(lambda: (xp.var(x, axis=0), xp.std(y), xp.var(x * y)))[2] == once
+    total = xp.sum(x) + xp.var(x)
+    np.testing.assert_allclose(np.asarray(total), data.sum() + data.var(), rtol=1e-13)
+    assert any(name.startswith("all_reduce for sum") for name in COUNTERS.sent), COUNTERS.sent
+    said = str(xp.report())
+    assert N == 1 or ("collectives" in said and "bytes sent, all_reduce for sum" in said), said
+
+
+def plans() -> None:
+    """Who sends what in a step that comes again is known from the first time."""
+    u = on_team(np.ones((40, 8)))
+    for k in range(12):
+        u[1:-1] = (u[2:] + u[:-2]) * 0.5
+        xp.eval(u)
+        if k == 2:
+            known = windows_of.cache_info().misses
+    assert windows_of.cache_info().misses == known
+
+
+def explained() -> None:
+    """What would be sent is shown, with its bytes."""
+    x = on_team(np.ones((24, 5)))
+    shown = xp.explain(x[1:] + x[:-1])
+    if N > 1:
+        assert shown.messages == (
+            f"halo for add: {(N - 1) * 40} bytes in {N - 1} messages",), shown.messages
+        assert "what is sent first\n" in str(shown)
+    else:
+        assert shown.messages == ("halo for add: 0 bytes in 0 messages",) or not shown.messages
+
+
+for part in (explained, stencils, steps, several, reductions, plans):
+    part()
+if RANK == 0:
+    print("as few as by hand")
