@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tecomp.drawing.svg import Svg
+
+
+def drawn_by(where: str, *arguments: Any) -> Svg:
+    """What a function of the room of pictures, `module:function`, makes of its arguments."""
+    module, _, name = where.partition(":")
+    made: Svg = getattr(import_module(f"tecomp.pictures.{module}"), name)(*arguments)
+    return made
 
 
 class Pictured:
@@ -26,9 +33,7 @@ class Pictured:
         Returns:
             The text; `.save("x.svg")` and `.save("x.html")` write it to a file.
         """
-        module, _, name = self._drawn_by.partition(":")
-        made: Svg = getattr(import_module(f"tecomp.pictures.{module}"), name)(self)
-        return made
+        return drawn_by(self._drawn_by, self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the picture to a file `x.svg`, or a page with it to `x.html`.

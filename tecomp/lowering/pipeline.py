@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from keyword import iskeyword
+from typing import ClassVar
 
 from tecomp.compute.tensor import Tensor
+from tecomp.drawing.pictured import Pictured
 from tecomp.errors import LowerError
 from tecomp.ir.algebra.simplify import simplify
 from tecomp.ir.language.given import is_one_of
@@ -75,8 +77,10 @@ STAGES = ("nest", *(p.name for p in PASSES))
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class Lowered(Pictured):
     """A function after each pass, in order: `functions["flatten_buffer"]`."""
+
+    _drawn_by: ClassVar[str] = "function:drawn_passes"
 
     functions: dict[str, PrimFunc]
 
@@ -89,6 +93,12 @@ class Lowered:
     def signature(self) -> PrimFunc:
         """With the parameters in the shapes that callers pass."""
         return self.functions.get("apply_buffer_transforms", self.final)
+
+    def __repr__(self) -> str:
+        return f"<Lowered {self.final.name}: after {', '.join(self.functions)}>"
+
+    def __str__(self) -> str:
+        return self.dump()
 
     def dump(self) -> str:
         """The printed function after every pass that changed it."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.compute.topology import post_order
+from tecomp.drawing.pictured import Pictured, drawn_by
+from tecomp.drawing.svg import Svg
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.expr import Expr, Var
 from tecomp.ir.language.given import check_kind, check_list, is_one_of, whole_number
@@ -76,12 +78,14 @@ def _operation(handle: object, where: str) -> Operation:
     )
 
 
-class Schedule:
+class Schedule(Pictured):
     """Decisions about a computation; every call either takes effect as a whole or not at all.
 
     Attributes:
         state: the decisions, a frozen value; a primitive replaces it.
     """
+
+    _drawn_by: ClassVar[str] = "schedule:drawn"
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -122,6 +126,28 @@ class Schedule:
 
     def __repr__(self) -> str:
         return f"Schedule({', '.join(stage.name for stage in self.state)})"
+
+    def step_picture(self, step: int = -1) -> Svg:
+        """The stages that a call changed, with their loops before it and after it.
+
+        Args:
+            step: number of the call, as in `trace.steps`; negative ones count from the end.
+
+        Returns:
+            SVG, text that a notebook shows as the picture.
+
+        Raises:
+            ScheduleError: there is no such call, or it was made in another process.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((64,), name="A")
+        >>> B = te.compute((64,), lambda i: A[i] * 2.0, name="B")
+        >>> s = create_schedule(B.op)
+        >>> _ = s[B].split(B.op.axis[0], factor=8)
+        >>> ">i.outer: 8<" in s.step_picture()
+        True
+        """
+        return drawn_by("schedule:drawn_step", self, step)
 
     @property
     def outputs(self) -> tuple[Operation, ...]:
@@ -412,8 +438,10 @@ def _group_of_steps(schedule: Schedule, stage: StageState) -> Group | None:
     return None if key is None else Group(schedule, key)
 
 
-class Stage:
+class Stage(Pictured):
     """One stage of a schedule: `s[T]`; equal to what `s[T]` gives again."""
+
+    _drawn_by: ClassVar[str] = "schedule:drawn_stage"
 
     def __init__(self, schedule: Schedule, key: Operation) -> None:
         self._schedule = schedule

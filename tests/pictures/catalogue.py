@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.pictures.programs import kernel, named, rectified
 from tests.pictures.test_layout import LAYOUTS
 
 PICTURES: dict[str, Callable[[], str]] = {
-    f"layout-{name.replace(' ', '-')}": layout.picture for name, layout in LAYOUTS.items()
+    **{f"layout-{name.replace(' ', '-')}": layout.picture for name, layout in LAYOUTS.items()},
+    "kernel": lambda: kernel().picture(),
+    "function": lambda: kernel().func.picture(),
+    "passes": lambda: kernel().lowered.picture(),
+    "schedule": lambda: rectified()[0].picture(),
+    "long-names": lambda: named("W" * 300).picture(),
+    "step": lambda: rectified()[0].step_picture(3),
 }

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from math import prod
 from struct import unpack
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from tecomp.codegen.functions.compile import Compiled, compile_function
 from tecomp.codegen.llvm.types import float_bits
 from tecomp.codegen.runtime.structures import FIRST_ARGUMENT_WORD, RECORD_WORD
 from tecomp.codegen.values.check import OUT_OF_BOUNDS, RAISED
+from tecomp.drawing.pictured import Pictured
 from tecomp.errors import CallError
 from tecomp.ir.language.expr import Var
 from tecomp.ir.language.stmt import Buffer, PrimFunc
@@ -53,7 +54,7 @@ def _compiled(
     return Kernel(func, signature, stored=stored, **options)
 
 
-class Kernel:
+class Kernel(Pictured):
     """A compiled function. Call it with its arguments in order; outputs are written in place.
 
     Arrays are NumPy arrays or anything that exports DLPack, compact and in the memory of the
@@ -75,6 +76,7 @@ class Kernel:
         "_block", "_head", "_parameters", "_quick", "_scalars", "_stored", "compiled", "name",
         "signature",
     )
+    _drawn_by: ClassVar[str] = "function:drawn_kernel"
 
     def __init__(
         self,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
+from tecomp.drawing.pictured import Pictured
 from tecomp.ir.language.buffer import (
     Buffer,
     Extent,
@@ -77,7 +78,7 @@ LayoutMaps: TypeAlias = "tuple[tuple[Var, tuple[IndexMap, ...]], ...]"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PrimFunc(Printed):
+class PrimFunc(Printed, Pictured):
     """A function over buffers.
 
     Attributes:
@@ -91,6 +92,8 @@ class PrimFunc(Printed):
         pad_values: for the `data` of a buffer, what its padding holds.
         sites: for each run-time index check, what the user wrote and where.
     """
+
+    _drawn_by: ClassVar[str] = "function:drawn"
 
     name: str
     params: tuple[Buffer | Var, ...]
