@@ -11,6 +11,7 @@ import numpy as np
 from tecomp.array.graph.node import Buffer, Node, leaf, record, type_of
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.indexing import ExtractSlice
+from tecomp.ptensor.operations.linear_algebra import Diagonal, MatrixTranspose
 from tecomp.ptensor.operations.manipulation import (
     Broadcast,
     ExpandDims,
@@ -64,6 +65,11 @@ def _(op: Broadcast, data: Buffer) -> Buffer | None:
 
 
 @view_of.register
+def _(op: Diagonal, data: Buffer) -> Buffer | None:
+    return data.diagonal(op.offset, -2, -1)
+
+
+@view_of.register
 def _(op: ExpandDims, data: Buffer) -> Buffer | None:
     return np.expand_dims(data, op.axis)
 
@@ -82,6 +88,11 @@ def _(op: ExtractSlice, data: Buffer) -> Buffer | None:
 def _(op: Flip, data: Buffer) -> Buffer | None:
     key: list[Any] = [slice(None, None, -1 if k in op.axis else 1) for k in range(data.ndim)]
     return data[(*key, ...)]
+
+
+@view_of.register
+def _(op: MatrixTranspose, data: Buffer) -> Buffer | None:
+    return data.swapaxes(-1, -2)
 
 
 @view_of.register

@@ -6,18 +6,25 @@ from importlib import import_module
 
 from tecomp.array.graph.devices import is_apart
 from tecomp.array.graph.pending import Pending
-from tecomp.array.kernels.kernel import run as run_kernel
+from tecomp.array.kernels.kernel import computed
+from tecomp.array.kernels.plans import Plan, run_plan
 from tecomp.array.kernels.programs import run_program
 from tecomp.array.kernels.recipes import recipe_of
 
 
 def run(work: Pending) -> None:
-    """Compute what is wanted by one kernel for all sizes, or else by a program for these."""
+    """Compute what is wanted by kernels for all sizes, or else by a program for these."""
     if is_apart(work.nodes[work.outputs[0]].type.device):
         import_module("tecomp.array.kernels.placed_programs").run_placed(work)
         return
     recipe = recipe_of(work)
-    if recipe is None:
+    if recipe is None or not recipe.is_worth_it:
         run_program(work)
+    elif isinstance(recipe, Plan):
+        run_plan(recipe, work)
     else:
-        run_kernel(recipe, work)
+        given = [node.data for node in work.leaves if node.data is not None]
+        into = None if work.into is None else [work.memory(place) for place in work.outputs]
+        results = computed(recipe, given, into)
+        for place, result in zip(work.outputs, results, strict=True):
+            work.nodes[place].computed(result)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from tecomp.array.graph.devices import is_apart
 from tecomp.array.graph.pending import Pending
+from tecomp.array.kernels.kernel import Recipe, known_of
 from tecomp.array.kernels.placed_programs import placed_program_of
 from tecomp.array.kernels.programs import program_of
-from tecomp.array.kernels.recipes import recipe_of
+from tecomp.array.kernels.recipes import recipe_of, recipes_of
 from tecomp.errors import LowerError
 from tecomp.ptensor.function import Apply, Function, Parameter
 from tecomp.ptensor.lowering.lower import lower_ptensor
@@ -55,18 +56,27 @@ def explanation_of(work: Pending, messages: tuple[str, ...] = ()) -> Explanation
         return Explanation(function, lowered, (), (), "nothing is left to compute", messages)
     is_on_device = is_apart(work.nodes[0].type.device)
     recipe = None if is_on_device else recipe_of(work)
-    if recipe is not None:
-        kernel = recipe.kernel
-        numbers = () if recipe.is_built_in else recipe.extents
-        sizes = {f"n{k}": extent for k, extent in enumerate(numbers)}
-        texts = (str(kernel.schedule.trace),), (str(kernel.lowered.final),)
-        cost = _cost(partial(kernel.report, **sizes))
-        return Explanation(function, lowered, *texts, cost, messages)
+    if recipe is not None and recipe.is_worth_it:
+        return _of_kernels(function, lowered, recipes_of(recipe), messages)
     program = placed_program_of(work).program if is_on_device else program_of(work)
     parts = [call.part for call in program.kernels]
     schedules = tuple([str(part.build.schedule.trace) for part in parts])
     loops = tuple([str(part.lowered.final) for part in parts])
     return Explanation(function, lowered, schedules, loops, _cost(program.report), messages)
+
+
+def _of_kernels(
+    function: Function, lowered: Lowered, recipes: Sequence[Recipe], messages: tuple[str, ...]
+) -> Explanation:
+    schedules = tuple([str(recipe.kernel.schedule.trace) for recipe in recipes])
+    loops = tuple([str(recipe.kernel.lowered.final) for recipe in recipes])
+    costs = []
+    for recipe in recipes:
+        numbers = () if recipe.is_built_in else recipe.extents
+        known = known_of(recipe.extents)
+        sizes = {f"n{k}": n for k, n in enumerate(numbers) if known[k] is None}
+        costs.append(_cost(partial(recipe.kernel.report, **sizes)))
+    return Explanation(function, lowered, schedules, loops, "\n".join(costs), messages)
 
 
 def _cost(report: Callable[[], object]) -> str:

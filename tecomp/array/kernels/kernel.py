@@ -11,8 +11,7 @@ import numpy as np
 
 from tecomp import te
 from tecomp.array.counters import counters
-from tecomp.array.graph.node import Buffer, Node
-from tecomp.array.graph.pending import Pending
+from tecomp.array.graph.node import Buffer
 from tecomp.array.graph.views import Chain, along
 from tecomp.array.graph.waiting import compiling
 from tecomp.array.kernels.kept import made_once
@@ -20,10 +19,12 @@ from tecomp.array.kernels.loops import Operand
 from tecomp.array.recent import Recent
 from tecomp.ptensor.types import Shape
 
-_OFTEN = 16
+OFTEN = 16
 """Calls with the same sizes after which these are built in."""
 _MANY = 1 << 14
 """Elements that make it worth while."""
+_SHORT = 16
+"""Elements of a row that are no more than a vector or two."""
 
 
 @dataclass(slots=True)
@@ -31,7 +32,7 @@ class Recipe:
     """How pending operations are computed by a kernel for loops of any extents.
 
     Attributes:
-        kernel: takes the operands and the results.
+        key: equal for recipes of the same kernel.
         build: makes a kernel for some extents.
         operands: how the leaves are passed.
         shape: of the results.
@@ -40,11 +41,13 @@ class Recipe:
         dtypes: of the results.
         sources: of each operand, the leaf that it is a view of, and how, where operands are not
             the leaves themselves.
+        is_slow: whether the kernel takes so long to build that sizes alone get one of their own.
         is_built_in: whether the kernel is for these extents alone.
         calls: how often it was called.
+        own: the kernel, once it is known here.
     """
 
-    kernel: Any
+    key: Any
     build: Callable[[Sequence[Any]], Any]
     operands: tuple[Operand, ...]
     shape: Shape
@@ -52,60 +55,95 @@ class Recipe:
     loops: Shape
     dtypes: tuple[np.dtype[Any], ...]
     sources: tuple[tuple[int, Chain], ...] | None = None
+    is_slow: bool = False
     is_built_in: bool = False
     calls: int = 0
+    own: Any = None
 
-    def arrays(self, leaves: Sequence[Node]) -> list[Buffer]:
+    @property
+    def kernel(self) -> Any:
+        """What takes the operands and the results, built when it is first asked for."""
+        if self.own is None:
+            self.own = for_any_sizes(self.key, self.build, known_of(self.extents))
+        return self.own
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether there is the kernel, or it is soon built, or was asked for with other sizes."""
+        known = self.key, known_of(self.extents)
+        if not self.is_slow or self.own is not None or _kernels.get(known, None) is not None:
+            return True
+        return _asked.keep(self.key, _asked.get(self.key, self.extents)) != self.extents
+
+    def arrays(self, leaves: Sequence[Buffer]) -> list[Buffer]:
         """What is passed to the kernel for these leaves."""
-        given = [node.data for node in leaves]
+        given = leaves
         if self.sources is not None:
-            given = [along(chain, given[k]) for k, chain in self.sources]
-        return [
-            how.view(data)  # type: ignore[arg-type]
-            for how, data in zip(self.operands, given, strict=True)
-        ]
+            given = [viewed(chain, leaves[k]) for k, chain in self.sources]
+        return [how.view(data) for how, data in zip(self.operands, given, strict=True)]
 
     def build_in(self) -> None:
         """Build the sizes into the kernel, where that lets it be another one."""
         if len(self.extents) > 1 and prod(self.extents) >= _MANY:
             with compiling:
-                self.kernel = self.build(self.extents)
+                self.own = self.build(self.extents)
                 counters.compiled += 1
             self.is_built_in = True
 
 
 _kernels: Recent[Any, Any] = Recent(1024)
+_asked: Recent[Any, Shape] = Recent(1024)
+"""Of kernels that take long to build, the extents that they were first asked for with."""
 
 
-def for_any_sizes(key: Any, build: Callable[[Sequence[Any]], Any], rank: int) -> Any:
+def known_of(extents: Shape) -> tuple[int | None, ...]:
+    """The extents of loops that kernels are built for; None of those that come with the call.
+
+    Of many short rows the length is known: vectors along them would be mostly empty.
+    """
+    is_known = bool(extents) and extents[-1] <= _SHORT and prod(extents) >= _MANY
+    return (*(None,) * (len(extents) - 1), extents[-1] if is_known else None)[: len(extents)]
+
+
+def for_any_sizes(
+    key: Any, build: Callable[[Sequence[Any]], Any], known: tuple[int | None, ...]
+) -> Any:
     """The kernel for loops of any extents, built when it is first asked for.
 
     Args:
         key: equal for equal kernels.
         build: makes one for some extents.
-        rank: the number of loops.
+        known: the extents that the kernel is built for.
     """
-    return made_once(_kernels, key, _built, build, rank)
+    return made_once(_kernels, (key, known), _built, build, known)
 
 
-def _built(build: Callable[[Sequence[Any]], Any], rank: int) -> Any:
-    return build([te.size_var(f"n{k}") for k in range(rank)])
+def _built(build: Callable[[Sequence[Any]], Any], known: tuple[int | None, ...]) -> Any:
+    return build([te.size_var(f"n{k}") if n is None else n for k, n in enumerate(known)])
 
 
-def run(recipe: Recipe, work: Pending) -> None:
-    """Compute what is wanted by its kernel."""
-    if work.into is None:
+def computed(
+    recipe: Recipe, leaves: Sequence[Buffer], results: Sequence[Buffer] | None = None
+) -> Sequence[Buffer]:
+    """What the kernel makes of the elements of the leaves, in some memory or in new memory."""
+    if results is None:
         results = [np.empty(recipe.shape, dtype) for dtype in recipe.dtypes]
-    else:
-        results = [work.memory(place) for place in work.outputs]
-    arrays = recipe.arrays(work.leaves)
+    if 0 in recipe.shape:
+        return results
+    arrays = recipe.arrays(leaves)
     counters.called += 1
     recipe.calls += 1
-    if recipe.calls == _OFTEN:
+    if recipe.calls == OFTEN:
         recipe.build_in()
     recipe.kernel(*arrays, *[_passed(result, recipe.loops) for result in results])
-    for place, result in zip(work.outputs, results, strict=True):
-        work.nodes[place].computed(result)
+    return results
+
+
+def viewed(chain: Chain, data: Buffer) -> Buffer:
+    """The elements after operations that move them, of which it is known that there are views."""
+    view = along(chain, data)
+    assert view is not None
+    return view
 
 
 def _passed(result: Buffer, loops: Shape) -> Buffer:

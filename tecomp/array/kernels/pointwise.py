@@ -11,7 +11,7 @@ import tecomp
 from tecomp import te
 from tecomp.array.graph.pending import Pending, Step
 from tecomp.array.kernels.interleaved import Elements, Program, in_blocks, in_pairs
-from tecomp.array.kernels.kernel import Recipe, for_any_sizes
+from tecomp.array.kernels.kernel import Recipe
 from tecomp.array.kernels.loops import (
     Operand,
     argument,
@@ -54,9 +54,9 @@ def pointwise_recipe(work: Pending) -> Recipe | None:
     what = work.steps, work.outputs, tuple(types), _stored(work, prod(shape))
     lies = tuple([how.lies for how in operands])
     build = partial(_built, *what, operands)
-    kernel = for_any_sizes((what, lies, len(loops)), build, len(loops))
+    key = what, lies, len(loops)
     dtypes = tuple([numpy_dtype(work.nodes[place].type.dtype) for place in work.outputs])
-    return Recipe(kernel, build, operands, shape, loops, loops, dtypes)
+    return Recipe(key, build, operands, shape, loops, loops, dtypes)
 
 
 def _stored(work: Pending, size: int) -> str:

@@ -6,25 +6,34 @@ from typing import Any
 
 from tecomp.array.graph.pending import Pending
 from tecomp.array.kernels.kernel import Recipe
+from tecomp.array.kernels.plans import Plan, plan_of
 from tecomp.array.kernels.pointwise import pointwise_recipe
 from tecomp.array.kernels.pushed import pushed
 from tecomp.array.kernels.reductions import reduction_recipe
 from tecomp.array.recent import Recent
 
-_recipes: Recent[Any, Recipe | None] = Recent(4096)
+_recipes: Recent[Any, Recipe | Plan | None] = Recent(4096)
 _NEW = object()
 
 
-def recipe_of(work: Pending) -> Recipe | None:
-    """How pending operations are computed by one kernel for all sizes; None if there is none."""
+def recipe_of(work: Pending) -> Recipe | Plan | None:
+    """How pending operations are computed by kernels for all sizes; None if that is not known.
+
+    By one if it can be, or else by several.
+    """
     key = (
         work.steps, work.outputs,
         tuple([(node.type, node.data.strides) for node in work.leaves]),  # type: ignore[union-attr]
     )
     found = _recipes.get(key, _NEW)
     if found is _NEW:
-        return _recipes.keep(key, _recipe(work))
+        return _recipes.keep(key, _recipe(work) or plan_of(work, _recipe))
     return found  # type: ignore[return-value]
+
+
+def recipes_of(found: Recipe | Plan) -> list[Recipe]:
+    """Those of the kernels that are called."""
+    return found.recipes if isinstance(found, Plan) else [found]
 
 
 def _recipe(work: Pending) -> Recipe | None:

@@ -1,9 +1,9 @@
-"""One kernel for a reduction, with what is before and behind it, of arrays of any sizes."""
+"""One kernel for an operation along axes, with what is before and behind it, of any sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any
@@ -11,7 +11,18 @@ from typing import Any
 import tecomp
 from tecomp import te
 from tecomp.array.graph.pending import Pending, Step
-from tecomp.array.kernels.kernel import Recipe, for_any_sizes
+from tecomp.array.kernels.cores import (
+    CORES,
+    SumOfProducts,
+    axes_along,
+    defined_core,
+    is_known,
+    is_slow,
+    on_a_row,
+    result_loops,
+    sum_of_products,
+)
+from tecomp.array.kernels.kernel import Recipe
 from tecomp.array.kernels.loops import (
     Operand,
     Strides,
@@ -25,22 +36,20 @@ from tecomp.array.kernels.loops import (
     read,
     strides_of,
 )
-from tecomp.ptensor.axes import axes_of
-from tecomp.ptensor.definitions.define import define
 from tecomp.ptensor.elements import is_elementwise
-from tecomp.ptensor.operations.reduction import CountNonzero, Reduce, TruthTest
 from tecomp.ptensor.promotion import COMPLEX
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Pending operations around one reduction.
+    """Pending operations around one that goes along axes.
 
     Attributes:
-        at: the place of the reduction.
-        shape: of what is reduced.
+        at: the place of that one.
+        shape: of what it is done to.
         axes: along which it is.
+        kept: the axes that go along its result.
         before: the leaves of the operations before it, in the order of the leaves.
         after: the leaves of those behind it.
     """
@@ -48,23 +57,23 @@ class _Parts:
     at: int
     shape: Shape
     axes: tuple[int, ...]
+    kept: tuple[int, ...]
     before: tuple[int, ...]
     after: tuple[int, ...]
 
 
 def reduction_recipe(work: Pending) -> Recipe | None:
-    """How pending operations are computed, if they are a reduction of an elementwise function."""
+    """How pending operations are computed, if one goes along axes, and others are elementwise."""
     parts = _parts(work)
     if parts is None:
         return None
-    kept = tuple([k for k in range(len(parts.shape)) if k not in parts.axes])
-    small = tuple([parts.shape[k] for k in kept])
+    small = tuple([parts.shape[k] for k in parts.kept])
     before = strides_of([work.leaves[k] for k in parts.before], parts.shape)
     after = _kept_strides(work, parts, small)
     if before is None or after is None:
         return None
     kinds = [k in parts.axes for k in range(len(parts.shape))]
-    whole = [_spread(s, kept, len(kinds)) for s in (*after, dense(small))]
+    whole = [_spread(s, parts.kept, len(kinds)) for s in (*after, dense(small))]
     groups = merged(parts.shape, [*before, *whole], kinds)
     loops = tuple([prod(parts.shape[axis] for axis in group) for group in groups])
     operands: dict[int, Operand] = {}
@@ -73,20 +82,22 @@ def reduction_recipe(work: Pending) -> Recipe | None:
     for k, strides in zip(parts.after, whole, strict=False):
         operands[k] = operand_of(work.leaves[k], groups, loops, strides)
     how = tuple([operands[k] for k in range(len(work.leaves))])
-    reduced = tuple([k for k, group in enumerate(groups) if kinds[group[0]]])
-    if any(all(k not in operand.axes for operand in how) for k in reduced):
+    along = tuple([k for k, group in enumerate(groups) if kinds[group[0]]])
+    op, sources = work.steps[parts.at]
+    result = result_loops(op, along, len(loops))
+    if not is_known(op, len(along)):
+        return None
+    if any(k not in result and all(k not in operand.axes for operand in how) for k in along):
         return None  # nothing that is passed would say how often the same is added
-    op: Any = work.steps[parts.at][0]
     steps = list(work.steps)
-    steps[parts.at] = (replace(op, axis=reduced, keepdims=False), steps[parts.at][1])
-    what = tuple(steps), parts.at, work.outputs, tuple([n.type.dtype for n in work.leaves])
+    steps[parts.at] = (on_a_row(op), sources)
+    what = tuple(steps), parts.at, along, work.outputs, tuple([n.type.dtype for n in work.leaves])
     build = partial(_built, *what, how)
     key = what, tuple([operand.lies for operand in how]), len(loops)
-    kernel = for_any_sizes(key, build, len(loops))
-    result = tuple([loops[k] for k in range(len(loops)) if k not in reduced])
     types = [work.nodes[place].type for place in work.outputs]
     dtypes = tuple([numpy_dtype(type.dtype) for type in types])
-    return Recipe(kernel, build, how, types[0].shape, loops, result, dtypes)
+    return Recipe(key, build, how, types[0].shape, loops, tuple([loops[k] for k in result]), dtypes,
+        is_slow=is_slow(op))
 
 
 def _spread(strides: Strides, kept: Sequence[int], rank: int) -> Strides:
@@ -103,29 +114,29 @@ def _parts(work: Pending) -> _Parts | None:
     if len(places) != 1 or not _is_plain(work, places[0]):
         return None
     (at,) = places
-    op: Any
-    op, (source,) = work.steps[at]
+    op, (source, *_) = work.steps[at]
     shape = (work.nodes[source] if source >= 0 else work.leaves[-1 - source]).type.shape
     result = work.nodes[at].type.shape
     before = _leaves(work.steps[: at + 1])
     after = _leaves(work.steps[at + 1 :])
     if (
-        before & after or not all(shape)
+        before & after
         or any(node.type.shape != shape for node in work.nodes[:at])
         or any(node.type.shape != result for node in work.nodes[at:])
     ):
         return None
-    axes = axes_of(op.axis, len(shape), op.where)
-    return _Parts(at, shape, axes, tuple(sorted(before)), tuple(sorted(after)))
+    axes = axes_along(op, len(shape))
+    kept = result_loops(op, axes, len(shape))
+    return _Parts(at, shape, axes, kept, tuple(sorted(before)), tuple(sorted(after)))
 
 
 def _is_plain(work: Pending, at: int) -> bool:
-    """Whether operations are a reduction in one go of real numbers, and nothing else reads them."""
-    op, _ = work.steps[at]
+    """Whether there is a kernel for an operation, and nothing else reads what it is done to."""
+    op, sources = work.steps[at]
     nodes = [*work.nodes, *work.leaves]
     return (
-        isinstance(op, Reduce | TruthTest | CountNonzero)
-        and getattr(op, "kind", None) not in ("var", "std")
+        isinstance(op, CORES)
+        and (len(sources) == 1 or max(sources) < 0)
         and all(place >= at for place in work.outputs)
         and all(k < 0 or k >= at for _, places in work.steps[at + 1 :] for k in places)
         and not any(n.type.dtype in COMPLEX or n.type.device not in (None, "cpu") for n in nodes)
@@ -142,13 +153,12 @@ def _kept_strides(work: Pending, parts: _Parts, small: Shape) -> list[Strides] |
     found = strides_of([work.leaves[k] for k in parts.after], result)
     if found is None or len(result) == len(small):
         return found
-    kept = [k for k in range(len(parts.shape)) if k not in parts.axes]
-    return [tuple([strides[k] for k in kept]) for strides in found]
+    return [tuple([strides[k] for k in parts.kept]) for strides in found]
 
 
 def _built(
-    steps: Sequence[Step], at: int, outputs: Sequence[int], dtypes: Sequence[str],
-    operands: Sequence[Operand], sizes: Sequence[Any],
+    steps: Sequence[Step], at: int, along: tuple[int, ...], outputs: Sequence[int],
+    dtypes: Sequence[str], operands: Sequence[Operand], sizes: Sequence[Any],
 ) -> Any:
     rank = len(sizes)
     inputs = [
@@ -156,9 +166,10 @@ def _built(
         for k, (how, dtype) in enumerate(zip(operands, dtypes, strict=True))
     ]
     op: Any
-    op, (source,) = steps[at]
-    loops = [k for k in range(rank) if k not in op.axis]
-    types = dtypes_of([*steps[:at], (replace(op, axis=None), (source,))], dtypes)
+    op, sources = steps[at]
+    loops = result_loops(op, along, rank)
+    types = dtypes_of(steps[: at + 1], dtypes)
+    (source, *_) = sources
     given = PTensorType(tuple(sizes), types[source] if source >= 0 else dtypes[-1 - source])
 
     def leaves(index: Sequence[te.Expr], numbers: Sequence[int]) -> list[Any]:
@@ -172,9 +183,16 @@ def _built(
         found = leaves(index, range(rank))
         return found[-1 - source] if source < 0 else elements_of(steps[:at], found, dtypes)[-1]
 
-    x = te.compute(sizes, before, name="x")
+    def factors(index: Sequence[te.Expr]) -> list[Any]:
+        found = leaves(index, range(rank))
+        return [found[-1 - k] for k in sources]
+
     result = PTensorType(tuple([sizes[k] for k in loops]), types[at])
-    reduced: Any = define(op, [x], [given], result)
+    if isinstance(op, SumOfProducts):
+        reduced = sum_of_products(factors, sizes, along, types[at])
+    else:
+        x = te.compute(sizes, before, name="x")
+        reduced = defined_core(op, along, x, given, result)
     # Behind the reduction its result is one more leaf.
     behind = tuple([(op, tuple([_behind(k, at, len(inputs)) for k in places]))
                     for op, places in steps[at + 1 :]])

@@ -179,8 +179,7 @@ def cast_to(part: te.Tensor, dtype: str, name: str) -> te.Tensor:
 
 
 def _mean(x: Value, rows: Rows, wide: str) -> Value:
-    known = isinstance(rows.count, int)
-    count = te.const(float(rows.count), wide) if known else te.cast(rows.count, wide)
+    count = _counted(rows.count, wide)
 
     def mean(total: te.Tensor) -> te.Tensor:
         made: te.Tensor = te.compute(total.shape, lambda *i: total(*i) / count, name="mean")
@@ -189,14 +188,24 @@ def _mean(x: Value, rows: Rows, wide: str) -> Value:
     return mapped(rows.sums(lambda *i: element_at(x, i), wide, "total"), mean)
 
 
+def _counted(count: Any, wide: str, correction: float = 0) -> te.Expr:
+    """A number of elements without some of them, which may be known in the call alone."""
+    if isinstance(count, int):
+        left = count - correction
+        return te.const(float(left) if left > 0 or not correction else float("nan"), wide)
+    if not correction:
+        return te.cast(count, wide)
+    difference = te.cast(count, wide) - te.const(float(correction), wide)
+    return te.select(difference > 0, difference, te.const(float("nan"), wide))
+
+
 def _spread(op: Reduce, x: Value, rows: Rows, wide: str) -> Value:
     """The variance, or its root: squares of what is left without the mean, added up.
 
     Nothing is known of as many elements as are taken off the count.
     """
     centre = _mean(x, rows, wide)
-    count = rows.count - op.correction
-    divisor = te.const(float(count), wide) if count > 0 else te.const(float("nan"), wide)
+    divisor = _counted(rows.count, wide, op.correction)
 
     def square(part: te.Tensor, mean: te.Tensor, index: Sequence[Any]) -> te.Expr:
         away = te.cast(part(*index), wide) - mean(*rows.place(index))

@@ -72,7 +72,8 @@ def _by_steps(
         before = element_at(state, (t - 1, *i))
         return _parts((_plus if op.kind == "sum" else times)(before, element(t, *i)))
 
-    start = te.compute((min(steps, 1), *others), lambda *i: _parts(element(*i)), name="start")
+    first = min(steps, 1) if isinstance(steps, int) else 1
+    start = te.compute((first, *others), lambda *i: _parts(element(*i)), name="start")
     rows = te.compute((steps, *others), step, name="step")
     reads = [x.re, x.im] if isinstance(x, ComplexTensor) else [x]
     scanned = te.scan(start, rows, states, reads, name="running")

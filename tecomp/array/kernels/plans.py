@@ -1,0 +1,180 @@
+"""Several kernels that compute pending operations one after the other, whatever the sizes are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from tecomp.array.graph.node import Buffer
+from tecomp.array.graph.pending import Pending
+from tecomp.array.graph.views import Chain, is_view
+from tecomp.array.kernels.copies import copy
+from tecomp.array.kernels.cutting import Part, chain_of, first_stored, parts_of, view_among
+from tecomp.array.kernels.kernel import OFTEN, Recipe, computed, viewed
+from tecomp.array.kernels.placed_parts import placed_by
+from tecomp.array.kernels.simpler import simpler
+
+
+class Action(Protocol):
+    """What computes a part."""
+
+    def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
+        """The results, of the elements of the leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A part that a kernel computes."""
+
+    recipe: Recipe
+
+    def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
+        """The results, of the elements of the leaves."""
+        return computed(self.recipe, leaves)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A part that only moves elements of one leaf, and finds them in its memory."""
+
+    chain: Chain
+
+    def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
+        """The view of the leaf."""
+        return (viewed(self.chain, leaves[0]),)
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A part that gives elements in their order another shape, which memory has not."""
+
+    shape: tuple[int, ...]
+
+    def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
+        """The elements in new memory."""
+        result = np.empty(leaves[0].shape, leaves[0].dtype)
+        copy(leaves[0], result)
+        return (result.reshape(self.shape),)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What computes a part of pending operations.
+
+    Attributes:
+        sources: the places of what it takes, in the whole.
+        action: what does it.
+        outputs: the places of what it gives.
+        last: the places of what is not needed behind it.
+    """
+
+    sources: tuple[int, ...]
+    action: Action
+    outputs: tuple[int, ...]
+    last: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Plan:
+    """How pending operations are computed part by part; of arrays it knows how they lie, no more.
+
+    Attributes:
+        stages: the parts, in order.
+        outputs: the places of the results.
+        constants: leaves that no others give.
+        calls: how often it was run.
+    """
+
+    stages: tuple[Stage, ...]
+    outputs: tuple[int, ...]
+    constants: tuple[Buffer, ...]
+    calls: int = 0
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether kernels for all sizes are better than a program for these, which come often."""
+        return self.calls < OFTEN - 1 and all([recipe.is_worth_it for recipe in self.recipes])
+
+    @property
+    def recipes(self) -> list[Recipe]:
+        """Those of its kernels."""
+        actions = [stage.action for stage in self.stages]
+        return [action.recipe for action in actions if isinstance(action, Kernel)]
+
+
+def plan_of(work: Pending, recipe_of: Callable[[Pending], Recipe | None]) -> Plan | None:
+    """How pending operations are computed by several kernels for all sizes, if they can be.
+
+    Args:
+        work: the operations.
+        recipe_of: how a part is computed by one kernel.
+    """
+    known = len(work.leaves)
+    work = simpler(work)
+    stored = first_stored(work)
+    while True:
+        parts = parts_of(work, stored)
+        actions = [_action(part, recipe_of) for part in parts]
+        missing = [part for part, action in zip(parts, actions, strict=True) if action is None]
+        if not missing:
+            stages = [
+                Stage(part.sources, action, part.outputs, last)
+                for part, action, last in zip(parts, actions, _last(work, parts), strict=True)
+                if action is not None
+            ]
+            constants = [node.data for node in work.leaves[known:] if node.data is not None]
+            return Plan(tuple(stages), work.outputs, tuple(constants))
+        inside = [part.inside for part in missing]
+        if not all(inside):
+            return None
+        stored.update(*inside)
+
+
+def _action(part: Part, recipe_of: Callable[[Pending], Recipe | None]) -> Action | None:
+    work = part.work
+    if all(is_view(op) for op, _ in work.steps):
+        return _view(work)
+    if len(work.steps) == 1 and (placed := placed_by(work)) is not None:
+        return placed
+    recipe = recipe_of(work)
+    return None if recipe is None else Kernel(recipe)
+
+
+def _view(work: Pending) -> Action | None:
+    if view_among(work) is not None:
+        return View(chain_of(work))
+    # One of several moves that is no view is stored: a part by itself.
+    return Copied(work.nodes[0].type.shape) if len(work.steps) == 1 else None
+
+
+def _last(work: Pending, parts: Sequence[Part]) -> list[tuple[int, ...]]:
+    """Of each part, what is not needed behind it."""
+    needed = {*work.outputs}
+    found: list[tuple[int, ...]] = []
+    for part in reversed(parts):
+        places = {*part.sources, *part.outputs}
+        found.append(tuple([p for p in places if p >= 0 and p not in needed]))
+        needed |= places
+    return found[::-1]
+
+
+def run_plan(plan: Plan, work: Pending) -> None:
+    """Compute what is wanted, part after part."""
+    plan.calls += 1
+    values: dict[int, Any] = {}
+    for k, data in enumerate((*[node.data for node in work.leaves], *plan.constants)):
+        values[-1 - k] = data
+    for stage in plan.stages:
+        results = stage.action([values[p] for p in stage.sources])
+        values.update(zip(stage.outputs, results, strict=True))
+        for place in stage.last:
+            del values[place]
+    for place, own in zip(work.outputs, plan.outputs, strict=True):
+        result = values[own]
+        if work.into is not None and place in work.into:
+            copy(result, work.into[place])
+            result = work.into[place]
+        work.nodes[place].computed(result)

@@ -1,0 +1,140 @@
+"""What functions of arrays are made of is compiled for all sizes: others compile nothing anew."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.array.counters import counters
+from tests.array.arrays import array
+
+Data = np.ndarray[Any, Any]
+
+
+def numbers(*shape: int, dtype: str = "float64") -> Data:
+    return np.random.default_rng(sum(shape)).integers(-9, 9, shape).astype(dtype)
+
+
+def softmax(xp: Any, x: Any) -> Any:
+    e = xp.exp(x - xp.max(x, axis=-1, keepdims=True))
+    return e / xp.sum(e, axis=-1, keepdims=True)
+
+
+def log_softmax(xp: Any, x: Any) -> Any:
+    z = x - xp.max(x, axis=-1, keepdims=True)
+    return z - xp.log(xp.sum(xp.exp(z), axis=-1, keepdims=True))
+
+
+def layer_norm(xp: Any, x: Any) -> Any:
+    z = x - xp.mean(x, axis=-1, keepdims=True)
+    return z / xp.sqrt(xp.mean(z * z, axis=-1, keepdims=True) + 1e-5) * x[0] + x[1]
+
+
+def both_extremes(xp: Any, x: Any) -> Any:
+    low, high = xp.min(x, axis=0), xp.max(x, axis=0)
+    return (x - low) / (high - low + 1)
+
+
+PATTERNS: dict[str, Callable[[Any, Any], Any]] = {
+    "less the mean": lambda xp, x: x - xp.mean(x, axis=1, keepdims=True),
+    "standardised": lambda xp, x: (x - xp.mean(x, axis=0)) / (xp.std(x, axis=0) + 1),
+    "all standardised": lambda xp, x: (x - xp.mean(x)) / (xp.std(x) + 1),
+    "variance": lambda xp, x: xp.var(x * 2, axis=1) + 1,
+    "softmax": softmax,
+    "log softmax": log_softmax,
+    "layer norm": layer_norm,
+    "rows of length one": lambda xp, x: x / xp.sqrt(xp.sum(x * x, axis=1, keepdims=True) + 1),
+    "extremes": both_extremes,
+    "smaller first": lambda xp, x: xp.exp(x[0] / 9) * x + xp.sqrt(xp.abs(x[:, :1])),
+    "product": lambda xp, x: xp.maximum(x @ x.T + 1, x @ x[0][:, None]),
+    "product of vectors": lambda xp, x: xp.vecdot(x, x + 1) - xp.sum(x),
+    "tensordot": lambda xp, x: xp.tensordot(x, x, axes=((0,), (0,))),
+    "outer": lambda xp, x: x[:, 0][:, None] * x[0] + x,
+    "where it is greatest": lambda xp, x: xp.argmax(x, axis=1) + xp.argmin(x * 2 - x, axis=1),
+    "where of all": lambda xp, x: xp.argmax(x),
+    "running": lambda xp, x: xp.cumulative_sum(x, axis=1) - xp.cumulative_prod(x / 9, axis=0),
+    "running behind 0": lambda xp, x: xp.cumulative_sum(x, axis=1, include_initial=True) / 2,
+    "joined": lambda xp, x: xp.concat([x, x * 2, x[:, ::-1]], axis=0) - 1,
+    "stacked": lambda xp, x: xp.stack([x, x + 1], axis=1),
+    "rolled": lambda xp, x: xp.roll(x, 3, axis=1) + xp.roll(x, -1, axis=0),
+    "flipped": lambda xp, x: xp.flip(x * 2, axis=0) + x,
+    "tiled": lambda xp, x: xp.tile(x, (2, 3)) + 1,
+    "repeated": lambda xp, x: xp.repeat(x, 2, axis=1),
+    "masked": lambda xp, x: xp.sum(xp.where(x > 0, x, 0), axis=1) * xp.count_nonzero(x > 0, axis=1),
+    "clipped": lambda xp, x: xp.sum(xp.clip(x, -3, 4), axis=0),
+    "neighbours": lambda xp, x: xp.diff(x, axis=1) * 2,
+    "steps": lambda xp, x: (x + 1)[:, :-2:2] - (x + 1)[:, 1:-1:2],
+    "turned": lambda xp, x: xp.reshape((x + 1).T, (-1,)) * 2,
+    "trace": lambda xp, x: xp.linalg.trace(x @ x.T) + xp.sum(x),
+}
+
+
+def sizes(count: int) -> Iterator[tuple[int, int]]:
+    draw = random.Random(0)
+    found: set[tuple[int, int]] = set()
+    while len(found) < count:
+        found.add((draw.randint(3, 40), draw.randint(4, 70)))
+    return iter(sorted(found, key=lambda s: draw.random()))
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_twenty_sizes(name: str) -> None:
+    pattern, compiled = PATTERNS[name], []
+    for m, n in sizes(20):
+        x = numbers(m, n)
+        ours = pattern(xp, array(x))
+        np.testing.assert_allclose(np.asarray(ours), pattern(np, x), rtol=1e-12, atol=1e-9)
+        compiled.append(counters.compiled)
+    # What takes long to compile for all sizes is compiled for one until there is another.
+    assert compiled[1] == compiled[-1]
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("shape", [(2, 4), (3, 7), (9, 5)])
+@pytest.mark.parametrize("dtype", ["float32"])
+def test_types(name: str, shape: tuple[int, int], dtype: str) -> None:
+    x = numbers(*shape, dtype=dtype)
+    ours = np.asarray(PATTERNS[name](xp, array(x)))
+    wanted = np.asarray(PATTERNS[name](np, x))
+    assert ours.shape == wanted.shape
+    np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=1e-4)
+
+
+ODD = [(6, 1), (7, 1), (1, 8), (1, 9), (1, 1), (3, 17), (33, 3), (20_000, 2), (9_000, 2)]
+
+
+@pytest.mark.parametrize("name", [
+    "standardised", "all standardised", "variance", "softmax", "product", "product of vectors",
+    "tensordot", "where it is greatest", "where of all", "running", "running behind 0", "joined",
+    "stacked", "rolled", "flipped", "tiled", "repeated", "masked", "turned",
+])
+def test_odd_sizes(name: str) -> None:
+    for shape in ODD:
+        if name == "product" and shape[0] > 5000:
+            continue
+        x = numbers(*shape)
+        ours, wanted = np.asarray(PATTERNS[name](xp, array(x))), PATTERNS[name](np, x)
+        np.testing.assert_allclose(ours, wanted, rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (3, 0), (0, 0), (0, 5), (7, 0)])
+def test_what_is_made_of_no_elements(shape: tuple[int, int]) -> None:
+    x = numbers(*shape)
+    a = array(x)
+    for axis in (0, 1):
+        total = xp.sum(a * 2, axis=axis, keepdims=True)
+        np.testing.assert_array_equal(np.asarray(total), (x * 2).sum(axis=axis, keepdims=True))
+        np.testing.assert_array_equal(np.asarray(a / (total + 1)), x)
+        everywhere = np.asarray(xp.all(a > 0, axis=axis))
+        np.testing.assert_array_equal(everywhere, np.all(x > 0, axis=axis))
+        ours = xp.cumulative_sum(a, axis=axis, include_initial=True)
+        wanted = np.cumulative_sum(x, axis=axis, include_initial=True)
+        np.testing.assert_array_equal(np.asarray(ours), wanted)
+    np.testing.assert_array_equal(np.asarray(xp.matrix_transpose(a) @ a + 1), x.T @ x + 1)
+    np.testing.assert_array_equal(np.asarray(xp.concat([a, a + 1, array(np.ones((2, shape[1])))])),
+                                  np.concat([x, x + 1, np.ones((2, shape[1]))]))
