@@ -29,12 +29,14 @@ from tecomp.ptensor.lowering.lives import numbered
 from tecomp.ptensor.lowering.lowered import (
     Call,
     Compute,
+    FunctionCall,
     Generic,
     Given,
     Import,
     LibraryCall,
     Literal,
     Lowered,
+    LoweredModule,
     Name,
     RuntimeCall,
     Slice,
@@ -49,9 +51,13 @@ from tecomp.ptensor.operations.reduction import Reduce
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
 
 Values = dict[str, Any]
+_AMONG = "@"
+"""Where values have the module of functions that are called; no name of a value is like that."""
 
 
-def execute(function: Lowered, *arguments: Any) -> tuple[Any, ...]:
+def execute(
+    function: Lowered, *arguments: Any, among: LoweredModule | None = None
+) -> tuple[Any, ...]:
     """What a lowered function gives, on this process.
 
     All processes of its teams have to call it.
@@ -60,6 +66,7 @@ def execute(function: Lowered, *arguments: Any) -> tuple[Any, ...]:
         function: what `dist_to_runtime` made; or `lower_ptensor`, of a function without teams.
         arguments: for each parameter a number or a text; or of a tensor what it is lowered to:
             the local array of NumPy, the device, the team, and the number of the tensor.
+        among: the module of the functions that it calls, if it calls any.
 
     Returns:
         The results, each as such a tuple; numbers, shapes and names of types as they are.
@@ -84,9 +91,14 @@ def execute(function: Lowered, *arguments: Any) -> tuple[Any, ...]:
             f"@{function.name}: {len(arguments)} arguments for {len(function.parameters)} "
             "parameters; give one for each"
         )
-    values: Values = {}
+    values: Values = {_AMONG: among}
     for parameter, argument in zip(function.parameters, arguments, strict=True):
         values[parameter.name] = _taken(parameter, argument, function.name)
+    return tuple([_given_back(each) for each in _run(function, values)])
+
+
+def _run(function: Lowered, values: Values) -> list[Any]:
+    """The results, from the values of the parameters."""
     for line, statement in numbered(function):
         try:
             made = _value(statement.value, values)
@@ -95,7 +107,7 @@ def execute(function: Lowered, *arguments: Any) -> tuple[Any, ...]:
             raise type(error)(f"{where}: {error.message}") from error
         if statement.result is not None:
             values[statement.result] = made
-    return tuple([_given_back(values[name]) for name in function.results])
+    return [values[name] for name in function.results]
 
 
 def _taken(parameter: Parameter, argument: Any, function: str) -> Any:
@@ -236,6 +248,19 @@ def _(value: Import, values: Values) -> Node:
     node = as_node(given, dtype, type.device or CPU, copy, op.name)
     _check_type(node.type.shape, node.type.dtype, type, f"{op.name}: what is given is")
     return node
+
+
+@_value.register
+def _(value: FunctionCall, values: Values) -> Any:
+    module: LoweredModule | None = values[_AMONG]
+    among = () if module is None else module.functions
+    callee = next((each for each in among if each.name == value.function), None)
+    if callee is None:
+        raise ArrayValueError("the function is not there; give the module, execute(..., among=)")
+    operands = [_operand(operand, values) for operand in value.operands]
+    given = {p.name: each for p, each in zip(callee.parameters, operands, strict=True)}
+    found = _run(callee, {_AMONG: module, **given})
+    return found if len(found) > 1 else found[0]
 
 
 @_value.register

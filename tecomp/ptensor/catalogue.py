@@ -13,10 +13,13 @@ from tecomp.ptensor.operation import Operation
 
 @cache
 def operation_classes() -> Mapping[str, type[Operation]]:
-    """The classes of operations, by the name that is printed."""
+    """The classes of operations on parallel tensors, by the name that is printed."""
     for module in iter_modules(operations.__path__, f"{operations.__name__}."):
         import_module(module.name)
-    return {kind.name: kind for kind in _below(Operation) if hasattr(kind, "name")}
+    return {
+        kind.name: kind for kind in _below(Operation)
+        if hasattr(kind, "name") and kind.dialect == Operation.dialect
+    }
 
 
 def _below(kind: type[Operation]) -> Iterator[type[Operation]]:

@@ -61,10 +61,14 @@ class Apply:
         declared = together([self.type, *[each.type for each in self.more]])
         if found != declared:
             raise ArrayValueError(
-                f"%{self.result} = ptensor.{self.op.name}: the result is declared as "
+                f"{self._where}: the result is declared as "
                 f"{declared}, and follows as {found}; write that",
                 kind="ptensor",
             )
+
+    @property
+    def _where(self) -> str:
+        return f"%{self.result} = {self.op.dialect}.{self.op.name}"
 
     def _check_count(self) -> None:
         least, most = self.op.takes
@@ -73,7 +77,7 @@ class Apply:
             several = f"{least} or more" if most is None else f"{least} to {most}"
             wanted = f"{least}" if most == least else several
             raise ArrayValueError(
-                f"%{self.result} = ptensor.{self.op.name}: there are {count} operands with {typed} "
+                f"{self._where}: there are {count} operands with {typed} "
                 f"types; it takes {wanted}, and a type for each",
                 kind="ptensor",
             )
@@ -81,17 +85,19 @@ class Apply:
     def _check_kinds(self) -> None:
         """Refuse scalars in place of tensors, and tensors in place of scalars."""
         taken = self.op.scalars
+        if taken is None:
+            return
         for name, type in zip(self.operands, self.types, strict=True):
             if type not in taken if taken else isinstance(type, str):
                 wanted = " or ".join(taken) or "tensors"
                 raise ArrayTypeError(
-                    f"%{self.result} = ptensor.{self.op.name}: %{name} is {type}; it takes {wanted}"
+                    f"{self._where}: %{name} is {type}; it takes {wanted}", kind="ptensor"
                 )
         for name, value in self.op.attributes:
             if isinstance(value, Argument) and name not in self.op.open:
                 raise ArrayTypeError(
-                    f"%{self.result} = ptensor.{self.op.name}: {name} is {value}; write the value "
-                    "itself, which the type of the result follows from"
+                    f"{self._where}: {name} is {value}; write the value "
+                    "itself, which the type of the result follows from", kind="ptensor"
                 )
 
     @property
@@ -124,11 +130,9 @@ def operation_text(op: Operation, operands: Sequence[str]) -> str:
     >>> operation_text(ElementwiseBinaryOp("add"), ["a", "b"])
     "ptensor.elementwise_binary_op{'add'}(%a, %b)"
     """
-    kind = getattr(op, "kind", None)
-    head = f"ptensor.{op.name}" + (f"{{{kind!r}}}" if kind is not None else "")
     inside = [f"%{name}" for name in operands]
     inside += [f"{name}={value!r}" for name, value in op.attributes]
-    return f"{head}({', '.join(inside)})"
+    return f"{op.head}({', '.join(inside)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,3 +183,17 @@ class Function:
         lines += [f"  {apply}" for apply in self.body]
         lines += [f"  return {', '.join(f'%{name}' for name in self.results)}".rstrip(), "}"]
         return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """Functions that call each other.
+
+    Attributes:
+        functions: in any order.
+    """
+
+    functions: tuple[Function, ...]
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self.functions))

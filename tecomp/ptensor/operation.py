@@ -17,10 +17,11 @@ class Operation:
     of its operands, so that equal operations are one, and what follows from types is looked up.
 
     Attributes:
-        name: as it is printed behind `ptensor.`.
+        name: as it is printed behind the dialect.
+        dialect: who has it, `ptensor` for all that the catalogue lists.
         library: the function of a library that computes it; None if loops do.
         takes: the least and the greatest number of operands; None if there is no greatest.
-        scalars: the types of its operands, if they are no tensors.
+        scalars: the types of its operands, if they are no tensors; None if they may be anything.
         open: the attributes that may be an `Argument`, which only the call of a function says.
 
     Source:
@@ -28,9 +29,10 @@ class Operation:
     """
 
     name: ClassVar[str]
+    dialect: ClassVar[str] = "ptensor"
     library: ClassVar[str | None] = None
     takes: ClassVar[tuple[int, int | None]] = (1, 1)
-    scalars: ClassVar[tuple[str, ...]] = ()
+    scalars: ClassVar[tuple[str, ...] | None] = ()
     open: ClassVar[tuple[str, ...]] = ()
 
     def infer(self, *operands: PTensorType) -> PTensorType:
@@ -59,6 +61,12 @@ class Operation:
     def where(self) -> str:
         """What messages call it."""
         return self.name
+
+    @property
+    def head(self) -> str:
+        """How it is printed before its operands."""
+        kind = getattr(self, "kind", None)
+        return f"{self.dialect}.{self.name}" + (f"{{{kind!r}}}" if kind is not None else "")
 
     @property
     def attributes(self) -> tuple[tuple[str, Any], ...]:

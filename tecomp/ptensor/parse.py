@@ -11,16 +11,21 @@ from typing import Any
 
 from tecomp.errors import ArrayValueError, ParseError
 from tecomp.ptensor.catalogue import operation_classes
-from tecomp.ptensor.function import Apply, Function, Parameter, together
+from tecomp.ptensor.function import Apply, Function, Module, Parameter, together
 from tecomp.ptensor.operation import Argument, Operation
+from tecomp.ptensor.operations.call import Call
 from tecomp.ptensor.promotion import ALL
 from tecomp.ptensor.types import SCALARS, PTensorType, ValueType
-from tecomp.ptensor.verify import verify
+from tecomp.ptensor.verify import verify, verify_module
 
 _HEAD = re.compile(r"func @(?P<name>\w+)\((?P<parameters>.*)\) -> (?P<results>.*) \{")
 _APPLY = re.compile(
     r"(?:(?P<names>%\w+(?:, %\w+)*) = )?ptensor\.(?P<name>\w+)(\{'(?P<kind>\w+)'\})?"
     r"\((?P<inside>.*?)\) ?: \((?P<types>.*?)\) +-> (?P<type>.*)"
+)
+_CALL = re.compile(
+    r"(?:(?P<names>%\w+(?:, %\w+)*) = )?func\.call @(?P<function>\w+)"
+    r"\((?P<inside>.*?)\) ?: \((?P<types>.*?)\) +-> (?P<type>.+)"
 )
 _TYPE = re.compile(
     r"ptensor(?:\.ptensor)?<(?P<shape>(?:(?:\d+|\?)x)*)(?P<dtype>[a-z]+\d*)"
@@ -59,6 +64,19 @@ def parse(text: str) -> Function:
     verify(function)
     _check_results(function, head["results"])
     return function
+
+
+def parse_module(text: str) -> Module:
+    """The functions that a text has, one after the other; they may call each other.
+
+    Raises:
+        ParseError: a line is not of its form; with the line.
+        ArrayTypeError, ArrayValueError: operations or functions do not fit together.
+    """
+    parts = re.split(r"(?m)^(?=[ \t]*func @)", text.strip())
+    module = Module(tuple([parse(part) for part in parts if part.strip()]))
+    verify_module(module)
+    return module
 
 
 def _check_results(function: Function, text: str) -> None:
@@ -116,6 +134,9 @@ def parse_type(text: str) -> PTensorType:
 
 
 def _apply(line: str) -> Apply:
+    called = _CALL.fullmatch(line)
+    if called is not None:
+        return _called(called, line)
     match = _APPLY.fullmatch(line)
     if match is None:
         raise ParseError(
@@ -138,6 +159,15 @@ def _apply(line: str) -> Apply:
     op = _operation(match["name"], attributes, line)
     more = tuple(map(Parameter, names[1:], others))
     return Apply(names[0] if names else None, op, tuple(operands), types, result, more)
+
+
+def _called(match: re.Match[str], line: str) -> Apply:
+    operands = tuple([part.removeprefix("%") for part in _split(match["inside"])])
+    types = tuple(_value_type(part) for part in _split(match["types"]))
+    names, results = _made(match, line)
+    op = Call(match["function"], tuple(results))
+    more = tuple(map(Parameter, names[1:], results[1:]))
+    return Apply(names[0] if names else None, op, operands, types, results[0], more)
 
 
 def _made(match: re.Match[str], line: str) -> tuple[list[str], list[ValueType]]:

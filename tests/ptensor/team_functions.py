@@ -49,6 +49,19 @@ RANGE = """func @f(%1: int64, %2: int64, %3: int64) -> ptensor<?xint64, team=1> 
   return %b
 }"""
 
+SEVERAL = """\
+func @g(%x: ptensor<4xfloat64, team=1>) -> (ptensor<4xfloat64, team=1>, ptensor<2xfloat64, team=1>) {
+  %y = ptensor.extract_slice(%x, slice=((0, 2, 2),)): (ptensor<4xfloat64, team=1>) -> ptensor<2xfloat64, team=1>
+  return %x, %y
+}
+
+func @f(%a: ptensor<3x4xfloat64, team=1>) -> (ptensor<4xfloat64, team=1>, ptensor<2xfloat64, team=1>) {
+  %s = ptensor.reduce{'sum'}(%a, axis=(0,), keepdims=False, correction=0, dtype=None): (ptensor<3x4xfloat64, team=1>) -> ptensor<4xfloat64, team=1>
+  %b, %c = func.call @g(%s): (ptensor<4xfloat64, team=1>) -> (ptensor<4xfloat64, team=1>, ptensor<2xfloat64, team=1>)
+  return %b, %c
+}"""
+"""A function that calls another, which gives back what it was given, too."""
+
 FUNCTIONS: Mapping[str, tuple[str, list[Any], Oracle]] = {
     "chain": (CHAIN, [TABLE], lambda x: [np.exp(x - x.sum(axis=0))]),
     "product": (PRODUCT, [TABLE], lambda x: [x.T @ x, x.max(axis=1), np.sort(x, axis=0)]),

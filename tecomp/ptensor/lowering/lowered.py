@@ -9,7 +9,7 @@ from typing import TypeAlias
 from tecomp.dist.partition.placements import Placement
 from tecomp.ptensor.function import Parameter, together
 from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor.types import PTensorType, ValueType
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +229,31 @@ class LibraryCall:
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A call of another lowered function: tensors go there and come back as tuples.
+
+    Attributes:
+        function: its name.
+        operands: tuples, and scalars.
+        types: those of the values, before they became tuples.
+        results: those of what it gives.
+        fresh: of each result, whether it is a tensor of a team that the caller has to end.
+    """
+
+    function: str
+    operands: tuple[Operand, ...]
+    types: tuple[ValueType, ...]
+    results: tuple[ValueType, ...]
+    fresh: tuple[bool, ...]
+
+    def __str__(self) -> str:
+        types = ", ".join(map(_tuple_text, self.types))
+        results = together([_tuple_text(each) for each in self.results])
+        inside = ", ".join(map(str, self.operands))
+        return f"func.call @{self.function}({inside}): ({types}) -> {results}"
+
+
+@dataclass(frozen=True, slots=True)
 class Together:
     """What a parallel tensor becomes: a tensor, its device, its team, and its number there."""
 
@@ -240,7 +265,7 @@ class Together:
 
 Expression: TypeAlias = (
     Name | Given | Literal | Call | Slice | Generic | Import | Compute | LibraryCall | Together
-    | Dist | RuntimeCall
+    | Dist | RuntimeCall | FunctionCall
 )
 
 
@@ -313,6 +338,20 @@ class Lowered:
         lines += [f"  {line}" for line in body_lines(self.body)]
         lines += [f"  return {', '.join(f'%{name}' for name in self.results)}".rstrip(), "}"]
         return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredModule:
+    """Lowered functions that call each other.
+
+    Attributes:
+        functions: each behind those that it calls.
+    """
+
+    functions: tuple[Lowered, ...]
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self.functions))
 
 
 def body_lines(body: Sequence[Statement]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,10 +24,24 @@ from tecomp.ptensor.operation import Argument
 from tecomp.ptensor.types import PTensorType
 
 
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """What a call has to know of a function that is lowered.
+
+    Attributes:
+        returned: of each result, the parameter that it is; None for a new value.
+        whole: of each result, whether each process has all of its elements.
+    """
+
+    returned: tuple[int | None, ...]
+    whole: tuple[bool, ...]
+
+
 class Names:
     """Names that are not taken yet, and those of the parts of tensors."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, callees: Mapping[str, Callee]) -> None:
+        self.callees = callees
         made = [each for apply in function.body for each in apply.made]
         self.taken = {each.name for each in [*function.parameters, *made]}
         self.parts: dict[str, tuple[Operand, Operand]] = {}
@@ -63,10 +78,9 @@ class Lowering:
 
     def statements(self) -> list[Statement]:
         """Those of the operation, which a rule has added; of no device, without a region."""
-        device = self.place.device
-        if device is None or not self.inside:
+        if not self.inside or self.place.device is None:
             return [*self.before, *self.inside, *self.after]
-        region = DeviceRegion(self._where("device", device), tuple(self.inside))
+        region = DeviceRegion(self._where("device", self.place.device), tuple(self.inside))
         return [*self.before, region, *self.after]
 
     def let(self, base: str, value: Expression, *, printed: bool = True) -> Name:

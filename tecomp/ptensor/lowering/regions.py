@@ -8,8 +8,10 @@ from tecomp.errors import ArrayValueError
 from tecomp.ptensor.lowering.lowered import (
     DeviceRegion,
     Dist,
+    FunctionCall,
     Let,
     Lowered,
+    LoweredModule,
     Name,
     Operand,
     RuntimeCall,
@@ -115,6 +117,25 @@ def verify_lowered(function: Lowered) -> None:
             )
 
 
+def verify_lowered_module(module: LoweredModule) -> None:
+    """Check functions, and that each is behind those that it calls.
+
+    Raises:
+        ArrayValueError: one of these does not hold; with the statement.
+    """
+    known: dict[str, Lowered] = {}
+    for function in module.functions:
+        verify_lowered(function)
+        for statement in function.body:
+            call = statement.value if isinstance(statement, Let) else None
+            if isinstance(call, FunctionCall) and call.function not in known:
+                raise ArrayValueError(
+                    f"@{function.name}: `{call}` is of a function that is not there yet; put it "
+                    "before", kind="ptensor"
+                )
+        known[function.name] = function
+
+
 def _verify(body: Sequence[Statement], known: set[str], region: Operand | None) -> None:
     for statement in body:
         if isinstance(statement, DeviceRegion):
@@ -126,6 +147,11 @@ def _verify(body: Sequence[Statement], known: set[str], region: Operand | None) 
                 )
             _verify(statement.body, known, statement.device)
             continue
+        if region is not None and isinstance(statement.value, FunctionCall):
+            raise ArrayValueError(
+                f"`{statement.value}` is inside of intel_sycl.device_region({region}), and may "
+                "have regions of its own, which are not nested: end this one before", kind="ptensor"
+            )
         for name in names_of(statement):
             if name not in known:
                 line = " ".join(statement.lines())

@@ -9,6 +9,7 @@ from typing import Any
 from tecomp.dist.partition.placements import OPS, Partial, Replicate
 from tecomp.ptensor.axes import axes_of
 from tecomp.ptensor.elements import is_elementwise
+from tecomp.ptensor.lowering.calls import lower_call
 from tecomp.ptensor.lowering.lowered import (
     Call,
     Compute,
@@ -26,6 +27,7 @@ from tecomp.ptensor.lowering.lowered import (
 )
 from tecomp.ptensor.lowering.one import Lowering
 from tecomp.ptensor.operation import Argument, Operation
+from tecomp.ptensor.operations import call as operations
 from tecomp.ptensor.operations.attributes import Attribute, ResultType
 from tecomp.ptensor.operations.library import LibraryOperation
 from tecomp.ptensor.types import PTensorType
@@ -253,4 +255,6 @@ def rule_of(op: Operation) -> _Rule:
     """What lowers an operation."""
     if isinstance(op, Attribute):
         return _attribute
+    if isinstance(op, operations.Call):
+        return lower_call
     return _RULES.get(op.name, _elementwise if is_elementwise(op) else _gathered)

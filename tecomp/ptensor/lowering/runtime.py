@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from tecomp.dist.partition.placements import Placement
 from tecomp.ptensor.lowering.lives import lets_of, verify_lives
 from tecomp.ptensor.lowering.lowered import (
     DeviceRegion,
     Dist,
+    Expression,
+    FunctionCall,
     Let,
     Literal,
     Lowered,
+    LoweredModule,
     Name,
+    Operand,
     RuntimeCall,
     Statement,
     Together,
 )
 from tecomp.ptensor.lowering.regions import names_of, verify_lowered
+from tecomp.ptensor.types import PTensorType
+
+Program = TypeVar("Program", Lowered, LoweredModule)
 
 
-def dist_to_runtime(function: Lowered) -> Lowered:
+def dist_to_runtime(function: Program) -> Program:
     """A function whose operations on tensors of a team are calls of the runtime.
 
     Tensors that the function makes and does not give back are ended behind their last use.
 
     Args:
-        function: what `lower_ptensor` made.
+        function: what `lower_ptensor` made; of a module, each function is made one of calls.
 
     Raises:
         ArrayValueError: a tensor is ended twice, or used after its end.
@@ -34,6 +43,8 @@ def dist_to_runtime(function: Lowered) -> Lowered:
     Source:
         RFC PTensor, "--dist-to-intel-runtime".
     """
+    if isinstance(function, LoweredModule):
+        return LoweredModule(tuple([dist_to_runtime(each) for each in function.functions]))
     verify_lives(function)
     body = _ended(function)
     made = replace(function, body=tuple([_called(statement) for statement in body]))
@@ -58,19 +69,26 @@ def _called(statement: Statement) -> Statement:
 
 def _ended(function: Lowered) -> list[Statement]:
     """The statements, and the ends of tensors that nobody needs afterwards."""
-    made: dict[str, Dist] = {}
+    made: dict[str, tuple[Name, Operand]] = {}
     last: dict[str, int] = {}
     tuples: dict[str, str] = {}
     kept: set[str] = set()
+    calls: dict[str, FunctionCall] = {}
     for k, statement in enumerate(function.body):
         for let in lets_of(statement):
             value, result = let.value, let.result or ""
             named = [tuples.get(name, name) for name in names_of(let)]
             last.update(dict.fromkeys(named, k))
             if isinstance(value, Together) and isinstance(value.operands[3], Name):
-                tuples[result] = value.operands[3].name
+                number = value.operands[3]
+                tuples[result] = tuples.get(number.name, number.name)
+            if isinstance(value, FunctionCall):
+                calls[result] = value
+            team = _team_of_call(value, calls)
+            if team is not None:
+                made[result], last[result] = (Name(result, 3), team), k
             if isinstance(value, Dist) and value.function in ("init_dtensor", "init_view"):
-                made[result], last[result] = value, k
+                made[result], last[result] = (Name(result), value.team), k
             elif isinstance(value, Dist) and value.function == "fini_dtensor":
                 kept.update(named)
     kept.update([tuples.get(name, name) for name in function.results])
@@ -78,7 +96,24 @@ def _ended(function: Lowered) -> list[Statement]:
     for k, statement in enumerate(function.body):
         ends.append(statement)
         ends += [
-            Let(None, Dist("fini_dtensor", (Name(name),), value.team))
-            for name, value in made.items() if last[name] == k and name not in kept
+            Let(None, Dist("fini_dtensor", (number,), team))
+            for name, (number, team) in made.items() if last[name] == k and name not in kept
         ]
     return ends
+
+
+def _team_of_call(value: Expression, calls: Mapping[str, FunctionCall]) -> Literal | None:
+    """The team of a tensor that a called function made; None of all else."""
+    if isinstance(value, FunctionCall):
+        call, number = value, 0
+        if len(call.results) > 1:
+            return None  # each has a name of its own
+    elif isinstance(value, Name) and value.name in calls and value.part is not None:
+        call, number = calls[value.name], value.part
+    else:
+        return None
+    type = call.results[number]
+    if not call.fresh[number]:
+        return None
+    assert isinstance(type, PTensorType)
+    return Literal(type.team)

@@ -46,7 +46,7 @@ class AsArray(Import):
     """
 
     name = "asarray"
-    scalars: ClassVar[tuple[str, ...]] = ("ptr", "bool", "float64", "int64")
+    scalars: ClassVar[tuple[str, ...] | None] = ("ptr", "bool", "float64", "int64")
 
     copy: bool | None = None
     device: str | Argument | None = None
@@ -78,6 +78,6 @@ class FromDlpack(Import):
     """
 
     name = "from_dlpack"
-    scalars: ClassVar[tuple[str, ...]] = ("ptr",)
+    scalars: ClassVar[tuple[str, ...] | None] = ("ptr",)
 
     device: str | Argument | None = None

@@ -13,8 +13,8 @@ from tecomp.array.execution import execute
 from tecomp.ptensor.lowering.lower import lower_ptensor
 from tecomp.ptensor.lowering.lowered import Dist, Let, Literal, Lowered, Name
 from tecomp.ptensor.lowering.runtime import dist_to_runtime
-from tecomp.ptensor.parse import parse
-from tests.ptensor.team_functions import FUNCTIONS, drawn_function
+from tecomp.ptensor.parse import parse, parse_module
+from tests.ptensor.team_functions import FUNCTIONS, SEVERAL, drawn_function
 
 TEAM = dist.world()
 
@@ -54,6 +54,11 @@ def refused(call: Callable[..., Any], *arguments: Any) -> str:
 
 for name, (text, arguments, numpy) in FUNCTIONS.items():
     check(name, lower_ptensor(parse(text)), arguments, numpy(*arguments))
+table = np.arange(12.0).reshape(3, 4)
+module = dist_to_runtime(lower_ptensor(parse_module(SEVERAL)))
+row, half = execute(module.functions[1], given(table), among=module)
+np.testing.assert_array_equal(of_all(row), table.sum(axis=0))
+np.testing.assert_array_equal(of_all(half), table.sum(axis=0)[::2])
 for seed in range(25):
     function, arguments = drawn_function(Random(seed))
     alone = [(data, None, None, None) for data in arguments]

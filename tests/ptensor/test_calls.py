@@ -1,0 +1,210 @@
+"""Functions that call each other: device, team and number go there and come back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tecomp.array.execution import execute
+from tecomp.errors import ArrayValueError, DeviceMismatchError, TeamMismatchError, TecompError
+from tecomp.ptensor.function import Apply, Function, Module
+from tecomp.ptensor.lowering.lower import lower_ptensor
+from tecomp.ptensor.lowering.lowered import (
+    DeviceRegion,
+    FunctionCall,
+    Let,
+    Literal,
+    Lowered,
+    LoweredModule,
+)
+from tecomp.ptensor.lowering.regions import verify_lowered, verify_lowered_module
+from tecomp.ptensor.lowering.runtime import dist_to_runtime
+from tecomp.ptensor.operations.call import Call
+from tecomp.ptensor.parse import parse, parse_module
+from tecomp.ptensor.types import PTensorType
+from tests.ptensor.team_functions import SEVERAL
+
+TEXT = """\
+func @g(%x: ptensor<4xfloat32PLACE>, %n: int64) -> ptensor<4xfloat32PLACE> {
+  %y = ptensor.elementwise_unary_op{'exp'}(%x): (ptensor<4xfloat32PLACE>) -> ptensor<4xfloat32PLACE>
+  return %y
+}
+
+func @f(%a: ptensor<4xfloat32PLACE>) -> ptensor<4xfloat32PLACE> {
+  %n = ptensor.size(%a): (ptensor<4xfloat32PLACE>) -> int64
+  %b = func.call @g(%a, %n): (ptensor<4xfloat32PLACE>, int64) -> ptensor<4xfloat32PLACE>
+  %c = ptensor.elementwise_binary_op{'add'}(%b, %a): (ptensor<4xfloat32PLACE>, ptensor<4xfloat32PLACE>) -> ptensor<4xfloat32PLACE>
+  return %c
+}"""
+
+
+@pytest.mark.parametrize("place", ["", ", device='stick128'", ", team=1", ", device='stick128', team=1"])
+def test_the_printed_form_is_read_back(place: str) -> None:
+    text = TEXT.replace("PLACE", place)
+    assert str(parse_module(text)) == text
+    assert parse_module(str(parse_module(text))) == parse_module(text)
+
+
+def test_a_call_passes_tuples_between_regions() -> None:
+    text = TEXT.replace("PLACE", ", device='stick128'")
+    assert str(lower_ptensor(parse_module(text))) == """\
+func @g(%x: tuple<tensor<4xfloat32>, str, int64, int64>, %n: int64) {
+  intel_sycl.device_region('stick128') {
+    %rtensor = linalg.exp(%x[0]): (tensor<4xfloat32>) -> tensor<4xfloat32>
+  }
+  %y = %rtensor, 'stick128', None, None
+  return %y
+}
+
+func @f(%a: tuple<tensor<4xfloat32>, str, int64, int64>) {
+  %n = 4
+  %b = func.call @g(%a, %n): (tuple<tensor<4xfloat32>, str, int64, int64>, int64) -> tuple<tensor<4xfloat32>, str, int64, int64>
+  intel_sycl.device_region('stick128') {
+    %rtensor = linalg.add(%b[0], %a[0]): (tensor<4xfloat32>, tensor<4xfloat32>) -> tensor<4xfloat32>
+  }
+  %c = %rtensor, 'stick128', None, None
+  return %c
+}"""
+
+
+def test_the_caller_ends_what_it_was_given() -> None:
+    lowered = dist_to_runtime(lower_ptensor(parse_module(TEXT.replace("PLACE", ", team=1"))))
+    assert str(lowered.functions[1]) == """\
+func @f(%a: tuple<tensor<4xfloat32>, str, int64, int64>) {
+  %n = 4
+  %b = func.call @g(%a, %n): (tuple<tensor<4xfloat32>, str, int64, int64>, int64) -> tuple<tensor<4xfloat32>, str, int64, int64>
+  %gshape = $shape((4,))
+  %gid = call @dist.init_dtensor(1, %gshape, 'float32')
+  %rtensor = linalg.add(%b[0], %a[0]): (tensor<4xfloat32>, tensor<4xfloat32>) -> tensor<4xfloat32>
+  call @dist.fini_dtensor(1, %b[3])
+  %c = %rtensor, None, 1, %gid
+  return %c
+}"""
+
+
+def test_a_function_is_given_blocks_and_gives_back_what_it_was_given() -> None:
+    """A sum is on all processes, and a function takes the first axis in blocks."""
+    assert str(parse_module(SEVERAL)) == SEVERAL
+    assert str(lower_ptensor(parse_module(SEVERAL)).functions[1]).split("\n")[5:-2] == [
+        "  %s = %rtensor, None, 1, %gid",
+        "  %gshape_1 = $shape((4,))",
+        "  %gid_1 = dist.init_dtensor(%gshape_1)",
+        "  %lslice = dist.local_slice(%gid_1)",
+        "  %part = tensor.extract_slice(%rtensor, %lslice)",
+        "  %passed = %part, None, 1, %gid_1",
+        "  %called = func.call @g(%passed): (tuple<tensor<4xfloat64>, str, int64, int64>) -> "
+        "(tuple<tensor<4xfloat64>, str, int64, int64>, tuple<tensor<2xfloat64>, str, int64, int64>)",
+        "  %b = %rtensor, None, 1, %gid",
+        "  %c = %called[1]",
+    ]
+
+
+def test_calls_run_as_with_numpy() -> None:
+    for place in ("", ", device='stick128'", ", team=1"):
+        module = lower_ptensor(parse_module(TEXT.replace("PLACE", place)), ignore_team=True)
+        a = np.array([0.5, 1, 2, 3], "float32")
+        device = "stick128" if "device" in place else None
+        ((found, *_),) = execute(module.functions[1], (a, device, None, None), among=module)
+        np.testing.assert_allclose(found, np.exp(a) + a, 1e-6)
+    module = lower_ptensor(parse_module(SEVERAL), ignore_team=True)
+    table = np.arange(12.0).reshape(3, 4)
+    (row, *_), (half, *_) = execute(module.functions[1], (table, None, None, None), among=module)
+    np.testing.assert_array_equal(row, table.sum(0))
+    np.testing.assert_array_equal(half, table.sum(0)[::2])
+
+
+CALL = "%b = func.call @g(%a, %n): (ptensor<4xfloat32>, int64) -> ptensor<4xfloat32>"
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (("%x: ptensor<4xfloat32>", "%x: ptensor<4xfloat32, device='cpu'>"), DeviceMismatchError,
+         "@f: call of @g: parameter %x is taken as ptensor<4xfloat32, device='cpu'>, and given as "
+         "ptensor<4xfloat32>; a value keeps its device: bring it there before"),
+        (("%x: ptensor<4xfloat32>", "%x: ptensor<4xfloat32, team=2>"), TeamMismatchError,
+         "@f: call of @g: parameter %x is taken as ptensor<4xfloat32, team=2>, and given as "
+         "ptensor<4xfloat32>; a value keeps its team: gather it before, or write that team"),
+        (("%n: int64)", "%n: float64)"), ArrayValueError,
+         "@f: call of @g: parameter %n is taken as float64, and given as int64; write that"),
+        (("%x: ptensor<4xfloat32>", "%x: ptensor<4xfloat32, gid=7>"), ArrayValueError,
+         "@f: call of @g: parameter %x is taken as ptensor<4xfloat32, gid=7>, and given as "
+         "ptensor<4xfloat32>; write that"),
+        ((", %n: int64)", ")"), ArrayValueError,
+         "@f: call of @g: it has 1 parameters and 1 results, and there are 2 and 1; give one for each"),
+        (("call @g", "call @h"), ArrayValueError,
+         "@f: call of @h: there is no such function; add it to the module"),
+        (("call @g(%a, %n): (ptensor<4xfloat32>, int64)", "call @f(%a): (ptensor<4xfloat32>)"),
+         ArrayValueError,
+         "@f: one of them calls itself, perhaps by others, and no call would end; write what it does "
+         "in its place"),
+        (("func @g", "func @f"), ArrayValueError, "@f is there twice; give one another name"),
+        (("@g(%a, %n)", "@g(%a, %z)"), ArrayValueError,
+         "@f: %b reads %z, which is not computed before it; move it up"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused(change: tuple[str, str], error: type[TecompError], message: str) -> None:
+    text = TEXT.replace("PLACE", "")
+    own = "ptensor<4xfloat32>"
+    changed = text.replace(*change)
+    assert changed != text
+    if "%x: " in change[0] and change[1].startswith("%x"):  # what is computed of it, too
+        changed = changed.replace(f"'exp'}}(%x): ({own}) -> {own}", f"'exp'}}(%x): ({change[1][4:]}) -> {_without(change[1][4:])}")
+        changed = changed.replace(f") -> {own} {{\n  %y", f") -> {_without(change[1][4:])} {{\n  %y")
+    with pytest.raises(error) as caught:
+        parse_module(changed)
+    assert caught.value.message == message
+
+
+def _without(type: str) -> str:
+    return type.replace(", gid=7", "")
+
+
+def test_a_number_of_a_tensor_may_be_left_open() -> None:
+    text = TEXT.replace("PLACE", ", team=1").replace("%a: ptensor<4xfloat32, team=1>", "%a: ptensor<4xfloat32, team=1, gid=3>")
+    text = text.replace("(%a): (ptensor<4xfloat32, team=1>)", "(%a): (ptensor<4xfloat32, team=1, gid=3>)")
+    text = text.replace("@g(%a, %n): (ptensor<4xfloat32, team=1>", "@g(%a, %n): (ptensor<4xfloat32, team=1, gid=3>")
+    text = text.replace("(%b, %a): (ptensor<4xfloat32, team=1>, ptensor<4xfloat32, team=1>", "(%b, %a): (ptensor<4xfloat32, team=1>, ptensor<4xfloat32, team=1, gid=3>")
+    assert str(parse_module(text)) == text
+
+
+def test_a_function_without_those_that_it_calls_is_refused() -> None:
+    caller = parse_module(TEXT.replace("PLACE", "")).functions[1]
+    assert parse(str(caller)) == caller
+    with pytest.raises(ArrayValueError) as caught:
+        lower_ptensor(caller)
+    assert caught.value.message == (
+        "@g is called, and is not there; lower the module that has both functions"
+    )
+    module = lower_ptensor(parse_module(TEXT.replace("PLACE", "")))
+    with pytest.raises(ArrayValueError) as caught:
+        execute(module.functions[1], (np.ones(4, "float32"), None, None, None))
+    assert caught.value.message.endswith(
+        "the function is not there; give the module, execute(..., among=)"
+    )
+
+
+def test_a_call_is_in_no_region() -> None:
+    call = Let("y", FunctionCall("g", (), (), (PTensorType((), "int8"),), (False,)))
+    with pytest.raises(ArrayValueError) as caught:
+        verify_lowered(Lowered("f", (), (DeviceRegion(Literal("cpu"), (call,)),), ("y",)))
+    assert caught.value.message == (
+        "`func.call @g(): () -> tuple<tensor<int8>, str, int64, int64>` is inside of "
+        "intel_sycl.device_region('cpu'), and may have regions of its own, which are not nested: end "
+        "this one before"
+    )
+    with pytest.raises(ArrayValueError) as caught:
+        verify_lowered_module(LoweredModule((Lowered("f", (), (call,), ("y",)),)))
+    assert caught.value.message == (
+        "@f: `func.call @g(): () -> tuple<tensor<int8>, str, int64, int64>` is of a function that is "
+        "not there yet; put it before"
+    )
+
+
+def test_functions_may_stand_in_any_order() -> None:
+    module = parse_module(TEXT.replace("PLACE", ""))
+    turned = Module(module.functions[::-1])
+    assert lower_ptensor(turned) == lower_ptensor(module)
+    unread = Function("h", module.functions[1].parameters, (
+        Apply("n", Call("size", ("int64",)), (), (), "int64"),), ())
+    assert str(unread.body[0]) == "%n = func.call @size(): () -> int64"
