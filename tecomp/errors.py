@@ -162,6 +162,19 @@ def user_location() -> Location | None:
     return Location(frame.f_code, frame.f_lasti) if frame is not None else None
 
 
+def users_call() -> Location | None:
+    """Where the user called the method that asks; None if one of ours called it.
+
+    Quick, as primitives ask at each call: the rooms between are this one's caller and its own.
+    """
+    own = (frame := sys._getframe(1)).f_globals["__name__"]
+    while (caller := frame.f_back) is not None and caller.f_globals.get("__name__") == own:
+        frame = caller
+    if caller is None or str(caller.f_globals.get("__name__")).startswith("tecomp."):
+        return None
+    return Location(caller.f_code, caller.f_lasti)
+
+
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
 """Where in memory an object without a text of its own is: another place in each process."""
 

@@ -29,6 +29,7 @@ from tecomp.lowering.stages.strides import strides_of
 from tecomp.machine.descriptor import Target
 from tecomp.model.report import Report
 from tecomp.scheduling.arguments import with_arguments
+from tecomp.scheduling.places import told_at_primitives
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import State
 
@@ -244,6 +245,7 @@ def build(
     options = Options(check_bounds, fast_math, fp_contract)
     strided = dict(binds or {}) if strides else {}
     asked = Build(copy(with_arguments(schedule, args)), args, name, machine, options, strided)
-    check_grid(schedule.state, machine)
-    made, lowered = make(asked)
+    with told_at_primitives(schedule):
+        check_grid(schedule.state, machine)
+        made, lowered = make(asked)
     return ScheduledKernel(asked, made, lowered)

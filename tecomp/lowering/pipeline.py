@@ -30,6 +30,7 @@ from tecomp.lowering.vectors.unroll import unroll_loops
 from tecomp.lowering.vectors.vectorize import vectorize_loops
 from tecomp.poly.sets.context import isl_work
 from tecomp.scheduling.arguments import with_arguments
+from tecomp.scheduling.places import told_at_primitives
 from tecomp.scheduling.schedule import Schedule
 
 
@@ -147,7 +148,7 @@ def lower_all(
         raise LowerError(f"lower: expected a schedule, got {schedule!r}", kind="wrong-argument")
     whole = with_arguments(schedule, args)
     strides = strides_of(binds, args, "lower")
-    with isl_work("lower"):
+    with told_at_primitives(schedule), isl_work("lower"):
         functions = {"nest": simplify(build_nest(prepare(whole, args, strides), name))}
         try:
             _run(functions, stop_after)

@@ -91,6 +91,8 @@ class Schedule(Pictured):
         self.state = state
         self._start = state
         self._calls: tuple[tuple[Any, ...], ...] = ()
+        # For each call where the user made it; None where somebody else did.
+        self._places: tuple[Location | None, ...] = ()
         # Few schedules are asked for their trace, and its text takes as long as the decisions.
         self._written: tuple[int, Trace] | None = None
 
@@ -148,6 +150,14 @@ class Schedule(Pictured):
         True
         """
         return drawn_by("schedule:drawn_step", self, step)
+
+    @property
+    def calls(self) -> tuple[tuple[tuple[Any, ...], Location | None], ...]:
+        """The primitives that were called, and where the user called them.
+
+        Each with the states before and after it, its name, its stage, its arguments and its result.
+        """
+        return tuple(zip(self._calls, self._places, strict=True))
 
     @property
     def outputs(self) -> tuple[Operation, ...]:
@@ -345,6 +355,7 @@ class Schedule(Pictured):
         given = tuple(map(_as_given, args))
         named = {key: _as_given(value) for key, value in (kwargs or {}).items()}
         self._calls = (*self._calls, (before, state, name, stage, given, named, result))
+        self._places = (*self._places, users_call())
         self.state = state
         return result
 

@@ -1,0 +1,64 @@
+"""Where the user called a primitive that turns out to be impossible later, when all is known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tecomp.compute.axis import IterVar
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import Location, LowerError, TargetError
+from tecomp.scheduling.schedule import Schedule
+
+_CALL = re.compile(r"s\[([^]]+)\]\.(\w+)")
+_UNROLLED = re.compile(r"lower: loop (\S+) is unrolled")
+_BUFFER = re.compile(r"(?:.*? are needed at one time \()?([^\s:]+): ")
+_INTO_MEMORY = ("set_scope", "cache_read", "cache_write")
+
+
+@contextmanager
+def told_at_primitives(schedule: Schedule) -> Iterator[None]:
+    """Let errors of lowering be at the line of the primitive that they are about.
+
+    Messages begin with where: `s[B].compute_at(...)`, or the name of a buffer in some memory.
+    """
+    try:
+        yield
+    except (LowerError, TargetError) as error:
+        if (place := _place(schedule, error)) is not None:
+            error.location = place
+        raise
+
+
+def _place(schedule: Schedule, error: LowerError | TargetError) -> Location | None:
+    message = error.message
+    if found := _CALL.match(message):
+        return _called(schedule, found[2], found[1])
+    if found := _UNROLLED.match(message):
+        return _called(schedule, "unroll", found[1]) or _called(schedule, "pragma", found[1])
+    if isinstance(error, TargetError) and (found := _BUFFER.match(message)):
+        # A message about what is needed together names the largest first.
+        places = (_called(schedule, call, found[1]) for call in _INTO_MEMORY)
+        return next((place for place in places if place is not None), None)
+    return None
+
+
+def _called(schedule: Schedule, call: str, name: str) -> Location | None:
+    """The last call of a primitive on a stage, a tensor or a loop of that name."""
+    for (_, after, each, stage, args, _, result), place in reversed(schedule.calls):
+        own = [] if stage is None else [after.stage(stage).name]
+        names = {*own, *_names((*args, result))}
+        # Buffers have names of Python's.
+        if each == call and names & {name, *(x for x in names if re.sub(r"\W", "_", x) == name)}:
+            return place
+    return None
+
+
+def _names(values: tuple[Any, ...]) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _names(value)
+        elif isinstance(value, Tensor | IterVar):
+            yield value.name
