@@ -21,6 +21,7 @@ from tecomp.driver.memories import check_fits, is_open
 from tecomp.driver.packing import Packing
 from tecomp.driver.reporting import report_of
 from tecomp.driver.scheduler import is_program, scheduled
+from tecomp.driver.verified import Verifier
 from tecomp.errors import CallError, LowerError
 from tecomp.ir.language.given import check_kind
 from tecomp.ir.language.stmt import Buffer
@@ -71,6 +72,33 @@ class ScheduledKernel(Kernel):
         return self._lowered
 
     def _first_call(self) -> Quick:
+        quick = self._checked_call()
+        if self._build.verify:
+            self._quick = quick = self._verified(quick)
+        return quick
+
+    def _verified(self, quick: Quick) -> Quick:
+        """A call after which the interpreter computes the same."""
+        verifier = Verifier(
+            self.name, self._build.args, self._state, self.lowered, self._packing_of,
+            [p.position for p in self._parameters if p.is_written],
+        )
+
+        def verified(*arguments: Any) -> Any:
+            before = [
+                np.array(each, order="C") if getattr(each, "ndim", 0) else each
+                for each in arguments
+            ]
+            outcome = quick(*arguments)
+            if outcome is False:
+                outcome = self._run(arguments)
+            if outcome is None:
+                verifier.check(before, arguments, self.sizes_of(arguments))
+            return outcome
+
+        return verified
+
+    def _checked_call(self) -> Quick:
         quick = super()._first_call()
         target = self._build.target
         if target is None or all(m.capacity_bytes is None for m in target.memories.values()) or (
@@ -187,6 +215,7 @@ def build(
     fast_math: bool = False,
     fp_contract: bool = True,
     binds: Mapping[Tensor, Buffer] | None = None,
+    verify: bool = False,
 ) -> ScheduledKernel:
     """A kernel that computes what a schedule describes.
 
@@ -205,6 +234,8 @@ def build(
         binds: for tensors among the arguments a `te.decl_buffer` of the same shape and type, whose
             `strides` are those of their arrays: numbers, which may be 0 or negative, and variables,
             which take what an array has at the call. Others have to be without gaps.
+        verify: let the interpreter compute the same at each call, and compare; for finding errors
+            in this compiler, on small arrays. Functions that kernels call are called twice.
 
     Returns:
         The kernel; call it with arrays: `kernel(a, b, c)`.
@@ -240,11 +271,17 @@ def build(
         schedule, Schedule, "build: the schedule", "make one with te.create_schedule", LowerError
     )
     assert isinstance(schedule, Schedule)
-    for flag in (check_bounds, fast_math, fp_contract):
+    for flag in (check_bounds, fast_math, fp_contract, verify):
         check_kind(flag, bool | np.bool_, "build: a flag", "give True or False", LowerError)
     options = Options(check_bounds, fast_math, fp_contract)
     strided = dict(binds or {}) if strides else {}
-    asked = Build(copy(with_arguments(schedule, args)), args, name, machine, options, strided)
+    if strided and verify:
+        raise LowerError(
+            "build: verify=True compares arrays without gaps; leave binds out",
+            kind="contrary-options",
+        )
+    whole = copy(with_arguments(schedule, args))
+    asked = Build(whole, args, name, machine, options, strided, bool(verify))
     with told_at_primitives(schedule):
         check_grid(schedule.state, machine)
         made, lowered = make(asked)

@@ -66,6 +66,7 @@ class Build:
         target: the machine; None where every one will do.
         options: how code is generated.
         binds: what says the strides of arguments.
+        verify: whether the interpreter checks each call.
     """
 
     schedule: Schedule
@@ -74,6 +75,7 @@ class Build:
     target: Target | None
     options: Options
     binds: Mapping[Tensor, Buffer] = field(default_factory=dict)
+    verify: bool = False
 
     def lowered(self) -> Lowered:
         """The function after each pass; the last one puts buffers into the target's memories.

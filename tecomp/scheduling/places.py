@@ -47,11 +47,12 @@ def _place(schedule: Schedule, error: LowerError | TargetError) -> Location | No
 
 def _called(schedule: Schedule, call: str, name: str) -> Location | None:
     """The last call of a primitive on a stage, a tensor or a loop of that name."""
+    place: Location | None
     for (_, after, each, stage, args, _, result), place in reversed(schedule.calls):
         own = [] if stage is None else [after.stage(stage).name]
         names = {*own, *_names((*args, result))}
         # Buffers have names of Python's.
-        if each == call and names & {name, *(x for x in names if re.sub(r"\W", "_", x) == name)}:
+        if each == call and name in names | {re.sub(r"\W", "_", known) for known in names}:
             return place
     return None
 

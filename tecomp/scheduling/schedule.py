@@ -12,7 +12,7 @@ from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.compute.topology import post_order
 from tecomp.drawing.pictured import Pictured, drawn_by
 from tecomp.drawing.svg import Svg
-from tecomp.errors import ScheduleError
+from tecomp.errors import Location, ScheduleError, users_call
 from tecomp.ir.language.expr import Expr, Var
 from tecomp.ir.language.given import check_kind, check_list, is_one_of, whole_number
 from tecomp.ir.language.stmt import Extent, ForKind

@@ -18,7 +18,7 @@ D = te.compute((64, 64), lambda i, j: B[i, j] + C[i, j], name="D")
 ROWS = te.compute((63, 64), lambda i, j: B[i, j] + B[i + 1, j], name="ROWS")
 
 
-def plus() -> tecomp.TecompError | Any:
+def plus() -> Any:
     a = te.placeholder((4,), name="a")
     b = te.compute((4,), lambda i: a[i] + 1.0, name="b")
     body = lambda ins, outs: te.for_range(0, 4, lambda i: outs[0].store(i, ins[0][i] + 1.0))  # noqa: E731

@@ -1,0 +1,120 @@
+"""`build(..., verify=True)`: the interpreter beside the code, and the pass that changed numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.ir.language.stmt import BufferStore, PrimFunc
+from tecomp.ir.traversal.rewrite import bottom_up, map_body
+from tecomp.lowering import pipeline
+
+N = te.var("n")
+
+
+def program(extent: Any = 6) -> tuple[te.Schedule, list[te.Tensor]]:
+    A = te.placeholder((extent, 5), name="A")
+    B = te.compute((extent, 5), lambda i, j: A[i, j] * 2.0 + te.sqrt(A[i, j] * A[i, j]), name="B")
+    s = te.create_schedule(B)
+    s[B].transform_layout(lambda i, j: [j // 2, i, j % 2])
+    s[A].transform_layout(lambda i, j: [j, i])
+    return s, [A, B]
+
+
+def arrays(kernel: Any, A: te.Tensor, B: te.Tensor, n: int = 6) -> tuple[Any, Any, Any]:
+    a = np.arange(5 * n, dtype="float32").reshape(n, 5)
+    return a, kernel.pack(A, a), kernel.empty(B, n=n)
+
+
+@pytest.mark.parametrize("extent", [6, N])
+def test_what_is_right_is_computed_as_without_it(extent: Any) -> None:
+    s, (A, B) = program(extent)
+    kernel = tecomp.build(s, [A, B], verify=True)
+    a, stored, result = arrays(kernel, A, B)
+    kernel(stored, result)
+    logical = np.empty_like(a)
+    kernel(a, logical, layouts="logical")
+
+    np.testing.assert_array_equal(kernel.unpack(B, result, n=6), 3 * a)
+    np.testing.assert_array_equal(logical, 3 * a)
+
+
+def broken(func: PrimFunc) -> PrimFunc:
+    """One element is another number: the one whose first place is 1."""
+    def wrong(node: Any) -> Any:
+        if isinstance(node, BufferStore) and node.buffer.name == "B":
+            last = node.indices[-1]
+            return replace(node, value=node.value + te.if_then_else(last.equal(9), 1.0, 0.0))
+        return None
+    return map_body(func, lambda body: bottom_up(body, wrong))
+
+
+def break_pass(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    def wrong(step: pipeline.Pass) -> pipeline.Pass:
+        return replace(step, run=lambda func: broken(step.run(func)), on_simple=None)
+
+    passes = tuple(wrong(step) if step.name == name else step for step in pipeline.PASSES)
+    monkeypatch.setattr(pipeline, "PASSES", passes)
+    monkeypatch.setenv("TECOMP_CACHE", "off")
+
+
+@pytest.mark.parametrize("name", ["flatten_buffer", "pack_reads", "unroll_loops", "simplify"])
+@pytest.mark.parametrize("extent", [6, N])
+def test_the_pass_that_changes_numbers_is_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, extent: Any
+) -> None:
+    break_pass(monkeypatch, name)
+    s, (A, B) = program(extent)
+    kernel = tecomp.build(s, [A, B], verify=True)
+    a, stored, result = arrays(kernel, A, B)
+    with pytest.raises(tecomp.InternalError) as caught:
+        kernel(stored, result)
+
+    # Place 9 of rows of 6 pairs: [0, 4, 1], which is the element [4, 1].
+    assert a[4, 1] == 21
+    assert caught.value.code == "TE0012"
+    assert caught.value.message == (
+        "main: B[4, 1], at [0, 4, 1] in memory, is 64.0, where the interpreter has 63.0; "
+        f"the numbers changed in the pass {name}; report it with this program"
+    )
+
+
+def test_code_that_differs_from_the_last_pass_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    A = te.placeholder((4,), "int32", name="A")
+    B = te.compute((4,), lambda i: A[i] + 1, name="B")
+    kernel = tecomp.build(te.create_schedule(B), [A, B], verify=True)
+    result = np.zeros(4, "int32")
+    quick = kernel._checked_call
+
+    def wrong() -> Any:
+        run = quick()
+
+        def call(*arguments: Any) -> Any:
+            outcome = run(*arguments)
+            arguments[1][2] += 5
+            return outcome
+        return call
+
+    monkeypatch.setattr(type(kernel), "_checked_call", lambda self: wrong())
+    with pytest.raises(tecomp.InternalError) as caught:
+        kernel(np.arange(4, dtype="int32"), result)
+
+    assert caught.value.message == (
+        "main: B[2] is 8, where the interpreter has 3; all passes keep the numbers, and the code "
+        "made of the last one changes them; report it with this program"
+    )
+
+
+def test_arrays_with_gaps_are_not_compared() -> None:
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+    gaps = {A: te.decl_buffer(A.shape, A.dtype, strides=[te.var("s")])}
+    with pytest.raises(tecomp.LowerError) as caught:
+        tecomp.build(te.create_schedule(B), [A, B], binds=gaps, verify=True)
+
+    assert caught.value.message == "build: verify=True compares arrays without gaps; leave binds out"
