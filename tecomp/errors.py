@@ -361,6 +361,10 @@ class ArrayBufferError(TecompError, BufferError):
     usual = "array-memory"
 
 
+class ArrayMemoryError(TecompError, MemoryError):
+    """There is no memory for the elements of an array."""
+
+
 class DeviceMismatchError(ArrayValueError):
     """The operands of one operation live on different devices."""
 

@@ -20,6 +20,9 @@ Extents: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
 MOST_BYTES = 2**47
 """No process can address more."""
 
+MOST_AXES = 64
+"""NumPy has no arrays of more."""
+
 
 def dtype_name(dtype: Any, where: str) -> str:
     """The name of an element type.
@@ -101,8 +104,10 @@ def shape_of(
     extents = integers(shape, where, "shape")
     if any(extent < 0 for extent in extents):
         raise ArrayValueError(f"{where}: the shape is {extents}; give extents of 0 or more")
-    if len(extents) > 64:
-        raise ArrayValueError(f"{where}: the shape has {len(extents)} axes; give 64 at most")
+    if len(extents) > MOST_AXES:
+        raise ArrayValueError(
+            f"{where}: the shape has {len(extents)} axes; give {MOST_AXES} at most"
+        )
     size = prod(extents) * numpy_dtype(dtype).itemsize
     if size > MOST_BYTES:
         raise ArrayValueError(

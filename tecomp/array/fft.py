@@ -7,11 +7,11 @@ from typing import Any, Literal, SupportsIndex
 
 import numpy as np
 
-from tecomp.array.arguments import dtype_at, integer, integers
+from tecomp.array.arguments import dtype_at, integer, integers, shape_of
 from tecomp.array.arrays import Array, made, node_of
 from tecomp.array.counters import counters
 from tecomp.array.graph.devices import device_name
-from tecomp.array.graph.node import leaf, record
+from tecomp.array.graph.node import leaf, no_memory, record
 from tecomp.array.library import library_call
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.axes import Axes, axes_of, axis_of
@@ -290,7 +290,11 @@ def _frequencies(
     if count < 1 or d == 0:
         raise ArrayValueError(f"{where}: n is {count} and d is {d}; give 1 or more, and not 0")
     counters.libraries[f"numpy.fft.{where}"] += 1
-    data = function(count, d).astype(numpy_dtype(name))
+    shape = shape_of(count, where, name)
+    try:
+        data = function(count, d).astype(numpy_dtype(name))
+    except MemoryError:
+        raise no_memory(shape, numpy_dtype(name)) from None
     return made(leaf(data, PTensorType(data.shape, name, place)))
 
 

@@ -7,6 +7,7 @@ from tecomp.array.counters import counters
 from tecomp.array.graph.devices import is_apart, on_its_device
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Node, leaf, teams
+from tecomp.errors import ArrayMemoryError
 from tecomp.ptensor.libraries import compute
 from tecomp.ptensor.operations.library import LibraryOperation
 from tecomp.ptensor.types import numpy_dtype
@@ -36,7 +37,13 @@ def library_call(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
         costs_of(device).libraries[op.library] += 1
     buffers = [data_of(operand, op.library) for operand in operands]
     counters.libraries[op.library] += 1
-    found = compute(op, *buffers)
+    try:
+        found = compute(op, *buffers)
+    except MemoryError as error:
+        raise ArrayMemoryError(
+            f"{op.where}: {op.library} of {' and '.join(map(str, [o.type for o in operands]))} "
+            f"takes more memory than the system gives ({error}); compute it in parts"
+        ) from None
     results = tuple([
         leaf(data.astype(numpy_dtype(type.dtype), copy=False), type.like(data.shape, type.dtype))
         for data, type in zip(found, types, strict=True)

@@ -10,7 +10,9 @@ import numpy as np
 
 from tecomp.array.counters import counters
 from tecomp.array.elements.writes import in_order
-from tecomp.array.graph.node import Buffer
+from tecomp.array.graph.node import Buffer, memory
+
+_INDEX = np.dtype(np.int64)
 
 
 def places_of(mask: Buffer) -> Buffer:
@@ -19,7 +21,7 @@ def places_of(mask: Buffer) -> Buffer:
     >>> places_of(np.array([True, False, True]))
     array([0, 2])
     """
-    places = np.empty(mask.size, np.int64)
+    places = memory((mask.size,), _INDEX)
     count = np.empty(1, np.int64)
     if not mask.size:
         return places
@@ -34,7 +36,7 @@ def counted_from_start(indices: Buffer, extent: int) -> tuple[Buffer, int | None
     >>> counted_from_start(np.array([0, -1, 1]), 3)
     (array([0, 2, 1]), None)
     """
-    result, wrong = np.empty(indices.size, np.int64), np.empty(1, np.int64)
+    result, wrong = memory((indices.size,), _INDEX), np.empty(1, np.int64)
     if not indices.size:
         return result, None
     counters.called += 1
@@ -56,7 +58,7 @@ def rows_at(data: Buffer, axis: int, places: Buffer) -> Buffer:
            [6, 4]])
     """
     shape = (*data.shape[:axis], places.size, *data.shape[axis + 1 :])
-    result = np.empty(shape, data.dtype)
+    result = memory(shape, data.dtype)
     if not result.size:
         return result
     outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
@@ -77,14 +79,14 @@ def repeated_places(counts: Buffer) -> tuple[Buffer, int | None]:
     >>> repeated_places(np.array([1, 0, 2]))
     (array([0, 2, 2]), None)
     """
-    ends, wrong = np.empty(counts.size, np.int64), np.empty(1, np.int64)
+    ends, wrong = memory((counts.size,), _INDEX), np.empty(1, np.int64)
     if not counts.size:
         return ends, None
     counters.called += 1
     _kernels().ends_kernel(counts.dtype.name)(in_order(counts), ends, wrong)
     if wrong[0] >= 0:
         return ends[:0], int(wrong[0])
-    places = np.empty(int(ends[-1]), np.int64)
+    places = memory((int(ends[-1]),), _INDEX)
     if places.size:
         counters.called += 1
         _kernels().repeat_kernel()(ends, places)

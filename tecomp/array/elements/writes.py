@@ -7,14 +7,17 @@ from typing import Any
 import numpy as np
 
 from tecomp.array.counters import counters
-from tecomp.array.graph.node import Buffer
+from tecomp.array.graph.node import Buffer, no_memory
 from tecomp.errors import ArrayValueError
 
 
 def copied(data: Buffer) -> Buffer:
     """The same elements in memory of their own, in order."""
     counters.libraries["numpy.copy"] += 1
-    return np.array(data, order="C")
+    try:
+        return np.array(data, order="C")
+    except MemoryError:
+        raise no_memory(data.shape, data.dtype) from None
 
 
 def in_order(data: Buffer) -> Buffer:

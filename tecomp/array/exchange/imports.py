@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from tecomp.array.arguments import dtype_name
+from tecomp.array.arguments import MOST_AXES, dtype_name
 from tecomp.array.elements.borrowed import borrow
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Buffer, Node, leaf, record
+from tecomp.array.graph.node import Buffer, Node, empty, leaf, record
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operations.elementwise import Cast
 from tecomp.ptensor.promotion import ALL
 from tecomp.ptensor.types import PTensorType, numpy_dtype
+
+MOST_NUMBERS = 2**32
+"""Elements of sequences, for each of which there is an object of Python."""
 
 
 def as_node(obj: Any, dtype: str | None, device: str, copy: bool | None, where: str) -> Node:
@@ -56,14 +60,31 @@ def _memory_of(obj: Any, where: str) -> Buffer | None:
         return obj
     if isinstance(obj, bool | int | float | complex | list | tuple | np.generic | str):
         return None
-    if hasattr(obj, "__dlpack__"):
+    if _offers(obj, "__dlpack__", where):
         return of_dlpack(obj, where)
-    if hasattr(obj, "__array_interface__") or hasattr(obj, "__array__"):
-        return np.asarray(obj)
+    if _offers(obj, "__array_interface__", where) or _offers(obj, "__array__", where):
+        try:
+            return np.asarray(obj)
+        except Exception as error:  # of whoever wrote it, or NumPy's about what it gave
+            raise _offers_none(obj, "NumPy", error, where) from error
     try:
         return np.asarray(memoryview(obj))
     except TypeError:
         return None
+
+
+def _offers(obj: Any, name: str, where: str) -> bool:
+    try:
+        return hasattr(obj, name)
+    except Exception as error:
+        raise _offers_none(obj, name, error, where) from error
+
+
+def _offers_none(obj: Any, what: str, error: Exception, where: str) -> ArrayValueError:
+    return ArrayValueError(
+        f"{where}: {what} gives no elements of {type(obj).__name__} that the processor can read "
+        f"({error}); make it another array first, of its library"
+    )
 
 
 def of_dlpack(obj: Any, where: str) -> Buffer:
@@ -74,11 +95,8 @@ def of_dlpack(obj: Any, where: str) -> Buffer:
     """
     try:
         return np.from_dlpack(obj)
-    except (BufferError, RuntimeError) as error:
-        raise ArrayValueError(
-            f"{where}: DLPack gives no elements of {type(obj).__name__} that the processor can "
-            f"read ({error}); make it another array first, of its library"
-        ) from None
+    except Exception as error:
+        raise _offers_none(obj, "DLPack", error, where) from None
 
 
 def _of_memory(
@@ -99,7 +117,9 @@ def _of_memory(
     if fits and not copy:
         node = leaf(borrow(shared), type)
     else:
-        node = leaf(np.array(shared, numpy_dtype(own), order="C", copy=True, subok=False), type)
+        data = empty(type)
+        data[...] = shared
+        node = leaf(data, type)
     if dtype in (None, own):
         return node
     # At once: the memory is not ours, and may change before somebody asks.
@@ -110,11 +130,16 @@ def _of_memory(
 
 def _gathered(obj: Any, dtype: str | None, where: str) -> Buffer:
     """The elements of numbers and sequences, in new memory."""
+    _check_extents(obj, where)
     try:
         with np.errstate(over="ignore"):  # a float32 of 1e300 is inf
             data = np.array(obj, None if dtype is None else numpy_dtype(dtype), order="C")
     except OverflowError as error:
         raise ArrayValueError(f"{where}: {error}; give another dtype") from None
+    except MemoryError:
+        raise ArrayValueError(
+            f"{where}: there is no memory for elements of {type(obj).__name__}; give fewer"
+        ) from None
     except (TypeError, ValueError) as error:
         if dtype is not None and (own := _gathered(obj, None, where)).dtype.name != dtype:
             raise ArrayValueError(
@@ -132,3 +157,41 @@ def _gathered(obj: Any, dtype: str | None, where: str) -> Buffer:
             "sequences of numbers, or what has them in memory"
         )
     return data
+
+
+def _check_extents(obj: Any, where: str) -> None:
+    """Refuse sequences of which nobody sees the end, as those that hold themselves.
+
+    All elements are looked at, also of a sequence that stands in many places; how many there are
+    is seen at the first of each.
+    """
+    extents: list[int] = []
+    while (count := _length(obj)) is not None:
+        extents.append(count)
+        if prod(extents) > MOST_NUMBERS or len(extents) > MOST_AXES:
+            raise ArrayValueError(
+                f"{where}: sequences in each other have extents {_shown(extents)}; an array has "
+                f"{MOST_AXES} axes at most, and {MOST_NUMBERS} elements of sequences: give fewer, "
+                "and no sequence that holds itself"
+            )
+        if not count:
+            return
+        try:
+            obj = obj[0]
+        except Exception:  # of whoever wrote it: NumPy finds no elements either
+            return
+
+
+def _length(obj: Any) -> int | None:
+    """How many elements a sequence has; None for what is none."""
+    if isinstance(obj, str | bytes | dict | np.generic) or hasattr(obj, "__array__"):
+        return None
+    try:
+        return len(obj) if hasattr(obj, "__getitem__") else None
+    except Exception:  # as above
+        return None
+
+
+def _shown(extents: list[int]) -> str:
+    text = ", ".join(map(str, extents[:4]))
+    return f"({text}, ...)" if len(extents) > 4 else f"({text})"

@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from itertools import count
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tecomp.array.graph.devices import CPU, on_its_device
+from tecomp.errors import ArrayMemoryError
 from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.types import PTensorType, numpy_dtype
+from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
 
 if TYPE_CHECKING:
     from tecomp.layout.descriptions.layout import Layout
@@ -113,8 +115,32 @@ tracing = Tracing()
 
 
 def empty(type: PTensorType) -> Buffer:
-    """Memory for the elements of a value; what is in it is not defined."""
-    return np.empty(type.shape, numpy_dtype(type.dtype))
+    """Memory for the elements of a value; what is in it is not defined.
+
+    Raises:
+        ArrayMemoryError: there is none.
+    """
+    return memory(type.shape, numpy_dtype(type.dtype))
+
+
+def memory(shape: Shape, dtype: np.dtype[Any]) -> Buffer:
+    """Memory for elements; what is in it is not defined.
+
+    Raises:
+        ArrayMemoryError: there is none.
+    """
+    try:
+        return np.empty(shape, dtype)
+    except MemoryError:
+        raise no_memory(shape, dtype) from None
+
+
+def no_memory(shape: Shape, dtype: np.dtype[Any]) -> ArrayMemoryError:
+    """The error for elements that there is no memory for."""
+    return ArrayMemoryError(
+        f"xp: elements of shape {shape} and type {dtype} take {prod(shape) * dtype.itemsize} "
+        "bytes, which the system does not give; compute them in parts"
+    )
 
 
 def leaf(data: Buffer | None, type: PTensorType) -> Node:

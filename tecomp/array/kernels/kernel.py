@@ -11,7 +11,7 @@ import numpy as np
 
 from tecomp import te
 from tecomp.array.counters import counters
-from tecomp.array.graph.node import Buffer
+from tecomp.array.graph.node import Buffer, memory
 from tecomp.array.graph.views import Chain, along
 from tecomp.array.graph.waiting import compiling
 from tecomp.array.kernels.kept import made_once
@@ -127,7 +127,7 @@ def computed(
 ) -> Sequence[Buffer]:
     """What the kernel makes of the elements of the leaves, in some memory or in new memory."""
     if results is None:
-        results = [np.empty(recipe.shape, dtype) for dtype in recipe.dtypes]
+        results = [memory(recipe.shape, dtype) for dtype in recipe.dtypes]
     if 0 in recipe.shape:
         return results
     arrays = recipe.arrays(leaves)

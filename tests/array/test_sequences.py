@@ -1,0 +1,157 @@
+"""Arrays of whatever offers elements, or says that it does: an array or an error, in finite time."""
+
+from __future__ import annotations
+
+import faulthandler
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.errors import ArrayMemoryError, ArrayTypeError, ArrayValueError, TecompError
+
+HUGE = 10**13
+
+
+@pytest.fixture(autouse=True)
+def _in_time() -> Iterator[None]:
+    faulthandler.dump_traceback_later(60, exit=True)  # NumPy looks at no signals meanwhile
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+class Offer:
+    """What offers elements in one way."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name, self.value = name, value
+
+    def __getattr__(self, name: str) -> Any:
+        if name != self.name:
+            raise AttributeError(name)
+        if isinstance(self.value, Exception):
+            raise self.value
+        return self.value
+
+
+class Sequence:
+    """A sequence of some length, with one element everywhere; itself if that is None."""
+
+    def __init__(self, length: int, element: Any) -> None:
+        self.length, self.element = length, element
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, _: int) -> Any:
+        return self if self.element is None else self.element
+
+
+def raised(*_: Any, **__: Any) -> Any:
+    raise ZeroDivisionError("of its own")
+
+
+def inside(depth: int, width: int) -> Any:
+    made: Any = 1.0
+    for _ in range(depth):
+        made = [made] * width
+    return made
+
+
+def held_by_itself() -> list[Any]:
+    made: list[Any] = []
+    made += [made, made]
+    return made
+
+
+TOO_MANY = (
+    "asarray: sequences in each other have extents {}; an array has 64 axes at most, and 4294967296 "
+    "elements of sequences: give fewer, and no sequence that holds itself"
+)
+
+
+@pytest.mark.parametrize(("given", "extents"), [
+    (held_by_itself(), "(2, 2, 2, 2, ...)"), (inside(40, 2), "(2, 2, 2, 2, ...)"),
+    (inside(70, 1), "(1, 1, 1, 1, ...)"), (Sequence(2, None), "(2, 2, 2, 2, ...)"),
+    (Sequence(10**18, 1.0), "(1000000000000000000)"), ([[range(10**6)] * 10**4], "(1, 10000, 1000000)"),
+], ids=["itself", "in each other", "deep", "of itself", "long", "of many places"])
+def test_sequences_without_end(given: Any, extents: str) -> None:
+    with pytest.raises(ArrayValueError) as caught:
+        xp.asarray(given)
+
+    assert caught.value.message == TOO_MANY.format(extents)
+
+
+def test_the_same_row_in_many_places_is_no_mistake() -> None:
+    row = [1.0, 2.0]
+
+    np.testing.assert_array_equal(np.asarray(xp.asarray([[row] * 3] * 5)), [[row] * 3] * 5)
+    assert xp.asarray(inside(64, 1)).shape == (1,) * 64
+
+
+@pytest.mark.parametrize(("offer", "told"), [
+    (Offer("__array__", raised), "NumPy gives no elements of Offer that the processor can read (of "
+     "its own); make it another array first, of its library"),
+    (Offer("__array_interface__", ZeroDivisionError("of its own")), "__array_interface__ gives no "
+     "elements of Offer that the processor can read (of its own); make it another array first, of "
+     "its library"),
+    (Offer("__dlpack__", raised), "DLPack gives no elements of Offer that the processor can read "
+     "("),
+    (Offer("__array__", lambda *_, **__: 5), "NumPy gives no elements of Offer that the processor "
+     "can read (object __array__ method not producing an array); make it another array first, of "
+     "its library"),
+    *[(Offer("__array_interface__", {"version": 3, **each}), "NumPy gives no elements of Offer that "
+       "the processor can read (") for each in (
+        {}, {"shape": (-1,), "typestr": "<f8", "data": (0, False)},
+        {"shape": (3,), "typestr": "<f8"}, {"shape": (2,), "typestr": "zz", "data": (0, False)},
+        {"shape": (2,), "typestr": "|O", "data": (0, False)})],
+])
+def test_offers_that_cannot_be_read(offer: Offer, told: str) -> None:
+    with pytest.raises(ArrayValueError) as caught:
+        xp.asarray(offer)
+
+    assert caught.value.message.startswith(f"asarray: {told}")
+
+
+@pytest.mark.parametrize("given", [
+    {1, 2}, {1: 2}, (k for k in range(3)), map(int, "12"), object(), None, [None, 1], ["a"], len,
+    [10**400], np.zeros(2, [("a", "f8")]), np.array(["2020-01-01"], "M8[D]"), Sequence(-1, 1.0),
+    np.array([1, 2], object), memoryview(np.zeros(2, [("a", "f8")])), int,
+], ids=lambda given: type(given).__name__)
+def test_what_has_no_numbers(given: Any) -> None:
+    with pytest.raises(ArrayTypeError):
+        xp.asarray(given)
+
+
+def test_drawn_sequences_in_each_other() -> None:
+    """Whatever holds what, also itself: the array that NumPy makes of it, or an error."""
+    for seed in range(1500):
+        draw = random.Random(seed)
+        pool: list[list[Any]] = [[] for _ in range(draw.randint(1, 6))]
+        count = draw.choice([1, 2, 2, 2, 3])
+        more = [(1, 2), (pool[0], 1), range(3), np.ones(2), xp.ones(2), 1.0, 2]
+        for one in pool:
+            length = draw.choice([count, count, count, 1])
+            one += [draw.choice(pool if draw.random() < 0.5 else more) for _ in range(length)]
+        try:
+            made = xp.asarray(pool[0])
+        except TecompError:
+            continue
+        np.testing.assert_array_equal(np.asarray(made), np.asarray(pool[0]))
+
+
+@pytest.mark.parametrize("call", [
+    lambda: xp.arange(HUGE), lambda: xp.tile(xp.ones(1000), (HUGE // 1000,)) + 1,
+    lambda: xp.broadcast_to(xp.ones(1), (HUGE,)) + 1, lambda: xp.fft.fftfreq(HUGE),
+    lambda: xp.sort(xp.broadcast_to(xp.ones(1), (HUGE,))),
+    lambda: xp.nonzero(xp.broadcast_to(xp.ones(1), (HUGE,))),
+    lambda: xp.ones((10**7, 1)) @ xp.ones((1, 10**7)),
+    lambda: xp.asarray(Offer("__array_interface__", {
+        "version": 3, "shape": (HUGE,), "typestr": "<f8", "data": (1, False)})),
+], ids=range(8))
+def test_elements_that_no_memory_is_for(call: Callable[[], Any]) -> None:
+    with pytest.raises(ArrayMemoryError, match=r"than the system gives|which the system does not"):
+        xp.eval(call())
