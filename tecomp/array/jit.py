@@ -8,9 +8,11 @@ from functools import update_wrapper
 from typing import Any
 
 from tecomp.array.arrays import Array, made
+from tecomp.array.graph.cuts import MOST
 from tecomp.array.graph.evaluate import compute, evaluate
 from tecomp.array.graph.node import Node, looking, tracing
 from tecomp.array.graph.pending import Pending, pending
+from tecomp.array.graph.pieces import Piece, pieces_of
 from tecomp.array.recent import Recent
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.types import PTensorType
@@ -49,14 +51,16 @@ class _Recorded:
     """What a function came to.
 
     Attributes:
-        work: its operations.
+        types: of the results of its operations.
+        pieces: the operations, in pieces that are compiled.
         places: of each leaf, the position of the argument that it is, or the array from elsewhere.
         results: what the function gives: what is computed, by its place; an argument, by its
             position; or an array from elsewhere.
         structure: of these.
     """
 
-    work: Pending
+    types: tuple[PTensorType, ...]
+    pieces: tuple[Piece, ...]
     places: tuple[int | Node, ...]
     results: tuple[tuple[str, Any], ...]
     structure: Any
@@ -126,7 +130,8 @@ def _record(function: Callable[..., Any], structure: Any, types: list[PTensorTyp
     wanted = tuple(sorted({numbers[node] for node in results if node in numbers}))
     work = Pending(work.leaves, work.nodes, work.steps, wanted)
     sources = tuple([_source(node, numbers, order) for node in results])
-    return _Recorded(work, places, sources, outline)
+    types_of = tuple([node.type for node in work.nodes])
+    return _Recorded(types_of, pieces_of(work, MOST), places, sources, outline)
 
 
 def _source(node: Node, computed: dict[Node, int], order: dict[Node, int]) -> tuple[str, Any]:
@@ -138,10 +143,17 @@ def _source(node: Node, computed: dict[Node, int], order: dict[Node, int]) -> tu
 def _run(recorded: _Recorded, arguments: list[Node]) -> Any:
     leaves = [arguments[p] if isinstance(p, int) else p for p in recorded.places]
     evaluate(leaves)
-    nodes = [Node(node.type, None, (), None, 0, 0) for node in recorded.work.nodes]
-    if recorded.work.outputs:
-        compute(Pending(leaves, nodes, recorded.work.steps, recorded.work.outputs))
-    found = {"computed": nodes, "argument": arguments}
+    nodes = {-1 - k: leaf for k, leaf in enumerate(leaves)}
+    for piece in recorded.pieces:
+        for place in piece.nodes:
+            nodes[place] = Node(recorded.types[place], None, (), None, 0, 0)
+        compute(Pending(
+            [nodes[place] for place in piece.leaves], [nodes[place] for place in piece.nodes],
+            piece.steps, piece.outputs,
+        ))
+        for place in piece.done:  # its memory is let go
+            del nodes[place]
+    found: dict[str, Any] = {"computed": nodes, "argument": arguments}
     results = [
         made(where if kind == "other" else found[kind][where]) for kind, where in recorded.results
     ]

@@ -300,6 +300,6 @@ def test_a_sequence_that_is_in_itself_is_refused() -> None:
     with pytest.raises(ArrayValueError) as caught:
         xp.asarray(inside)
     assert caught.value.message == (
-        "asarray: rows of different lengths, or elements that are no numbers; give nested sequences "
-        "of numbers, of equal lengths"
+        "asarray: sequences in each other have extents (1, 1, 1, 1, ...); an array has 64 axes at "
+        "most, and 4294967296 elements of sequences: give fewer, and no sequence that holds itself"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -117,3 +118,44 @@ def test_a_recorded_function_is_part_of_one_that_calls_it() -> None:
         np.testing.assert_array_equal(np.asarray(given), np.arange(3.0) + k)
         wanted = np.array([9.0, 1.0 + k, 2.0 + k]) + 2 * (np.arange(3.0) + k) + 1
         np.testing.assert_array_equal(np.asarray(result), wanted)
+
+
+@pytest.mark.parametrize("period", [1, 2, 3, 5])
+def test_a_long_function_is_compiled_in_pieces_that_are_alike(period: int) -> None:
+    def steps(x: Any, rounds: int) -> Any:
+        for _ in range(rounds):
+            x = x * 0.5
+            for k in range(period - 1):
+                x = (abs, lambda x: -x, lambda x: x * x, lambda x: x - 1)[k](x)
+        return x
+
+    rounds = 1000 // period
+    data = np.linspace(-2, 2, 7)
+    before = counters.compiled
+    result = jit(lambda x: steps(x, rounds))(array(data))
+    assert counters.compiled - before <= 2
+    np.testing.assert_allclose(np.asarray(result), steps(data, rounds), rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_drawn_functions_in_pieces(seed: int) -> None:
+    draw = random.Random(seed)
+    plan = [(draw.randrange(5), draw.random(), draw.random()) for _ in range(300)]
+    wanted = {draw.randrange(300) for _ in range(4)} | {299}
+
+    def function(one: Any, other: Any) -> Any:
+        made = [one, other]
+        for way, far, near in plan:
+            x = made[int(far * len(made))]
+            y = made[-1 - int(near * min(4, len(made)))]
+            made.append((x + y, x - y, x * 0.5, -y, y * 2 - x)[way] * 0.5)
+        return [made[k + 2] for k in sorted(wanted)]
+
+    one, other = np.linspace(-1, 1, 6), np.arange(6.0)
+    fast = jit(function)
+    for _ in range(2):
+        for got, expected in zip(
+            fast(array(one), array(other)), function(one, other), strict=True
+        ):
+            np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-9, atol=1e-12)
+        one, other = other, one

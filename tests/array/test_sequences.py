@@ -119,7 +119,7 @@ def test_offers_that_cannot_be_read(offer: Offer, told: str) -> None:
 @pytest.mark.parametrize("given", [
     {1, 2}, {1: 2}, (k for k in range(3)), map(int, "12"), object(), None, [None, 1], ["a"], len,
     [10**400], np.zeros(2, [("a", "f8")]), np.array(["2020-01-01"], "M8[D]"), Sequence(-1, 1.0),
-    np.array([1, 2], object), memoryview(np.zeros(2, [("a", "f8")])), int,
+    np.array([1, 2], object), memoryview(np.zeros(2, [("a", "f8")]).data), int,
 ], ids=lambda given: type(given).__name__)
 def test_what_has_no_numbers(given: Any) -> None:
     with pytest.raises(ArrayTypeError):
