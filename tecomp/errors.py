@@ -364,6 +364,8 @@ class ArrayBufferError(TecompError, BufferError):
 class ArrayMemoryError(TecompError, MemoryError):
     """There is no memory for the elements of an array."""
 
+    usual = "no-memory"
+
 
 class DeviceMismatchError(ArrayValueError):
     """The operands of one operation live on different devices."""
