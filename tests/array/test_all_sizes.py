@@ -11,7 +11,6 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.array.counters import counters
-from tests.array.arrays import array
 
 Data = np.ndarray[Any, Any]
 
@@ -38,6 +37,22 @@ def layer_norm(xp: Any, x: Any) -> Any:
 def both_extremes(xp: Any, x: Any) -> Any:
     low, high = xp.min(x, axis=0), xp.max(x, axis=0)
     return (x - low) / (high - low + 1)
+
+
+def held_base(xp: Any, x: Any) -> Any:
+    base = x * 2 + 1
+    part = base[1:, ::3] * base[:-1, ::3]
+    base -= 1
+    return xp.sum(part) + base
+
+
+def at_indices(xp: Any, x: Any) -> Any:
+    rows = xp.asarray(np.arange(7) % x.shape[0])
+    return x[rows, rows % x.shape[1]] * 2 + xp.take(x, rows[:7], axis=0)[:, 0]
+
+
+def nearest(xp: Any, x: Any) -> Any:
+    return xp.take_along_axis(x, xp.argmin(x * x, axis=1, keepdims=True), axis=1) * 2 - x
 
 
 PATTERNS: dict[str, Callable[[Any, Any], Any]] = {
@@ -69,6 +84,10 @@ PATTERNS: dict[str, Callable[[Any, Any], Any]] = {
     "clipped": lambda xp, x: xp.sum(xp.clip(x, -3, 4), axis=0),
     "neighbours": lambda xp, x: xp.diff(x, axis=1) * 2,
     "steps": lambda xp, x: (x + 1)[:, :-2:2] - (x + 1)[:, 1:-1:2],
+    "steps of what is held": held_base,
+    "triangles": lambda xp, x: xp.tril(x) - xp.triu(x + 1, k=2),
+    "elements at indices": at_indices,
+    "along an axis": lambda xp, x: nearest(xp, x),
     "turned": lambda xp, x: xp.reshape((x + 1).T, (-1,)) * 2,
     "trace": lambda xp, x: xp.linalg.trace(x @ x.T) + xp.sum(x),
 }
@@ -87,7 +106,7 @@ def test_twenty_sizes(name: str) -> None:
     pattern, compiled = PATTERNS[name], []
     for m, n in sizes(20):
         x = numbers(m, n)
-        ours = pattern(xp, array(x))
+        ours = pattern(xp, xp.asarray(x))
         np.testing.assert_allclose(np.asarray(ours), pattern(np, x), rtol=1e-12, atol=1e-9)
         compiled.append(counters.compiled)
     # What takes long to compile for all sizes is compiled for one until there is another.
@@ -99,7 +118,7 @@ def test_twenty_sizes(name: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32"])
 def test_types(name: str, shape: tuple[int, int], dtype: str) -> None:
     x = numbers(*shape, dtype=dtype)
-    ours = np.asarray(PATTERNS[name](xp, array(x)))
+    ours = np.asarray(PATTERNS[name](xp, xp.asarray(x)))
     wanted = np.asarray(PATTERNS[name](np, x))
     assert ours.shape == wanted.shape
     np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=1e-4)
@@ -118,14 +137,14 @@ def test_odd_sizes(name: str) -> None:
         if name == "product" and shape[0] > 5000:
             continue
         x = numbers(*shape)
-        ours, wanted = np.asarray(PATTERNS[name](xp, array(x))), PATTERNS[name](np, x)
+        ours, wanted = np.asarray(PATTERNS[name](xp, xp.asarray(x))), PATTERNS[name](np, x)
         np.testing.assert_allclose(ours, wanted, rtol=1e-12, atol=1e-9)
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (3, 0), (0, 0), (0, 5), (7, 0)])
 def test_what_is_made_of_no_elements(shape: tuple[int, int]) -> None:
     x = numbers(*shape)
-    a = array(x)
+    a = xp.asarray(x)
     for axis in (0, 1):
         total = xp.sum(a * 2, axis=axis, keepdims=True)
         np.testing.assert_array_equal(np.asarray(total), (x * 2).sum(axis=axis, keepdims=True))
@@ -136,5 +155,5 @@ def test_what_is_made_of_no_elements(shape: tuple[int, int]) -> None:
         wanted = np.cumulative_sum(x, axis=axis, include_initial=True)
         np.testing.assert_array_equal(np.asarray(ours), wanted)
     np.testing.assert_array_equal(np.asarray(xp.matrix_transpose(a) @ a + 1), x.T @ x + 1)
-    np.testing.assert_array_equal(np.asarray(xp.concat([a, a + 1, array(np.ones((2, shape[1])))])),
+    np.testing.assert_array_equal(np.asarray(xp.concat([a, a + 1, xp.asarray(np.ones((2, shape[1])))])),
                                   np.concat([x, x + 1, np.ones((2, shape[1]))]))

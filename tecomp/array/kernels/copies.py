@@ -53,7 +53,7 @@ def _copy_of(source: Buffer, target: Buffer) -> _Copy:
     ]
     key = "copy", type.dtype, read.lies, written.lies, len(loops)
     build = partial(_built, type.dtype, read, written)
-    return _Copy(for_any_sizes(key, build, known_of(loops)), read, written)
+    return _Copy(for_any_sizes(key, build, known_of(loops, source.size)), read, written)
 
 
 def _built(dtype: str, read: Operand, written: Operand, sizes: Sequence[Any]) -> Any:

@@ -28,6 +28,7 @@ class SumOfProducts(Operation):
     ptensor<4x6xfloat32>
     """
 
+    dialect = "kernel"
     name = "sum_of_products"
     takes = (2, 2)
     axis: tuple[int, ...]

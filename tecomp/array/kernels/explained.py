@@ -8,7 +8,7 @@ from functools import partial
 
 from tecomp.array.graph.devices import is_apart
 from tecomp.array.graph.pending import Pending
-from tecomp.array.kernels.kernel import Recipe, known_of
+from tecomp.array.kernels.kernel import Recipe
 from tecomp.array.kernels.placed_programs import placed_program_of
 from tecomp.array.kernels.programs import program_of
 from tecomp.array.kernels.recipes import recipe_of, recipes_of
@@ -73,8 +73,7 @@ def _of_kernels(
     costs = []
     for recipe in recipes:
         numbers = () if recipe.is_built_in else recipe.extents
-        known = known_of(recipe.extents)
-        sizes = {f"n{k}": n for k, n in enumerate(numbers) if known[k] is None}
+        sizes = {f"n{k}": n for k, n in enumerate(numbers) if recipe.known[k] is None}
         costs.append(_cost(partial(recipe.kernel.report, **sizes)))
     return Explanation(function, lowered, schedules, loops, "\n".join(costs), messages)
 

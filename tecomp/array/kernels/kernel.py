@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,7 @@ class Recipe:
         extents: of the kernel's loops.
         loops: of those that go along the results.
         dtypes: of the results.
+        points: how often something is computed in these loops.
         sources: of each operand, the leaf that it is a view of, and how, where operands are not
             the leaves themselves.
         is_slow: whether the kernel takes so long to build that sizes alone get one of their own.
@@ -54,6 +54,7 @@ class Recipe:
     extents: Shape
     loops: Shape
     dtypes: tuple[np.dtype[Any], ...]
+    points: int
     sources: tuple[tuple[int, Chain], ...] | None = None
     is_slow: bool = False
     is_built_in: bool = False
@@ -64,13 +65,18 @@ class Recipe:
     def kernel(self) -> Any:
         """What takes the operands and the results, built when it is first asked for."""
         if self.own is None:
-            self.own = for_any_sizes(self.key, self.build, known_of(self.extents))
+            self.own = for_any_sizes(self.key, self.build, self.known)
         return self.own
+
+    @property
+    def known(self) -> tuple[int | None, ...]:
+        """The extents that the kernel is built for; None of those that come with the call."""
+        return known_of(self.extents, self.points)
 
     @property
     def is_worth_it(self) -> bool:
         """Whether there is the kernel, or it is soon built, or was asked for with other sizes."""
-        known = self.key, known_of(self.extents)
+        known = self.key, self.known
         if not self.is_slow or self.own is not None or _kernels.get(known, None) is not None:
             return True
         return _asked.keep(self.key, _asked.get(self.key, self.extents)) != self.extents
@@ -84,7 +90,7 @@ class Recipe:
 
     def build_in(self) -> None:
         """Build the sizes into the kernel, where that lets it be another one."""
-        if len(self.extents) > 1 and prod(self.extents) >= _MANY:
+        if len(self.extents) > 1 and self.points >= _MANY:
             with compiling:
                 self.own = self.build(self.extents)
                 counters.compiled += 1
@@ -96,12 +102,16 @@ _asked: Recent[Any, Shape] = Recent(1024)
 """Of kernels that take long to build, the extents that they were first asked for with."""
 
 
-def known_of(extents: Shape) -> tuple[int | None, ...]:
+def known_of(extents: Shape, points: int) -> tuple[int | None, ...]:
     """The extents of loops that kernels are built for; None of those that come with the call.
 
     Of many short rows the length is known: vectors along them would be mostly empty.
+
+    Args:
+        extents: of the loops.
+        points: how often something is computed in them.
     """
-    is_known = bool(extents) and extents[-1] <= _SHORT and prod(extents) >= _MANY
+    is_known = bool(extents) and extents[-1] <= _SHORT and points >= _MANY
     return (*(None,) * (len(extents) - 1), extents[-1] if is_known else None)[: len(extents)]
 
 

@@ -56,7 +56,7 @@ def pointwise_recipe(work: Pending) -> Recipe | None:
     build = partial(_built, *what, operands)
     key = what, lies, len(loops)
     dtypes = tuple([numpy_dtype(work.nodes[place].type.dtype) for place in work.outputs])
-    return Recipe(key, build, operands, shape, loops, loops, dtypes)
+    return Recipe(key, build, operands, shape, loops, loops, dtypes, prod(loops))
 
 
 def _stored(work: Pending, size: int) -> str:

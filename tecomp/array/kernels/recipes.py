@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tecomp.array.graph.pending import Pending
+from tecomp.array.kernels.gathers import gather_recipe
 from tecomp.array.kernels.kernel import Recipe
 from tecomp.array.kernels.plans import Plan, plan_of
 from tecomp.array.kernels.pointwise import pointwise_recipe
@@ -37,13 +38,18 @@ def recipes_of(found: Recipe | Plan) -> list[Recipe]:
 
 
 def _recipe(work: Pending) -> Recipe | None:
-    found = pointwise_recipe(work) or reduction_recipe(work)
+    found = _of_arrays(work)
     if found is not None:
         return found
     without = pushed(work)
     if without is None:
         return None
-    found = pointwise_recipe(without.work) or reduction_recipe(without.work)
+    found = _of_arrays(without.work)
     if found is not None:
         found.sources = without.sources
     return found
+
+
+def _of_arrays(work: Pending) -> Recipe | None:
+    """The same where nothing is moved."""
+    return pointwise_recipe(work) or reduction_recipe(work) or gather_recipe(work)

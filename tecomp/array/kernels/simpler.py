@@ -14,7 +14,8 @@ from tecomp.array.graph.views import is_view
 from tecomp.array.kernels.cores import SumOfProducts
 from tecomp.ptensor.axes import axis_of
 from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.elementwise import FUNCTIONS, Cast
+from tecomp.ptensor.operations.creation import ExtractTriangle
+from tecomp.ptensor.operations.elementwise import FUNCTIONS, Cast, Where
 from tecomp.ptensor.operations.indexing import ExtractSlice, InsertSlice
 from tecomp.ptensor.operations.linear_algebra import (
     Diagonal,
@@ -235,12 +236,24 @@ def _tiled(b: _Builder, op: Tile, x: int) -> int:
     return b.plain(Reshape(type_of(op, type).shape), b.spread(x, range(0, 2 * rank, 2), shape))
 
 
+def _triangle(b: _Builder, op: ExtractTriangle, x: int) -> int:
+    """Elements where the numbers of row and column say so, and 0 elsewhere."""
+    type = b.type(x)
+    rows, columns = (np.arange(n) for n in type.shape[-2:])
+    pair = [b.constant(np.broadcast_to(k, type.shape), type) for k in (
+        rows[:, None] + op.k, columns)]
+    kind = "greater_equal" if op.kind == "lower" else "less_equal"
+    zero = b.constant(np.zeros((), numpy_dtype(type.dtype)), type)
+    return b.plain(Where(), b.plain(FUNCTIONS[kind], *pair), x, zero)
+
+
 def _inserted(b: _Builder, op: InsertSlice, whole: int, part: int) -> int:
     return b.plain(op, whole, b.cast(part, b.type(whole).dtype))
 
 
 _RULES: Mapping[Any, Callable[..., int | None]] = {
     Combine: _combined, Cumulative: _running, Diff: _diff, FindIndex: _found,
+    ExtractTriangle: _triangle,
     InsertSlice: _inserted, MatMul: _matmul, Outer: _outer, Repeat: _repeated, Roll: _rolled,
     TensorDot: _tensordot, Tile: _tiled, Trace: _trace, VecDot: _vecdot,
 }
