@@ -87,8 +87,16 @@ def test_links_between_files_lead_somewhere(document: Path) -> None:
     assert broken == []
 
 
+def test_every_decision_is_listed() -> None:
+    folder = ROOT / "docs" / "decisions"
+    titles = [text_of(path).partition("\n")[0] for path in sorted(folder.glob("[0-9]*.md"))]
+    listed = re.findall(r"^(\d+)\. \[(.*)\]\((.*)\)$", text_of(folder / "README.md"), re.MULTILINE)
+
+    assert [f"# {number}. {title}" for number, title, _ in listed] == titles
+
+
 def test_decisions_are_numbered_without_gaps() -> None:
-    names = [path.name for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+    names = [path.name for path in sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))]
 
     assert [name[:5] for name in names] == [f"{number:04}-" for number in range(1, len(names) + 1)]
 

@@ -1,5 +1,6 @@
 """Arrays as the array-API standard has them: lazy, compiled, with devices and teams."""
 
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from tecomp.array import fft as fft
@@ -173,10 +174,18 @@ from tecomp.array.reporting import reset as reset
 
 __array_api_version__ = "2024.12"
 
+_MODULES = {"counters", "fft", "linalg"}
+
+
+def _is_shown(name: str, value: object) -> object:
+    is_inside = isinstance(value, ModuleType) and name not in _MODULES
+    return not is_inside and name not in {"ModuleType", "TYPE_CHECKING", "absent_function"}
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         raise absent_function(name, [n for n, value in globals().items() if callable(value)])
 
     def __dir__() -> list[str]:
-        return sorted(globals())
+        """What a user types: names of the standard and ours, and no room of this package."""
+        return [name for name, value in sorted(globals().items()) if _is_shown(name, value)]

@@ -50,7 +50,7 @@ def decl_tensor_intrin(
     """Declare an operation that `s[T].tensorize` can put in the place of loops.
 
     Args:
-        op: what it computes: a `te.compute` of placeholders. Extents that are `te.var`s become
+        op: what it computes: a `te.compute` of placeholders. Extents that are variables become
             numbers where the intrinsic is used; its statements are checked then.
         fcompute: called once with a list of input operands, a list of output operands and, if there
             are any, the scalar parameters. Gives the statement that computes the tile; or

@@ -1,0 +1,15 @@
+"""What `dir` of the namespace shows: what users type."""
+
+from __future__ import annotations
+
+import inspect
+
+import tecomp.array as xp
+
+
+def test_names_are_those_of_users() -> None:
+    names = set(dir(xp))
+
+    assert {"Array", "asarray", "float32", "linalg", "fft", "counters", "jit", "pi"} <= names
+    assert {n for n in names if inspect.ismodule(getattr(xp, n))} == {"counters", "fft", "linalg"}
+    assert not {"TYPE_CHECKING", "ModuleType", "absent_function"} & names
