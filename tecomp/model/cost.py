@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter as Totals
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Const
@@ -22,13 +21,12 @@ from tecomp.model.frames import Frame, Loop
 from tecomp.model.links import cycles, distance, hops, latency, outside_of_transfer
 from tecomp.model.report import CoreWork, Direction, Occupancy, Report, Traffic, Transfers
 from tecomp.model.sequence import Sequence as Accesses
-from tecomp.model.sites import Site, Sites, TileWork, Work, sites_of, sources_of
+from tecomp.model.sites import Needed, Site, Sites, TileWork, Work, sites_of, sources_of
 from tecomp.model.timeline import Activity
 from tecomp.model.units import cycles_of
 
 SHARED = "core.x"
 """The axis of the grid that the cores of a processor are shown on."""
-_After: TypeAlias = "tuple[tuple[int, int], ...]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +116,7 @@ class _Model:
         self.workers: dict[Core, _Worker] = {}
         self.operations: Totals[str] = Totals()
         self.chip: dict[str, float] = {}
+        self.shared = _Worker()
         self.links: dict[str, _Transfers] = {}
         self.sources = exchanges(sites, target)
         frames = (*(site.frames for site in sites.sites), *(work.frames for work in sites.works))
@@ -223,12 +222,12 @@ class _Model:
     def _take(
         self, site: Site, core: Core, resource: str, cycles: float, *, is_shared: bool
     ) -> None:
-        if is_shared:
-            self.chip[resource] = self.chip.get(resource, 0.0) + cycles
-            return
         name = (site.target or site.buffer).name
         step = 2 if site.direction == "write" else 0
-        self._worker(core).takes(site.statement, step, name, resource, cycles)
+        if is_shared:
+            self.chip[resource] = self.chip.get(resource, 0.0) + cycles
+        worker = self.shared if is_shared else self._worker(core)
+        worker.takes(site.statement, step, name, resource, cycles)
 
     def compute(self, work: Work) -> None:
         """Add what one statement computes."""
@@ -279,7 +278,7 @@ class _Model:
     def report(self, program: Program) -> Report:
         """What was added up."""
         order = sorted(self.workers)
-        after = sources_of(self.sites)
+        after = sources_of(self.sites, self.sources)
         return Report(
             program.name, self.target.name,
             (SHARED,) if self.is_shared else self.sites.axes, self.target.cores,
@@ -290,6 +289,7 @@ class _Model:
             tuple(self._memories(program)),
             dict(sorted(self.operations.items())), _tiles(self.workers.values()),
             dict(self.chip), self.target.clock_hz, self.sites.unknown, self.sites.calls,
+            _core_work((), self.shared, after).activities,
         )
 
     def _traffic(self, order: list[Core]) -> list[Traffic]:
@@ -330,13 +330,15 @@ def _moved(accesses: Accesses, size: int, memory: Memory) -> int:
     return max(accesses.count * size, accesses.blocks * block if block else 0)
 
 
-def _core_work(core: Core, worker: _Worker, after: Mapping[int, _After]) -> CoreWork:
+def _core_work(core: Core, worker: _Worker, after: Mapping[int, Needed]) -> CoreWork:
     cycles: dict[str, float] = {}
     parts = []
     for key, each in sorted(worker.parts.items(), key=lambda item: item[0][:2]):
         statement, step, name, resource = key
         cycles[resource] = cycles.get(resource, 0.0) + each
-        parts.append(Activity(name, resource, each, statement, step, after.get(statement, ())))
+        needed = after.get(statement, Needed())
+        parts.append(Activity(name, resource, each, statement, step,
+                              tuple(needed.iterations.items()), tuple(needed.everywhere)))
     return CoreWork(
         core, worker.operations, dict(sorted(worker.tiles.items())), worker.computing, cycles,
         sum(worker.waits.values()), tuple(parts),

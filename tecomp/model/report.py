@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from tecomp.model.timeline import SLICES, Activity, Event, timeline
+from tecomp.model.timeline import SLICES, Activity, Event, Lane, timelines
 
 Direction = Literal["read", "write"]
 
@@ -118,6 +118,7 @@ class Report:
         clock_hz: cycles of a second; None where the machine's description does not say.
         unknown: conditions, bounds and indices that depend on data, as they are written.
         calls: functions outside of the program that nobody said the work of: it is not counted.
+        shared: what the chip does for all cores, in the order of the program.
     """
 
     kernel: str
@@ -134,6 +135,7 @@ class Report:
     clock_hz: float | None
     unknown: tuple[str, ...]
     calls: tuple[str, ...] = ()
+    shared: tuple[Activity, ...] = ()
 
     @property
     def cycles(self) -> float:
@@ -182,29 +184,38 @@ class Report:
         }
         return json.dumps(document, indent=2)
 
+    def timelines(self) -> list[tuple[str, tuple[Activity, ...], tuple[Event, ...]]]:
+        """For each core, and at last for the chip: its name, what it does, and when, in cycles."""
+        lanes = [Lane(core.activities, core.latency) for core in self.cores]
+        found = timelines(lanes, Lane(self.shared))
+        names = [
+            "core " + ",".join(map(str, core.core)) if self.axes else "core" for core in self.cores
+        ]
+        whole = list(zip([*names, "chip"], [*(lane.activities for lane in lanes), self.shared],
+                         found, strict=True))
+        return whole if self.shared else whole[:-1]
+
     def trace(self) -> str:
         """The modelled timeline as a trace that chrome://tracing and Perfetto open.
 
-        Each core has a row for each of its resources. Resources work at the same time, but nothing
-        begins before what it takes data from has ended; a part of the program is shown as slices,
-        as its iterations are. Without a clock a cycle is shown as a microsecond.
+        Each core has a row for each of its resources, and so has the chip, for what it does for all
+        of them. Resources work at the same time, but nothing begins before what it takes data from
+        has ended; a part of the program is shown as slices, as its iterations are. Without a clock
+        a cycle is shown as a microsecond.
         """
         scale = 1.0 if self.clock_hz is None else 1e6 / self.clock_hz
         events: list[dict[str, Any]] = []
-        known: dict[tuple[Activity, ...], tuple[Event, ...]] = {}
-        for process, core in enumerate(self.cores):
-            name = "core " + ",".join(map(str, core.core)) if self.axes else "core"
+        for process, (name, activities, found) in enumerate(self.timelines()):
             events.append(_named("process_name", process, 0, name))
-            rows = {resource: row for row, resource in enumerate(core.cycles)}
+            rows = {each: row for row, each in enumerate(dict.fromkeys(
+                activity.resource for activity in activities))}
             for resource, row in rows.items():
                 events.append(_named("thread_name", process, row, resource))
-            if core.activities not in known:
-                known[core.activities] = timeline(core.activities)
-            for event in known[core.activities]:
-                activity = core.activities[event.activity]
+            for event in found:
+                activity = activities[event.activity]
                 events.append({
                     "ph": "X", "name": activity.name, "cat": activity.resource, "pid": process,
-                    "tid": rows[activity.resource], "ts": (core.latency + event.start) * scale,
+                    "tid": rows[activity.resource], "ts": event.start * scale,
                     "dur": (event.end - event.start) * scale,
                     "args": {"cycles": activity.cycles / SLICES, "statement": activity.statement,
                              "slice": event.slice},

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from tecomp.ir.language.dtype import INT64
@@ -137,14 +137,30 @@ def sites_of(func: PrimFunc, engine: Mapping[str, Unit]) -> Sites:
                  tuple(dict.fromkeys(finder.calls)))
 
 
-def sources_of(sites: Sites) -> dict[int, tuple[tuple[int, int], ...]]:
-    """For each statement those that write what it reads, and how many iterations they share.
+@dataclass(slots=True)
+class Needed:
+    """What a statement takes data from.
 
-    Iterations are those of the loops that both are in, but for loops that are bound to cores.
+    Attributes:
+        iterations: for each statement that writes what it reads, the iterations of the loops that
+            both are in, but for loops that are bound to cores.
+        everywhere: those whose data may come from other cores.
+    """
+
+    iterations: dict[int, int] = field(default_factory=dict)
+    everywhere: dict[int, None] = field(default_factory=dict)
+
+
+def sources_of(sites: Sites, exchanged: Collection[int] = ()) -> dict[int, Needed]:
+    """For each statement those that write what it reads.
+
+    Args:
+        sites: of the program.
+        exchanged: ids of the sites that read the memory of other cores.
     """
     loops: dict[int, tuple[Loop, ...]] = {}
     writers: dict[Var, dict[int, None]] = {}
-    found: dict[int, dict[int, int]] = {}
+    found: dict[int, Needed] = {}
     for site in sorted(sites.sites, key=lambda site: (site.statement, site.direction)):
         around = tuple(frame for frame in site.frames if isinstance(frame, Loop))
         loops.setdefault(site.statement, around)
@@ -153,9 +169,16 @@ def sources_of(sites: Sites) -> dict[int, tuple[tuple[int, int], ...]]:
             continue
         for writer in writers.get(site.buffer.data, ()):
             if writer != site.statement:
-                iterations = _shared_iterations(loops[writer], around)
-                found.setdefault(site.statement, {})[writer] = iterations
-    return {statement: tuple(each.items()) for statement, each in found.items()}
+                needed = found.setdefault(site.statement, Needed())
+                needed.iterations[writer] = _shared_iterations(loops[writer], around)
+                if id(site) in exchanged or _threads(loops[writer]) != _threads(around):
+                    needed.everywhere[writer] = None
+    return found
+
+
+def _threads(loops: tuple[Loop, ...]) -> list[Var]:
+    """The variables of the loops that are bound to cores."""
+    return [loop.var for loop in loops if loop.thread]
 
 
 def _shared_iterations(a: tuple[Loop, ...], b: tuple[Loop, ...]) -> int:

@@ -289,7 +289,10 @@ def test_trace() -> None:
     events = json.loads(report.trace())["traceEvents"]
 
     parts = [event for event in events if event["ph"] == "X"]
-    assert {event["pid"] for event in parts} == {0, 1, 2, 3}
+    assert {event["pid"] for event in parts} == {0, 1, 2, 3, 4}
+    for resource, cycles in report.chip.items():
+        mine = [e for e in parts if (e["pid"], e["cat"]) == (4, resource)]
+        assert sum(e["args"]["cycles"] for e in mine) == pytest.approx(cycles)
     for process, core in enumerate(report.cores):
         for row, (resource, cycles) in enumerate(core.cycles.items()):
             mine = [e for e in parts if (e["pid"], e["tid"]) == (process, row)]
@@ -299,4 +302,4 @@ def test_trace() -> None:
             ends = [core.latency * 1e-3, *(e["ts"] + e["dur"] for e in mine)]
             assert all(e["ts"] >= end - 1e-9 for e, end in zip(mine, ends, strict=False))
     names = [e["args"]["name"] for e in events if e["name"] == "process_name"]
-    assert names == ["core 0", "core 1", "core 2", "core 3"]
+    assert names == ["core 0", "core 1", "core 2", "core 3", "chip"]

@@ -136,7 +136,7 @@ def test_sources_are_the_statements_before_that_write_what_is_read() -> None:
 
         found = sources_of(sites)
 
-        assert {reader: {writer for writer, _ in all_} for reader, all_ in found.items()} == wanted
+        assert {reader: set(needed.iterations) for reader, needed in found.items()} == wanted
         some += len(wanted)
     assert some > 20
 
@@ -154,6 +154,7 @@ def f(A: Buffer("int32", ({SIZE},)), B: Buffer("int32", ({SIZE},))):
 """)
     first, second, third, fourth = sorted({site.statement for site in sites_of(func, {}).sites})
 
-    assert sources_of(sites_of(func, {})) == {
-        third: ((first, 3), (second, 12)), fourth: ((first, 1), (second, 1)),
+    found = sources_of(sites_of(func, {}))
+    assert {statement: needed.iterations for statement, needed in found.items()} == {
+        third: {first: 3, second: 12}, fourth: {first: 1, second: 1},
     }

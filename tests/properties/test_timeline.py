@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tecomp
@@ -17,10 +17,11 @@ from tecomp import te
 from tecomp.demo.device import filtered_on
 from tecomp.driver.build import ScheduledKernel
 from tecomp.ir.language.expr import BufferLoad
-from tecomp.ir.language.stmt import BufferStore
+from tecomp.ir.language.stmt import Allocate, BufferStore
 from tecomp.ir.language.tensor_op import Touch
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.model.timeline import SLICES, Activity, last_slice, timeline
+from tests.strategies.draws import Draw
 
 MACHINES = ("stick128", "tensix_wh", "tensix_bh", "texture2d", "vtcm2d")
 _NEARLY = 1e-6
@@ -95,6 +96,75 @@ def check(kernel: ScheduledKernel) -> None:
                     if event["cat"].endswith(" write"):
                         before = [e for e in mine if not e["cat"].endswith(" write")]
                         assert _end(before) <= event["ts"] + _NEARLY
+
+
+@st.composite
+def chains(draw: Draw) -> ScheduledKernel:
+    """Stages in the memory of the chip, each on four cores, that read what other cores made too."""
+    target = tecomp.Target.load(draw(st.sampled_from(("stick128", "tensix_wh"))))
+    far = next(m.name for m in target.memories.values() if m.scope == "chip")
+    near = next(m.name for m in target.memories.values() if m.scope == "core")
+    A = te.placeholder((32, 32), "float32", name="A")
+    made = [A]
+    for k in range(draw(st.integers(1, 3))):
+        made.append(stage(f"T{k}", made[-1], draw(st.sampled_from(("same", "turned", "summed")))))
+    s = te.create_schedule(made[-1].op)
+    for before, tensor in pairwise(made):
+        s[before].set_scope(far)
+        outer, inner = s[tensor].split(tensor.op.axis[0], 8)
+        if draw(st.booleans()):
+            s[tensor].bind(outer, "core.x")
+        if draw(st.booleans()):
+            rows = s.cache_read(before, near, [tensor])
+            s[rows].compute_at(s[tensor], draw(st.sampled_from((outer, inner))))
+    s[made[-1]].set_scope(far)
+    return tecomp.build(s, [A, made[-1]], target=target)
+
+
+def stage(name: str, before: te.Tensor, kind: str) -> te.Tensor:
+    """What follows from a matrix: element by element, turned, or by its columns."""
+    if kind == "summed":
+        k = te.reduce_axis((0, 32), name="k")
+        return te.compute((32, 32), lambda i, j: te.sum(before[k, j] * (i + 1), axis=k), name=name)
+    if kind == "turned":
+        return te.compute((32, 32), lambda i, j: before[j, i] * 2.0, name=name)
+    return te.compute((32, 32), lambda i, j: before[i, j] + 1.0, name=name)
+
+
+@settings(max_examples=25)
+@given(chains())
+def test_nothing_is_used_before_it_is_there(kernel: ScheduledKernel) -> None:
+    check(kernel)
+    check_across(kernel)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_cores_wait_for_the_chip_and_the_chip_for_cores(name: str) -> None:
+    assert check_across(demo(name)) > 0
+
+
+def check_across(kernel: ScheduledKernel) -> int:
+    """Check that all of what all cores share is there before it is read; how often it is read.
+
+    No loop of these programs repeats both what writes such memory and what reads it.
+    """
+    events = [e for e in json.loads(kernel.report().trace())["traceEvents"] if e["ph"] == "X"]
+    func = kernel.lowered.functions["flatten_buffer"]
+    target = tecomp.Target.load(kernel.report().target)
+    shared = {
+        node.buffer.name for node in walk(func.body)
+        if isinstance(node, Allocate) and target.memory(node.buffer.scope).scope == "chip"
+    }
+    found = 0
+    for name, inputs in sources(kernel).items():
+        statements = sorted({e["args"]["statement"] for e in events if e["name"] == name})
+        # The first of several only sets a sum to 0, which may take nothing.
+        for number, read in zip(statements[::-1], inputs[::-1], strict=False):
+            start = min(e["ts"] for e in events if e["args"]["statement"] == number)
+            for source in read & shared:
+                assert _end([e for e in events if e["name"] == source]) <= start + _NEARLY
+                found += 1
+    return found
 
 
 def _end(events: Iterable[dict[str, Any]]) -> float:
