@@ -20,6 +20,7 @@ from tecomp.ptensor.operations.manipulation import (
     Reshape,
     Squeeze,
 )
+from tecomp.ptensor.types import PTensorType
 
 Chain = tuple[Operation, ...]
 """Operations that move elements, the first of them first."""
@@ -51,6 +52,13 @@ def along(chain: Iterable[Operation], data: Buffer | None) -> Buffer | None:
             return None
         data = view_of(op, data)
     return data
+
+
+def type_along(chain: Iterable[Operation], type: PTensorType) -> PTensorType:
+    """The type of what a chain of operations gives."""
+    for op in chain:
+        type = type_of(op, type)
+    return type
 
 
 @singledispatch

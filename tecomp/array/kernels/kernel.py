@@ -42,6 +42,8 @@ class Recipe:
         sources: of each operand, the leaf that it is a view of, and how, where operands are not
             the leaves themselves.
         is_slow: whether the kernel takes so long to build that sizes alone get one of their own.
+        back: the axes of the results in the order that was asked for, where that is not the order
+            in which they lie in memory.
         is_built_in: whether the kernel is for these extents alone.
         calls: how often it was called.
         own: the kernel, once it is known here.
@@ -57,6 +59,7 @@ class Recipe:
     points: int
     sources: tuple[tuple[int, Chain], ...] | None = None
     is_slow: bool = False
+    back: tuple[int, ...] | None = None
     is_built_in: bool = False
     calls: int = 0
     own: Any = None
@@ -135,18 +138,26 @@ def _built(build: Callable[[Sequence[Any]], Any], known: tuple[int | None, ...])
 def computed(
     recipe: Recipe, leaves: Sequence[Buffer], results: Sequence[Buffer] | None = None
 ) -> Sequence[Buffer]:
-    """What the kernel makes of the elements of the leaves, in some memory or in new memory."""
+    """What the kernel makes of the elements of the leaves, in some memory or in new memory.
+
+    Memory that is given has the axes in the order of the kernel, as the recipe has them.
+    """
     if results is None:
         results = [memory(recipe.shape, dtype) for dtype in recipe.dtypes]
-    if 0 in recipe.shape:
+    if 0 not in recipe.shape:
+        _call(recipe, leaves, results)
+    if recipe.back is None:
         return results
+    return [result.transpose(recipe.back) for result in results]
+
+
+def _call(recipe: Recipe, leaves: Sequence[Buffer], results: Sequence[Buffer]) -> None:
     arrays = recipe.arrays(leaves)
     counters.called += 1
     recipe.calls += 1
     if recipe.calls == OFTEN:
         recipe.build_in()
     recipe.kernel(*arrays, *[_passed(result, recipe.loops) for result in results])
-    return results
 
 
 def viewed(chain: Chain, data: Buffer) -> Buffer:

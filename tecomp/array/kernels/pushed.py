@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tecomp.array.graph.node import Node, leaf, type_of
+from tecomp.array.graph.node import Node, leaf
 from tecomp.array.graph.pending import Pending
-from tecomp.array.graph.views import Chain, along, is_view
+from tecomp.array.graph.views import Chain, along, is_view, type_along
 from tecomp.ptensor.elements import is_elementwise
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.manipulation import Broadcast
-from tecomp.ptensor.types import PTensorType
 
 _TWICE = 2
 """How much more may be computed, because several parts are asked for of one value."""
@@ -104,7 +103,7 @@ class _Builder:
         if self.moves[k]:
             self.places[k, chain] = operands[0]
             return True
-        type = _type_along(chain, self.work.nodes[k].type)
+        type = type_along(chain, self.work.nodes[k].type)
         self.places[k, chain] = len(self.nodes)
         self.nodes.append(Node(type, None, (), None, 0, 0))
         self.steps.append((op, tuple(operands)))
@@ -119,12 +118,6 @@ class _Builder:
         if data is None:
             return None
         self.sources.append((-1 - place, chain))
-        self.leaves.append(leaf(data, _type_along(chain, node.type)))
+        self.leaves.append(leaf(data, type_along(chain, node.type)))
         self.places[place, chain] = -len(self.leaves)
         return self.places[place, chain]
-
-
-def _type_along(chain: Chain, type: PTensorType) -> PTensorType:
-    for op in chain:
-        type = type_of(op, type)
-    return type

@@ -1,0 +1,127 @@
+"""Arrays whose axes lie in another order in memory: the same numbers, by the same kernels."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.array.counters import counters
+from tecomp.array.kernels.turned import memory_order
+from tests.array.arrays import array
+
+Buffer = np.ndarray[Any, Any]
+
+
+def numbers(shape: tuple[int, ...], dtype: str = "float64") -> Buffer:
+    drawn = np.random.default_rng(len(shape)).integers(-9, 9, (2, *shape))
+    made: Buffer = (drawn[0] + (1j * drawn[1] if dtype.startswith("complex") else 0)).astype(dtype)
+    return made
+
+
+def lying(x: Buffer, order: tuple[int, ...]) -> Buffer:
+    """The same elements, with the axes in an order in memory."""
+    return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
+
+
+def test_one_kernel_serves_all_orders() -> None:
+    def run(order: tuple[int, ...]) -> None:
+        x = lying(numbers((4, 5, 6)), order)
+        y = xp.exp(array(x)) - array(x)
+        np.testing.assert_allclose(np.asarray(y), np.exp(x) - x, rtol=1e-14)
+        assert np.asarray(y).strides == x.strides
+
+    run((0, 1, 2))
+    before = counters.compiled
+    for order in permutations(range(3)):
+        run(order)
+    assert counters.compiled == before
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+def test_results_can_be_assigned_to_and_viewed(dtype: str) -> None:
+    x = lying(numbers((4, 6), dtype), (1, 0))
+    y = array(x) + array(x)
+    xp.eval(y)
+    view = y[1:, ::2]
+    y[:, 0] = 5
+    expected = x + x
+    expected[:, 0] = 5
+    np.testing.assert_array_equal(np.asarray(view), expected[1:, ::2])
+    np.testing.assert_array_equal(np.asarray(xp.reshape(y, (24,))), expected.reshape(24))
+    y += 1
+    np.testing.assert_array_equal(np.asarray(y * 2), (expected + 1) * 2)
+    np.testing.assert_array_equal(np.asarray(view), (expected + 1)[1:, ::2])
+
+
+def test_results_are_put_in_memory_that_is_there() -> None:
+    x, y = lying(numbers((4, 6)), (1, 0)), np.zeros((4, 6))
+    a, held = xp.zeros((4, 6)), xp.asarray(x, copy=False)
+    a[...] = held * 2
+    a[1:, ::2] += held[1:, ::2]
+    y[...] = x * 2
+    y[1:, ::2] += x[1:, ::2]
+    np.testing.assert_array_equal(np.asarray(a), y)
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_reductions_in_any_order(order: tuple[int, ...], keepdims: bool) -> None:
+    x = lying(numbers((3, 4, 5)), order)
+    a = array(x)
+    for axis in [None, 0, 1, 2, (0, 1), (0, 2), (1, 2)]:
+        kept = np.asarray(np.sum(x, axis=axis, keepdims=keepdims))
+        got = xp.sum(a, axis=axis, keepdims=keepdims)
+        np.testing.assert_array_equal(np.asarray(got), kept)
+        got = xp.sqrt(xp.max(a * a, axis=axis, keepdims=keepdims)) + array(kept)
+        np.testing.assert_array_equal(
+            np.asarray(got), np.sqrt(np.max(x * x, axis=axis, keepdims=keepdims)) + kept)
+        got = xp.any(a > 7, axis=axis, keepdims=keepdims)
+        np.testing.assert_array_equal(np.asarray(got), np.any(x > 7, axis=axis, keepdims=keepdims))
+        np.testing.assert_array_equal(
+            np.asarray(xp.count_nonzero(a, axis=axis, keepdims=keepdims)),
+            np.count_nonzero(x, axis=axis, keepdims=keepdims))
+
+
+def drawn(seed: int) -> tuple[list[Buffer], int | None]:
+    """Arrays that broadcast to one shape, each in an order of its own, and an axis."""
+    random = Random(seed)
+    rank = random.randint(1, 4)
+    shape = tuple(random.choice([1, 2, 3, 5]) for _ in range(rank))
+    found = []
+    common = tuple(random.sample(range(rank), rank))
+    for k in range(random.randint(1, 3)):
+        own = shape[random.randint(0, rank - 1) if k else 0:]
+        own = tuple(1 if k and random.random() < 0.3 else n for n in own)
+        x = numbers(own, random.choice(["float64", "complex128", "int32"]) if k else "float64")
+        order = tuple(random.sample(range(len(own)), len(own)))
+        if random.random() < 0.7 and len(own) == rank:
+            order = common
+        x = lying(x, order)
+        if random.random() < 0.3:
+            x = np.flip(x, random.randrange(len(own)))
+        found.append(np.broadcast_to(x, shape) if random.random() < 0.2 else x)
+    return found, random.choice([None, *range(rank)])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_drawn_orders(seed: int) -> None:
+    given, axis = drawn(seed)
+    total, ours = given[0], array(given[0])
+    for x in given[1:]:
+        total, ours = total * x + x, ours * array(x) + array(x)
+    np.testing.assert_array_equal(np.asarray(ours), total)
+    summed = xp.sum(ours * 2, axis=axis) - 1
+    np.testing.assert_array_equal(np.asarray(summed), np.sum(total * 2, axis=axis) - 1)
+
+
+def test_arrays_that_do_not_agree_are_walked_in_the_order_of_the_result() -> None:
+    assert memory_order([(1, 4), (4, 1)], (4, 4)) == (0, 1)
+    assert memory_order([(1, 4), (1, 4)], (4, 4)) == (1, 0)
+    assert memory_order([(1, 0), (0, 1)], (4, 4)) == (0, 1)
+    assert memory_order([(0, 1, 4)], (3, 4, 4)) == (0, 2, 1)
+    assert memory_order([], (3, 4)) == (0, 1)
