@@ -14,7 +14,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("name", ["definitions", "functions", "port-from-tvm", "primitives"])
+@pytest.mark.parametrize("name", ["definitions", "functions", "port-from-tvm", "primitives", "tiled-tensors"])
 def test_examples_print_what_the_page_shows(name: str) -> None:
     page = DOCS / f"{name}.md"
     text = page.read_text(encoding="utf-8") + "\n"
