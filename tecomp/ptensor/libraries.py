@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.errors import ArrayValueError
+from tecomp.errors import ArrayIndexError, ArrayValueError
 from tecomp.ptensor.operations.fft import Transform
 from tecomp.ptensor.operations.library import LibraryOperation
 from tecomp.ptensor.operations.linalg import Matrices, PseudoInverse, Rank, Solve
@@ -31,6 +31,7 @@ def compute(op: LibraryOperation, *operands: Buffer) -> tuple[Buffer, ...]:
         operands: in memory.
 
     Raises:
+        ArrayIndexError: an operand has indices that are out of bounds.
         ArrayValueError: there is no result, as there is no inverse of a singular matrix.
     """
     try:
@@ -75,6 +76,14 @@ def _(op: Argsort, x: Buffer) -> Any:
 @_computed.register
 def _(op: SearchSorted, x: Buffer, values: Buffer, sorter: Buffer | None = None) -> Any:
     side: Any = op.kind
+    if sorter is not None:
+        outside = sorter[(sorter < 0) | (sorter >= x.size)]
+        if outside.size:
+            raise ArrayIndexError(
+                f"searchsorted: the sorter has the index {outside[0]}, and x1 has {x.size} "
+                "elements; give xp.argsort(x1)"
+            )
+        sorter = sorter.astype(np.int64, copy=False)  # NumPy takes no uint64
     return np.searchsorted(x, values, side, sorter)
 
 

@@ -59,7 +59,8 @@ def test_places_in_a_row(dtype: str, side: Any) -> None:
     row = np.sort(x)
     check(xp.searchsorted(array(row), array(values), side=side), np.searchsorted(row, values, side))
     order = np.argsort(x)
-    found = xp.searchsorted(array(x), array(values), side=side, sorter=array(order))
+    sorter = array(order.astype("uint64" if side == "right" else "int8"))
+    found = xp.searchsorted(array(x), array(values), side=side, sorter=sorter)
     check(found, np.searchsorted(x, values, side, order))
     check(xp.searchsorted(array(row), 2, side=side), np.searchsorted(row, np.array(2), side))
 
@@ -91,6 +92,10 @@ def test_refusals() -> None:
          "searchsorted: x1 has shape (2, 3); give a row in order, of one axis"),
         (lambda: xp.searchsorted(x[0], x, side=no_side), ArrayValueError,
          "searchsorted: side is 'middle'; give 'left' or 'right'"),
+        (lambda: xp.searchsorted(x[0], x, sorter=array(np.array([0, 3, 1], "uint64"))), ArrayIndexError,
+         "searchsorted: the sorter has the index 3, and x1 has 3 elements; give xp.argsort(x1)"),
+        (lambda: xp.searchsorted(x[0], x, sorter=array(np.array([0, 1, -1], "int8"))), ArrayIndexError,
+         "searchsorted: the sorter has the index -1, and x1 has 3 elements; give xp.argsort(x1)"),
         (lambda: xp.searchsorted(x[0], x, sorter=x[0]), ArrayTypeError,
          "searchsorted: the sorter is ptensor<3xfloat64, device='cpu'> for x1 "
          "ptensor<3xfloat64, device='cpu'>; give as many integers as x1 has elements: "

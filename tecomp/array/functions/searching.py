@@ -122,6 +122,7 @@ def searchsorted(
 
     Raises:
         ArrayTypeError: elements are no real numbers, or the sorter does not fit.
+        ArrayIndexError: the sorter has indices that are out of bounds.
         ArrayValueError: `x1` is no row, or there is no such side.
         DeviceMismatchError: the operands live on different devices.
         TeamMismatchError: they belong to different teams.
