@@ -19,6 +19,7 @@ def operation_classes() -> Mapping[str, type[Operation]]:
     return {
         kind.name: kind for kind in _below(Operation)
         if hasattr(kind, "name") and kind.dialect == Operation.dialect
+        and kind.__module__.startswith(operations.__name__)  # others may have their own
     }
 
 

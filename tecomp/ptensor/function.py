@@ -8,7 +8,7 @@ from typing import Any
 
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operation import Argument, Operation
-from tecomp.ptensor.types import ValueType
+from tecomp.ptensor.types import PTensorType, ValueType
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +93,18 @@ class Apply:
                 raise ArrayTypeError(
                     f"{self._where}: %{name} is {type}; it takes {wanted}", kind="ptensor"
                 )
+            if self.op.counts and isinstance(type, PTensorType) and None in type.shape:
+                raise ArrayValueError(
+                    f"{self._where}: %{name} is {type}; it takes tensors whose extents are known "
+                    "before",
+                    kind="ptensor",
+                )
         for name, value in self.op.attributes:
             if isinstance(value, Argument) and name not in self.op.open:
                 raise ArrayTypeError(
                     f"{self._where}: {name} is {value}; write the value "
-                    "itself, which the type of the result follows from", kind="ptensor"
+                    "itself, which the type of the result follows from",
+                    kind="ptensor",
                 )
 
     @property

@@ -23,6 +23,7 @@ class Operation:
         takes: the least and the greatest number of operands; None if there is no greatest.
         scalars: the types of its operands, if they are no tensors; None if they may be anything.
         open: the attributes that may be an `Argument`, which only the call of a function says.
+        counts: whether it has to know the extents of its operands before.
 
     Source:
         RFC PTensor, "Operation details".
@@ -34,6 +35,7 @@ class Operation:
     takes: ClassVar[tuple[int, int | None]] = (1, 1)
     scalars: ClassVar[tuple[str, ...] | None] = ()
     open: ClassVar[tuple[str, ...]] = ()
+    counts: ClassVar[bool] = False
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The type of the result.

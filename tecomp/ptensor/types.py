@@ -143,7 +143,11 @@ def broadcast_shapes(shapes: Sequence[Shape], where: str) -> Shape:
     rank = max(map(len, shapes))
     result = []
     for axis in range(-rank, 0):
-        extents = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
+        own = {shape[axis] for shape in shapes if len(shape) >= -axis}
+        # One that is not known before may be 1, or else is what the others are.
+        extents = own - {1, None}
+        if not extents and None in own:
+            extents = {None}  # type: ignore[arg-type]
         if len(extents) > 1:
             texts = " and ".join(map(str, shapes))
             raise ArrayValueError(

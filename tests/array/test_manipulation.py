@@ -163,6 +163,8 @@ REFUSED: list[tuple[type[TecompError], Callable[[], object], str]] = [
      "others"),
     (ArrayValueError, lambda: xp.concat([X, X[:, :2]]), "concat: array 0 has shape (2, 3) and array "
      "1 (2, 2); give arrays of one shape except along axis 0"),
+    (ArrayValueError, lambda: xp.concat([X, X[:, 0]], axis=1), "concat: array 0 has shape (2, 3) and "
+     "array 1 (2,); give arrays of one shape except along axis 1"),
     (ArrayValueError, lambda: xp.stack([X, X[0]]), "stack: array 0 has shape (2, 3) and array 1 "
      "(3,); give arrays of one shape"),
     (ArrayValueError, lambda: xp.concat([]), "concat: there is no array; give one at least"),

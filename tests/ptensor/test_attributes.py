@@ -232,6 +232,31 @@ def test_numbers_are_numbers(given: str, message: str) -> None:
     assert caught.value.message == message
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("%z = ptensor.elementwise_binary_op{'add'}(%y, %x): (ptensor<?x5xfloat32>, ptensor<4x5xfloat32>) -> ptensor<4x5xfloat32>", None),
+        ("%z = ptensor.combine{'concat'}(%y, %x, axis=0): (ptensor<?x5xfloat32>, ptensor<4x5xfloat32>) -> ptensor<?x5xfloat32>", None),
+        ("%z = ptensor.combine{'concat'}(%y, %x, axis=1): (ptensor<?x5xfloat32>, ptensor<4x5xfloat32>) -> ptensor<?x10xfloat32>",
+         "concat: array 0 has shape (None, 5) and array 1 (4, 5); give arrays of one shape except along axis 1"),
+        ("%z = ptensor.reshape(%y, shape=(5, 3), copy=None): (ptensor<?x5xfloat32>) -> ptensor<5x3xfloat32>",
+         "%z = ptensor.reshape: %y is ptensor<?x5xfloat32>; it takes tensors whose extents are known before"),
+        ("%z = ptensor.take_along_axis(%x, %n, axis=0): (ptensor<4x5xfloat32>, ptensor<int8>) -> ptensor<4x5xfloat32>",
+         "take_along_axis: x has shape (4, 5) and the indices (); give indices of as many axes"),
+    ],
+)  # fmt: skip
+def test_extents_that_are_not_known_before(line: str, message: str | None) -> None:
+    head = "func @f(%x: ptensor<4x5xfloat32>, %y: ptensor<?x5xfloat32>, %n: ptensor<int8>)"
+    text = f"{head} -> {line.split(' -> ')[1]} {{\n  {line}\n  return %z\n}}"
+    if message is None:
+        assert str(parse(text)) == text
+        lower_ptensor(parse(text))
+        return
+    with pytest.raises(ArrayValueError) as caught:
+        parse(text)
+    assert caught.value.message == message
+
+
 def test_what_nobody_reads_has_no_tuple() -> None:
     for line in (
         "ptensor.eye(n_rows=2, n_cols=2, k=0, dtype='int8', device=None, team=None): () -> ptensor<2x2xint8>",

@@ -40,6 +40,7 @@ class Transform(Kinded, LibraryOperation):
     """
 
     name = "fft"
+    counts = True
     kinds = tuple(TAKEN)
     halved: ClassVar[Sequence[str]] = ("rfft", "rfftn", "ihfft")
     real: ClassVar[Sequence[str]] = ("irfft", "irfftn", "hfft")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
+from tecomp.ptensor.axes import axis_of
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.promotion import INTEGERS
 from tecomp.ptensor.types import PTensorType, Shape, broadcast_shapes, check_together
@@ -25,6 +26,7 @@ class ExtractSlice(Operation):
     """
 
     name = "extract_slice"
+    counts = True
 
     slice: Slices
 
@@ -92,6 +94,7 @@ class InsertSlice(Operation):
     """
 
     name = "insert_slice"
+    counts = True
     takes = (2, 2)
 
     slice: Slices
@@ -158,7 +161,13 @@ class TakeAlongAxis(Operation):
         check_together(operands, self.name)
         x, indices = operands
         check_integers(indices, self.name)
-        axis = self.axis
+        if x.rank != indices.rank:
+            raise ArrayValueError(
+                f"{self.name}: x has shape {x.shape} and the indices {indices.shape}; give indices "
+                "of as many axes",
+                kind="array-shapes",
+            )
+        axis = axis_of(self.axis, x.rank, self.name)
         shapes: list[Shape] = [
             (*shape[:axis], 1, *shape[axis + 1 :]) for shape in (x.shape, indices.shape)
         ]

@@ -79,6 +79,7 @@ class Matrices(Kinded, LibraryOperation):
     """
 
     name = "matrices"
+    counts = True
     kinds = tuple(_RULES)
 
     full: bool = False

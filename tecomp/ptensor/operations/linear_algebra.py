@@ -191,6 +191,7 @@ class Diagonal(Operation):
     """
 
     name = "diagonal"
+    counts = True
     offset: int = 0
 
     def infer(self, *operands: PTensorType) -> PTensorType:

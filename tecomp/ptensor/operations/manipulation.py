@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.axes import axes_of, axis_of
@@ -82,14 +83,15 @@ class Combine(Kinded):
                     f"give arrays of one shape{but}",
                     kind="array-shapes",
                 )
-        count = len(operands) if along is None else sum(x.shape[axis] for x in operands)
+        extents = [x.shape[axis] for x in operands] if along is not None else [1] * len(operands)
+        count: Any = None if None in extents else sum(extents)
         rest = first.shape[axis if along is None else axis + 1 :]
         shape = (*first.shape[:axis], count, *rest)
         return first.like(shape, meet([operand.dtype for operand in operands]))
 
 
 def _without(shape: Shape, axis: int | None) -> tuple[int, ...]:
-    return shape if axis is None else (*shape[:axis], -1, *shape[axis + 1 :])
+    return shape if axis is None else (*shape[:axis], len(shape), *shape[axis + 1 :])
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,7 @@ class Reshape(Operation):
     """
 
     name = "reshape"
+    counts = True
 
     shape: Shape
     copy: bool | None = None
@@ -254,6 +257,7 @@ class Repeat(Operation):
     """
 
     name = "repeat"
+    counts = True
 
     repeats: int
     axis: int
@@ -278,6 +282,7 @@ class Tile(Operation):
     """
 
     name = "tile"
+    counts = True
 
     repetitions: tuple[int, ...]
 

@@ -153,6 +153,7 @@ class Cumulative(Kinded):
     """
 
     name = "cumulative"
+    counts = True
     kinds = ("prod", "sum")
     axis: int = 0
     include_initial: bool = False
@@ -181,6 +182,7 @@ class Diff(Operation):
     """
 
     name = "diff"
+    counts = True
     axis: int = -1
 
     def infer(self, *operands: PTensorType) -> PTensorType:

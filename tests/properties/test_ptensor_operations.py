@@ -1,0 +1,145 @@
+"""Operations on parallel tensors of drawn types: printed, read back, lowered and run, as with NumPy."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp.array.execution import execute
+from tecomp.errors import TecompError
+from tecomp.ptensor.elements import is_elementwise
+from tecomp.ptensor.function import Apply, Function, Parameter
+from tecomp.ptensor.lowering.lower import lower_ptensor
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.parse import parse
+from tecomp.ptensor.promotion import ALL
+from tecomp.ptensor.types import PTensorType, ValueType
+from tests.ptensor.drawn import Case, cases
+from tests.ptensor.in_numpy import in_numpy
+
+DTYPES = [name for name in ALL if name != "bfloat16"]  # which NumPy has not
+CLOSE = {"float16": 2e-2, "float32": 1e-4, "complex64": 1e-4, "float64": 1e-9, "complex128": 1e-9}
+
+
+def drawn_types(op: Operation, types: tuple[ValueType, ...], dice: Random) -> tuple[ValueType, ...]:
+    """Others that the operation takes: of other elements, and of other shapes where any fits."""
+    if any(isinstance(each, str) for each in types):
+        return types
+    for _ in range(40):
+        whole = tuple(dice.choice([0, 1, 2, 3, 5]) for _ in range(dice.randrange(4)))
+        one = dice.choice(DTYPES)
+        drawn = []
+        for each in types:
+            assert isinstance(each, PTensorType)
+            shape = each.shape
+            if is_elementwise(op):
+                cut = whole[dice.randrange(len(whole) + 1):]
+                shape = tuple(dice.choice([n, 1]) for n in cut)
+            drawn.append(PTensorType(shape, dice.choice([one, one, dice.choice(DTYPES), each.dtype])))
+        try:
+            op.results(*drawn)
+        except TecompError:
+            continue
+        return tuple(drawn)
+    return types
+
+
+def drawn_value(type: ValueType, op: Operation, dice: Random) -> Any:
+    """Small numbers, from 1 where they divide or shift, and places that there are."""
+    rng = np.random.default_rng(dice.randrange(1000))
+    if isinstance(type, str):
+        shape = getattr(op, "shape", ())
+        if type == "ptr":
+            return rng.integers(0, 9, shape).astype(getattr(op, "dtype", "int8"))
+        return {"int64": 3, "float64": 2.5}[type]
+    if type.dtype == "bool":
+        return np.asarray(rng.random(type.shape) > 0.5)
+    numbers: Any = rng.integers(1, 4, type.shape)
+    if type.dtype.startswith(("float", "complex")):
+        numbers = numbers / 2 + rng.integers(0, 8, type.shape) / 16
+    if type.dtype.startswith("complex"):
+        numbers = numbers + 0.5j
+    made = np.asarray(numbers).astype(type.dtype)
+    if op.name in ("matrices", "solve") and len(type.shape) > 1:
+        # Of which there is an inverse, and all roots are positive.
+        made = made @ made.conj().swapaxes(-1, -2) + 5 * np.eye(type.shape[-1], dtype=type.dtype)
+    return np.sort(made) if op.name == "searchsorted" else made
+
+
+def function_of(op: Operation, types: tuple[ValueType, ...]) -> Function:
+    operands = tuple(map(Parameter, [f"x{k}" for k in range(len(types))], types))
+    given: tuple[Any, ...] = types
+    first, *more = [Parameter(f"y{k}", type) for k, type in enumerate(op.results(*given))]
+    names = tuple([each.name for each in operands])
+    body = (Apply(first.name, op, names, types, first.type, tuple(more)),)
+    return Function("f", operands, body, tuple([first.name, *[each.name for each in more]]))
+
+
+def check(case: Case, dice: Random) -> None:
+    op, types = case
+    types = drawn_types(op, types, dice)
+    function = function_of(op, types)
+    assert parse(str(function)) == function
+    given = [drawn_value(type, op, dice) for type in types]
+    passed = [
+        value if isinstance(type, str) else (value, None, None, None)
+        for type, value in zip(types, given, strict=True)
+    ]
+    found = execute(lower_ptensor(parse(str(function))), *passed)
+    wanted = in_numpy(op, *given)
+    assert len(found) == len(wanted)
+    for one, other, (_, type) in zip(found, wanted, _results(function), strict=True):
+        if isinstance(type, str):
+            assert one == other, (op, types)
+            continue
+        data = one[0]
+        assert data.dtype.name == type.dtype, (op, types)
+        assert data.shape == np.shape(other), (op, types)
+        close = CLOSE.get(type.dtype, 0)
+        np.testing.assert_allclose(data, other, rtol=close, atol=close, err_msg=f"{op} of {types}")
+
+
+def _results(function: Function) -> list[tuple[str, ValueType]]:
+    return [(name, function.type_of(name)) for name in function.results]
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_operations_of_drawn_types_give_what_numpy_gives(part: int) -> None:
+    dice = Random(part)
+    for case in cases()[part::6]:
+        check(case, dice)
+
+
+def any_type(type: PTensorType, dice: Random) -> PTensorType:
+    """Another, whose shape need not fit, and may not be known before."""
+    shape: tuple[Any, ...] = type.shape
+    how = dice.randrange(5)
+    if how == 0:
+        shape = tuple(dice.choice([0, 1, 2, 4]) for _ in range(dice.randrange(5)))
+    if how == 1:
+        shape = dice.choice([shape[1:], shape[:-1], (*shape, 4)])
+    if how == 2:
+        shape = tuple(dice.choice([None, extent]) for extent in shape)
+    return PTensorType(shape, dice.choice([type.dtype, type.dtype, dice.choice(ALL)]))
+
+
+def test_types_fit_or_are_refused() -> None:
+    dice, fitting, refused = Random(0), 0, 0
+    for op, types in cases() * 20:
+        drawn = [any_type(each, dice) if isinstance(each, PTensorType) else each for each in types]
+        try:
+            function = function_of(op, tuple(drawn))
+        except TecompError:
+            refused += 1
+            continue
+        except TypeError:
+            # Without an operation's place in a function, extents are numbers.
+            assert op.counts
+            continue
+        assert parse(str(function)) == function
+        lower_ptensor(function)
+        fitting += 1
+    assert min(fitting, refused) > 500

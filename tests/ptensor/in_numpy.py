@@ -1,0 +1,114 @@
+"""What each operation on parallel tensors gives, said with NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tecomp.ptensor.libraries import compute
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operations.library import LibraryOperation
+
+Made = Callable[..., Any]
+NAMES = {"bitwise_invert": "invert", "negative": "negative", "conj": "conjugate", "bitwise_left_shift": "left_shift",
+         "bitwise_right_shift": "right_shift"}  # fmt: skip
+
+
+def in_numpy(op: Operation, *given: Any) -> tuple[Any, ...]:
+    """The results of an operation on arrays, numbers and buffers."""
+    with np.errstate(all="ignore"):
+        if isinstance(op, LibraryOperation):
+            return compute(op, *given)
+        found = ORACLES[op.name](op, *given)
+    return tuple(found) if isinstance(found, tuple | list) and op.name != "shape" else (found,)
+
+
+def _elementwise(op: Any, *given: Any) -> Any:
+    return getattr(np, NAMES.get(op.kind, op.kind))(*given)
+
+
+def _spans(op: Any) -> tuple[slice, ...]:
+    ends = [(first, first + count * step, step) for first, step, count in op.slice]
+    return tuple([slice(a, b if b >= 0 else None, step) for a, b, step in ends])
+
+
+def _inserted(op: Any, x: Any, part: Any) -> Any:
+    made = x.copy()
+    made[_spans(op)] = part
+    return made
+
+
+def _reduced(op: Any, x: Any) -> Any:
+    how = {"ddof": op.correction} if op.kind in ("var", "std") else {}
+    wide = x.astype(op.dtype) if op.dtype else x
+    return getattr(np, op.kind)(wide, axis=op.axis, keepdims=op.keepdims, **how)
+
+
+def _running(op: Any, x: Any) -> Any:
+    function = np.cumulative_sum if op.kind == "sum" else np.cumulative_prod
+    return function(x, axis=op.axis, dtype=op.dtype, include_initial=op.include_initial)
+
+
+def _taken(op: Any, x: Any, *indices: Any) -> Any:
+    key: list[Any] = [slice(None)] * x.ndim
+    for axis, index in zip(op.axis, indices, strict=True):
+        key[axis] = index
+    return x[tuple(key)]
+
+
+def _linspace(op: Any) -> Any:
+    return np.linspace(op.start, op.stop, op.n, endpoint=op.endpoint, dtype=op.dtype)
+
+
+ORACLES: Mapping[str, Made] = {
+    **dict.fromkeys((
+        "elementwise_unary_op", "elementwise_unary_test", "elementwise_binary_op", "elementwise_binary_test",
+    ), _elementwise),
+    "cast": lambda op, x: x.astype(op.dtype),
+    "where": lambda op, *given: np.where(*given),
+    "arange": lambda op: np.arange(op.start, op.stop, op.step, dtype=op.dtype),
+    "create": lambda op, value: np.full(op.shape, value, op.dtype),
+    "create_like": lambda op, x, value: np.full_like(x, value, dtype=op.dtype),
+    "eye": lambda op: np.eye(op.n_rows, op.n_cols, op.k, dtype=op.dtype),
+    "linspace": _linspace,
+    "extract_triangle": lambda op, x: (np.tril if op.kind == "lower" else np.triu)(x, op.k),
+    "asarray": lambda op, given: np.asarray(given).astype(op.dtype),
+    "from_dlpack": lambda op, given: np.from_dlpack(given),
+    "meshgrid": lambda op, *given: np.meshgrid(*given, indexing=op.indexing),
+    "shape": lambda op, x: x.shape,
+    "rank": lambda op, x: x.ndim,
+    "size": lambda op, x: x.size,
+    "result_type": lambda op, *given: np.result_type(*[each.dtype for each in given]).name,
+    "broadcast": lambda op, x: np.broadcast_to(x, op.shape),
+    "combine": lambda op, *given: (np.concat if op.kind == "concat" else np.stack)(given, axis=op.axis),
+    "expand_dims": lambda op, x: np.expand_dims(x, op.axis),
+    "flip": lambda op, x: np.flip(x, op.axis),
+    "permute_dims": lambda op, x: np.transpose(x, op.axis),
+    "reshape": lambda op, x: np.reshape(x, op.shape),
+    "roll": lambda op, x: np.roll(x, op.shift, op.axis),
+    "squeeze": lambda op, x: np.squeeze(x, op.axis),
+    "repeat": lambda op, x: np.repeat(x, op.repeats, op.axis),
+    "tile": lambda op, x: np.tile(x, op.repetitions),
+    "reduce": _reduced,
+    "test": lambda op, x: getattr(np, op.kind)(x, axis=op.axis, keepdims=op.keepdims),
+    "count_nonzero": lambda op, x: np.count_nonzero(x, axis=op.axis, keepdims=op.keepdims),
+    "diff": lambda op, x: np.diff(x, axis=op.axis),
+    "cumulative": _running,
+    "find_index": lambda op, x: getattr(np, op.kind)(x, axis=op.axis, keepdims=op.keepdims),
+    "extract_slice": lambda op, x: x[_spans(op)],
+    "extract_mask": lambda op, x, mask: x[mask],
+    "nonzero": lambda op, x: np.nonzero(x)[op.axis],
+    "insert_slice": _inserted,
+    "take": _taken,
+    "take_along_axis": lambda op, x, indices: np.take_along_axis(x, indices, op.axis),
+    "matmul": lambda op, a, b: a @ b,
+    "matrix_transpose": lambda op, x: np.matrix_transpose(x),
+    "vecdot": lambda op, a, b: (a.conj() * b).sum(axis=op.axis),
+    "tensor_dot": lambda op, a, b: np.tensordot(a, b, op.axes),
+    "outer": lambda op, a, b: np.outer(a, b),
+    "diagonal": lambda op, x: np.diagonal(x, op.offset, -2, -1),
+    "trace": lambda op, x: np.trace(x, op.offset, -2, -1, dtype=op.dtype),
+    "cross": lambda op, a, b: np.cross(a, b, axis=op.axis),
+}
