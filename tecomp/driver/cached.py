@@ -44,6 +44,7 @@ from tecomp.lowering.stages.strides import strides_of
 from tecomp.machine.descriptor import Target
 from tecomp.poly.sets.context import isl_version
 from tecomp.scheduling.schedule import Schedule
+from tecomp.work import tell
 
 FACES = (
     PrimFunc, SeqStmt, Buffer, Var, Const, Binary, BinOp, Call, Cast, CmpOp, Compare, Not, Select,
@@ -125,7 +126,9 @@ def make(build: Build) -> tuple[Made, Lowered | None]:
         if found is None and store is not None and (loaded := _load(store, key, build)):
             found = _kept(key, loaded)
         if found is not None:
+            tell("build %s: found, as it was built before", build.name)
             return found, None
+    tell("build %s: not built before", build.name)
     lowered = build.lowered()
     compiled = compile_function(lowered.final, **asdict(build.options))
     made = Made(compiled, _signature(build.args, lowered), _logical(lowered))

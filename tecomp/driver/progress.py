@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TextIO
+
+from tecomp.work import SHOWN, Line, terminal
 
 _CELLS = 24
 _MOMENT = 0.5
@@ -21,33 +21,20 @@ class Progress:
     Attributes:
         what: is being done.
         total: how many steps there are.
-        stream: the terminal; None where there is none.
+        line: of the terminal; None where there is none.
     """
 
     what: str
     total: int
-    stream: TextIO | None
+    line: Line | None
     done: int = 0
-    _shown: int = 0
     _start: float = field(default_factory=time.monotonic)
 
     def step(self) -> None:
         """One more step is done."""
         self.done += 1
-        if self.stream is not None and time.monotonic() - self._start >= _MOMENT:
-            self._show(self.stream, str(self))
-
-    def clear(self) -> None:
-        """Leave the line as it was before."""
-        if self.stream is not None and self._shown:
-            self._show(self.stream, "")
-            self.stream.write("\r")
-            self.stream.flush()
-
-    def _show(self, stream: TextIO, text: str) -> None:
-        stream.write("\r" + text.ljust(self._shown))
-        stream.flush()
-        self._shown = len(text)
+        if self.line is not None and time.monotonic() - self._start >= _MOMENT:
+            self.line.show(str(self))
 
     def __str__(self) -> str:
         full = _CELLS * self.done // max(self.total, 1)
@@ -57,9 +44,12 @@ class Progress:
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Progress]:
     """A line on the terminal while steps are done; nothing where errors go elsewhere."""
-    is_terminal = sys.stderr is not None and sys.stderr.isatty()
-    shown = Progress(what, total, sys.stderr if is_terminal else None)
+    stream = terminal()
+    shown = Progress(what, total, None if stream is None else Line(stream))
+    SHOWN.append(shown)
     try:
         yield shown
     finally:
-        shown.clear()
+        SHOWN.remove(shown)
+        if shown.line is not None:
+            shown.line.clear()

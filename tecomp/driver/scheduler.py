@@ -18,6 +18,7 @@ from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.descriptor import Target
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.schedule import Schedule
+from tecomp.work import doing, tell
 
 _SCHEDULER = EntryPoint("auto", "tecomp.schedules.auto:auto", "tecomp.schedulers")
 
@@ -39,5 +40,9 @@ def scheduled(
 
     What is `near` stays in the scratchpads of cores.
     """
-    made: Schedule = _SCHEDULER.load()(outputs, target, layouts, division, strides, near)
+    many = outputs if isinstance(outputs, list | tuple) else [outputs]
+    names = ", ".join(each.name for each in many if isinstance(each, Tensor))
+    with doing(f"find a schedule of {names} for {target.name}"):
+        made: Schedule = _SCHEDULER.load()(outputs, target, layouts, division, strides, near)
+    tell("the schedule of %s for %s:\n%s", names, target.name, lambda: str(made.trace).rstrip())
     return made

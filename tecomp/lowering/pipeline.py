@@ -32,6 +32,7 @@ from tecomp.poly.sets.context import isl_work
 from tecomp.scheduling.arguments import with_arguments
 from tecomp.scheduling.places import told_at_primitives
 from tecomp.scheduling.schedule import Schedule
+from tecomp.work import doing
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,8 @@ def lower_all(
     whole = with_arguments(schedule, args)
     strides = strides_of(binds, args, "lower")
     with told_at_primitives(schedule), isl_work("lower"):
-        functions = {"nest": simplify(build_nest(prepare(whole, args, strides), name))}
+        with doing(f"lower {name}: nest"):
+            functions = {"nest": simplify(build_nest(prepare(whole, args, strides), name))}
         try:
             _run(functions, stop_after)
         except Exception:
@@ -167,10 +169,11 @@ def _run(functions: dict[str, PrimFunc], stop_after: str | None) -> None:
         if last == stop_after:
             break
         func = functions[last]
-        if step.on_simple is not None and func is simple:
-            func = simple = step.on_simple(func)
-        else:
-            func = step.run(func)
+        with doing(f"lower {func.name}: {step.name}"):
+            if step.on_simple is not None and func is simple:
+                func = simple = step.on_simple(func)
+            else:
+                func = step.run(func)
         functions[step.name] = func
         last = step.name
     verify(functions[last], flat=_is_flat(last))

@@ -15,6 +15,7 @@ from tecomp.codegen.llvm.jit import Linked, host, link, llvm_version, object_cod
 from tecomp.codegen.llvm.source import Source
 from tecomp.codegen.llvm.store import Store, current_store
 from tecomp.ir.outside.bind import NOTHING, Outside
+from tecomp.work import tell
 
 T = TypeVar("T")
 _IN_MEMORY = 256
@@ -136,4 +137,6 @@ def _kept(store: Store, key: str, source: Source, effort: int = 2) -> bytes:
     if found is None:
         found = object_code(source, effort)
         store.put(key, found)
+    else:
+        tell("machine code: found in %s", store.folder)
     return found

@@ -14,6 +14,7 @@ from typing import Any
 from tecomp.codegen.llvm.source import Source
 from tecomp.errors import InternalError
 from tecomp.ir.outside.bind import NOTHING, Outside
+from tecomp.work import doing
 
 Entry = Callable[[Any], int]
 
@@ -216,7 +217,8 @@ def object_code(source: Source, effort: int = 2, machine: Machine | None = None)
     Raises:
         InternalError: LLVM refuses the module.
     """
-    with _tools(machine or host(), effort) as tools:
+    lines = source.text.count("\n")
+    with doing(f"LLVM compiles {lines} lines"), _tools(machine or host(), effort) as tools:
         return bytes(tools.target_machine.emit_object(_optimised(source, tools)))
 
 

@@ -25,6 +25,7 @@ from tecomp.ir.language.expr import (
 )
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.traversal.rewrite import fold, free_variables
+from tecomp.work import doing
 
 LIMIT = 2**22
 """How many elements are looked at, at most."""
@@ -162,7 +163,10 @@ def over_box(
     """Each of `exprs` at every index of a box, in the order of the indices, one axis of result."""
     at = dict(zip(axes, np.ogrid[tuple(slice(n) for n in shape)], strict=True))
     full = tuple(shape)
-    return [np.broadcast_to(values(expr, at), full).ravel().astype(np.int64) for expr in exprs]
+    with doing(f"look at {prod(full)} elements of a layout"):
+        return [
+            np.broadcast_to(values(expr, at), full).ravel().astype(np.int64) for expr in exprs
+        ]
 
 
 def first_collision(

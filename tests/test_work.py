@@ -1,0 +1,130 @@
+"""What is being done: the logger `tecomp`, and the line on a terminal where it takes long."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tecomp import work
+from tecomp.driver.progress import progress
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Not a fixture, as errors are captured anew when a test begins."""
+    monkeypatch.setattr(sys, "stderr", made := Terminal())
+    monkeypatch.setattr(work, "MOMENT", 0.02)
+    return made
+
+
+def told(terminal: Terminal) -> list[str]:
+    for thread in threading.enumerate():
+        if thread.name == "tecomp: what takes long":
+            thread.join()
+    return [line.strip() for line in terminal.getvalue().split("\r") if line.strip()]
+
+
+def test_what_takes_long_is_told_and_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = a_terminal(monkeypatch)
+    with work.doing("find a schedule"), work.doing("count points"):
+        time.sleep(0.2)
+
+    lines = told(terminal)
+    assert lines[-1] == "tecomp: count points, 0 s"
+    assert set(lines) <= {"tecomp: find a schedule, 0 s", lines[-1]}
+    assert terminal.getvalue().endswith(" \r")
+
+
+def test_nothing_is_told_of_what_takes_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = a_terminal(monkeypatch)
+    monkeypatch.setattr(work, "MOMENT", 1.0)
+    with work.doing("count points"):
+        pass
+
+    assert told(terminal) == []
+
+
+def test_a_line_that_counts_steps_is_not_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = a_terminal(monkeypatch)
+    with progress("compile net", 2), work.doing("count points"):
+        time.sleep(0.1)
+
+    assert told(terminal) == []
+
+
+def test_the_logger_tells_passes_and_what_was_found(tmp_path: Path) -> None:
+    program = """\
+import logging, sys
+logging.basicConfig(stream=sys.stdout, format="%(name)s %(levelname)s %(message)s")
+logging.getLogger("tecomp").setLevel("DEBUG")
+import tecomp
+from tecomp import te
+A = te.placeholder((8,), name="A")
+B = te.compute((8,), lambda i: A[i] * 3.25 + 0.125, name="B")
+tecomp.build(B, [A, B], name="logged")
+tecomp.build(B, [A, B], name="logged")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True,
+        env={**os.environ, "TECOMP_CACHE": "on", "TECOMP_CACHE_DIR": str(tmp_path)},
+    )
+
+    lines = re.sub(r"[\d.]+ ms", "T ms", done.stdout).splitlines()
+    assert lines[0] == "tecomp DEBUG find a schedule of B for cpu: T ms"
+    assert lines[1:3] == ["tecomp DEBUG the schedule of B for cpu:", "def schedule(B):"]
+    first = lines.index("tecomp DEBUG build logged: not built before")
+    assert lines[first + 1] == "tecomp DEBUG lower logged: nest: T ms"
+    assert "tecomp DEBUG lower logged: flatten_buffer: T ms" in lines
+    assert any(re.fullmatch(r"tecomp DEBUG LLVM compiles \d+ lines: T ms", x) for x in lines)
+    assert lines[-1] == "tecomp DEBUG build logged: found, as it was built before"
+
+
+def test_nobody_pays_for_a_logger_that_nobody_asked_for() -> None:
+    program = "import sys, tecomp; from tecomp import work; work.tell('x'); print('logging' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "False\n"
+
+
+def test_slow_work_can_be_interrupted(tmp_path: Path) -> None:
+    """^C ends lowering of a program that takes minutes, and leaves no half-written file."""
+    program = """\
+import tecomp
+from tecomp import te
+X = te.placeholder((64,), name="X")
+for k in range(100000):
+    last = X
+    for n in range(12):
+        last = te.compute((64,), lambda i, last=last: last[i] * 2.0 + n, name=f"Y{k}_{n}")
+    tecomp.build(last, [X, last], name=f"f{k}")
+    print("built", flush=True)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "TECOMP_CACHE_DIR": str(tmp_path)},
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "built\n"
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=60)
+
+    assert running.returncode == -signal.SIGINT
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    assert not list(tmp_path.rglob("*.tmp*"))
