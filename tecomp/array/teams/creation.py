@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from tecomp.array.control.together import together
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Node, leaf, record
 from tecomp.array.graph.shared import Shared, local_type, part_of
@@ -23,6 +24,7 @@ from tecomp.array.teams.transfers import (
 )
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement, Replicate
+from tecomp.dist.runtime.alone import alone as one_runs
 from tecomp.dist.runtime.locals import partition_of_parts, redistribute
 from tecomp.dist.runtime.team import AnyTeam, team_of
 from tecomp.errors import ArrayValueError
@@ -91,6 +93,7 @@ def _check(given: Partition, type: PTensorType, where: str) -> None:
         )
 
 
+@together
 def filled(value: Node, type: PTensorType, placements: Placements, where: str) -> Node:
     """One value everywhere, or an array repeated; only the part of this process is made.
 
@@ -109,6 +112,7 @@ def filled(value: Node, type: PTensorType, placements: Placements, where: str) -
     return Shared(type, moved(Broadcast(target.local_shape(rank_of(x))), x.part), target, x.ticket)
 
 
+@together
 def numbered(op: Creation, team: AnyTeam, placements: Placements, where: str) -> Node:
     """Elements that follow from their index; only the part of this process is made.
 
@@ -129,6 +133,7 @@ def numbered(op: Creation, team: AnyTeam, placements: Placements, where: str) ->
     return Shared(type, created(op, (extents, tuple([at.start for at in index]))), target)
 
 
+@together
 def kept(node: Node, team: AnyTeam, placements: Placements, where: str) -> Node:
     """An array that every process has, divided; or one of the team by another partition."""
     if node.type.team is None:
@@ -154,8 +159,9 @@ def of_parts(part: Node, team: AnyTeam, axis: int, given: Partition | None) -> N
         given: what each process has; partial values are combined.
 
     Raises:
-        TeamError: parts do not fit.
+        TeamError: parts do not fit, or one process runs the script alone.
     """
+    one_runs.check("from_local")
     found = team_of(team)
     data = in_one_piece(part)
     own = partition_of_parts(found, data, axis) if given is None else given
@@ -175,15 +181,22 @@ def alike(node: Node) -> Partition:
 
 
 def part(node: Node) -> Node:
-    """What this process has of an array of a team."""
+    """What this process has of an array of a team.
+
+    Raises:
+        TeamError: one process runs the script alone.
+    """
+    one_runs.check("to_local")
     return part_of(as_shared(node))
 
 
+@together
 def alone(node: Node) -> Node:
     """An array of a team with all of its elements, as one of this process."""
     return part_of(gathered(as_shared(node), "gather"))
 
 
+@together
 def again(node: Node, data: Any) -> Node:
     """An array by the partition of another, of elements that every process has."""
     team_number(node)

@@ -183,6 +183,11 @@ def settle(xs: Sequence[Shared]) -> None:
             queue.flush()
 
 
+def is_settled(x: Shared) -> bool:
+    """Whether the part of an array is there, and waits for nothing."""
+    return x.made_of is None and x.part.is_there and x.ticket <= queue_of(_number(x.type)).done
+
+
 def explain(xs: Sequence[Shared]) -> tuple[str, ...]:
     """What is sent before the parts of arrays are computed: what for, and how much."""
     for x in xs:

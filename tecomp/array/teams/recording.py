@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tecomp.array.teams.elementwise
 import tecomp.array.teams.manipulation
 import tecomp.array.teams.products
 import tecomp.array.teams.reductions
 import tecomp.array.teams.running
 import tecomp.array.teams.slices  # noqa: F401  registers rules, as those above
+from tecomp.array.control.together import is_sent, together
+from tecomp.array.graph.evaluate import evaluate
 from tecomp.array.graph.node import Teams, serve
+from tecomp.array.graph.shared import Shared
 from tecomp.array.teams.placing import place
-from tecomp.array.teams.queue import explain, settle
+from tecomp.array.teams.queue import explain, is_settled, settle
 from tecomp.array.teams.rules import record_together
 from tecomp.array.teams.transfers import like_operands, whole_of
 
-serve(Teams(record_together, whole_of, like_operands, place, explain, settle))
+
+
+def _settle(xs: Sequence[Shared]) -> None:
+    """Wait for messages; who runs the script alone tells others to compute the same."""
+    if not is_sent() or not all(map(is_settled, xs)):
+        _settle_together(tuple(xs))
+
+
+_settle_together = together(settle, others=evaluate)
+
+serve(Teams(
+    together(record_together), whole_of, together(like_operands), together(place), explain, _settle,
+))

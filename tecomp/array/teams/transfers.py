@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from tecomp.array.control.together import together
 from tecomp.array.counters import counters
 from tecomp.array.graph.cuts import FEWEST, cut
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Buffer, Node
-from tecomp.array.graph.shared import Shared, alone
+from tecomp.array.graph.shared import Shared, alone, part_of
 from tecomp.array.graph.views import moved
 from tecomp.array.teams.partitions import cuts_of, everywhere, is_same, row_of, usual
 from tecomp.array.teams.queue import moved_later, queue_of, seen_later, settle
@@ -104,7 +105,12 @@ def whole_of(node: Node, why: str = "values") -> Buffer:
     if node.data is not None:
         return node.data
     assert isinstance(node, Shared)
-    whole = gathered(node, why)
+    return data_of(part_of(node)) if is_everywhere(node) else _collected(node, why)
+
+
+@together
+def _collected(x: Shared, why: str) -> Buffer:
+    whole = gathered(x, why)
     settle((whole,))
     return data_of(whole.part)
 

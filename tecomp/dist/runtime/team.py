@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeAlias
 
 from tecomp.dist.partition.mesh import Mesh
+from tecomp.dist.runtime.alone import alone
 from tecomp.dist.runtime.buffers import Buffers
 from tecomp.dist.runtime.calls import Calls
 from tecomp.dist.runtime.library import mpi, survives
@@ -118,6 +119,7 @@ class Team:
         Raises:
             TeamError: another process makes another call in its place.
         """
+        alone.check(name)
         if self._calls is not None and not self._calls.began(name):
             raise TeamError(f"team {self.id}: {self._calls.complaint() or name}")
 

@@ -1,0 +1,197 @@
+"""`tecomp run --controller`: one process runs the script, and all compute."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp import dist
+from tecomp.array.control.messages import Call, coded, packed, unpacked
+from tecomp.array.graph.node import leaf
+from tecomp.errors import TeamError
+from tecomp.ptensor.operations.elementwise import FUNCTIONS
+from tecomp.ptensor.types import PTensorType
+from tests.strategies.ranks import LIMIT, PROGRAMS, ROOT
+
+SCRIPT = str(PROGRAMS / "controlled.py")
+ALONE = (
+    ": one process runs this script, and the others do only what functions of tecomp.array send them; "
+    "use these, or start without --controller"
+)
+
+
+def started(*words: str, **given: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", "from tecomp.cli import main; main(prog_name='tecomp')", "run", *words],
+        env=os.environ | {"TECOMP_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **given,
+    )
+
+
+def run(n: int, *words: str, stdin: str = "") -> tuple[int, str, str]:
+    """The status of a run, and what it printed."""
+    process = started("-n", str(n), "--controller", *words)
+    try:
+        out, errors = process.communicate(stdin, timeout=LIMIT)
+    finally:
+        process.kill()
+    return process.returncode, out, errors
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_a_script_that_asks_for_values(n: int) -> None:
+    assert run(n, SCRIPT, "branches") == (0, f"all right 6 Team(1, rank 0 of {n})\n", "")
+
+
+def test_what_all_processes_would_have_to_call_is_refused() -> None:
+    """And what each of them refuses does no harm."""
+    assert run(2, SCRIPT, "refusals") == (0, "\n".join([
+        "partition: Shard(7) cuts an axis that an array of 2 axes does not have; give the number of one "
+        "of them, or Replicate()",
+        f"to_local{ALONE}", f"from_local{ALONE}", f"allreduce sum float64[2]{ALONE}", f"split{ALONE}",
+        "controller: Own is of the script, which other processes do not run; give what a module has that "
+        "all of them import",
+        "8.0\n",
+    ]), "")
+
+
+def test_an_exception_of_the_script_ends_all() -> None:
+    status, _, errors = run(3, SCRIPT, "raises")
+
+    assert status == 1
+    assert errors.count("Traceback") == 1
+    assert "ValueError: the sum is 5.0" in errors
+
+
+def test_an_exception_of_another_process_ends_all() -> None:
+    start = time.monotonic()
+    status, _, errors = run(3, SCRIPT, "worker_raises")
+
+    assert status == 1
+    assert errors.count("Traceback") == 1
+    assert "MemoryError: none is left" in errors
+    assert time.monotonic() - start < 60  # seconds on a machine that has nothing else to do
+
+
+@pytest.mark.parametrize(("words", "status"), [
+    (("ends_early", "0"), {0}), (("ends_early", "3"), {3}), (("leaves",), {0, 9})])
+def test_scripts_that_end_early(words: tuple[str, ...], status: set[int]) -> None:
+    """Of one that leaves without a word, the launcher knows that, or not yet."""
+    assert run(2, SCRIPT, *words)[0] in status
+
+
+def test_who_sits_before_it_is_asked() -> None:
+    assert run(2, SCRIPT, "asks", stdin="5\nlast\n") == (0, "how many? and? 10 last\n", "")
+
+
+def test_a_module_that_reads_what_is_typed() -> None:
+    typed = (
+        "import tecomp.array as xp\nfrom tecomp import dist\n"
+        "x = xp.ones(6, team=dist.world())\nprint(x.team, float(xp.sum(x)))\n"
+    )
+    status, out, _ = run(2, "-m", "code", "-q", stdin=typed)
+
+    assert (status, "1 6.0" in out) == (0, True)
+
+
+def test_the_cells_of_a_notebook(tmp_path: Path) -> None:
+    cells = [
+        ("code", ["from tecomp import dist\n", "import tecomp.array as xp"]), ("markdown", ["# Sum"]),
+        ("code", ["x = xp.arange(6, team=dist.world())"]), ("code", ["print(int(x[4]), x.team)"]),
+    ]
+    book = {"cells": [{"cell_type": kind, "source": source} for kind, source in cells]}
+    path = tmp_path / "sum.ipynb"
+    path.write_text(repr(book).replace("'", '"'))
+
+    assert run(2, str(path)) == (0, "4 1\n", "")
+
+
+def test_a_user_who_has_waited_enough(tmp_path: Path) -> None:
+    flag = tmp_path / "started"
+    process = started("-n", "2", "--controller", SCRIPT, "hangs", str(flag), start_new_session=True)
+    wait_for(flag, process)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=LIMIT)
+
+    assert process.returncode == 130
+    assert errors.count("KeyboardInterrupt") <= 1  # what it says may be lost on the way
+
+
+def test_a_run_that_is_ended_ends_its_processes(tmp_path: Path) -> None:
+    flag = tmp_path / "started"
+    process = started("-n", "2", "--controller", SCRIPT, "hangs", str(flag))
+    wait_for(flag, process)
+    process.terminate()
+    process.communicate(timeout=LIMIT)
+
+    assert process.returncode == 143
+    script = int(flag.read_text())
+    wait_until(lambda: not Path(f"/proc/{script}").exists())
+
+
+def test_the_time_limit() -> None:
+    status, _, errors = run(2, "--timeout", "5", SCRIPT, "hangs", os.devnull)
+
+    assert status == 1
+    assert errors.splitlines()[-1] == (
+        f"Error: run: 2 processes of {SCRIPT} did not end within 5 seconds and were stopped; give "
+        "--timeout more, or look where they wait")
+
+
+def wait_for(flag: Path, process: subprocess.Popen[str]) -> None:
+    wait_until(lambda: flag.exists() or process.poll() is not None)
+
+
+def wait_until(condition: Any) -> None:
+    begin = time.monotonic()
+    while not condition():
+        assert time.monotonic() - begin < LIMIT
+        time.sleep(0.05)
+
+
+def test_hashes_are_not_sent() -> None:
+    """That of a text is another one in each process."""
+    op, type = FUNCTIONS["add"], PTensorType((3,), "float64", "cpu", 1)
+    hash(op), hash(type)
+    done = subprocess.run(
+        [sys.executable, "-c", HASHES], input=pickle.dumps((op, type)), capture_output=True, check=True,
+        env=os.environ | {"PYTHONHASHSEED": "77"})
+
+    assert done.stdout == b"True True\n"
+
+
+HASHES = """
+import pickle, sys
+from tecomp.ptensor.operations.elementwise import FUNCTIONS
+from tecomp.ptensor.types import PTensorType
+op, type = pickle.loads(sys.stdin.buffer.read())
+print(hash(op) == hash(FUNCTIONS["add"]), hash(type) == hash(PTensorType((3,), "float64", "cpu", 1)))
+"""
+
+
+def test_what_is_sent_of_an_array_without_a_team() -> None:
+    node = leaf(np.arange(3.0), PTensorType((3,), "float64"))
+    found = unpacked(packed(Call(0, "kept", coded((node, [dist.Shard(0)], None, "asarray")), ())))
+
+    assert isinstance(found, Call)
+    elements, placements, *rest = found.arguments
+    np.testing.assert_array_equal(elements.data, np.arange(3.0))
+    assert (placements, rest) == ([dist.Shard(0)], [None, "asarray"])
+
+
+def test_what_cannot_be_sent() -> None:
+    with pytest.raises(TeamError) as caught:
+        packed(Call(0, "kept", (threading.Lock(),), ()))
+    assert caught.value.message == (
+        "controller: what other processes need cannot be sent to them (cannot pickle '_thread.lock' "
+        "object); give values that can be pickled")
