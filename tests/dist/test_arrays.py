@@ -6,35 +6,29 @@ from pathlib import Path
 
 import pytest
 
-from tests.strategies.ranks import printed
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Kernels for all processes, most of which compute the same."""
-    return tmp_path_factory.mktemp("kernels")
+from tests.strategies.ranks import Pools, printed
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 @pytest.mark.parametrize("group", ["elementwise", "reductions", "moves", "products"])
-def test_functions_give_the_same_for_parts(group: str, n: int, cache: Path) -> None:
+def test_functions_give_the_same_for_parts(group: str, n: int, pools: Pools) -> None:
     """Of uneven parts, empty ones, rows and columns; errors too."""
-    assert printed("teams", n, group, cache=cache) == [f"as one {group}"]
+    assert pools.printed("teams", n, group) == [f"as one {group}"]
 
 
 @pytest.mark.parametrize("n", [1, 3, 4])
-def test_arrays_of_a_team(n: int, cache: Path) -> None:
+def test_arrays_of_a_team(n: int, kernels: Path) -> None:
     """How they are made and gathered, who has what, what is counted and what is refused."""
-    assert printed("team_arrays", n, cache=cache) == ["all right"]
+    assert printed("team_arrays", n, kernels=kernels) == ["all right"]
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
-def test_arrays_take_as_few_messages_as_programs_by_hand(n: int, cache: Path) -> None:
+def test_arrays_take_as_few_messages_as_programs_by_hand(n: int, pools: Pools) -> None:
     """A stencil one exchange a step, sums of several arrays one collective; and all of it told."""
-    assert printed("exchanges", n, cache=cache) == ["as few as by hand"]
+    assert pools.printed("exchanges", n) == ["as few as by hand"]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_programs_give_what_they_give_with_numpy(n: int, cache: Path) -> None:
+def test_programs_give_what_they_give_with_numpy(n: int, pools: Pools) -> None:
     """A stencil by slices, waves by rolls, ridge regression and k-means on rows of a table."""
-    assert printed("team_examples", n, cache=cache) == ["as with NumPy"]
+    assert pools.printed("team_examples", n) == ["as with NumPy"]

@@ -8,30 +8,30 @@ from pathlib import Path
 
 import pytest
 
-from tests.strategies.ranks import printed, ran
+from tests.strategies.ranks import Pools, printed, ran
 
 SAME = "all ranks have to make the same calls in the same order"
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_copies_between_random_partitions(n: int) -> None:
-    assert printed("copies", n) == ["copied 60"]
+def test_copies_between_random_partitions(n: int, pools: Pools) -> None:
+    assert pools.printed("copies", n) == ["copied 60"]
 
 
 @pytest.mark.parametrize("n", [1, 3, 4])
-def test_halos_and_reductions(n: int) -> None:
-    assert printed("halos", n) == ["all as on one"]
+def test_halos_and_reductions(n: int, pools: Pools) -> None:
+    assert pools.printed("halos", n) == ["all as on one"]
 
 
 @pytest.mark.parametrize("n", [2, 4])
-def test_halos_of_several_arrays(n: int) -> None:
-    assert printed("merged", n) == ["merged"]
+def test_halos_of_several_arrays(n: int, pools: Pools) -> None:
+    assert pools.printed("merged", n) == ["merged"]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_lowered_functions(n: int) -> None:
+def test_lowered_functions(n: int, pools: Pools) -> None:
     """Calls of the runtime, as `tests/ptensor/test_runtime.py` has them printed."""
-    assert printed("lowered", n) == ["as with NumPy"]
+    assert pools.printed("lowered", n) == ["as with NumPy"]
 
 
 def test_an_exception_on_one_rank_ends_all_with_its_traceback() -> None:
@@ -54,7 +54,7 @@ def test_an_error_of_all_ranks_is_told_once() -> None:
 def test_an_exception_ends_all_without_the_runner_of_mpi4py() -> None:
     """Which ends the others; MPI alone would wait for them."""
     mpiexec = str(Path(sys.executable).parent / "mpiexec")
-    done = ran("wrong", 3, "raises", launcher=(mpiexec, "-n", "3", sys.executable))
+    done = ran("wrong", 3, "raises", started=(mpiexec, "-n", "3", sys.executable))
 
     assert done.returncode == 1
     assert done.stderr.count("ValueError: one rank alone") == 1

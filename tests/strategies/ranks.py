@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import tempfile
+import threading
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -14,28 +17,99 @@ LIMIT = 120
 
 
 def ran(
-    program: str, n: int, *arguments: str, launcher: tuple[str, ...] | None = None,
-    cache: Path | None = None,
+    program: str, n: int, *arguments: str, started: tuple[str, ...] | None = None,
+    kernels: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """What `n` processes did that ran a program of `tests/dist/programs`.
 
-    Kernels are kept in the folder `cache`, if there is one.
+    Kernels are kept in the folder `kernels`, if there is one.
     """
-    kept = {} if cache is None else {"XDG_CACHE_HOME": str(cache), "TECOMP_CACHE": "on"}
-    mpiexec = Path(sys.executable).parent / "mpiexec"
-    command = launcher or (str(mpiexec), "-n", str(n), sys.executable, "-m", "mpi4py")
     return subprocess.run(
-        [*command, str(PROGRAMS / f"{program}.py"), *arguments],
-        env=os.environ | {
-            "MPIEXEC_TIMEOUT": str(LIMIT), "OMP_NUM_THREADS": "1", "TECOMP_NUM_THREADS": "1",
-            "PYTHONPATH": str(ROOT), **kept,
-        },
+        [*(started or launcher(n)), str(PROGRAMS / f"{program}.py"), *arguments],
+        env=environment(MPIEXEC_TIMEOUT=str(LIMIT), **_kept(kernels)),
         capture_output=True, text=True, timeout=LIMIT + 10, check=False,
     )
 
 
-def printed(program: str, n: int, *arguments: str, cache: Path | None = None) -> list[str]:
+def _kept(kernels: Path | None) -> dict[str, str]:
+    return {} if kernels is None else {"TECOMP_CACHE_DIR": str(kernels), "TECOMP_CACHE": "on"}
+
+
+def printed(program: str, n: int, *arguments: str, kernels: Path | None = None) -> list[str]:
     """The lines that such a program printed, which has to end well."""
-    done = ran(program, n, *arguments, cache=cache)
+    done = ran(program, n, *arguments, kernels=kernels)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """That of processes, each of which computes alone."""
+    alone = {"OMP_NUM_THREADS": "1", "TECOMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    return {**os.environ, **alone, **variables}
+
+
+def launcher(n: int) -> tuple[str, ...]:
+    """What starts Python on several processes."""
+    mpiexec = Path(sys.executable).parent / "mpiexec"
+    return str(mpiexec), "-n", str(n), sys.executable, "-m", "mpi4py"
+
+
+class Pools:
+    """Processes that stay, and run programs one after the other; starting takes longest."""
+
+    def __init__(self, kernels: Path) -> None:
+        self._kernels = kernels
+        self._started: dict[int, _Pool] = {}
+
+    def printed(self, program: str, n: int, *arguments: str) -> list[str]:
+        """The lines that a program printed on `n` processes, which has to end well."""
+        if n not in self._started:
+            self._started[n] = _Pool(n, self._kernels)
+        try:
+            return self._started[n].printed(program, *arguments)
+        except BaseException:
+            self._started.pop(n).end()
+            raise
+
+    def end(self) -> None:
+        """End all of them."""
+        while self._started:
+            self._started.popitem()[1].end()
+
+
+class _Pool:
+    """One run of MPI."""
+
+    def __init__(self, n: int, kernels: Path) -> None:
+        self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed by `end`
+        self._process = subprocess.Popen(
+            [*launcher(n), str(PROGRAMS / "pool.py")],
+            env=environment(**_kept(kernels)),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True,
+        )
+
+    def printed(self, *words: str) -> list[str]:
+        """The lines that a program printed."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(words) + "\n")
+        self._process.stdin.flush()
+        limit = threading.Timer(LIMIT, self._process.terminate)
+        limit.start()
+        answer = self._process.stdout.readline()
+        limit.cancel()
+        try:
+            return list(json.loads(answer))
+        except ValueError:
+            raise AssertionError(self._complaint(words, answer)) from None
+
+    def _complaint(self, words: tuple[str, ...], answer: str) -> str:
+        rest = answer + self._process.communicate(timeout=LIMIT)[0]
+        self._said.seek(0)
+        return f"{words} ended with {self._process.returncode}:\n{rest}\n{self._said.read()}"
+
+    def end(self) -> None:
+        """End the processes."""
+        self._process.terminate()
+        self._process.communicate(timeout=LIMIT)
+        self._said.close()

@@ -18,7 +18,6 @@ from tecomp.dist.runtime.alone import alone
 from tecomp.dist.runtime.library import mpi
 from tecomp.dist.runtime.team import world
 
-
 # Known by its name, as an entry point has it: what arrays of teams do is above messages about it.
 _ARRAYS = EntryPoint("arrays", "tecomp.array.teams.creation", "tecomp.controlled")
 

@@ -20,7 +20,6 @@ from tecomp.array.teams.rules import record_together
 from tecomp.array.teams.transfers import like_operands, whole_of
 
 
-
 def _settle(xs: Sequence[Shared]) -> None:
     """Wait for messages; who runs the script alone tells others to compute the same."""
     if not is_sent() or not all(map(is_settled, xs)):

@@ -152,11 +152,11 @@ def refuses() -> None:
     text = "ptensor<4xfloat64, device='cpu'{}>"
     mixed = ("add: operand 0 is {} and operand 1 is {}; they are divided among different teams: "
              "gather one, and create it on the other's team")
-    one, none, two = (text.format(team) for team in (", team=1", "", ", team=2"))
+    one, none, two = (text.format(team) for team in (", team=1", "", f", team={other.team}"))
     refused(TeamMismatchError, mixed.format(one, none), lambda: x + alone)
     refused(TeamMismatchError, mixed.format(one, two), lambda: x + other)
     refused(TeamMismatchError, mixed.format(two, one), lambda: other + x)
-    refused(ValueError, "asarray: x belongs to team 2, and team is 1; gather it first: xp.gather(x)",
+    refused(ValueError, f"asarray: x belongs to team {other.team}, and team is 1; gather it first: xp.gather(x)",
             lambda: xp.asarray(other, team=TEAM))
     refused(ValueError, "zeros: the partition is that of float64[4], and the array is "
             "ptensor<5xfloat64, device='cpu', team=1>; give one of that shape, or placements",
