@@ -1,4 +1,4 @@
-"""The command `tecomp`."""
+"""The commands of `tecomp`, as one group."""
 
 from __future__ import annotations
 

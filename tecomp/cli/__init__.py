@@ -1,0 +1,3 @@
+"""The command `tecomp`."""
+
+from tecomp.cli.command import main as main
