@@ -35,6 +35,10 @@ def library_call(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
         given = {operand.type.dtype for operand in operands}
         types = tuple([on_its_device(type, op.where, None, given) for type in types])
         costs_of(device).libraries[op.library] += 1
+    if types[0].team is not None:
+        made = teams().called(op, operands)
+        if made is not None:
+            return made
     buffers = [data_of(operand, op.library) for operand in operands]
     counters.libraries[op.library] += 1
     try:

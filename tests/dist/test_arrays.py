@@ -28,6 +28,12 @@ def test_arrays_take_as_few_messages_as_programs_by_hand(n: int, pools: Pools) -
     assert pools.printed("exchanges", n) == ["as few as by hand"]
 
 
+@pytest.mark.parametrize("n", [3, 4])
+def test_functions_of_all_elements_gather_nothing(n: int, pools: Pools) -> None:
+    """Sorts, sets, masks, places, and products on meshes of one and two axes."""
+    assert pools.printed("ungathered", n) == ["ungathered"]
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_programs_give_what_they_give_with_numpy(n: int, pools: Pools) -> None:
     """A stencil by slices, waves by rolls, ridge regression and k-means on rows of a table."""

@@ -10,7 +10,7 @@ from tecomp.array.elements.places import places_of
 from tecomp.array.elements.writes import in_order
 from tecomp.array.graph.devices import default_dtype
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Node, leaf, record
+from tecomp.array.graph.node import Node, leaf, record, teams
 from tecomp.ptensor.operations.elementwise import ElementwiseBinaryOp, ElementwiseBinaryTest
 from tecomp.ptensor.types import numpy_dtype
 
@@ -26,6 +26,8 @@ def truth_of(node: Node) -> Node:
 
 def row_of_places(mask: Node) -> Node:
     """The places where a mask is true, as a row of numbers in the order of its elements."""
+    if mask.type.team is not None:
+        return teams().places(mask)
     places = places_of(in_order(data_of(mask)).reshape(-1))
     dtype = default_dtype("int64", mask.type.device)
     data = places.astype(numpy_dtype(dtype), copy=False)

@@ -174,6 +174,8 @@ class Teams(NamedTuple):
         record: the result of an operation.
         whole: all elements of an array, for what the text says.
         like_operands: results of which every process has all elements, divided if operands were.
+        called: the results of an operation of a library on parts; None if it needs whole arrays.
+        places: where a mask is true, as a row of numbers.
         place: finds who has which elements of an array.
         explain: says what is sent before the parts of arrays are computed.
         settle: waits for the messages that the parts of arrays are computed of.
@@ -182,6 +184,8 @@ class Teams(NamedTuple):
     record: Callable[[Operation, PTensorType, tuple[Node, ...]], Node]
     whole: Callable[[Node, str], Buffer]
     like_operands: Callable[[tuple[Node, ...], tuple[Node, ...]], tuple[Node, ...]]
+    called: Callable[[Any, tuple[Node, ...]], tuple[Node, ...] | None]
+    places: Callable[[Node], Node]
     place: Callable[[Any], None]
     explain: Callable[[Sequence[Any]], tuple[str, ...]]
     settle: Callable[[Sequence[Any]], None]

@@ -8,7 +8,8 @@ from math import prod
 from tecomp.array.graph.node import record
 from tecomp.array.graph.shared import Shared
 from tecomp.array.graph.views import moved
-from tecomp.array.teams.partitions import Cut, blocks, of_cuts
+from tecomp.array.teams.asking import asked_for
+from tecomp.array.teams.partitions import Cut, blocks, everywhere, of_cuts
 from tecomp.array.teams.placing import aligned
 from tecomp.array.teams.rules import (
     by_cuts,
@@ -113,9 +114,15 @@ def _(op: ExtractTriangle, xs: Sequence[Shared], type: PTensorType) -> Shared:
 @rule.register
 def _(op: Take, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x, *indices = [in_pieces(x) for x in xs]
-    kept = [axis for axis in range(x.type.rank) if axis not in op.axis]
-    if any(cuts(index) for index in indices) or any(cut.axis in op.axis for cut in cuts(x)):
+    found = [cut for cut in cuts(x) if cut.axis in op.axis]
+    if found and (len(indices) > 1 or x.partition.mesh.ndim > 1 or op.place != found[0].axis):
         return on_all_elements(op, xs, type)
+    if found and indices[0].type.shape:
+        return asked_for(x, indices[0], type, found[0])
+    if found:
+        return on_all_elements(op, xs, type)
+    indices = [brought(index, everywhere(index.type, x.partition.mesh)) for index in indices]
+    kept = [axis for axis in range(x.type.rank) if axis not in op.axis]
     middle = type.rank - len(kept)
     axes = {axis: k if k < op.place else k + middle for k, axis in enumerate(kept)}
     part = record(op, x.part, *[index.part for index in indices])

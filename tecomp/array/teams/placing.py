@@ -225,9 +225,9 @@ def _cost(parts: Sequence[Partition], result: Partition, at: Aligned, wanted: Wa
     total = 0
     for part in parts:
         own = _lowered_cuts(part.shape, result.shape, at.cuts)
-        total += _sent(part, _by(part, at.mesh, own))
+        total += sent(part, _by(part, at.mesh, own))
     if wanted is not None and (at.mesh, at.cuts) != wanted:
-        total += _sent(_by(result, at.mesh, at.cuts), _by(result, *wanted))
+        total += sent(_by(result, at.mesh, at.cuts), _by(result, *wanted))
     return total
 
 
@@ -239,7 +239,8 @@ def _name(given: Partition) -> str:
     return str(given.dtype.name)
 
 
-def _sent(source: Partition, target: Partition) -> int:
+def sent(source: Partition, target: Partition) -> int:
+    """Bytes that processes send to get from one partition to another."""
     if is_same(source, target) or cuts_of(source) == ():
         return 0
     return redistribution(source, target).nbytes

@@ -1,16 +1,20 @@
-"""Products of arrays of a team: by rows or columns, or of parts that are added up."""
+"""Products of arrays of a team, cut by rows, by columns or along what is added up."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
 
 from tecomp.array.graph.node import record
 from tecomp.array.graph.shared import Shared
-from tecomp.array.teams.partitions import Cut, everywhere, of_cuts
-from tecomp.array.teams.placing import aligned
+from tecomp.array.teams.partitions import Cut, blocks, cuts_of, everywhere, of_cuts
+from tecomp.array.teams.placing import aligned, sent
 from tecomp.array.teams.queue import arriving
 from tecomp.array.teams.rules import by_cuts, cuts, mesh_of, on_all_elements, rule
 from tecomp.array.teams.transfers import brought, in_pieces, waits_for
+from tecomp.dist.partition.mesh import Mesh
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement
 from tecomp.dist.partition.redistribution import redistribution
@@ -18,42 +22,146 @@ from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.linear_algebra import MatMul, Outer, VecDot
 from tecomp.ptensor.types import PTensorType
 
+_SMALL = 4
+"""How many times a result has to be smaller than an operand to be kept everywhere."""
 
-def _whole(x: Shared) -> Shared:
-    return brought(x, everywhere(x.type, x.partition.mesh))
+
+class Kind(NamedTuple):
+    """Axes that are one, and cut along one axis of the mesh; None where there is no such axis.
+
+    Attributes:
+        x: of the first operand.
+        y: of the second.
+        result: of the result; None if it is added up.
+    """
+
+    x: int | None
+    y: int | None
+    result: int | None
+
+
+class Way(NamedTuple):
+    """How a product is divided.
+
+    Attributes:
+        x: the partition of the first operand.
+        y: of the second.
+        partial: of the results of parts.
+        target: of the result.
+        cost: bytes that are sent.
+    """
+
+    x: Partition
+    y: Partition
+    partial: Partition
+    target: Partition
+    cost: int
 
 
 @rule.register
 def _(op: MatMul, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x, y = in_pieces(xs[0]), in_pieces(xs[1])
     mesh = mesh_of([x, y])
-    if mesh.ndim > 1:
-        return on_all_elements(op, xs, type)
-    first, second = _axis(x), _axis(y)
-    down, last = max(y.type.rank - 2, 0), x.type.rank - 1
-    is_by_columns = y.type.rank > 1 and second == y.type.rank - 1
-    is_by_rows = first is not None and 0 <= first == x.type.rank - 2
-    if is_by_columns and (first is None or (is_by_rows and y.type.size > x.type.size)):
-        cut = cuts(y)[0]._replace(axis=type.rank - 1)
-        x = _whole(x)
-        return waits_for(by_cuts(type, record(op, x.part, y.part), mesh, [cut]), [x, y])
-    if is_by_rows:
-        cut = cuts(x)[0]._replace(axis=type.rank - (2 if y.type.rank > 1 else 1))
-        y = _whole(y)
-        return waits_for(by_cuts(type, record(op, x.part, y.part), mesh, [cut]), [x, y])
-    if first == last or (first is None and second == down):
-        found = cuts(x)[0] if first == last else cuts(y)[0]
-        x = brought(x, of_cuts(x.type, mesh, [found._replace(axis=last)]))
-        y = brought(y, of_cuts(y.type, mesh, [found._replace(axis=down)]))
-        return _added(op, x, y, type, found.mesh_axis, ())
-    if first is None and second is None:
+    if not cuts(x) and not cuts(y):
         return by_cuts(type, record(op, x.part, y.part), mesh, ())
-    return on_all_elements(op, xs, type)
+    way = cheapest(x.partition, y.partition, everywhere(type, mesh))
+    if way is None:
+        return on_all_elements(op, xs, type)
+    x, y = brought(x, way.x), brought(y, way.y)
+    part = record(op, x.part, y.part)
+    if way.partial == way.target:
+        return waits_for(Shared(type, part, way.target), [x, y])
+    moves = redistribution(way.partial, way.target)
+    return arriving(type, way.target, part, moves, max(x.ticket, y.ticket))
 
 
-def _axis(x: Shared) -> int | None:
-    """The axis that is cut."""
-    return next((cut.axis for cut in cuts(x)), None)
+@lru_cache(maxsize=1024)
+def cheapest(x: Partition, y: Partition, result: Partition) -> Way | None:
+    """The way to divide a product of matrices that sends fewest bytes; None if there is none.
+
+    Along each axis of the mesh the first operand is cut by rows, the second by columns, or both
+    along the axis that is added up, or both along an axis of a batch. On a mesh of two axes, rows
+    along the one and columns along the other is the product of blocks that is called SUMMA.
+    """
+    ways = list(_ways(x, y, result))
+    return min(ways, key=lambda way: way.cost) if ways else None
+
+
+def _ways(x: Partition, y: Partition, result: Partition) -> Iterator[Way]:
+    mesh = result.mesh
+    if any(given.mesh.shape != mesh.shape and cuts_of(given) for given in (x, y)):
+        return
+    rank = len(result.shape)
+    is_matrix = len(x.shape) > 1, len(y.shape) > 1
+    last = len(x.shape) - 1, max(len(y.shape) - 2, 0)
+    kinds = [Kind(*last, None)]
+    if is_matrix[0]:
+        kinds.append(Kind(last[0] - 1, None, rank - 1 - is_matrix[1]))
+    if is_matrix[1]:
+        kinds.append(Kind(None, last[1] + 1, rank - 1))
+    for axis in range(rank - sum(is_matrix)):
+        first, second = (
+            _batch(given, axis, rank, is_matrix, result.shape[axis]) for given in (x, y))
+        if first is not None or second is not None:
+            kinds.append(Kind(first, second, axis))
+    for chosen in product(kinds, repeat=mesh.ndim):
+        if len(set(chosen)) == len(chosen):
+            yield _way(x, y, result, chosen)
+
+
+def _batch(
+    given: Partition, axis: int, rank: int, is_matrix: tuple[bool, bool], extent: int
+) -> int | None:
+    """An axis of a batch as one of an operand; None if it has no such, or repeats it."""
+    own = axis - (rank - sum(is_matrix)) + len(given.shape) - 2
+    return own if len(given.shape) > 2 and own >= 0 and given.shape[own] == extent else None
+
+
+def _way(x: Partition, y: Partition, result: Partition, chosen: Sequence[Kind]) -> Way:
+    mesh = result.mesh
+    made: tuple[list[Cut], list[Cut], list[Cut]] = ([], [], [])
+    for k, kind in enumerate(chosen):
+        ends = _ends(x, y, mesh, k, kind)
+        for own, axis in zip(made, kind, strict=True):
+            if axis is not None:
+                own.append(Cut(axis, k, ends))
+    added = [k for k, kind in enumerate(chosen) if kind.result is None]
+    target = partial = _by(result, mesh, made[2])
+    if added:
+        summed: list[Placement] = list(target.placements)
+        for k in added:
+            summed[k] = Partial("sum")
+        partial = Partition(result.shape, result.dtype, mesh, summed)
+        if mesh.ndim == 1 and _SMALL * _bytes(result) > max(_bytes(x), _bytes(y)) and result.shape:
+            target = _by(result, mesh, [Cut(0, 0, blocks(result.shape[0], mesh.shape[0]))])
+    first, second = _by(x, mesh, made[0]), _by(y, mesh, made[1])
+    cost = sent(x, first) + sent(y, second)
+    cost += redistribution(partial, target).nbytes if added else 0
+    return Way(first, second, partial, target, cost)
+
+
+def _ends(x: Partition, y: Partition, mesh: Mesh, mesh_axis: int, kind: Kind) -> tuple[int, ...]:
+    """How axes are cut that are one: as in an operand, or into blocks."""
+    extent = 0
+    for given, axis in ((x, kind.x), (y, kind.y)):
+        if axis is None:
+            continue
+        extent = given.shape[axis]
+        for cut in cuts_of(given) or ():
+            if cut.axis == axis and cut.mesh_axis == mesh_axis:
+                return cut.ends
+    return blocks(extent, mesh.shape[mesh_axis])
+
+
+def _by(given: Partition, mesh: Mesh, made: Sequence[Cut]) -> Partition:
+    return of_cuts(PTensorType(given.shape, given.dtype.name), mesh, made)
+
+
+def _bytes(given: Partition) -> int:
+    size = given.dtype.itemsize
+    for n in given.shape:
+        size *= n
+    return size
 
 
 def _added(
@@ -87,6 +195,7 @@ def _(op: VecDot, xs: Sequence[Shared], type: PTensorType) -> Shared:
 
 @rule.register
 def _(op: Outer, xs: Sequence[Shared], type: PTensorType) -> Shared:
-    x, y = in_pieces(xs[0]), _whole(in_pieces(xs[1]))
+    x, y = in_pieces(xs[0]), in_pieces(xs[1])
+    y = brought(y, everywhere(y.type, y.partition.mesh))
     part = record(op, x.part, y.part)
     return waits_for(by_cuts(type, part, x.partition.mesh, cuts(x)), [x, y])

@@ -14,6 +14,8 @@ from tecomp.array.control.together import is_sent, together
 from tecomp.array.graph.evaluate import evaluate
 from tecomp.array.graph.node import Teams, serve
 from tecomp.array.graph.shared import Shared
+from tecomp.array.teams.asking import places_of
+from tecomp.array.teams.ordering import called
 from tecomp.array.teams.placing import place
 from tecomp.array.teams.queue import explain, is_settled, settle
 from tecomp.array.teams.rules import record_together
@@ -29,5 +31,6 @@ def _settle(xs: Sequence[Shared]) -> None:
 _settle_together = together(settle, others=evaluate)
 
 serve(Teams(
-    together(record_together), whole_of, together(like_operands), together(place), explain, _settle,
+    together(record_together), whole_of, together(like_operands), together(called),
+    together(places_of), together(place), explain, _settle,
 ))

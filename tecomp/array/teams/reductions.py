@@ -50,7 +50,7 @@ def _(op: Reduce, xs: Sequence[Shared], type: PTensorType) -> Shared:
         count = prod(x.type.shape[axis] for axis in axes)
         part = record(FUNCTIONS["divide"], total.part, _number(count, total.part.type))
         return Shared(type, part, total.partition, total.ticket)
-    if x.partition.mesh.ndim > 1:
+    if x.partition.mesh.ndim > 1 or not x.type.size:
         return on_all_elements(op, xs, type)
     return _spread(op, x, type, axes, reduced[0])
 
@@ -111,10 +111,7 @@ def _spread(
     parts = _moments(op, x, axes, counts[number(x, cut)])
     (means, first), (variances, second) = [told_later(type, part, x.ticket) for part in parts]
     filled = tuple([k for k, n in enumerate(counts) if n])
-    if not filled:
-        nothing = np.empty((0, *type.shape), numpy_dtype(type.dtype))
-        means = variances = leaf(nothing, local_type(type, nothing.shape))
-    elif len(filled) < len(counts):
+    if len(filled) < len(counts):
         rows = leaf(np.array(filled), local_type(type, ()).like((len(filled),), "int64"))
         means, variances = [record(Take((0,), 0), node, rows) for node in (means, variances)]
     weights = np.array([n for n in counts if n], numpy_dtype(type.dtype))

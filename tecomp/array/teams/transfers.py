@@ -96,7 +96,8 @@ def gathered(x: Shared, why: str) -> Shared:
     """An array with all of its elements on every process; counted, if they were not."""
     if is_everywhere(x):
         return x
-    counters.gathered[why] += 1
+    if x.type.size:
+        counters.gathered[why] += 1
     return brought(x, everywhere(x.type, x.partition.mesh))
 
 
