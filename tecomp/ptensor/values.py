@@ -34,10 +34,17 @@ class Complex:
 
 @dataclass(frozen=True, slots=True)
 class ComplexTensor:
-    """A tensor of complex numbers: two tensors of one shape."""
+    """A tensor of complex numbers: two tensors of one shape.
+
+    Attributes:
+        re: the real parts.
+        im: the imaginary parts.
+        pairs: what both are views of, if they lie side by side: it has an axis of two more.
+    """
 
     re: te.Tensor
     im: te.Tensor
+    pairs: te.Tensor | None = None
 
 
 Element: TypeAlias = te.Expr | Complex
@@ -83,6 +90,25 @@ def value_of(shape: Shape, element: Callable[..., Element], name: str) -> Value:
         return ComplexTensor(*result)
     tensor: te.Tensor = result
     return tensor
+
+
+def paired(value: ComplexTensor, name: str) -> te.Tensor:
+    """Both parts of complex numbers side by side, along one more axis."""
+    if value.pairs is not None:
+        return value.pairs
+    made: te.Tensor = te.compute(
+        (*value.re.shape, 2),
+        lambda *i: te.select(i[-1] == 0, value.re(*i[:-1]), value.im(*i[:-1])), name=name)
+    return made
+
+
+def unpaired(pairs: te.Tensor) -> ComplexTensor:
+    """Complex numbers whose parts lie side by side."""
+    re, im = [
+        te.compute(pairs.shape[:-1], lambda *i, part=part: pairs(*i, part), name=pairs.name)
+        for part in (0, 1)
+    ]
+    return ComplexTensor(re, im, pairs)
 
 
 def mapped(value: Value, function: Callable[[te.Tensor], te.Tensor]) -> Value:

@@ -115,6 +115,22 @@ def test_variance_of_numbers_far_from_zero() -> None:
     np.testing.assert_allclose(float(statistical.var(array(x))), wanted, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128", "float64", "float32"])
+@pytest.mark.parametrize("shape", [(1,), (300,), (5, 300), (300, 5), (3, 40, 5)])
+def test_running_sums_of_long_rows_wherever_they_lie(shape: tuple[int, ...], dtype: str) -> None:
+    x = draw(shape, dtype)
+    turned = np.asfortranarray(x)
+    gaps = np.stack([x, x], axis=-1)[..., 0]
+    for axis in range(len(shape)):
+        for given in (x, turned, gaps):
+            ours = statistical.cumulative_sum(array(given) * 2, axis=axis)
+            np.testing.assert_allclose(
+                np.asarray(ours), np.cumulative_sum(x * 2, axis=axis), rtol=1e-5, atol=1e-4)
+        got = statistical.cumulative_sum(array(turned), axis=axis)
+        np.testing.assert_allclose(
+            np.asarray(got), np.cumulative_sum(x, axis=axis), rtol=1e-5, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_running(name: str, dtype: str) -> None:

@@ -17,7 +17,7 @@ from tecomp.array.recent import Recent
 from tecomp.ptensor.definitions import define
 from tecomp.ptensor.promotion import PART
 from tecomp.ptensor.types import PTensorType, Shape
-from tecomp.ptensor.values import ComplexTensor, Value
+from tecomp.ptensor.values import ComplexTensor, Value, paired, unpaired
 
 _programs: Recent[Any, Any] = Recent(512)
 
@@ -109,24 +109,17 @@ def _value(tensor: te.Tensor, type: PTensorType, at: Lies | Turned | None) -> Va
 
     So each is a view of memory, which whatever reads it reads in its place.
     """
-    if at is None and type.dtype not in PART:
-        return tensor
+    if at is None:
+        return unpaired(tensor) if type.dtype in PART else tensor
 
     def view(*part: int) -> te.Tensor:
         made: te.Tensor = te.compute(
             type.shape,
-            lambda *i: tensor(*(i if at is None else at.place(i)), *part), name=tensor.name)
+            lambda *i: tensor(*at.place(i), *part), name=tensor.name)
         return made
 
     return ComplexTensor(view(0), view(1)) if type.dtype in PART else view()
 
 
 def _joined(value: Value) -> te.Tensor:
-    if not isinstance(value, ComplexTensor):
-        return value
-    shape = value.re.shape
-    return te.compute(
-        (*shape, 2),
-        lambda *i: te.select(i[-1] == 0, value.re(*i[:-1]), value.im(*i[:-1])),
-        name="joined",
-    )
+    return paired(value, "joined") if isinstance(value, ComplexTensor) else value

@@ -20,7 +20,9 @@ from tecomp.ptensor.values import (
     Value,
     element_at,
     mapped,
+    paired,
     real,
+    unpaired,
     value_of,
 )
 from tecomp.schedules import cumsum
@@ -35,8 +37,11 @@ def _(
     (x,), (given,) = operands, types
     axis = axis_of(op.axis, given.rank, op.where)
     x = as_dtype(x, given, result.dtype)
-    if op.kind == "sum" and isinstance(x, te.Tensor) and _is_cut(given, axis, result.dtype):
-        running: Value = cumsum.define(x, axis, name="running")
+    if op.kind == "sum" and isinstance(x, ComplexTensor):
+        # Both parts are two columns: a step adds a pair.
+        running: Value = unpaired(cumsum.define(paired(x, "pairs"), axis, name="running"))
+    elif op.kind == "sum" and isinstance(x, te.Tensor) and _is_cut(given, axis, result.dtype):
+        running = cumsum.define(x, axis, name="running")
     else:
         running = _by_steps(x, given.shape, axis, op, result)
     if not op.include_initial:
@@ -47,10 +52,11 @@ def _(
 def _is_cut(given: PTensorType, axis: int, dtype: str) -> bool:
     """Whether sums of groups of elements come first: where a sum has to wait for the one before.
 
-    Of several rows a vector has one element of each, and integers are added up at once.
+    Of several rows a vector has one element of each, integers are added up at once, and of float64
+    the groups take as long to come from memory again as a sum waits.
     """
     if given.rank == 1:
-        return dtype in FLOATS
+        return dtype in FLOATS and dtype != "float64"
     return axis not in (0, given.rank - 1)
 
 
@@ -95,9 +101,7 @@ def _parts(value: Element) -> Any:
 
 
 def _plus(x: Element, y: Element) -> Element:
-    if isinstance(x, Complex) and isinstance(y, Complex):
-        return x + y
-    return real(x) + real(y)
+    return real(x) + real(y)  # sums of complex numbers are those of pairs
 
 
 def _after(running: Value, initial: int, axis: int, result: PTensorType) -> Value:
