@@ -181,9 +181,10 @@ class Array:
         """Where the elements are in the memory of the device, a `tecomp.Layout`.
 
         None on a processor, where they are as NumPy has them. Complex numbers are pairs, along an
-        axis of two behind all others. What is not computed yet, is.
+        axis of two behind all others. Of an array of a team it is that of the part of this process.
+        What is not computed yet, is.
         """
-        return stored_of(self._node).shown if is_apart(self.device) else None
+        return stored_of(self.to_local()._node).shown if is_apart(self.device) else None
 
     def _scalar(self, kind: str) -> Any:
         if self._node.type.size != 1 or self._node.type.shape:
@@ -311,7 +312,8 @@ class Array:
     def __reduce__(self) -> tuple[Any, ...]:
         # All elements, for whoever reads them, who may be of no team.
         type = self._node.type
-        return _restored, (data_of(self._node), local_type(type, type.shape))
+        layout = None if type.team is not None or self._node.stored is None else self.layout
+        return _restored, (data_of(self._node), local_type(type, type.shape), layout)
 
     def __repr__(self) -> str:
         return text_of(data_of(self._node), self.device)
@@ -383,9 +385,10 @@ def turned_array(array: Array, op: Operation) -> Array:
     return part_of(array, whole, turned(op, whole), moved(op, whole))
 
 
-def _restored(data: Buffer, type: PTensorType) -> Array:
+def _restored(data: Buffer, type: PTensorType, layout: Any = None) -> Array:
     """An array that was stored."""
-    return _made(leaf(data, type))
+    node = leaf(data, type)
+    return _made(node if layout is None else on_device(node, type.device or "cpu", layout))
 
 
 def made(node: Node) -> Array:

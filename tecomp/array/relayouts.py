@@ -71,6 +71,11 @@ def _check_place(node: Node, where: str) -> None:
             f"{where}: x is {node.type}, and arrays on {node.type.device!r} have the order of "
             "NumPy; bring it to a device that has layouts, x.to_device('stick128')"
         )
+    if node.type.team is not None:
+        raise ArrayValueError(
+            f"{where}: x is {node.type}, and each process has a part in a layout of its own; give "
+            "the part, x.to_local(), and make an array of the results: xp.from_local(part, team)"
+        )
 
 
 def _relaid(node: Node, layout: Any) -> Node:

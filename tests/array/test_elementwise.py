@@ -200,3 +200,16 @@ def test_numbers_that_a_type_has_not_are_refused() -> None:
     assert caught.value.args[0] == (
         "add: an int of 1025 bits is no float64; give float('inf'), or a number that a float holds"
     )
+
+
+@pytest.mark.parametrize("one", DTYPES[1:9])
+@pytest.mark.parametrize("other", [*DTYPES[1:9], "float32", "complex128"])
+def test_quotients_of_integers_are_numpys(one: str, other: str) -> None:
+    x, y = np.asarray([5, 0, 7], one), np.asarray([2, 0, 0], other)
+    with np.errstate(all="ignore"):
+        wanted, by_two = x / y, x / 2
+    found = xp.divide(xp.asarray(x), xp.asarray(y))
+
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(np.asarray(found), wanted)
+    np.testing.assert_array_equal(np.asarray(xp.asarray(x) / 2), by_two)

@@ -89,8 +89,8 @@ def test_values_that_others_hold_stay_in_place() -> None:
      "add: the result in place is ptensor<3x2xint64, device='cpu'>, and the array is "
      "ptensor<2xint64, device='cpu'>; write x = x + y instead of x += y"),
     (lambda x: _INPLACE.itruediv(x, x), ArrayTypeError,
-     "divide: the elements are int64 and int64, and it takes float16, bfloat16, float32, float64, "
-     "complex64, complex128; convert them, xp.astype(x, dtype)"),
+     "divide: the result in place is ptensor<2xfloat64, device='cpu'>, and the array is "
+     "ptensor<2xint64, device='cpu'>; write x = x + y instead of x += y"),
     (lambda x: _INPLACE.iadd(x, xp.zeros(3, dtype=xp.int64)), ArrayValueError,
      "add: shapes (2,) and (3,) do not broadcast: axis -1 has extents 2 and 3; make them equal, or "
      "one of them 1"),

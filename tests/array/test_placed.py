@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 import tecomp
 import tecomp.array as xp
+from tecomp import dist
 from tecomp.array.arrays import Array
 from tecomp.array.graph import devices
 from tecomp.array.kernels.stored import stored_of
@@ -367,3 +370,44 @@ def test_what_would_run_on_a_device_is_explained() -> None:
     y = x + x
     found = xp.report(y).devices["stick128"]
     assert (found.programs, found.kernels, found.copies_from_host) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))],
+                         ids=["copy", "deepcopy", "pickle"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_copies_lie_as_what_they_are_copies_of(device: str, way: Callable[[Array], Array]) -> None:
+    x = xp.asarray(data((70, 100), "float32"), device=device)
+    turned = xp.restickify(x, 0)
+    assert turned.layout != x.layout
+
+    for each in (x, turned):
+        made = way(each)
+        assert (made.layout, made.device) == (each.layout, device)
+        np.testing.assert_array_equal(np.asarray(made), np.asarray(x))
+
+
+def test_layouts_of_arrays_of_a_team_are_those_of_parts() -> None:
+    given, team = data((6, 100), "float32"), dist.world()
+    x = xp.asarray(given, device="stick128", team=team)
+
+    assert x.layout == x.to_local().layout
+    np.testing.assert_array_equal(np.asarray(pickle.loads(pickle.dumps(x))), given)
+    np.testing.assert_array_equal(np.asarray(x[1:] + x[:-1]), given[1:] + given[:-1])
+    calls: list[tuple[Callable[[], Array], str]] = [
+        (lambda: xp.asarray(given, device="stick128", layout=x.layout, team=team), "asarray"),
+        (lambda: xp.empty((6, 100), dtype="float32", device="stick128", layout=x.layout, team=team),
+         "empty"),
+    ]
+    for call, where in calls:
+        with pytest.raises(ArrayValueError) as caught:
+            call()
+        assert caught.value.message == (
+            f"{where}: a layout is given for an array of a team, of which each process keeps a "
+            "part; give none, or make an array of parts: xp.from_local(part, team)"
+        )
+    with pytest.raises(ArrayValueError) as caught:
+        xp.restickify(x, 0)
+    assert caught.value.message == (
+        f"restickify: x is {x._node.type}, and each process has a part in a layout of its own; "
+        "give the part, x.to_local(), and make an array of the results: xp.from_local(part, team)"
+    )

@@ -81,3 +81,28 @@ def test_random_views(seed: int) -> None:
             shape = (2, *theirs.shape)
             ours, theirs = xp.broadcast_to(ours, shape), np.broadcast_to(theirs, shape)
     np.testing.assert_array_equal(np.asarray(ours + 1), theirs + 1)
+
+
+def test_views_of_several_arrays_are_no_chain() -> None:
+    """Each is a view of its own array, however they are combined."""
+    data = numbers(1, 4)
+    ways: dict[str, Any] = {
+        "squeeze": lambda np, x: np.squeeze(x, axis=0), "flip": lambda np, x: np.flip(x),
+        "expand": lambda np, x: np.expand_dims(x, axis=0), "slice": lambda np, x: x[:, 1:],
+        "reshape": lambda np, x: np.reshape(x, (4,)), "T": lambda np, x: x.T,
+        "broadcast": lambda np, x: np.broadcast_to(x, (3, 4)),
+    }
+    combined: list[Any] = [
+        lambda np, u, v: np.concat([u, v]), lambda np, u, v: np.stack([u, v]),
+        lambda np, u, v: np.roll(u, 1) + v, lambda np, u, v: np.concat([u, np.roll(v, 1), u]),
+    ]
+    for name, way in ways.items():
+        for combine in combined:
+            def both(np: Any, x: Any, y: Any, way: Any = way, combine: Any = combine) -> Any:
+                return combine(np, way(np, x), way(np, y))
+            wanted = both(np, data, data + 5)
+            for made in (
+                both(xp, array(data) + 0, array(data) + 5),
+                xp.jit(lambda x, y, both=both: both(xp, x, y))(array(data), array(data + 5)),
+            ):
+                np.testing.assert_array_equal(np.asarray(made), wanted, name)

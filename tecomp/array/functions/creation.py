@@ -73,6 +73,7 @@ def asarray(
     """
     where = "asarray"
     if team is not None:
+        _check_of_one_process(layout, where)
         whole = asarray(obj, dtype=dtype, device=device, copy=copy)
         return made(_teams().kept(node_of(whole, where), team, placements, where))
     _need_team(placements, where)
@@ -92,6 +93,15 @@ def asarray(
     if layout is None and not is_apart(place):
         return made(as_node(obj, wanted, place, copy, where))
     return made(_brought(obj, wanted, place, copy, layout, where))
+
+
+def _check_of_one_process(layout: Any, where: str) -> None:
+    """Refuse a layout for an array of a team."""
+    if layout is not None:
+        raise ArrayValueError(
+            f"{where}: a layout is given for an array of a team, of which each process keeps a "
+            "part; give none, or make an array of parts: xp.from_local(part, team)"
+        )
 
 
 def _brought(
@@ -295,6 +305,8 @@ def empty(
     """
     if layout is None:
         return _filled(shape, 0, dtype, device, team, placements, "empty")
+    if team is not None:
+        _check_of_one_process(layout, "empty")
     place = device_name(device, "empty")
     name = dtype_at(dtype, "float64", place, "empty")
     type = PTensorType(shape_of(shape, "empty", name), name, place)

@@ -93,7 +93,7 @@ def copysign(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The quotient of two elements.
+    """The quotient of two elements; that of integers is a float64.
 
     >>> import tecomp.array as xp
     >>> xp.divide(xp.asarray([1.0, 2.0]), xp.asarray([4.0, 0.5]))

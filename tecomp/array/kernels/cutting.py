@@ -210,11 +210,15 @@ def _stand_in(type: PTensorType) -> Buffer:
 
 def view_among(work: Pending) -> Buffer | None:
     """The elements, in the memory of a leaf; None where operations do more than move them there."""
-    return along(chain_of(work), work.leaves[0].data) if work.leaves else None
+    chain = chain_of(work)
+    return along(chain, work.leaves[0].data) if chain else None
 
 
 def chain_of(work: Pending) -> Chain:
-    """Operations that follow one from the other."""
+    """Operations on a leaf that follow one from the other; none if they do not."""
+    places = [(-1,), *[(k,) for k in range(len(work.steps) - 1)]]
+    if [operands for _, operands in work.steps] != places:
+        return ()
     return tuple([op for op, _ in work.steps])
 
 

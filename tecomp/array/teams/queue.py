@@ -286,19 +286,19 @@ class _Group:
         evaluate([*sources, *[each.source for each in (*self.moved, *self.told)]], into)
 
     def _surround(self, own: _Halo) -> None:
-        assert own.node.data is not None
-        if not np.may_share_memory(own.core, own.node.data):
-            np.copyto(own.core, own.node.data)
-            own.node.data = own.core
+        data = _data(own.node)
+        if not np.may_share_memory(own.core, data):
+            np.copyto(own.core, data)
+            if own.node.stored is None:
+                own.node.data = own.core
         halo = own.plan.halo
         self.jobs.append((f"halo for {own.seen[0].why}", halo, Job(halo, own.core, own.room)))
         for each, index in zip(own.seen, own.plan.indices(self.team.rank), strict=True):
             each.node.computed(own.room[index])
     def _move(self, each: Moved) -> None:
         made = np.empty(each.node.type.shape, numpy_dtype(each.node.type.dtype))
-        source = each.source.data
-        assert source is not None
-        self.jobs.append((each.why, each.moves, Job(each.moves, source, made, each.moves.op)))
+        job = Job(each.moves, _data(each.source), made, each.moves.op)
+        self.jobs.append((each.why, each.moves, job))
         each.node.computed(made)
 
     def _started(self) -> Transfer | None:
@@ -316,8 +316,7 @@ class _Group:
         """Partial values: all of one type and operation with one message."""
         alike: dict[Any, list[Moved]] = defaultdict(list)
         for each in arrivals:
-            source, moves = each.source.data, each.moves
-            assert source is not None
+            source, moves = _data(each.source), each.moves
             if moves.combined != moves.target:
                 made = np.empty(each.node.type.shape, source.dtype)
                 start_redistribution(self.team, moves, source, made).wait()
@@ -358,6 +357,9 @@ class _Group:
 
 
 def _data(node: Node) -> Buffer:
+    """The elements of what is computed, in the memory of the host."""
+    if node.stored is not None:
+        return node.stored.elements()
     assert node.data is not None
     return node.data
 

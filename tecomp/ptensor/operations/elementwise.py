@@ -45,7 +45,7 @@ UNARY_TESTS: Mapping[str, Sequence[str]] = {
 
 BINARY: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("add", "subtract", "multiply", "pow"), NUMERIC),
-    "divide": FLOATING,
+    "divide": NUMERIC,
     **dict.fromkeys(("floor_divide", "remainder", "maximum", "minimum"), REAL),
     **dict.fromkeys(("atan2", "copysign", "hypot", "logaddexp", "nextafter"), FLOATS),
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), _BITS),
@@ -57,6 +57,9 @@ BINARY_TESTS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("greater", "greater_equal", "less", "less_equal"), REAL),
     **dict.fromkeys(("logical_and", "logical_or", "logical_xor"), BOOLEAN),
 }
+
+_OF_FLOATS = frozenset(("divide",))
+"""Functions that take integers as floating-point numbers."""
 
 _TO_PART = frozenset(("abs", "real", "imag"))
 
@@ -102,7 +105,7 @@ class Elementwise(Operation):
         taken = self.functions[self.kind]
         dtype = meet(dtypes)
         if dtype in taken and all(d in taken for d in dtypes):
-            return dtype
+            return "float64" if dtype in INTEGERS and self.kind in _OF_FLOATS else dtype
         given = " and ".join(dtypes)
         raise ArrayTypeError(
             f"{self.kind}: the elements are {given}, and it takes {', '.join(taken)}; convert "

@@ -119,6 +119,7 @@ _models: dict[str, Call] = {
     "sigmoid_kernel": lambda make: pairwise.sigmoid_kernel(make(X)),
     "chi2_kernel": lambda make: pairwise.additive_chi2_kernel(make(POSITIVE[:9])),
     "manhattan_distances": lambda make: pairwise.manhattan_distances(make(X[:9])),
+    "balanced_accuracy_score": _score(metrics.balanced_accuracy_score, CLASSES, GUESSES),
     "confusion_matrix": lambda make: metrics.confusion_matrix(make(CLASSES), make(GUESSES)),
 }
 

@@ -88,6 +88,7 @@ CASES = [
     Case("alexandergovern", _test(stats.alexandergovern, SIDE, OTHER)),
     Case("kruskal", _test(stats.kruskal, SIDE, OTHER)),
     Case("friedmanchisquare", _test(stats.friedmanchisquare, X[:, 0], X[:, 1], X[:, 2])),
+    Case("brunnermunzel", _test(stats.brunnermunzel, SIDE, OTHER)),
     Case("mannwhitneyu", _test(stats.mannwhitneyu, SIDE, OTHER)),
     Case("wilcoxon", _test(stats.wilcoxon, SIDE, OTHER)),
     Case("brunnermunzel", _test(stats.brunnermunzel, SIDE, OTHER)),
