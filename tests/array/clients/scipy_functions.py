@@ -41,7 +41,7 @@ def _of(f: Any, *data: Any, **options: Any) -> Call:
 
 
 def _special() -> list[Case]:
-    one = ["digamma", "entr", "erf", "erfc", "erfinv", "exp1", "expit", "expm1",
+    one = ["digamma", "entr", "erf", "erfc", "erfinv", "exp1", "expit",
            "gammaln", "i0", "i0e", "i1", "i1e", "log_ndtr", "loggamma", "logit",
            "ndtr", "ndtri", "psi", "sinc", "softmax", "log_softmax", "logsumexp"]
     two = ["betaln", "binom", "chdtr", "chdtrc", "chdtri", "gammainc", "gammaincc", "kl_div",
