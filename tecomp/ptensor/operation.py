@@ -82,6 +82,15 @@ class Operation:
         ])
 
 
+def to_the_bit(op: Operation, other: object) -> bool:
+    """Whether two operations are one, of those whose numbers count: -0.0 is not 0.0."""
+    if op.__class__ is not other.__class__:
+        return False
+    assert isinstance(other, Operation)
+    pairs = zip(op.attributes, other.attributes, strict=True)
+    return all(a is b or (a == b and repr(a) == repr(b)) for (_, a), (_, b) in pairs)
+
+
 class Several(Operation):
     """An operation that says the types of all of its results at once."""
 

@@ -13,6 +13,7 @@ import tecomp.array as xp
 from tecomp.array import Array
 from tecomp.array.counters import counters
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
+from tecomp.ptensor.operations.creation import Arange, Linspace
 from tecomp.ptensor.promotion import ALL, COMPLEX, FLOATING, REAL
 from tecomp.ptensor.types import numpy_dtype
 
@@ -303,3 +304,36 @@ def test_a_sequence_that_is_in_itself_is_refused() -> None:
         "asarray: sequences in each other have extents (1, 1, 1, 1, ...); an array has 64 axes at "
         "most, and 4294967296 elements of sequences: give fewer, and no sequence that holds itself"
     )
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_the_sign_of_a_zero_counts(zero: float) -> None:
+    """Each of them in a program of its own, also when the other was there before."""
+    ones = xp.ones(3)
+    for _ in range(2):
+        for each in (-zero, zero):
+            wanted = np.signbit(np.linspace(each, each, 3))
+            assert (np.signbit(np.asarray(xp.linspace(each, each, 3))) == wanted).all()
+            recorded = xp.jit(lambda x, each=each: x * xp.linspace(each, each, 3))
+            assert (np.signbit(np.asarray(recorded(ones))) == wanted).all()
+
+
+def test_operations_are_equal_to_the_bit() -> None:
+    nan = float("nan")
+    one = Linspace(0.0, nan, 3, "float64")
+    assert one == Linspace(0.0, nan, 3, "float64")
+    assert hash(one) == hash(Linspace(0.0, nan, 3, "float64"))
+    assert one != Linspace(-0.0, nan, 3, "float64")
+    assert Arange(0, 3, 1, "int64") != Arange(0.0, 3, 1, "int64")
+    assert Arange(0, 3, 1, "int64") != Linspace(0, 3, 1, "float64")
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 1000])
+@pytest.mark.parametrize("endpoint", [False, True])
+def test_numbers_whose_distance_is_too_large(count: int, endpoint: bool) -> None:
+    for start, stop in ((-1e308, 1e308), (1.7e308, -1.7e308), (-1.7e308, 1e308)):
+        found = np.asarray(xp.linspace(start, stop, count, endpoint=endpoint))
+        half = np.linspace(start / 2, stop / 2, count, endpoint=endpoint)
+        np.testing.assert_allclose(found, half * 2, rtol=1e-15, atol=1e292)
+    both = np.asarray(xp.linspace(-1e308 - 1j, 1e308 + 1j, 3))
+    assert both.tolist() == [-1e308 - 1j, 0j, 1e308 + 1j]

@@ -234,13 +234,13 @@ def arange(
 
 
 def _real(value: Any, where: str) -> int | float:
-    """A real number of Python; -0.0 is 0.0."""
+    """A real number of Python."""
     if isinstance(value, np.generic | Array):
         value = value.item() if isinstance(value, np.generic) else float(value)
     if isinstance(value, bool | int):
         return int(value)
     if isinstance(value, float):
-        return value + 0.0
+        return float(value)
     raise ArrayTypeError(f"{where}: {value!r} is {type(value).__name__}; give a real number")
 
 

@@ -83,26 +83,38 @@ def _(op: Eye, numbers: Sequence[te.Expr], index: Sequence[te.Expr]) -> Element:
 @numbers_of.register
 def _(op: Linspace) -> tuple[np.generic, ...]:
     start, stop = complex(op.start), complex(op.stop)
-    intervals = max(op.n - 1 if op.endpoint else op.n, 1)
+    intervals = np.float64(max(op.n - 1 if op.endpoint else op.n, 1))
     last = op.n - 1 if op.endpoint and op.n > 1 else -1
-    ends = start.real, stop.real, start.imag, stop.imag
-    return (*map(np.float64, ends), np.float64(intervals), np.int64(last))
+    found = _steps(start.real, stop.real, intervals)
+    if op.dtype in COMPLEX:
+        found += _steps(start.imag, stop.imag, intervals)
+    return (*found, np.int64(last))
+
+
+def _steps(start: float, stop: float, intervals: np.float64) -> tuple[np.float64, ...]:
+    """The first number, the step, the last number, and what the first two are to be scaled by."""
+    first, last = np.float64(start), np.float64(stop)
+    with np.errstate(all="ignore"):
+        if not np.isfinite(last - first) and np.isfinite(first) and np.isfinite(last):
+            # The way between them is longer than any number; half of it is one.
+            return first / 2, (last / 2 - first / 2) / intervals, last, np.float64(2)
+        return first, (last - first) / intervals, last, np.float64(1)
 
 
 @element_of.register
 def _(op: Linspace, numbers: Sequence[te.Expr], index: Sequence[te.Expr]) -> Element:
     # In the widest type; the last number is `stop` itself.
-    *ends, intervals, last = numbers
+    *steps, last = numbers
     (i,) = index
 
-    def part(start: te.Expr, stop: te.Expr) -> te.Expr:
-        number = start + te.cast(i, "float64") * ((stop - start) / intervals)
+    def part(start: te.Expr, step: te.Expr, stop: te.Expr, scale: te.Expr) -> te.Expr:
+        number = (start + te.cast(i, "float64") * step) * scale
         return te.select(te.cast(i, "int64") == last, stop, number)
 
-    real = part(ends[0], ends[1])
+    real = part(*steps[:4])
     if op.dtype not in COMPLEX:
         return converted(real, "float64", op.dtype)
-    return converted(Complex(real, part(ends[2], ends[3])), "complex128", op.dtype)
+    return converted(Complex(real, part(*steps[4:])), "complex128", op.dtype)
 
 
 @define.register

@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any, ClassVar
 
 from tecomp.errors import ArrayTypeError, ArrayValueError
-from tecomp.ptensor.operation import Argument, Operation
+from tecomp.ptensor.operation import Argument, Operation, to_the_bit
 from tecomp.ptensor.operations.kinds import Kinded
 from tecomp.ptensor.promotion import ALL, COMPLEX, FLOATING, NUMERIC
 from tecomp.ptensor.types import PTensorType, Shape, check_together
@@ -51,6 +51,7 @@ class Arange(Creation):
 
     name = "arange"
     takes = (0, 0)
+    __eq__ = to_the_bit
     taken: ClassVar[tuple[str, ...]] = NUMERIC
     open: ClassVar[tuple[str, ...]] = ("start", "stop", "step", "device", "team")
 
@@ -192,6 +193,7 @@ class Linspace(Creation):
 
     name = "linspace"
     takes = (0, 0)
+    __eq__ = to_the_bit
     taken: ClassVar[tuple[str, ...]] = FLOATING
 
     start: complex
