@@ -157,3 +157,11 @@ def test_what_is_made_of_no_elements(shape: tuple[int, int]) -> None:
     np.testing.assert_array_equal(np.asarray(xp.matrix_transpose(a) @ a + 1), x.T @ x + 1)
     np.testing.assert_array_equal(np.asarray(xp.concat([a, a + 1, xp.asarray(np.ones((2, shape[1])))])),
                                   np.concat([x, x + 1, np.ones((2, shape[1]))]))
+
+
+def test_what_is_computed_of_parts_without_elements() -> None:
+    means, weights = xp.asarray(np.empty((0,))), xp.asarray(np.empty((0, 1)))
+    total = xp.sum(means * xp.reshape(weights, (-1,)), axis=0)
+    spread = xp.sum(xp.square(means - total) + means, axis=0) + xp.sum(weights, axis=1)
+    assert np.asarray(spread).shape == (0,)
+    assert float(xp.sum(xp.square(means - total) + means) - total) == 0.0

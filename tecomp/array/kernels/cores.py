@@ -49,9 +49,14 @@ def is_slow(op: Operation) -> bool:
 
 
 def is_known(op: Operation, n_along: int) -> bool:
-    """Whether there is a kernel for an operation along so many loops."""
+    """Whether there is a kernel for an operation along so many loops.
+
+    Moments are means and sums, of which others make use too.
+    """
     if isinstance(op, Cumulative):
         return n_along < 2 and not op.include_initial
+    if isinstance(op, Reduce) and op.kind in ("var", "std"):
+        return False
     return isinstance(op, CORES) and (n_along < 2 or not isinstance(op, FindIndex))
 
 

@@ -120,7 +120,7 @@ def _parts(work: Pending) -> _Parts | None:
     before = _leaves(work.steps[: at + 1])
     after = _leaves(work.steps[at + 1 :])
     if (
-        before & after
+        before & after or not all(shape)
         or any(node.type.shape != shape for node in work.nodes[:at])
         or any(node.type.shape != result for node in work.nodes[at:])
     ):

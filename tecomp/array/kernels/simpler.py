@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from tecomp.array.graph.node import Buffer, Node, leaf, type_of
 from tecomp.array.graph.pending import Pending, Step
 from tecomp.array.graph.views import is_view
 from tecomp.array.kernels.cores import SumOfProducts
-from tecomp.ptensor.axes import axis_of
+from tecomp.ptensor.axes import axes_of, axis_of
+from tecomp.ptensor.definitions.reduction import summed_in
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.creation import ExtractTriangle
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, Cast, Where
@@ -62,6 +64,7 @@ class _Builder:
         self.leaves = leaves
         self.nodes: list[Node] = []
         self.steps: list[Step] = []
+        self.known: dict[Step, int] = {}
 
     def type(self, place: int) -> PTensorType:
         """The type of an operand."""
@@ -77,9 +80,12 @@ class _Builder:
         return self.plain(op, *places)
 
     def plain(self, op: Operation, *places: int) -> int:
-        """The same of an operation that is left as it is."""
+        """The same of an operation that is left as it is; of the same operands it is done once."""
+        if (op, places) in self.known:
+            return self.known[op, places]
         self.nodes.append(Node(type_of(op, *map(self.type, places)), None, (), None, 0, 0))
         self.steps.append((op, places))
+        self.known[op, places] = len(self.steps) - 1
         return len(self.steps) - 1
 
     def is_given(self, place: int) -> bool:
@@ -168,6 +174,32 @@ def _trace(b: _Builder, op: Trace, x: int) -> int:
                    b.plain(Diagonal(op.offset), x))
 
 
+def _moment(b: _Builder, op: Reduce, x: int) -> int | None:
+    """Squares of what is left without the mean, added up."""
+    type = b.type(x)
+    if op.kind not in ("var", "std") or type.dtype in COMPLEX:
+        return None
+    axes = axes_of(op.axis, type.rank, op.where)
+    wide = b.cast(x, summed_in(type.dtype, type.device))
+    away = b.plain(FUNCTIONS["subtract"], wide, _centre(b, wide, axes))
+    total = b.plain(Reduce("sum", axes, op.keepdims), b.plain(FUNCTIONS["square"], away))
+    left = prod([type.shape[axis] for axis in axes]) - op.correction
+    divisor = np.array(left if left > 0 else np.nan, numpy_dtype(b.type(total).dtype))
+    made = b.plain(FUNCTIONS["divide"], total, b.constant(divisor, type))
+    if op.kind == "std":
+        made = b.plain(FUNCTIONS["sqrt"], made)
+    return b.cast(made, type.dtype)
+
+
+def _centre(b: _Builder, x: int, axes: tuple[int, ...]) -> int:
+    """The means, with the axes; made of those without, if there are these."""
+    for axis in (axes, *([None] if len(axes) == b.type(x).rank else [])):
+        known = b.known.get((Reduce("mean", axis), (x,)))
+        if known is not None and axes:
+            return b.plain(ExpandDims(axes), known)
+    return b.plain(Reduce("mean", axes, keepdims=True), x)
+
+
 def _diff(b: _Builder, op: Diff, x: int) -> int | None:
     axis = axis_of(op.axis, b.type(x).rank, op.name)
     count = b.type(x).shape[axis] - 1
@@ -253,7 +285,7 @@ def _inserted(b: _Builder, op: InsertSlice, whole: int, part: int) -> int:
 
 _RULES: Mapping[Any, Callable[..., int | None]] = {
     Combine: _combined, Cumulative: _running, Diff: _diff, FindIndex: _found,
-    ExtractTriangle: _triangle,
-    InsertSlice: _inserted, MatMul: _matmul, Outer: _outer, Repeat: _repeated, Roll: _rolled,
-    TensorDot: _tensordot, Tile: _tiled, Trace: _trace, VecDot: _vecdot,
+    ExtractTriangle: _triangle, InsertSlice: _inserted, MatMul: _matmul, Outer: _outer,
+    Reduce: _moment, Repeat: _repeated, Roll: _rolled, TensorDot: _tensordot, Tile: _tiled,
+    Trace: _trace, VecDot: _vecdot,
 }
