@@ -16,6 +16,7 @@ if typing.TYPE_CHECKING:
     from tecomp.constraints.wishes import Hint, hint, relayout_to, restickify
     from tecomp.copies.relayout import Relayout, relayout
     from tecomp.driver.build import build
+    from tecomp.driver.lower import lower
     from tecomp.driver.programs import compile, load
     from tecomp.errors import (
         CacheError,
@@ -58,7 +59,7 @@ if typing.TYPE_CHECKING:
     from tecomp.layout.sticks.types import DataFormats
     from tecomp.layout.transfers.dma import DmaNest
     from tecomp.layout.transfers.runs import Runs
-    from tecomp.lowering.pipeline import lower, lower_all
+    from tecomp.lowering.pipeline import lower_all
     from tecomp.lowering.storage.apply_buffer_transforms import apply_buffer_transforms
     from tecomp.lowering.storage.flatten import flatten_buffer
     from tecomp.machine.descriptor import Target
@@ -155,6 +156,7 @@ _HOMES = {
     "tecomp.constraints.wishes": "Hint hint relayout_to restickify",
     "tecomp.copies.relayout": "Relayout relayout",
     "tecomp.driver.build": "build",
+    "tecomp.driver.lower": "lower",
     "tecomp.driver.programs": "compile load",
     "tecomp.errors": (
         "CacheError CallError CapacityError DefinitionError InternalError LayoutError "
@@ -182,7 +184,7 @@ _HOMES = {
     "tecomp.layout.sticks.types": "DataFormats",
     "tecomp.layout.transfers.dma": "DmaNest",
     "tecomp.layout.transfers.runs": "Runs",
-    "tecomp.lowering.pipeline": "lower lower_all",
+    "tecomp.lowering.pipeline": "lower_all",
     "tecomp.lowering.storage.apply_buffer_transforms": "apply_buffer_transforms",
     "tecomp.lowering.storage.flatten": "flatten_buffer",
     "tecomp.machine.descriptor": "Target",

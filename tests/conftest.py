@@ -89,8 +89,8 @@ def _every_pass_is_verified() -> Iterator[None]:
     """What each pass returns is well formed; to users, only what the last one returns is checked."""
     run = pipeline._run
 
-    def run_verified(functions: dict[str, PrimFunc], stop_after: str | None) -> None:
-        run(functions, stop_after)
+    def run_verified(functions: dict[str, PrimFunc], *arguments: Any) -> None:
+        run(functions, *arguments)
         pipeline.verify_each(functions)
 
     def placed(*arguments: Any, **options: Any) -> PrimFunc:

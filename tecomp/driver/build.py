@@ -15,6 +15,7 @@ from tecomp.codegen.calls.plan import Quick
 from tecomp.codegen.llvm.emit import Options
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.cached import Build, Made, make
+from tecomp.driver.dump import asked_page, dump_build
 from tecomp.driver.grid import check_grid
 from tecomp.driver.logical import logical_parameter, run_logical, stored_arguments
 from tecomp.driver.memories import check_fits, is_open
@@ -283,6 +284,8 @@ def build(
     whole = copy(with_arguments(schedule, args))
     asked = Build(whole, args, name, machine, options, strided, bool(verify))
     with told_at_primitives(schedule):
+        if (page := asked_page(name)) is not None:
+            dump_build(asked, page)
         check_grid(schedule.state, machine)
         made, lowered = make(asked)
     return ScheduledKernel(asked, made, lowered)

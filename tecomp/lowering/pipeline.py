@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from keyword import iskeyword
-from typing import ClassVar
+from time import monotonic
+from typing import ClassVar, TypeAlias
 
 from tecomp.compute.tensor import Tensor
 from tecomp.drawing.pictured import Pictured
@@ -33,6 +34,8 @@ from tecomp.scheduling.arguments import with_arguments
 from tecomp.scheduling.places import told_at_primitives
 from tecomp.scheduling.schedule import Schedule
 from tecomp.work import doing
+
+Watch: TypeAlias = "Callable[[str, PrimFunc, float], None]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class Lowered(Pictured):
 
 def lower_all(
     schedule: Schedule, args: Sequence[object], name: str = "main", stop_after: str | None = None,
-    *, binds: Mapping[Tensor, Buffer] | None = None,
+    *, binds: Mapping[Tensor, Buffer] | None = None, watch: Watch | None = None,
 ) -> Lowered:
     """The function of a schedule after every pass.
 
@@ -126,6 +129,7 @@ def lower_all(
         stop_after: the last pass to run, by name; all of them if None.
         binds: for tensors among the arguments a `te.decl_buffer` with the strides that their arrays
             have.
+        watch: told the name of each pass, what it made and how many seconds that took.
 
     Raises:
         LowerError: the schedule has no code that keeps its meaning, or there is no such pass.
@@ -150,10 +154,13 @@ def lower_all(
     whole = with_arguments(schedule, args)
     strides = strides_of(binds, args, "lower")
     with told_at_primitives(schedule), isl_work("lower"):
+        begin = monotonic()
         with doing(f"lower {name}: nest"):
             functions = {"nest": simplify(build_nest(prepare(whole, args, strides), name))}
+        if watch is not None:
+            watch("nest", functions["nest"], monotonic() - begin)
         try:
-            _run(functions, stop_after)
+            _run(functions, stop_after, watch)
         except Exception:
             # The first function that is not well formed says more than what came of it.
             verify_each(functions)
@@ -161,7 +168,7 @@ def lower_all(
     return Lowered(functions)
 
 
-def _run(functions: dict[str, PrimFunc], stop_after: str | None) -> None:
+def _run(functions: dict[str, PrimFunc], stop_after: str | None, watch: Watch | None) -> None:
     """Add what each pass makes, and check the last of it."""
     last = "nest"
     simple = functions[last]
@@ -169,12 +176,15 @@ def _run(functions: dict[str, PrimFunc], stop_after: str | None) -> None:
         if last == stop_after:
             break
         func = functions[last]
+        begin = monotonic()
         with doing(f"lower {func.name}: {step.name}"):
             if step.on_simple is not None and func is simple:
                 func = simple = step.on_simple(func)
             else:
                 func = step.run(func)
         functions[step.name] = func
+        if watch is not None:
+            watch(step.name, func, monotonic() - begin)
         last = step.name
     verify(functions[last], flat=_is_flat(last))
 

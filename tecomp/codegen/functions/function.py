@@ -6,7 +6,7 @@ the record of failures, the parameters in order (addresses, and the bits of numb
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tecomp.codegen.functions.parallel import parameter
@@ -26,6 +26,7 @@ from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Var
 from tecomp.ir.language.stmt import Buffer, BufferStore, For, ForKind, PrimFunc
 from tecomp.ir.outside.bind import Calls
+from tecomp.ir.traversal.lines import lines_of
 from tecomp.ir.traversal.rewrite import walk
 
 _INLINED_LINES = 500
@@ -60,10 +61,27 @@ def module_text(func: PrimFunc, options: Options, machine: Machine | None = None
 
     It is for `machine`, or the one at hand.
     """
+    return _module_text(_of_whole_vectors(name_quotients(func), options), options, machine, {})
+
+
+def module_with_lines(func: PrimFunc, options: Options) -> tuple[list[PrimFunc], Source]:
+    """What is made of `func` for the machine at hand, with comments about lines.
+
+    Returns:
+        The functions after the last passes, and the module of the last of them, with the comments
+        that `line_table` reads.
+    """
+    made = [func, name_quotients(func)]
+    made.append(_of_whole_vectors(made[-1], options))
+    return made, _module_text(made[-1], options, None, lines_of(made[-1])).source
+
+
+def _module_text(
+    func: PrimFunc, options: Options, machine: Machine | None, line_of: Mapping[int, int]
+) -> ModuleText:
     name, wanted = plain_name(func.name), machine or Machine()
-    func = _of_whole_vectors(name_quotients(func), options)
     module = Module(name, options, list(func.sites), lambda: dots_of(wanted),
-                    lambda: has_masks(wanted), lambda: has_fma(wanted))
+                    lambda: has_masks(wanted), lambda: has_fma(wanted), line_of=line_of)
     body = _body(module, func)
     source = _source(module, [_entry(module, func), body])
     calls = tuple((symbol, signature) for signature, symbol in module.called.items())

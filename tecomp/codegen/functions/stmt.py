@@ -16,6 +16,7 @@ from tecomp.codegen.functions.expr import emit, run_rule
 from tecomp.codegen.functions.outside import emit_outside_call
 from tecomp.codegen.functions.parallel import outline
 from tecomp.codegen.llvm.emit import Code
+from tecomp.codegen.llvm.line_table import MARK
 from tecomp.codegen.llvm.loop_work import staying_conditions
 from tecomp.codegen.llvm.source import Passes
 from tecomp.codegen.llvm.types import register_type
@@ -53,6 +54,8 @@ def emit_stmt(code: Code, root: Stmt) -> None:
 
 
 def _start(code: Code, stmt: Stmt) -> Rule:
+    if (line := code.module.line_of.get(id(stmt))) is not None:
+        code.lines.append(f"{MARK}{line}")
     rule = _RULES.get(type(stmt))
     if rule is None:
         raise InternalError(

@@ -103,6 +103,7 @@ class Module:
         calls: how often helpers are called, by name.
         outlined: how many parallel loops have become functions.
         called: the functions outside of the program that are called, and their symbols.
+        line_of: lines of statements by id, for comments that say where instructions come from.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Module:
     declarations: dict[str, None] = field(default_factory=dict)
     outlined: int = 0
     called: dict[Callee, str] = field(default_factory=dict)
+    line_of: Mapping[int, int] = field(default_factory=dict)
 
     def add(self, function: Function) -> None:
         """Put a function into the module."""

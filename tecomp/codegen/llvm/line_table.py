@@ -1,0 +1,89 @@
+"""Which line of a printed function each instruction comes from, in LLVM IR and in assembly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+MARK = "  ; line "
+"""What a comment in LLVM IR begins with, before the instructions of a statement."""
+
+_FIRST = 100_000
+"""Metadata of the table is numbered from here on, behind all else."""
+
+
+def with_line_table(text: str) -> str:
+    """LLVM IR with a table of lines, made of the comments in it."""
+    lines, extra = [], _head()
+    number, inside, line, brackets = _FIRST + 4, False, 0, 0
+    scope = 0
+    places: dict[tuple[int, int], int] = {}
+    for each in text.splitlines():
+        if each.startswith("define "):
+            scope, number, inside, line = number, number + 1, True, 1
+            extra.append(
+                f'!{scope} = distinct !DISubprogram(name: "{scope}", file: !{_FIRST + 1}, '
+                f"scope: !{_FIRST + 1}, line: 1, type: !{_FIRST + 2}, "
+                f"spFlags: DISPFlagDefinition, unit: !{_FIRST})"
+            )
+            lines.append(f"{each.removesuffix('{')}!dbg !{scope} {{")
+            continue
+        if each.startswith(MARK):
+            line = int(each.removeprefix(MARK))
+            continue
+        if each == "}":
+            inside = False
+        brackets += each.count("[") - each.count("]")
+        if inside and each.startswith("  ") and not brackets:
+            place = places.get((line, scope))
+            if place is None:
+                place = places[line, scope] = number
+                number += 1
+                extra.append(f"!{place} = !DILocation(line: {line}, column: 1, scope: !{scope})")
+            each = f"{each}, !dbg !{place}"
+        lines.append(each)
+    return "\n".join([*lines, *extra, ""])
+
+
+def _head() -> list[str]:
+    unit, file, kind, version = range(_FIRST, _FIRST + 4)
+    return [
+        f"!llvm.dbg.cu = !{{!{unit}}}",
+        f"!llvm.module.flags = !{{!{version}}}",
+        f"!{unit} = distinct !DICompileUnit(language: DW_LANG_C, file: !{file}, "
+        "emissionKind: LineTablesOnly)",
+        f'!{file} = !DIFile(filename: "function", directory: "")',
+        f"!{kind} = !DISubroutineType(types: !{{}})",
+        f'!{version} = !{{i32 2, !"Debug Info Version", i32 3}}',
+    ]
+
+
+def numbered_llvm(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of LLVM IR with comments, each with the line that it comes from; 0 for none."""
+    line = 0
+    for each in text.splitlines():
+        if each.startswith(MARK):
+            line = int(each.removeprefix(MARK))
+            continue
+        if each.startswith("define ") or each == "}":
+            line = 0
+        yield line if each.startswith("  ") else 0, each
+
+
+_PLACE = re.compile(r"\s*\.loc\s+\d+\s+(\d+)")
+_DIRECTIVE = re.compile(r"\s*\.(?!L)|\s*\.Ltmp|\s*\.Lfunc|\s*#|\s*$")
+
+
+def numbered_assembly(text: str) -> Iterator[tuple[int, str]]:
+    """Instructions and labels of assembly with a table of lines, each with its line; 0 for none."""
+    line = 0
+    for each in text.splitlines():
+        if found := _PLACE.match(each):
+            line = int(found[1])
+        elif each.startswith("\t.section\t.debug_"):
+            return
+        elif not _DIRECTIVE.match(each):
+            is_label = not each.startswith(("\t", " "))
+            if is_label and not each.startswith(".L"):
+                line = 0
+            yield 0 if is_label else line, each.split("#")[0].rstrip()
