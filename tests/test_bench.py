@@ -18,8 +18,9 @@ import pytest
 from llvmlite import binding
 
 import tecomp
+import tecomp.array as xp
 from tecomp.array.counters import counters
-from tests.bench import contender
+from tests.bench import contender, typical
 from tests.bench.arrays_table import tables
 from tests.bench.case import Array, BenchError, Case, Goal, NoFormError
 from tests.bench.cases import drawn, functions, programs
@@ -575,3 +576,11 @@ def test_tables_of_arrays_tell_chains_from_what_is_paid_once() -> None:
         "| case | tecomp | median |\n| --- | ---: | ---: |\n| import | 200 ms | 250 ms |\n\n"
         "* gelu, 4e6: 1.50 x numpy, asked 2."
     )
+
+
+@pytest.mark.parametrize("case", typical.CASES, ids=lambda case: case.name)
+def test_typical_programs_are_those_of_numpy(case: typical.Case) -> None:
+    small = case.arrays(40)
+    np.testing.assert_allclose(
+        np.asarray(case.program(xp, *map(xp.asarray, small))), case.program(np, *small),
+        rtol=1e-4, atol=1e-4)
