@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tecomp.compute.tensor import Tensor
-from tecomp.drawing.svg import Svg
 from tecomp.driver.parts import copy_rate
 from tecomp.graph.call import Call
 from tecomp.graph.edges import edges_of, relayouts_of
@@ -14,7 +13,6 @@ from tecomp.graph.groups import border_of
 from tecomp.graph.labels import labels_of
 from tecomp.graph.memory import Plan
 from tecomp.graph.outcome import DivisionWish, Layouts
-from tecomp.graph.picture import drawn
 from tecomp.graph.report import KernelReport, ProgramReport
 from tecomp.graph.sizes import bytes_of
 from tecomp.graph.timeline import trace
@@ -73,12 +71,6 @@ class Details:
             name, target.name, kernels, len(costs), self.memory.bytes, self.memory.lower_bound,
             constants, edges_of(self.inputs, self.outputs, self.kernels, self.stored),
             tuple(relayouts_of(self.layouts)), self.memory.residents, self.memory.spills, rate,
-        )
-
-    def picture(self, name: str, target: str) -> Svg:
-        """The program as SVG, with its name and that of the machine."""
-        return drawn(
-            name, target, self.inputs, self.outputs, self.kernels, self.memory, self.stored
         )
 
     def timeline(self, report: ProgramReport) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import ClassVar
 
 from tecomp.compute.tensor import Tensor
+from tecomp.drawing.pictured import Pictured
 from tecomp.graph.dag import Graph
 from tecomp.graph.groups import Group
 from tecomp.graph.spills import Resident, Spill
@@ -34,7 +36,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Pictured):
     """An arena for all values between kernels.
 
     Attributes:
@@ -44,6 +46,8 @@ class Plan:
         residents: values that are not there, but stay in scratchpads.
         spills: why the others do not, on a machine with scratchpads.
     """
+
+    _drawn_by: ClassVar[str] = "plan:drawn"
 
     values: tuple[Value, ...]
     bytes: int

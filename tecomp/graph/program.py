@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from os import PathLike
-from typing import TYPE_CHECKING, Any
+from os import PathLike, fspath
+from os.path import splitext
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tecomp.codegen.calls.timing import Timing, time_call
 from tecomp.compute.tensor import Tensor
+from tecomp.drawing.pictured import Pictured, drawn_by
 from tecomp.driver.programs import compile
 from tecomp.errors import CallError
 from tecomp.graph.asked import Asked
@@ -49,7 +51,7 @@ def _plain_layouts(asked: Asked) -> Layouts:
     return made
 
 
-class Program:
+class Program(Pictured):
     """Compiled operations; call it with arrays for the inputs.
 
     Calls from several threads at once are safe, and nothing is allocated but the results.
@@ -59,6 +61,8 @@ class Program:
         outputs: what it gives, in order.
         target: the machine.
     """
+
+    _drawn_by: ClassVar[str] = "program:drawn"
 
     __slots__ = (
         "_asked", "_constants", "_details", "_kernel", "_make", "_native", "inputs", "outputs",
@@ -188,11 +192,16 @@ class Program:
 
         Args:
             folder: a new one, an empty one, or one with a saved program, which is replaced. It is
-                complete as soon as it is there under its name.
+                complete as soon as it is there under its name. A path `x.svg` or `x.html` is that
+                of a picture.
 
         Raises:
             CacheError: there is something else, or nothing can be written.
+            CallError: no picture can be written there.
         """
+        if isinstance(folder, str | PathLike) and splitext(fspath(folder))[1] in (".svg", ".html"):
+            super().save(folder)
+            return
         save(self._asked, self._native, folder)
 
     def report(self, *, measure: bool = False) -> ProgramReport:
@@ -220,7 +229,12 @@ class Program:
         Returns:
             The text, which a notebook shows as the picture.
         """
-        return self.details.picture(self._kernel.name, self.target.name)
+        return drawn_by(self._drawn_by, self)
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._kernel.name
 
     def timeline(self, *, measure: bool = False) -> str:
         """The program as a trace that Perfetto and chrome://tracing open: kernels, and bytes held.

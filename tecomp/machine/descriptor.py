@@ -11,8 +11,9 @@ from functools import lru_cache
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+from tecomp.drawing.pictured import Pictured
 from tecomp.errors import CapacityError, TargetError
 from tecomp.ir.language.given import check_kind, is_one_of
 from tecomp.ir.language.stmt import Buffer
@@ -118,7 +119,7 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Target(Pictured):
     """A machine that code is generated for.
 
     Attributes:
@@ -137,6 +138,8 @@ class Target:
         rules: what it asks of the operands of operations.
         limits: what a core has only so much of.
     """
+
+    _drawn_by: ClassVar[str] = "target:drawn"
 
     name: str
     description: str

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
+from tecomp.drawing.pictured import Pictured, drawn_by
+from tecomp.drawing.svg import Svg
 from tecomp.model.timeline import SLICES, Activity, Event, Lane, timelines
 
 Direction = Literal["read", "write"]
@@ -100,7 +102,7 @@ class CoreWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Report(Pictured):
     """What a kernel costs on a machine; `print` shows a table.
 
     Attributes:
@@ -120,6 +122,8 @@ class Report:
         calls: functions outside of the program that nobody said the work of: it is not counted.
         shared: what the chip does for all cores, in the order of the program.
     """
+
+    _drawn_by: ClassVar[str] = "report:drawn"
 
     kernel: str
     target: str
@@ -183,6 +187,14 @@ class Report:
             "bound_by": self.bound_by, "shares": self.shares, "imbalance": self.imbalance,
         }
         return json.dumps(document, indent=2)
+
+    def timeline_picture(self) -> Svg:
+        """When each resource of some cores works, as SVG; a part of `picture()`."""
+        return drawn_by("report:drawn_timeline", self)
+
+    def roofline_picture(self) -> Svg:
+        """How fast the kernel is, and what compute and memories allow; a part of `picture()`."""
+        return drawn_by("report:drawn_roofline", self)
 
     def timelines(self) -> list[tuple[str, tuple[Activity, ...], tuple[Event, ...]]]:
         """For each core, and at last for the chip: its name, what it does, and when, in cycles."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -11,10 +12,11 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.graph.picture import lanes_of
+from tecomp.drawing.lanes import lanes_of
 from tecomp.graph.program import Program
 from tests.graph.test_compile import MACHINE, SIZE, arrays, layers, product_of
 from tests.graph.test_laid_programs import transposed_sum
+from tests.strategies.pictures import check_picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -41,16 +43,25 @@ def test_a_notebook_shows_a_picture_as_one() -> None:
     assert type(shown._repr_svg_()) is str
 
 
-@pytest.mark.parametrize("count", [1, 40])
-def test_everything_lies_inside_the_picture(count: int) -> None:
+@pytest.mark.parametrize("count", [1, 40, 150])
+def test_many_kernels_are_drawn(count: int) -> None:
     X, W, Y = layers(count)
-    root = ET.fromstring(tecomp.compile(Y, [X, W]).picture())
-    width, height = (float(n) for n in root.attrib["viewBox"].split()[2:])
+    program = tecomp.compile(Y, [X, W])
+    root = check_picture(program.picture())
 
-    for box in root.iter(f"{SVG}rect"):
-        assert 0 <= float(box.get("x", 0)) <= width - float(box.attrib["width"])
-        assert 0 <= float(box.get("y", 0)) <= height - float(box.attrib["height"])
-    assert len(list(root.iter(f"{SVG}path"))) >= 2 * count
+    assert len(list(root.iter(f"{SVG}path"))) >= 2 * min(count, 115)
+    assert ("more calls are left out" in program.picture()) == (len(program.kernels) > 120)
+    check_picture(program.memory.picture())
+
+
+def test_a_picture_is_saved_beside_programs(tmp_path: Path) -> None:
+    X, W, Y = layers(1)
+    program = tecomp.compile(Y, [X, W])
+    program.save(tmp_path / "x.svg")
+    program.save(str(tmp_path / "x.html"))
+
+    assert (tmp_path / "x.svg").read_text(encoding="utf-8") == program.picture()
+    assert program._repr_html_() == program.picture()._repr_html_()
 
 
 def test_relayouts_are_marked_and_layouts_written() -> None:
@@ -61,7 +72,7 @@ def test_relayouts_are_marked_and_layouts_written() -> None:
 
     relayouts = [call.group.result for call in program.kernels if call.is_relayout]
     assert T.op not in relayouts
-    assert boxes.count("#dc8813") == len(relayouts) > 0
+    assert boxes.count("#dc8813") == len(relayouts) + 1 > 1  # one in the legend
     assert "A: float16[70, 40] as [1, 128, 64]" in picture
 
 

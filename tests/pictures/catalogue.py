@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import tecomp
+from tests.graph.test_pictures import residual
 from tests.pictures.programs import kernel, named, rectified
 from tests.pictures.test_layout import LAYOUTS
+from tests.properties.test_timeline import demo
 
 PICTURES: dict[str, Callable[[], str]] = {
     **{f"layout-{name.replace(' ', '-')}": layout.picture for name, layout in LAYOUTS.items()},
@@ -15,4 +18,8 @@ PICTURES: dict[str, Callable[[], str]] = {
     "schedule": lambda: rectified()[0].picture(),
     "long-names": lambda: named("W" * 300).picture(),
     "step": lambda: rectified()[0].step_picture(3),
+    "report": lambda: demo("stick128").report().picture(),
+    "program": lambda: residual().picture(),
+    "plan": lambda: residual().memory.picture(),
+    **{f"target-{name}": tecomp.Target.load(name).picture for name in tecomp.list_targets()},
 }
