@@ -97,6 +97,16 @@ def test_what_is_not_there_is_not_read() -> None:
     assert caught.value.message == "`%y = %x` reads %x, which is not there yet"
 
 
+def test_a_region_runs_on_a_device_that_is_known() -> None:
+    region = DeviceRegion(Name("device"), (Let("x", Literal(1)),))
+    verify_lowered(Lowered("f", (Parameter("device", "str"),), (region,), ()))
+    with pytest.raises(ArrayValueError) as caught:
+        verify_lowered(Lowered("f", (), (region,), ()))
+    assert caught.value.message == (
+        "intel_sycl.device_region(%device) runs on %device, which is not there yet"
+    )
+
+
 def test_what_was_printed_lowers_alike() -> None:
     function = chain("stick128", 2)
     assert lower_ptensor(parse(str(function))) == lower_ptensor(function)

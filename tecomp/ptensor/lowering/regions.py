@@ -85,7 +85,9 @@ _WRITING = ("copy", "finalize_reduce")
 
 def _read(statement: Statement) -> set[str]:
     if isinstance(statement, DeviceRegion):
-        return {name for inner in statement.body for name in _read(inner)} - _made(statement)
+        inside = {name for inner in statement.body for name in _read(inner)} - _made(statement)
+        device = statement.device
+        return {device.name, *inside} if isinstance(device, Name) else inside
     return {*names_of(statement)}
 
 
@@ -131,7 +133,8 @@ def verify_lowered_module(module: LoweredModule) -> None:
             if isinstance(call, FunctionCall) and call.function not in known:
                 raise ArrayValueError(
                     f"@{function.name}: `{call}` is of a function that is not there yet; put it "
-                    "before", kind="ptensor"
+                    "before",
+                    kind="ptensor",
                 )
         known[function.name] = function
 
@@ -145,12 +148,19 @@ def _verify(body: Sequence[Statement], known: set[str], region: Operand | None) 
                     "regions are not nested: end one before the other begins",
                     kind="ptensor",
                 )
-            _verify(statement.body, known, statement.device)
+            device = statement.device
+            if isinstance(device, Name) and device.name not in known:
+                raise ArrayValueError(
+                    f"intel_sycl.device_region({device}) runs on {device}, which is not there yet",
+                    kind="ptensor",
+                )
+            _verify(statement.body, known, device)
             continue
         if region is not None and isinstance(statement.value, FunctionCall):
             raise ArrayValueError(
                 f"`{statement.value}` is inside of intel_sycl.device_region({region}), and may "
-                "have regions of its own, which are not nested: end this one before", kind="ptensor"
+                "have regions of its own, which are not nested: end this one before",
+                kind="ptensor",
             )
         for name in names_of(statement):
             if name not in known:
