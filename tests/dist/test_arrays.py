@@ -36,5 +36,5 @@ def test_functions_of_all_elements_gather_nothing(n: int, pools: Pools) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_programs_give_what_they_give_with_numpy(n: int, pools: Pools) -> None:
-    """A stencil by slices, waves by rolls, ridge regression and k-means on rows of a table."""
+    """Stencils, waves, shallow water, options, transposes, events, tables, clusters, systems."""
     assert pools.printed("team_examples", n) == ["as with NumPy"]

@@ -115,8 +115,9 @@ def _sorted_row(op: Sort | Argsort, x: Shared, cut: Cut, type: PTensorType) -> S
     ends = _ends(x, data, descending=op.descending)
     got = np.concatenate(alltoall(team_number(x), _cut_at(data, ends)))
     if places is None:
-        return row(x, in_order(got, descending=op.descending), type.dtype)
-    # Parts come in the order of processes, so that equal elements are in order.
+        # Parts are in order, and come in that of processes: a stable sort merges them.
+        (merged,) = compute(Sort(0, op.descending), got)
+        return row(x, merged, type.dtype)
     (order,) = compute(Argsort(0, op.descending), got)
     found = np.concatenate(alltoall(team_number(x), _cut_at(places, ends)))
     return row(x, found[order], type.dtype)

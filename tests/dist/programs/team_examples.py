@@ -1,4 +1,4 @@
-"""Programs on arrays of a team, which read as those for NumPy do: a stencil, and ridge regression."""
+"""Programs on arrays of a team, which read as those for NumPy do, and give the same."""
 
 from __future__ import annotations
 
@@ -44,6 +44,85 @@ def means(array: Any, points: Any, centers: Any, steps: int) -> Any:
     return centers
 
 
+def shallow_water(array: Any, steps: int, height: Any, u: Any, v: Any) -> Any:
+    """The linear equations on a torus."""
+
+    def slope(x: Any, axis: int) -> Any:
+        return 0.5 * (array.roll(x, -1, axis=axis) - array.roll(x, 1, axis=axis))
+
+    for _ in range(steps):
+        height, u, v = (
+            height - 0.01 * height * (slope(u, 0) + slope(v, 1)),
+            u - 0.0981 * slope(height, 0), v - 0.0981 * slope(height, 1),
+        )
+    return height + u + v
+
+
+def prices(array: Any, spot: Any, strike: Any, years: Any) -> Any:
+    """Of calls, by Black and Scholes, with the normal distribution by a polynomial."""
+
+    def normal(z: Any) -> Any:
+        k = 1 / (1 + 0.2316419 * array.abs(z))
+        tail = k * (0.31938153 + k * (-0.356563782 + k * (1.781477937 + k * (
+            -1.821255978 + k * 1.330274429))))
+        tail = tail * array.exp(-z * z / 2) * 0.3989422804014327
+        return array.where(z > 0, 1 - tail, tail)
+
+    width = 0.3 * array.sqrt(years)
+    d1 = (array.log(spot / strike) + 0.065 * years) / width
+    return spot * normal(d1) - strike * array.exp(-0.02 * years) * normal(d1 - width)
+
+
+def transposed(array: Any, x: Any, steps: int) -> Any:
+    """Back and forth: rows that are columns of something else."""
+    for _ in range(steps):
+        x = array.permute_dims(x, (1, 0)) * 1.0 + x[:1, :1]
+    return x
+
+
+def rambo(array: Any, random: Any, energy: float) -> Any:
+    """Momenta of massless particles whose sum is at rest, evenly spread over phase space.
+
+    Source:
+        Kleiss, Stirling and Ellis, "A new Monte Carlo treatment of multiparticle phase space at
+        high energies", 1986.
+    """
+    cosine, angle = 2 * random[:, :, 0] - 1, 6.283185307179586 * random[:, :, 1]
+    size = -array.log(random[:, :, 2] * random[:, :, 3])
+    sine = array.sqrt(1 - cosine * cosine)
+    parts = [sine * array.sin(angle), sine * array.cos(angle), cosine]
+    momenta = [size * part for part in parts]
+    total = [array.sum(part, axis=1, keepdims=True) for part in momenta]
+    whole = array.sum(size, axis=1, keepdims=True)
+    mass = array.sqrt(whole * whole - total[0] ** 2 - total[1] ** 2 - total[2] ** 2)
+    boost = [-part / mass for part in total]
+    gamma = whole / mass
+    along = boost[0] * momenta[0] + boost[1] * momenta[1] + boost[2] * momenta[2]
+    scale = energy / mass
+    moved = [scale * (p + b * (size + along / (1 + gamma)))
+             for p, b in zip(momenta, boost, strict=True)]
+    return array.stack([scale * (gamma * size + along), *moved], axis=2)
+
+
+def principal(array: Any, x: Any) -> Any:
+    """The variances along the principal components of a table, by its covariance."""
+    x = x - array.mean(x, axis=0)
+    return array.linalg.eigh(x.T @ x / (x.shape[0] - 1))[0]
+
+
+def gradients(array: Any, a: Any, b: Any, steps: int) -> Any:
+    """The solution of a system by conjugate gradients."""
+    x, rest = b * 0, b
+    along, square = rest, array.sum(rest * rest)
+    for _ in range(steps):
+        image = a @ along
+        factor = square / array.sum(along * image)
+        x, rest = x + factor * along, rest - factor * image
+        square, before = array.sum(rest * rest), square
+        along = rest + (square / before) * along
+    return x
+
+
 def of(points: Any) -> dict[str, Any]:
     """The team that arrays beside an array are of."""
     return {"team": points.team} if isinstance(points, xp.Array) else {}
@@ -53,6 +132,7 @@ def together(data: Any, **placed: Any) -> Any:
     return xp.asarray(data, team=TEAM, **placed)
 
 
+xp.counters.counters.gathered.clear()
 random = np.random.default_rng(0)
 field = random.uniform(size=(23, 17))
 np.testing.assert_allclose(heat(together(field), 8), heat(field.copy(), 8), rtol=1e-13)
@@ -64,6 +144,30 @@ np.testing.assert_allclose(found, ridge(np, table, target, np.eye(5), 0.1), rtol
 first = together(table[:3], placements=[dist.Replicate()])
 np.testing.assert_allclose(
     means(xp, together(table), first, 5), means(np, table, table[:3], 5), rtol=1e-12)
-assert set(xp.counters.counters.gathered) <= {"values", "numpy.linalg.solve"}
+
+fields = random.uniform(1, 2, size=(3, 22, 13))
+np.testing.assert_allclose(
+    shallow_water(xp, 6, *map(together, fields)), shallow_water(np, 6, *fields), rtol=1e-12)
+options = random.uniform(80, 120, 103), random.uniform(80, 120, 103), random.uniform(0.5, 2, 103)
+np.testing.assert_allclose(
+    prices(xp, *map(together, options)), prices(np, *options), rtol=1e-9, atol=1e-9)
+np.testing.assert_allclose(
+    transposed(xp, together(field), 3), transposed(np, field, 3), rtol=1e-13)
+points = random.uniform(size=(41, 4, 4))
+events = rambo(xp, together(points), 13.0)
+np.testing.assert_allclose(events, rambo(np, points, 13.0), rtol=1e-11, atol=1e-11)
+balance = np.asarray(xp.sum(events, axis=1))
+np.testing.assert_allclose(balance, np.tile([13.0, 0, 0, 0], (41, 1)), atol=1e-11)
+np.testing.assert_allclose(
+    principal(xp, together(table)), np.linalg.eigvalsh(np.cov(table.T)), rtol=1e-11)
+system = random.normal(size=(40, 40))
+system = system @ system.T + 40 * np.eye(40)
+right = random.normal(size=40)
+np.testing.assert_allclose(
+    gradients(xp, together(system), together(right), 12), gradients(np, system, right, 12),
+    rtol=1e-9)
+np.testing.assert_allclose(
+    gradients(xp, together(system), together(right), 40), np.linalg.solve(system, right), rtol=1e-8)
+assert set(xp.counters.counters.gathered) <= {"values", "numpy.linalg.solve", "numpy.linalg.eigh"}
 if TEAM.rank == 0:
     print("as with NumPy")
