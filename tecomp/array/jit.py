@@ -10,7 +10,7 @@ from typing import Any
 from tecomp.array.arrays import Array, made
 from tecomp.array.graph.cuts import MOST
 from tecomp.array.graph.evaluate import compute, evaluate
-from tecomp.array.graph.node import Node, looking, tracing
+from tecomp.array.graph.node import Node, looking, record, tracing
 from tecomp.array.graph.pending import Pending, pending
 from tecomp.array.graph.pieces import Piece, pieces_of
 from tecomp.array.recent import Recent
@@ -142,9 +142,14 @@ def _source(node: Node, computed: dict[Node, int], order: dict[Node, int]) -> tu
 
 def _run(recorded: _Recorded, arguments: list[Node]) -> Any:
     leaves = [arguments[p] if isinstance(p, int) else p for p in recorded.places]
-    evaluate(leaves)
+    is_divided = any([type.team is not None for type in recorded.types])
+    if not is_divided:
+        evaluate(leaves)
     nodes = {-1 - k: leaf for k, leaf in enumerate(leaves)}
     for piece in recorded.pieces:
+        if is_divided:
+            _record_again(piece, nodes)
+            continue
         for place in piece.nodes:
             nodes[place] = Node(recorded.types[place], None, (), None, 0, 0)
         compute(Pending(
@@ -158,6 +163,15 @@ def _run(recorded: _Recorded, arguments: list[Node]) -> Any:
         made(where if kind == "other" else found[kind][where]) for kind, where in recorded.results
     ]
     return _given(recorded.structure, results)
+
+
+def _record_again(piece: Piece, nodes: dict[int, Node]) -> None:
+    """Operations on arrays of a team, done by all of its processes with what they have."""
+    made: list[Node] = []
+    for op, places in piece.steps:
+        operands = [made[k] if k >= 0 else nodes[piece.leaves[-1 - k]] for k in places]
+        made.append(record(op, *operands))
+    nodes.update(zip(piece.nodes, made, strict=True))
 
 
 def _taken(value: Any, nodes: list[Node]) -> Any:

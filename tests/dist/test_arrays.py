@@ -35,6 +35,18 @@ def test_functions_of_all_elements_gather_nothing(n: int, pools: Pools) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_recorded_functions(n: int, pools: Pools) -> None:
+    """What was recorded for one partition gives the same for others."""
+    assert pools.printed("recorded", n) == ["recorded"]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_drawn_calls_of_every_function(n: int, pools: Pools) -> None:
+    """In lock-step; `python -m tests.dist.conformance -n 4 --count 50` draws more."""
+    assert pools.printed("conforms", n, "1", "0") == ["0 of 161 calls differ"]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_programs_give_what_they_give_with_numpy(n: int, pools: Pools) -> None:
     """Stencils, waves, shallow water, options, transposes, events, tables, clusters, systems."""
     assert pools.printed("team_examples", n) == ["as with NumPy"]

@@ -58,12 +58,17 @@ def computable(nodes: Sequence[Node]) -> Pending:
             del work  # who counts references to its nodes must not count these
             wait(written)
     if not all([node.is_there for node in work.leaves]):  # an argument of what is recorded
-        raise ArrayTypeError(
-            "jit: the value of an element is asked for, and there is none while a function is "
-            "recorded; use where in place of if, or ask outside of the function",
-            kind="recording",
-        )
+        raise no_elements()
     return work
+
+
+def no_elements() -> ArrayTypeError:
+    """What is said where elements are asked for while a function is recorded."""
+    return ArrayTypeError(
+        "jit: the value of an element is asked for, and there is none while a function is "
+        "recorded; use where in place of if, or ask outside of the function",
+        kind="recording",
+    )
 
 
 def compute(work: Pending) -> None:

@@ -158,7 +158,7 @@ def record(op: Operation, *operands: Node) -> Node:
         TeamMismatchError: operands belong to different teams.
     """
     type = type_of(op, *[operand.type for operand in operands])
-    if type.team is not None:
+    if type.team is not None and not tracing.depth:
         return teams().record(op, type, operands)
     now = since = next(_serial)
     for operand in operands:

@@ -93,8 +93,8 @@ def alone(node: Node) -> Node:
     """
     if node.data is None:
         raise ArrayTypeError(
-            f"jit: an argument is {node.type}, and what processes send each other is not recorded; "
-            "call the function itself: what a process computes of its parts is compiled too",
+            f"jit: an argument is {node.type}, and what processes send each other for this is not "
+            "recorded; do it outside of the function",
             kind="recording",
         )
     return leaf(node.data, local_type(node.type, node.type.shape))

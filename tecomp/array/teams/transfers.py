@@ -10,7 +10,7 @@ import numpy as np
 from tecomp.array.control.together import together
 from tecomp.array.counters import counters
 from tecomp.array.graph.cuts import FEWEST, cut
-from tecomp.array.graph.evaluate import data_of
+from tecomp.array.graph.evaluate import data_of, no_elements
 from tecomp.array.graph.node import Buffer, Node
 from tecomp.array.graph.shared import Shared, alone, part_of
 from tecomp.array.graph.views import moved
@@ -105,7 +105,8 @@ def whole_of(node: Node, why: str = "values") -> Buffer:
     """All elements of an array of a team, on every process."""
     if node.data is not None:
         return node.data
-    assert isinstance(node, Shared)
+    if not isinstance(node, Shared):
+        raise no_elements()
     return data_of(part_of(node)) if is_everywhere(node) else _collected(node, why)
 
 

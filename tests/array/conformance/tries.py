@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
@@ -17,9 +17,14 @@ from tests.array.conformance.draws import Draw
 from tests.array.conformance.methods import USES
 
 
-def fault_of(name: str, seed: Sequence[int]) -> str:
-    """What is wrong with a drawn call; nothing if all is well."""
-    draw = Draw([*seed, crc32(name.encode())])
+def fault_of(
+    name: str, seed: Sequence[int], kind: type[Draw] = Draw, place: Mapping[str, Any] | None = None
+) -> str:
+    """What is wrong with a drawn call; nothing if all is well.
+
+    `kind` makes the arrays, and `place` is what our function is told besides.
+    """
+    draw = kind([*seed, crc32(name.encode())])
     call = MAKERS[name](draw, name)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # NumPy's own, of the same numbers
@@ -29,17 +34,17 @@ def fault_of(name: str, seed: Sequence[int]) -> str:
         except (TypeError, ValueError, IndexError, np.linalg.LinAlgError) as error:
             wanted = error
     try:
-        _try(call, draw, wanted)
+        _try(call, draw, wanted, place or {})
     except Exception as error:
         return f"{call}: {type(error).__name__}: {error}"
     return ""
 
 
-def _try(call: Call, draw: Draw, wanted: Any) -> None:
+def _try(call: Call, draw: Draw, wanted: Any, place: Mapping[str, Any]) -> None:
     args, options = _ours(call.args, draw), _ours(call.options, draw)
     try:
         use: Any = USES.get(call.name) or _found(xp, call.name)
-        got = use(*args, **options)
+        got = use(*args, **options, **place)
     except TecompError:
         if isinstance(wanted, Exception):
             return

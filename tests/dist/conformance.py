@@ -1,0 +1,25 @@
+"""Search for calls on a team that NumPy answers otherwise: `python -m tests.dist.conformance -n 2`."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+
+from tests.strategies.ranks import PROGRAMS, environment, launcher
+
+
+def main() -> int:
+    """Run drawn calls in lock-step on each process; the last line says how many differ."""
+    parser = argparse.ArgumentParser(prog="python -m tests.dist.conformance")
+    parser.add_argument("-n", type=int, default=2, help="processes")
+    parser.add_argument("--count", type=int, default=10, help="tries of each function")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("names", nargs="*", help="functions; all if none")
+    given = parser.parse_args()
+    words = [str(PROGRAMS / "conforms.py"), str(given.count), str(given.seed), *given.names]
+    return subprocess.run([*launcher(given.n), *words], env=environment(), check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""Drawn calls of functions with arrays of a team: each gives what NumPy gives."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import tecomp.array as xp
+from tecomp import dist
+from tecomp.array import Array
+from tests.array.conformance.calls import MAKERS
+from tests.array.conformance.draws import Draw
+from tests.array.conformance.tries import fault_of
+
+TEAM = dist.world()
+
+MADE = ("arange", "eye", "full", "linspace", "ones", "zeros")
+"""Functions that take the team in place of arrays that have it."""
+
+
+class OfTeam(Draw):
+    """Arrays are of the team, by rows, columns, blocks that are dealt out, parts of any size, or whole."""
+
+    def array(self, data: Any) -> Array:
+        return xp.asarray(data, team=TEAM, placements=[self.placement(data.shape)])
+
+    def placement(self, shape: Sequence[int]) -> dist.Placement:
+        if not shape or self.chance(0.15):
+            return dist.Replicate()
+        axis = self.number(0, len(shape) - 1) if self.chance(0.4) else 0
+        kind = self.number(0, 3)
+        if kind == 0:
+            return dist.Shard(axis, block=self.number(1, 2))
+        if kind == 1:
+            ends = sorted(self.number(0, shape[axis]) for _ in range(TEAM.size - 1))
+            sizes = np.diff([0, *ends, shape[axis]])
+            return dist.Shard(axis, sizes=tuple(sizes.tolist()))
+        return dist.Shard(axis)
+
+
+def main(count: int, seed: int, names: Sequence[str]) -> None:
+    """Try each function so often; print what differs."""
+    wrong = 0
+    for name in names or MAKERS:
+        for k in range(count):
+            given = {"team": TEAM} if name in MADE else {}
+            fault = fault_of(name, (seed, k), OfTeam, given)
+            faults = TEAM.comm.allgather(fault)
+            if any(faults):
+                wrong += 1
+                rank = next(rank for rank, each in enumerate(faults) if each)
+                if TEAM.rank == 0:
+                    print(f"{name}, try {k}, rank {rank}: {faults[rank]}", flush=True)
+    if TEAM.rank == 0:
+        print(f"{wrong} of {count * len(names or MAKERS)} calls differ")
+
+
+main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

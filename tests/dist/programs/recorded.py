@@ -1,0 +1,73 @@
+"""Functions that are recorded once, called with arrays of a team by several partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import tecomp.array as xp
+from tecomp import TecompError, dist
+
+TEAM = dist.world()
+CALLS: list[str] = []
+
+
+def standardised(x: Any, weights: Any) -> Any:
+    """Elements, reductions, products and slices, with an array from elsewhere."""
+    CALLS.append("standardised")
+    y = (x - xp.mean(x, axis=0)) / xp.std(x, axis=0)
+    return {"product": y @ weights, "pairs": (y[1:] * y[:-1], x), "all": xp.sum(x) + OTHER}
+
+
+OTHER = xp.asarray(2.5, team=TEAM)
+random = np.random.default_rng(0)
+run = xp.jit(standardised)
+for shape in ((7, 3), (2, 3)):
+    for placements in ([dist.Shard(0)], [dist.Shard(1)], [dist.Shard(0, block=1)], [dist.Replicate()]):
+        data, weights = random.uniform(1, 2, size=shape), random.uniform(size=(3, 2))
+        x = xp.asarray(data, team=TEAM, placements=placements)
+        found = run(x, xp.asarray(weights, team=TEAM))
+        y = (data - data.mean(axis=0)) / data.std(axis=0)
+        np.testing.assert_allclose(found["product"], y @ weights, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found["pairs"][0], y[1:] * y[:-1], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found["pairs"][1], data)
+        np.testing.assert_allclose(found["all"], data.sum() + 2.5, rtol=1e-12)
+assert len(CALLS) == 2, CALLS  # once for each shape
+
+
+@xp.jit
+def steps(u: Any, before: Any) -> Any:
+    around = sum(xp.roll(u, shift, axis=0) for shift in (1, -1))
+    return 2 * u - before + 0.1 * (around - 2 * u), u
+
+
+start = random.uniform(size=19)
+u = before = xp.asarray(start, team=TEAM)
+v = w = start
+for _ in range(6):
+    u, before = steps(u, before)
+    v, w = 2 * v - w + 0.1 * (np.roll(v, 1) + np.roll(v, -1) - 2 * v), v
+np.testing.assert_allclose(u, v, rtol=1e-12)
+assert u.team == 1
+
+
+def message(call: Callable[..., Any]) -> str:
+    try:
+        call()
+    except TecompError as error:
+        return error.message
+    raise AssertionError(call)
+
+
+asked = ("jit: the value of an element is asked for, and there is none while a function is recorded; use "
+         "where in place of if, or ask outside of the function")
+assert message(lambda: xp.jit(lambda x: -x if x[0] > 0 else x)(u)) == asked
+sent = (
+    "jit: an argument is ptensor<19xfloat64, device='cpu', team=1>, and what processes send each other for "
+    "this is not recorded; do it outside of the function")
+assert message(lambda: xp.jit(xp.sort)(u)) == sent
+assert message(lambda: xp.jit(lambda x: xp.redistribute(x, [dist.Shard(0, block=1)]))(u)) == sent
+if TEAM.rank == 0:
+    print("recorded")
