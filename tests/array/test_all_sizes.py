@@ -165,3 +165,12 @@ def test_what_is_computed_of_parts_without_elements() -> None:
     spread = xp.sum(xp.square(means - total) + means, axis=0) + xp.sum(weights, axis=1)
     assert np.asarray(spread).shape == (0,)
     assert float(xp.sum(xp.square(means - total) + means) - total) == 0.0
+
+
+@pytest.mark.parametrize("shape", [(9_000, 3), (5_001, 7), (20_000, 16), (70, 900)])
+def test_products_with_short_axes(shape: tuple[int, int]) -> None:
+    x, small = numbers(*shape), numbers(shape[1], 5)
+    for part in (x, x[1:]):  # what takes long to compile is compiled for the second size
+        a = xp.asarray(part)
+        np.testing.assert_array_equal(np.asarray(xp.matrix_transpose(a) @ a), part.T @ part)
+        np.testing.assert_array_equal(np.asarray(a @ xp.asarray(small)), part @ small)

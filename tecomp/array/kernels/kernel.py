@@ -22,6 +22,8 @@ OFTEN = 16
 """Calls with the same sizes after which these are built in."""
 _MANY = 1 << 14
 """Elements that make it worth while."""
+_MANY_PRODUCTS = 1 << 16
+"""Products of elements that do, which take less time."""
 _SHORT = 16
 """Elements of a row that are no more than a vector or two."""
 
@@ -42,6 +44,7 @@ class Recipe:
         sources: of each operand, the leaf that it is a view of, and how, where operands are not
             the leaves themselves.
         is_slow: whether the kernel takes so long to build that sizes alone get one of their own.
+        is_product: whether tiles of results go along several loops.
         back: the axes of the results in the order that was asked for, where that is not the order
             in which they lie in memory.
         is_built_in: whether the kernel is for these extents alone.
@@ -59,6 +62,7 @@ class Recipe:
     points: int
     sources: tuple[tuple[int, Chain], ...] | None = None
     is_slow: bool = False
+    is_product: bool = False
     back: tuple[int, ...] | None = None
     is_built_in: bool = False
     calls: int = 0
@@ -74,7 +78,7 @@ class Recipe:
     @property
     def known(self) -> tuple[int | None, ...]:
         """The extents that the kernel is built for; None of those that come with the call."""
-        return known_of(self.extents, self.points)
+        return known_of(self.extents, self.points, self.is_product)
 
     @property
     def is_worth_it(self) -> bool:
@@ -105,7 +109,7 @@ _asked: Recent[Any, Shape] = Recent(1024)
 """Of kernels that take long to build, the extents that they were first asked for with."""
 
 
-def known_of(extents: Shape, points: int) -> tuple[int | None, ...]:
+def known_of(extents: Shape, points: int, every: bool = False) -> tuple[int | None, ...]:
     """The extents of loops that kernels are built for; None of those that come with the call.
 
     Of many short rows the length is known: vectors along them would be mostly empty.
@@ -113,9 +117,13 @@ def known_of(extents: Shape, points: int) -> tuple[int | None, ...]:
     Args:
         extents: of the loops.
         points: how often something is computed in them.
+        every: whether that holds for all loops, and not for the last alone.
     """
-    is_known = bool(extents) and extents[-1] <= _SHORT and points >= _MANY
-    return (*(None,) * (len(extents) - 1), extents[-1] if is_known else None)[: len(extents)]
+    is_large = points >= (_MANY_PRODUCTS if every else _MANY)
+    return tuple([
+        n if is_large and n <= _SHORT and (every or k == len(extents) - 1) else None
+        for k, n in enumerate(extents)
+    ])
 
 
 def for_any_sizes(

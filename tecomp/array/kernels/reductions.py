@@ -97,7 +97,7 @@ def reduction_recipe(work: Pending) -> Recipe | None:
     types = [work.nodes[place].type for place in work.outputs]
     dtypes = tuple([numpy_dtype(type.dtype) for type in types])
     return Recipe(key, build, how, types[0].shape, loops, tuple([loops[k] for k in result]), dtypes,
-        prod(loops), is_slow=is_slow(op))
+        prod(loops), is_slow=is_slow(op), is_product=isinstance(op, SumOfProducts))
 
 
 def _spread(strides: Strides, kept: Sequence[int], rank: int) -> Strides:
