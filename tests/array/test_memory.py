@@ -71,6 +71,39 @@ print((last[0] - first[0]) * 4096, last[1] - first[1])
 """
 
 
+NEW = """
+import ctypes
+import gc
+from tecomp.array.kernels.kernel import _kernels
+from tecomp.array.kernels.recipes import _recipes
+import tecomp.array as xp
+
+FUNCTIONS = [xp.exp, xp.sin, xp.cos, xp.sqrt, xp.abs, xp.floor, xp.ceil, xp.square, xp.negative]
+x = xp.ones(64)
+
+def kilobytes():
+    gc.collect()
+    if hasattr(ctypes.CDLL(None), "malloc_trim"):
+        ctypes.CDLL(None).malloc_trim(0)  # what is free is given back
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4
+
+def many(start, count):
+    for k in range(start, start + count):
+        y = x
+        for place in (1, 9, 81):
+            y = FUNCTIONS[k // place % 9](y) + x
+        xp.eval(y)
+    _kernels.clear()
+    _recipes.clear()
+    return kilobytes()
+
+many(0, 100)
+first = many(100, 50)
+print((many(150, 80) - first) / 80)
+"""
+
+
 def printed(program: str) -> list[float]:
     """The numbers that a fresh interpreter prints."""
     done = subprocess.run(
@@ -96,6 +129,12 @@ def test_ten_thousand_evaluations_leave_nothing() -> None:
 
     assert memory < 2**20
     assert objects < 100
+
+
+def test_kernels_that_are_let_go_leave_little() -> None:
+    (kilobytes,) = printed(NEW)
+
+    assert kilobytes < 20  # each had 80 and more
 
 
 def test_what_was_used_not_long_ago_is_kept() -> None:
