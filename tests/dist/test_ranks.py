@@ -86,6 +86,42 @@ def test_parts_that_do_not_fit_are_named_once() -> None:
     ) in done.stderr
 
 
+def test_a_part_that_does_not_fit_ends_all() -> None:
+    done = ran("wrong", 3, "part_of_a_partition")
+
+    assert done.returncode == 1
+    assert (
+        "redistribute: local is float64[3]; give the local array of NumPy, float64[2] on this rank"
+    ) in done.stderr
+
+
+def test_arrays_that_processes_compute_otherwise_are_named() -> None:
+    """And nothing is said that does not say what is wrong."""
+    done = ran("wrong", 3, "other_sum")
+
+    assert done.returncode == 1
+    errors = [line for line in done.stderr.splitlines() if "TeamError: " in line]
+    assert errors
+    assert all("call 1 is `all_reduce" in line and SAME in line for line in errors)
+
+
+def test_bad_input_is_refused_on_every_rank(pools: Pools) -> None:
+    mesh = "Mesh(m0=4) has 4 processes, and team 1 has 3; give a mesh whose extents multiply to 3"
+    parts = "partition_of_parts: {} on rank 0 and {} on rank 1 are no parts along axis 0 of one array; give "
+    parts += "arrays of one type that have the other extents in common"
+    given = "ptensor<3xfloat64, device='cpu', team={}>"
+    assert pools.printed("bad_input", 3) == [
+        mesh, mesh,
+        "local_shape: tensor N is of another team, not of team 1; give the team that it was made with",
+        f"from_local: part is {given.format('another')}, an array of a team; give what this process has, "
+        "x.to_local()",
+        f"add: operand 0 is {given.format(1)} and operand 1 is {given.format('another')}; they are divided "
+        "among different teams: gather one, and create it on the other's team",
+        parts.format("float64[2, 3]", "float64[2, 4]"), parts.format("float64[2]", "float32[2]"),
+        parts.format("float64[2]", "float64[2, 2]"),
+    ]
+
+
 def test_a_rank_may_leave_with_a_status_of_its_own() -> None:
     assert ran("wrong", 3, "exits").returncode == 3
 

@@ -121,7 +121,10 @@ class Team:
         """
         alone.check(name)
         if self._calls is not None and not self._calls.began(name):
-            raise TeamError(f"team {self.id}: {self._calls.complaint() or name}")
+            complaint = self._calls.complaint()
+            if complaint is None and self._calls.failed:
+                time.sleep(_GRACE)  # the error of another process ends this one
+            raise TeamError(f"team {self.id}: {complaint or name}")
 
     def waiting(self, name: str) -> AbstractContextManager[None]:
         """While this process waits in a call that it made.

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 
+import tecomp.array as xp
 from tecomp import dist
 
 team = dist.world()
@@ -49,6 +50,16 @@ def parts() -> None:
     dist.partition_of_parts(team, np.ones((2, 3 + odd)))
 
 
+def part_of_a_partition() -> None:
+    row = dist.Partition((2 * team.size,), "float64", dist.Mesh((team.size,)), [dist.Shard(0)])
+    xp.from_local(np.ones(2 + odd), team, partition=row)
+
+
+def other_sum() -> None:
+    x = xp.ones(6, team=team)
+    float(xp.sum(x) if odd else xp.max(x))
+
+
 def is_slow() -> None:
     """No mistake."""
     if odd:
@@ -67,4 +78,10 @@ def other_copy() -> None:
     dist.barrier(team)
 
 
-{f.__name__: f for f in (raises, all_raise, skips, leaves, exits, shapes, parts, is_slow, other_copy)}[what]()
+{
+    f.__name__: f
+    for f in (
+        raises, all_raise, skips, leaves, exits, shapes, parts, part_of_a_partition, other_sum, is_slow,
+        other_copy,
+    )
+}[what]()
