@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from tecomp.codegen.calls.kernel import Kernel
 from tecomp.codegen.calls.packed import empty, is_in_layout, mark_of
+from tecomp.drawing.pictured import Pictured
 from tecomp.errors import CallError, LayoutError
 from tecomp.ir.language.dtype import DType
 from tecomp.layout.descriptions.layout import Layout
@@ -21,7 +22,7 @@ from tecomp.relayouts.kernel import kernel_of
 Array = np.ndarray[Any, Any]
 
 
-class Relayout:
+class Relayout(Pictured):
     """A copy of a tensor from one layout to another; call it with an array.
 
     Arrays have the `storage_shape` of their layout. Places that hold no element get the pad value
@@ -34,6 +35,8 @@ class Relayout:
         kernel: moves them. It takes both arrays; if the layouts store elements differently, arrays
             of values in the physical shapes.
     """
+
+    _drawn_by: ClassVar[str] = "relayout:drawn"
 
     __slots__ = ("_is_direct", "dst", "kernel", "src")
 

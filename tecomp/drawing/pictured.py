@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 from tecomp.drawing.svg import Svg
 
 
-def drawn_by(where: str, *arguments: Any) -> Svg:
+def drawn_by(where: str, *arguments: Any) -> Any:
     """What a function of the room of pictures, `module:function`, makes of its arguments."""
     module, _, name = where.partition(":")
-    made: Svg = getattr(import_module(f"tecomp.pictures.{module}"), name)(*arguments)
-    return made
+    return getattr(import_module(f"tecomp.pictures.{module}"), name)(*arguments)
 
 
 class Pictured:
@@ -33,7 +32,8 @@ class Pictured:
         Returns:
             The text; `.save("x.svg")` and `.save("x.html")` write it to a file.
         """
-        return drawn_by(self._drawn_by, self)
+        made: Svg = drawn_by(self._drawn_by, self)
+        return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the picture to a file `x.svg`, or a page with it to `x.html`.

@@ -229,7 +229,8 @@ class Program(Pictured):
         Returns:
             The text, which a notebook shows as the picture.
         """
-        return drawn_by(self._drawn_by, self)
+        made: Svg = drawn_by(self._drawn_by, self)
+        return made
 
     @property
     def name(self) -> str:

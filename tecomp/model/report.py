@@ -190,11 +190,13 @@ class Report(Pictured):
 
     def timeline_picture(self) -> Svg:
         """When each resource of some cores works, as SVG; a part of `picture()`."""
-        return drawn_by("report:drawn_timeline", self)
+        made: Svg = drawn_by("report:drawn_timeline", self)
+        return made
 
     def roofline_picture(self) -> Svg:
         """How fast the kernel is, and what compute and memories allow; a part of `picture()`."""
-        return drawn_by("report:drawn_roofline", self)
+        made: Svg = drawn_by("report:drawn_roofline", self)
+        return made
 
     def timelines(self) -> list[tuple[str, tuple[Activity, ...], tuple[Event, ...]]]:
         """For each core, and at last for the chip: its name, what it does, and when, in cycles."""

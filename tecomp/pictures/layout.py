@@ -51,12 +51,17 @@ def drawn(layout: Layout) -> Svg:
         why = "memory is not shown: no expression was found for which element a place holds"
         canvas.text(MARGIN, y, why, style="soft")
         return canvas.finished(f"{title} as {formula(layout)}")
-    scale = _Scale(layout, parts)
+    scale = Scale(layout, parts)
     if prod(layout.grid_shape) > 1:
         y = _grid(canvas, layout, parts, y) + 34
+    several = prod(layout.grid_shape) > 1
     right = _tensor(canvas, layout, parts, scale, y)
     start = (right + 44, y) if right < _WIDEST / 2 else (MARGIN, canvas.bottom + 40)
-    bottom = _memories(canvas, layout, parts, scale, start)
+    words = (
+        ("Memories", "each core has its own, in the order of arrows") if several
+        else ("Memory", "in the order of arrows")
+    )
+    bottom = draw_memories(canvas, layout, parts, scale, start, words)
     y = _allocation(canvas, layout, max(bottom, canvas.bottom) + 40)
     legend(canvas, y + 14, _colours(layout, parts), _remarks(layout, parts))
     return canvas.finished(f"{title} as {formula(layout)}")
@@ -78,7 +83,7 @@ def _sizes(layout: Layout) -> list[str]:
     ]
 
 
-class _Scale:
+class Scale:
     """How wide pieces are, and what is written on them."""
 
     def __init__(self, layout: Layout, parts: Parts) -> None:
@@ -138,7 +143,7 @@ def _grid(canvas: Canvas, layout: Layout, parts: Parts, y: float) -> float:
 
 
 def _tensor(
-    canvas: Canvas, layout: Layout, parts: Parts, scale: _Scale, y: float
+    canvas: Canvas, layout: Layout, parts: Parts, scale: Scale, y: float
 ) -> float:
     """The rows of the tensor that have elements in what is shown; where they end to the right."""
     remark = "number = place" if scale.is_few else "pieces that lie side by side in memory"
@@ -191,7 +196,7 @@ def _slots(rows: dict[int, list[Piece]]) -> dict[int, int]:
     return {start: found[start] for start in sorted(kept)}
 
 
-def _lefts(slots: dict[int, int], scale: _Scale, x: float) -> tuple[dict[int, float], float]:
+def _lefts(slots: dict[int, int], scale: Scale, x: float) -> tuple[dict[int, float], float]:
     """Where the pieces of each column are drawn, with room where columns are left out."""
     found: dict[int, float] = {}
     end = 0
@@ -205,7 +210,7 @@ def _lefts(slots: dict[int, int], scale: _Scale, x: float) -> tuple[dict[int, fl
 
 
 def _columns(
-    canvas: Canvas, slots: dict[int, int], lefts: dict[int, float], scale: _Scale, y: float
+    canvas: Canvas, slots: dict[int, int], lefts: dict[int, float], scale: Scale, y: float
 ) -> None:
     """The numbers of the columns above them, and marks where some are left out."""
     end = 0
@@ -222,7 +227,7 @@ def _columns(
 
 
 def _draw(
-    canvas: Canvas, layout: Layout, piece: Piece, scale: _Scale, x: float, y: float,
+    canvas: Canvas, layout: Layout, piece: Piece, scale: Scale, x: float, y: float,
     *, is_memory: bool,
 ) -> None:
     """A piece as a bar, which says in the tensor where it lies, and in memory what it holds."""
@@ -255,16 +260,25 @@ def _byte(layout: StoredTensor, offset: int) -> int | None:
     return None if rest else offset * size
 
 
-def _memories(
-    canvas: Canvas, layout: Layout, parts: Parts, scale: _Scale, start: tuple[float, float]
+def draw_memories(
+    canvas: Canvas, layout: Layout, parts: Parts, scale: Scale, start: tuple[float, float],
+    words: tuple[str, str],
 ) -> float:
-    """A panel for the memory of each core, beside each other as far as there is room."""
+    """Draw a panel for the memory of each core, beside each other as far as there is room.
+
+    Args:
+        canvas: the picture.
+        layout: what is shown.
+        parts: of it.
+        scale: how wide they are.
+        start: left and top.
+        words: the heading, and a remark beside it.
+
+    Returns:
+        where they end.
+    """
     x0, y = start
-    several = prod(layout.grid_shape) > 1
-    heading(
-        canvas, x0, y, "Memories" if several else "Memory",
-        "each core has its own, in the order of arrows" if several else "in the order of arrows",
-    )
+    heading(canvas, x0, y, *words)
     x, top, bottom = x0, y + 16, y + 16
     for memory in parts.memories:
         if memory is None:
@@ -279,17 +293,17 @@ def _memories(
     return bottom
 
 
-def _slab_width(layout: Layout, slab: Slab, scale: _Scale) -> float:
+def _slab_width(layout: Layout, slab: Slab, scale: Scale) -> float:
     label = text_width(_slab_name(layout, slab), 9, "mono")
     blocks = (block for block in slab.blocks if block)
     return max(label, *(_block_width(block, scale) for block in blocks)) + 46
 
 
-def _block_width(block: Block, scale: _Scale) -> float:
+def _block_width(block: Block, scale: Scale) -> float:
     return sum(16 if piece is None else scale.width(piece.count) for piece in block.pieces)
 
 
-def _memory_width(layout: Layout, memory: Memory, scale: _Scale) -> float:
+def _memory_width(layout: Layout, memory: Memory, scale: Scale) -> float:
     wide = sum(24 if slab is None else _slab_width(layout, slab, scale) for slab in memory.slabs)
     return max(wide + 12, text_width(_memory_name(memory), 11, "bold") + 16)
 
@@ -306,7 +320,7 @@ def _slab_name(layout: Layout, slab: Slab) -> str:
 
 
 def _memory(
-    canvas: Canvas, layout: Layout, memory: Memory, scale: _Scale, corner: tuple[float, float]
+    canvas: Canvas, layout: Layout, memory: Memory, scale: Scale, corner: tuple[float, float]
 ) -> float:
     """The panel of one memory; where it ends."""
     x, y = corner
@@ -330,7 +344,7 @@ def _memory(
 
 
 def _slab(
-    canvas: Canvas, layout: Layout, slab: Slab, scale: _Scale, corner: tuple[float, float]
+    canvas: Canvas, layout: Layout, slab: Slab, scale: Scale, corner: tuple[float, float]
 ) -> float:
     """Blocks below each other, with a border that is dashed; where it ends."""
     x, y = corner

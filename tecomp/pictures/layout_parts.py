@@ -114,10 +114,12 @@ class Space:
     Attributes:
         layout: what is shown.
         few: whether each place is shown for itself.
+        by_rows: whether rows of the tensor are told apart, or cores.
     """
 
     layout: StoredTensor
     few: bool
+    by_rows: bool
 
     @property
     def cores(self) -> int:
@@ -191,13 +193,17 @@ def shard_of(layout: StoredTensor) -> Index:
     return tuple(n for axis, n in enumerate(layout.physical_shape) if axis not in grid)
 
 
-def parts_of(layout: StoredTensor) -> Parts:
+def parts_of(layout: StoredTensor, *, by_rows: bool = False) -> Parts:
     """The parts that are shown of a layout that has places.
+
+    Args:
+        layout: what is shown.
+        by_rows: whether rows of the tensor are told apart where there are several cores too.
 
     Raises:
         LayoutError: it is large, and no expression for its inverse was found.
     """
-    space = Space(layout, layout.num_places <= _FEW_PLACES)
+    space = Space(layout, layout.num_places <= _FEW_PLACES, by_rows or prod(layout.grid_shape) == 1)
     most = 4 if space.few else 3
     memories: list[Memory | None] = []
     before = -1
@@ -271,7 +277,7 @@ def _piece(
     for n, extent in zip(index[:-1], space.layout.shape[:-1], strict=False):
         row = row * extent + n
     rows = max(prod(space.layout.shape[:-1]), 1)
-    part = number if space.cores > 1 else row * min(rows, 4) // rows
+    part = row * min(rows, 4) // rows if space.by_rows else number
     return Piece(first, count, index, start + first, core, part)
 
 

@@ -149,7 +149,8 @@ class Schedule(Pictured):
         >>> ">i.outer: 8<" in s.step_picture()
         True
         """
-        return drawn_by("schedule:drawn_step", self, step)
+        made: Svg = drawn_by("schedule:drawn_step", self, step)
+        return made
 
     @property
     def calls(self) -> tuple[tuple[tuple[Any, ...], Location | None], ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import tecomp
+from tecomp import relayout
 from tests.graph.test_pictures import residual
 from tests.pictures.programs import kernel, named, rectified
 from tests.pictures.test_layout import LAYOUTS
+from tests.pictures.test_relayout import CORES, ROWS, STICKS
 from tests.properties.test_timeline import demo
 
 PICTURES: dict[str, Callable[[], str]] = {
@@ -18,6 +20,8 @@ PICTURES: dict[str, Callable[[], str]] = {
     "schedule": lambda: rectified()[0].picture(),
     "long-names": lambda: named("W" * 300).picture(),
     "step": lambda: rectified()[0].step_picture(3),
+    "relayout": lambda: relayout(ROWS, CORES).picture(),
+    "index-map": STICKS.index_map.picture,
     "report": lambda: demo("stick128").report().picture(),
     "program": lambda: residual().picture(),
     "plan": lambda: residual().memory.picture(),

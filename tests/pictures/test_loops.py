@@ -56,6 +56,14 @@ def test_a_function_says_how_often_statements_run() -> None:
     assert not any("vectorized" in line for line in lines)
 
 
+def test_a_notebook_shows_a_function_with_its_text() -> None:
+    func = tecomp.parse('def f(A: Buffer("int32", (4,))):\n    A[0] = int32(1)\n')
+    shown = func._repr_html_()
+
+    assert shown.startswith(func.picture()._repr_html_())
+    assert "<pre>def f(A: Buffer(&quot;int32&quot;, (4,))):\n" in shown
+
+
 def test_the_loops_of_a_stage() -> None:
     s, args = rectified()
     lines = words(s[args[-1]].picture())

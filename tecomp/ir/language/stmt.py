@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 
@@ -107,6 +108,11 @@ class PrimFunc(Printed, Pictured):
         """The variables that this node binds."""
         params = (p.data if isinstance(p, Buffer) else p for p in self.params)
         return (*self.sizes, *params)
+
+    def _repr_html_(self) -> str:
+        """The picture, and the text for whoever opens it."""
+        text = f"<details><summary>text</summary><pre>{escape(str(self))}</pre></details>"
+        return self.picture()._repr_html_() + text
 
     @property
     def attrs(self) -> Mapping[str, Mapping[Var, tuple[IndexMap, ...]]]:

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from tecomp.drawing.pictured import Pictured
+from tecomp.drawing.pictured import Pictured, drawn_by
+from tecomp.drawing.svg import Page
 from tecomp.errors import LayoutError
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Const, Expr
@@ -124,6 +125,20 @@ class Layout(StoredTensor, Pictured):
     def describe(self) -> str:
         """The formula, the physical shape, bytes, padding and, if there are few, all places."""
         return described(self)
+
+    def explore(self) -> Page:
+        """A page with sliders: from elements to places, cores and bytes, and back.
+
+        Shape and sizes, such as those of sticks, tiles and shards, may be changed there.
+
+        Returns:
+            HTML that needs nothing else; `.save("x.html")` writes it, and a notebook shows it.
+
+        Raises:
+            LayoutError: it has no element.
+        """
+        made: Page = drawn_by("explore:page", self)
+        return made
 
     def place(self, index: Sequence[int]) -> Index:
         """Where the element at `index` lives, one number for each physical axis.

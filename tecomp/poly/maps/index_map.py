@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from tecomp.drawing.pictured import Pictured
 from tecomp.errors import LayoutError
 from tecomp.ir.algebra.extents import constant_shape, plus, product, simplified, times
 from tecomp.ir.algebra.simplify import Ranges, simplify
@@ -30,7 +31,7 @@ __all__ = ["AXIS_SEPARATOR", "AxisSeparator", "IndexMap", "image_box"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class IndexMap(PlainIndexMap):
+class IndexMap(PlainIndexMap, Pictured):
     """A layout: `lambda initial_indices: final_indices`, and what can be asked of it.
 
     The questions take the shape of the tensor; an extent may be an expression such as `n`, and
@@ -42,6 +43,8 @@ class IndexMap(PlainIndexMap):
     Source:
         transform_layout RFC, IndexMapNode; extents as in `tecomp.poly.maps.extents`.
     """
+
+    _drawn_by: ClassVar[str] = "relayout:drawn_map"
 
     _answers: dict[tuple[int, ...], Analysis] = field(default_factory=dict, init=False)
     _parts: tuple[IndexMap, ...] = field(default=(), init=False, metadata={"is_kept": True})

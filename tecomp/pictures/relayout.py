@@ -1,0 +1,105 @@
+"""Relayouts and index maps as pictures: what goes where, in runs of which length."""
+
+from __future__ import annotations
+
+from tecomp.copies.relayout import Relayout
+from tecomp.drawing.canvas import MARGIN, Canvas
+from tecomp.drawing.fonts import text_width
+from tecomp.drawing.palette import NEUTRAL, colour
+from tecomp.drawing.panels import head, heading, legend, sampled
+from tecomp.drawing.svg import Svg
+from tecomp.errors import LayoutError
+from tecomp.ir.language.text import counted, shortened
+from tecomp.ir.traversal.rewrite import free_variables
+from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.descriptions.text import formula
+from tecomp.pictures.layout import Scale, draw_memories
+from tecomp.pictures.layout_parts import parts_of
+from tecomp.poly.maps.index_map import IndexMap
+
+_MOST_LENGTHS = 12
+
+
+def drawn(relayout: Relayout) -> Svg:
+    """The picture of a copy from one layout to another."""
+    src, dst = relayout.src, relayout.dst
+    canvas = Canvas()
+    title = f"{src.dtype}{list(src.shape)}"
+    y = head(canvas, f"relayout of {title}", f"from {shortened(formula(src), 140)}",
+             f"to {shortened(formula(dst), 140)}") + 34
+    if not src.num_elements:
+        canvas.text(MARGIN, y, "nothing is copied", style="soft")
+        return canvas.finished(f"relayout of {title}: nothing is copied")
+    for words, layout in (("From", src), ("To", dst)):
+        y = _memory(canvas, words, layout, y) + 40
+    y = _runs(canvas, src, dst, y) + 30
+    entries = [(colour(k, 1), f"part {k} of the rows") for k in range(4)]
+    legend(canvas, y, entries, ["Rows of one part have one colour on both sides."])
+    return canvas.finished(f"relayout of {title}")
+
+
+def _memory(canvas: Canvas, words: str, layout: Layout, y: float) -> float:
+    """The memory of one side; where it ends."""
+    try:
+        parts = parts_of(layout, by_rows=True)
+    except LayoutError:
+        heading(canvas, MARGIN, y, words, "no expression was found for what a place holds")
+        return y + 10
+    scale = Scale(layout, parts)
+    remark = f"physical {list(layout.physical_shape)} in {layout.memory}"
+    return draw_memories(canvas, layout, parts, scale, (MARGIN, y), (words, remark))
+
+
+def _runs(canvas: Canvas, src: Layout, dst: Layout, y: float) -> float:
+    """How many runs there are of each length; where they end."""
+    runs = src.runs_to(dst)
+    heading(canvas, MARGIN, y, "Runs",
+            f"{runs.count:,} of elements that follow each other on both sides, for "
+            f"{runs.elements:,} of {runs.total:,} elements")
+    most = max((count for _, count in runs.lengths), default=1)
+    top = y + 14
+    for k in sampled(len(runs.lengths), _MOST_LENGTHS):
+        if k is None:
+            canvas.text(MARGIN, top + 12, "⋮", style="soft")
+            top += 18
+            continue
+        length, count = runs.lengths[k]
+        words = f"{counted(count, 'run')} of {counted(length, 'element')}"
+        wide = max(420 * count / most, 1)
+        canvas.box(MARGIN, top, wide, 14, colour(0, 1), words)
+        canvas.text(MARGIN + wide + 8, top + 11, words, size=10, style="soft")
+        top += 18
+    return top
+
+
+def drawn_map(index_map: IndexMap) -> Svg:
+    """The picture of an index map: which index each result takes."""
+    canvas = Canvas()
+    indices, results = index_map.initial_indices, index_map.final_indices
+    names = [shortened(variable.name, 40) for variable in indices]
+    texts = [shortened(str(expr), 90) for expr in results]
+    y = head(canvas, "index map", shortened(index_map.formula, 160)) + 34
+    wide = 24 + max([text_width(name, 12, "mono") for name in names], default=0)
+    right = MARGIN + wide + 120
+    heading(canvas, MARGIN, y, "Index")
+    heading(canvas, right, y, "Place", "an axis of the memory for each border")
+    for k, name in enumerate(names):
+        canvas.box(MARGIN, y + 14 + k * 32, wide, 24, colour(k), f"index {name}")
+        canvas.text(MARGIN + 12, y + 30 + k * 32, name, size=12, style="mono dark")
+    ends = {axis + 1 for axis in index_map.axis_separators}
+    top = y + 14
+    for k, (expr, text) in enumerate(zip(results, texts, strict=True)):
+        if k in ends:
+            canvas.line([(right - 10, top), (right + 220, top)], is_dashed=True,
+                        title="an axis of the memory ends here")
+            top += 10
+        used = free_variables(expr)
+        fill = next((colour(n) for n, each in enumerate(indices) if each in used), NEUTRAL)
+        canvas.box(right, top, 24 + text_width(text, 12, "mono"), 24, fill, f"place {k}: {text}")
+        canvas.text(right + 12, top + 16, text, size=12, style="mono dark")
+        for n, each in enumerate(indices):
+            if each in used:
+                canvas.line([(MARGIN + wide, y + 26 + n * 32), (right, top + 12)], colour(n, 3),
+                            title=f"{names[n]} is in place {k}")
+        top += 32
+    return canvas.finished(f"the index map {index_map.formula}")
