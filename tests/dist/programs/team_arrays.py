@@ -176,9 +176,6 @@ def refuses() -> None:
             lambda: xp.redistribute(alone, [dist.Shard(0)]))
     refused(ValueError, f"from_local: part is {one}, an array of a team; give what this process has, "
             "x.to_local()", lambda: xp.from_local(x, TEAM))
-    refused(TypeError, f"jit: an argument is {one}, and what processes send each other is not "
-            "recorded; call the function itself: what a process computes of its parts is compiled too",
-            lambda: xp.jit(lambda v: v + 1)(x))
     refused(TeamError, "there is no team 77; give one of 1, 2, or the team that split() "
             "gave", lambda: xp.ones(3, team=77))
 
