@@ -107,8 +107,9 @@ def outlined(result: te.Tensor, where: Placement) -> Outlined | Uncut:
     where = where.within(s)
     p = program_of(s)
     groups = groups_on_cores(p, where)
-    last, whole = groups[-1], whole_of(s, groups)
-    for way in ways(last, p, whole, where) if last.output.shape else ():
+    whole = whole_of(s, groups)
+    # What reads nothing is in no group.
+    for way in ways(groups[-1], p, whole, where) if groups and groups[-1].output.shape else ():
         # What one refuses is another kind of program, as when it is scheduled.
         with suppress(ScheduleError):
             found = way.outline()

@@ -108,7 +108,7 @@ def shape_of(
         raise ArrayValueError(
             f"{where}: the shape has {len(extents)} axes; give {MOST_AXES} at most"
         )
-    size = prod(extents) * numpy_dtype(dtype).itemsize
+    size = max(prod(extents), *extents, 0) * numpy_dtype(dtype).itemsize
     if size > MOST_BYTES:
         raise ArrayValueError(
             f"{where}: the shape {extents} takes {size} bytes; {MOST_BYTES} is the most"

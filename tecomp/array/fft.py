@@ -11,7 +11,7 @@ from tecomp.array.arguments import dtype_at, integer, integers, shape_of
 from tecomp.array.arrays import Array, made, node_of
 from tecomp.array.counters import counters
 from tecomp.array.graph.devices import device_name
-from tecomp.array.graph.node import leaf, no_memory, record
+from tecomp.array.graph.node import Node, leaf, no_memory, record
 from tecomp.array.library import library_call
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.axes import Axes, axes_of, axis_of
@@ -34,8 +34,14 @@ def _along(
     node = node_of(x, kind)
     place = axis_of(axis, node.type.rank, kind)
     size = None if n is None else integer(n, kind, "n")
-    (result,) = library_call(Transform(kind, (size,), (place,), norm), node)
-    return made(result)
+    return _transformed(Transform(kind, (size,), (place,), norm), node)
+
+
+def _transformed(op: Transform, node: Node) -> Array:
+    (result,) = op.results(node.type)
+    shape_of(result.shape, op.kind, result.dtype)  # none that is too large for any machine
+    (found,) = library_call(op, node)
+    return made(found)
 
 
 def _over(
@@ -45,7 +51,7 @@ def _over(
     rank = node.type.rank
     sizes = None if s is None else integers(s, kind, "s")
     if axes is not None:
-        places = tuple([axis_of(k, rank, kind) for k in axes])
+        places = tuple([axis_of(k, rank, kind) for k in integers(axes, kind, "axes")])
     else:
         count = rank if sizes is None else len(sizes)
         places = tuple(range(max(rank - count, 0), rank))
@@ -55,8 +61,7 @@ def _over(
             f"{kind}: x has shape {node.type.shape}, and no axis to transform along; give one",
             kind="array-shapes",
         )
-    (result,) = library_call(Transform(kind, given, places, norm), node)
-    return made(result)
+    return _transformed(Transform(kind, given, places, norm), node)
 
 
 def fft(

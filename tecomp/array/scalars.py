@@ -77,6 +77,8 @@ def _range(dtype: str, value: Scalar) -> tuple[float | None, float | None]:
     if isinstance(value, complex):
         return None, None
     part = numpy_dtype(PART.get(dtype, dtype))
+    if isinstance(value, int) and part.kind == "V":  # bfloat16 takes ints of a machine
+        return np.iinfo("int64").min, np.iinfo("int64").max
     if part.kind == "b":
         return False, True
     limits = np.iinfo(part) if part.kind in "iu" else float_limits(part)
@@ -90,6 +92,8 @@ def _made(value: Scalar, dtype: np.dtype[Any], where: str) -> Buffer:
             f"{where}: an int of {value.bit_length()} bits is no {dtype.name}; give float('inf'), "
             "or a number that a float holds"
         )
+    if isinstance(value, int) and dtype.kind == "V":
+        value = float(value)
     # A number beyond the type becomes infinite, as results do.
     with np.errstate(over="ignore"):
         return np.array(value, dtype)

@@ -93,8 +93,7 @@ def of_scalar(value: bool | int | float | complex, dtype: str, where: str) -> st
     if isinstance(value, bool):
         return dtype if dtype == "bool" else "bool"
     if isinstance(value, int):
-        if dtype == "bool":
-            return "int64"
+        dtype = "int64" if dtype == "bool" else dtype
         if dtype in INTEGERS and not _fits(value, dtype):
             least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
             raise ArrayTypeError(

@@ -149,9 +149,10 @@ def test_drawn_sequences_in_each_other() -> None:
     lambda: xp.sort(xp.broadcast_to(xp.ones(1), (HUGE,))),
     lambda: xp.nonzero(xp.broadcast_to(xp.ones(1), (HUGE,))),
     lambda: xp.ones((10**7, 1)) @ xp.ones((1, 10**7)),
+    lambda: xp.repeat(xp.asarray([True, False]), HUGE),
     lambda: xp.asarray(Offer("__array_interface__", {
         "version": 3, "shape": (HUGE,), "typestr": "<f8", "data": (1, False)})),
-], ids=range(8))
+], ids=range(9))
 def test_elements_that_no_memory_is_for(call: Callable[[], Any]) -> None:
     with pytest.raises(ArrayMemoryError, match=r"than the system gives|which the system does not"):
         xp.eval(call())

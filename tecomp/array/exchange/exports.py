@@ -78,9 +78,9 @@ def dlpack_of(
         raise ArrayBufferError(
             f"{where}: stream is {stream!r}; memory of the processor has none: give None"
         )
-    if device is not None and tuple(device) != CPU:
+    if device is not None and not (isinstance(device, tuple) and device == CPU):
         raise ArrayBufferError(
-            f"{where}: dl_device is {tuple(device)}, and elements are handed over in memory of the "
+            f"{where}: dl_device is {device}, and elements are handed over in memory of the "
             f"processor, {CPU}"
         )
     knows = version is not None and version[0] >= 1

@@ -365,7 +365,7 @@ def full(
     if dtype is None and isinstance(fill_value, Array):
         dtype = fill_value.dtype
     elif dtype is None:
-        own = dtype_name(np.asarray(fill_value).dtype, "full")
+        own = dtype_name(np.asarray(_checked(fill_value, "full")).dtype, "full")
         dtype = default_dtype(own, device_name(device, "full"))
     if team is None and isinstance(fill_value, Array):
         team = node_of(fill_value, "full").type.team
@@ -418,17 +418,27 @@ def _teams() -> Any:
     return import_module("tecomp.array.teams.creation")
 
 
+def _checked(value: Any, where: str) -> bool | int | float | complex:
+    """A number of Python.
+
+    Raises:
+        ArrayTypeError: it is none.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool | int | float | complex):
+        return value
+    raise ArrayTypeError(
+        f"{where}: the value is {value.__class__.__name__}; give a number or an array of this "
+        "namespace",
+        kind="no-array",
+    )
+
+
 def _number(value: Any, type: PTensorType, where: str) -> Node:
     """A number in the element type of an array."""
     dtype = type.dtype
-    if isinstance(value, np.generic):
-        value = value.item()
-    if not isinstance(value, bool | int | float | complex):
-        raise ArrayTypeError(
-            f"{where}: the value is {value.__class__.__name__}; give a number or an array of this "
-            "namespace",
-            kind="no-array",
-        )
+    value = _checked(value, where)
     if isinstance(value, complex) and dtype not in COMPLEX:
         raise ArrayTypeError(
             f"{where}: {value} is complex, which no {dtype} can hold; give a complex dtype"

@@ -45,7 +45,7 @@ def device_name(device: object, where: str) -> str:
     Raises:
         ArrayValueError: there is no such device.
     """
-    if device is None or device == CPU:
+    if device is None or (isinstance(device, str) and device == CPU):
         return CPU
     known = known_devices()
     if isinstance(device, str):

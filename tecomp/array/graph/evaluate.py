@@ -8,12 +8,13 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 from tecomp.array.graph.devices import CPU
-from tecomp.array.graph.node import Buffer, Node, empty, looking, teams
+from tecomp.array.graph.node import Buffer, Node, empty, looking, no_memory, teams
 from tecomp.array.graph.pending import Pending, by_device, pending
 from tecomp.array.graph.shared import parts_of
 from tecomp.array.graph.views import along, is_view
 from tecomp.array.graph.waiting import begin, end, is_busy, wait, writers
-from tecomp.errors import ArrayTypeError
+from tecomp.errors import ArrayMemoryError, ArrayTypeError
+from tecomp.ptensor.types import numpy_dtype
 
 # Known by its name, as an entry point has it: who only records operations does not wait for it.
 _COMPILER = EntryPoint("compiler", "tecomp.array.kernels.compiling", "tecomp.compilers")
@@ -81,10 +82,21 @@ def compute(work: Pending) -> None:
             return
     outputs = [work.nodes[place] for place in work.outputs]
     if any(node.type.size for node in outputs):
-        _compiler().run(work)
+        _run(work)
         return
     for node in outputs:
         node.computed(empty(node.type))
+
+
+def _run(work: Pending) -> None:
+    try:
+        _compiler().run(work)
+    except ArrayMemoryError:
+        raise
+    except MemoryError:
+        types = [work.nodes[place].type for place in work.outputs]
+        largest = max(types, key=lambda type: type.size)
+        raise no_memory(largest.shape, numpy_dtype(largest.dtype)) from None
 
 
 @cache

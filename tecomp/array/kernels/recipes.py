@@ -15,7 +15,7 @@ from tecomp.array.kernels.reductions import reduction_recipe
 from tecomp.array.kernels.turned import turned
 from tecomp.array.recent import Recent
 
-_recipes: Recent[Any, Recipe | Plan | None] = Recent(4096)
+_recipes: Recent[Any, Recipe | Plan | None] = Recent(1024)
 _NEW = object()
 
 
