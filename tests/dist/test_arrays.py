@@ -28,6 +28,12 @@ def test_arrays_take_as_few_messages_as_programs_by_hand(n: int, pools: Pools) -
     assert pools.printed("exchanges", n) == ["as few as by hand"]
 
 
+@pytest.mark.parametrize(("n", "seed"), [(3, 0), (4, 100)])
+def test_drawn_programs_give_what_they_give_with_numpy(n: int, seed: int, pools: Pools) -> None:
+    """Slices, rolls, assignments and reductions, of parts of any extents, in any order."""
+    assert pools.printed("drawn", n, str(seed), "3") == ["as drawn"]
+
+
 @pytest.mark.parametrize("n", [3, 4])
 def test_functions_of_all_elements_gather_nothing(n: int, pools: Pools) -> None:
     """Sorts, sets, masks, places, and products on meshes of one and two axes."""

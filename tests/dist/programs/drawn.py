@@ -1,0 +1,117 @@
+"""Drawn programs on arrays of a team give what they give with NumPy, whatever waits for what.
+
+Slices, rolls, assignments, reductions and elementwise operations of arrays of one shape, with
+parts of any extents; some are read on the way.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+import tecomp.array as xp
+from tecomp import dist
+
+TEAM = dist.world()
+N = TEAM.size
+
+
+def placement(random: np.random.Generator, shape: tuple[int, int]) -> dist.Placement:
+    """Blocks, parts of any extents, single indices dealt out, or all."""
+    axis = int(random.integers(2))
+    ends = np.sort(random.integers(0, shape[axis] + 1, N - 1))
+    sizes = np.diff([0, *ends, shape[axis]]).tolist()
+    kinds: list[dist.Placement] = [
+        dist.Shard(axis), dist.Shard(axis), dist.Shard(axis, sizes=sizes),
+        dist.Shard(axis, block=1), dist.Replicate(),
+    ]
+    return kinds[random.integers(len(kinds))]
+
+
+def shifted(random: np.random.Generator, array: Any, x: Any) -> Any:
+    """Sums of slices of one array, put into another."""
+    n, m = x.shape
+    width = int(random.integers(0, 3)), int(random.integers(0, 3))
+    inner = tuple(slice(w, k - w) for w, k in zip(width, (n, m), strict=True))
+    total = x[inner] * 0.5
+    for _ in range(random.integers(1, 5)):
+        by = [int(random.integers(-w, w + 1)) for w in width]
+        total = total + 0.25 * x[tuple(
+            slice(w + d, k - w + d) for w, d, k in zip(width, by, (n, m), strict=True))]
+    if random.integers(2):
+        made = x + 0
+        made[inner] = total
+        return made
+    return array.concat([x[: width[0]], total, x[n - width[0] :]]) if not width[1] else x * total[0, 0]
+
+
+def stepped(random: np.random.Generator, array: Any, x: Any, y: Any) -> Any:
+    """One operation on two arrays of one shape."""
+    kind = random.integers(9)
+    if kind == 0:
+        return x * 0.5 + y
+    if kind == 1:
+        shift = int(random.integers(-5, 6))
+        return array.roll(x, shift, axis=int(random.integers(2))) - y
+    if kind == 2:
+        return shifted(random, array, x)
+    if kind == 3:
+        axis = int(random.integers(2))
+        return x - array.mean(y, axis=axis, keepdims=True)
+    if kind == 4:
+        return x / (1 + array.sum(array.abs(y)))
+    if kind == 5:
+        return array.flip(x, axis=int(random.integers(2)))
+    if kind == 6:
+        made = x + 0
+        rows = slice(int(random.integers(0, 3)), None, int(random.integers(1, 3)))
+        made[rows] = y[rows]
+        return made
+    if kind == 7:
+        # Nothing that the last digit of an element decides: kernels round in their own way.
+        return array.where(x * 0 == 0, x * 0.5, y) + 0.5 * array.max(y, axis=0)
+    return x - array.std(array.concat([x, y]), axis=0)
+
+
+def program(seed: int, array: Any, arrays: list[Any], read: Any) -> list[Any]:
+    """Some of these, each on two of what there is."""
+    random = np.random.default_rng(seed)
+    for _ in range(12):
+        x, y = (arrays[k] for k in random.integers(0, len(arrays), 2))
+        made = stepped(random, array, x, y)
+        if random.integers(6) == 0:
+            read(made)
+        arrays[int(random.integers(len(arrays)))] = made
+    return arrays
+
+
+def main(first: int, count: int) -> None:
+    """Programs from one seed on."""
+    for seed in range(first, first + count):
+        random = np.random.default_rng(1000 + seed)
+        shape = (int(random.integers(7, 16)), int(random.integers(7, 16)))
+        data = [random.normal(size=shape) for _ in range(3)]
+        placed = [placement(random, shape) for _ in data]
+        given = [
+            xp.asarray(each, team=TEAM, placements=[at])
+            for each, at in zip(data, placed, strict=True)
+        ]
+        found = program(seed, xp, given, lambda x: x.to_local())
+        wanted = program(seed, NumPy, [each.copy() for each in data], lambda x: x)
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(
+                np.asarray(one), other, rtol=1e-9, atol=1e-9, err_msg=f"seed {seed}, {placed}")
+
+
+class NumPy:
+    """Functions by the names of the standard."""
+
+    concat, abs, where = np.concatenate, np.abs, np.where
+    roll, flip, mean, sum, max, std = np.roll, np.flip, np.mean, np.sum, np.max, np.std
+
+
+main(*(int(word) for word in sys.argv[1:3]))
+if TEAM.rank == 0:
+    print("as drawn")
