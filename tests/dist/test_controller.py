@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tecomp.array.graph.node import leaf
 from tecomp.errors import TeamError
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 from tecomp.ptensor.types import PTensorType
-from tests.strategies.ranks import LIMIT, PROGRAMS, ROOT
+from tests.strategies.ranks import LIMIT, PROGRAMS, environment
 
 SCRIPT = str(PROGRAMS / "controlled.py")
 ALONE = (
@@ -30,17 +31,21 @@ ALONE = (
 )
 
 
-def started(*words: str, **given: Any) -> subprocess.Popen[str]:
+def started(
+    *words: str, variables: Mapping[str, str] | None = None, **given: Any
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", "from tecomp.cli import main; main(prog_name='tecomp')", "run", *words],
-        env=os.environ | {"TECOMP_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        env=environment(**(variables or {})),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **given,
     )
 
 
-def run(n: int, *words: str, stdin: str = "") -> tuple[int, str, str]:
+def run(
+    n: int, *words: str, stdin: str = "", variables: Mapping[str, str] | None = None
+) -> tuple[int, str, str]:
     """The status of a run, and what it printed."""
-    process = started("-n", str(n), "--controller", *words)
+    process = started("-n", str(n), "--controller", *words, variables=variables)
     try:
         out, errors = process.communicate(stdin, timeout=LIMIT)
     finally:
@@ -51,6 +56,12 @@ def run(n: int, *words: str, stdin: str = "") -> tuple[int, str, str]:
 @pytest.mark.parametrize("n", [1, 4])
 def test_a_script_that_asks_for_values(n: int) -> None:
     assert run(n, SCRIPT, "branches") == (0, f"all right 6 Team(1, rank 0 of {n})\n", "")
+
+
+def test_drawn_calls_of_every_function(kernels: Path) -> None:
+    script = str(PROGRAMS / "conforms.py")
+    kept = {"TECOMP_CACHE_DIR": str(kernels), "TECOMP_CACHE": "on"}
+    assert run(3, script, "1", "0", variables=kept) == (0, "0 of 161 calls differ\n", "")
 
 
 def test_what_all_processes_would_have_to_call_is_refused() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import tecomp.array as xp
 from tecomp import dist
 from tecomp.array import Array
+from tecomp.dist.runtime.alone import alone
 from tests.array.conformance.calls import MAKERS
 from tests.array.conformance.draws import Draw
 from tests.array.conformance.tries import fault_of
@@ -48,7 +49,8 @@ def main(count: int, seed: int, names: Sequence[str]) -> None:
         for k in range(count):
             given = {"team": TEAM} if name in MADE else {}
             fault = fault_of(name, (seed, k), OfTeam, given)
-            faults = TEAM.comm.allgather(fault)
+            # Where one process runs the script, it alone compares.
+            faults = [fault] if alone.waits else TEAM.comm.allgather(fault)
             if any(faults):
                 wrong += 1
                 rank = next(rank for rank, each in enumerate(faults) if each)
