@@ -165,7 +165,7 @@ def joined(
 @rule.register
 def _(op: Roll, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x = in_pieces(xs[0])
-    cut_axes = {cut.axis for cut in cuts(x) if len(cut.sizes) > 1}
+    cut_axes = {cut.axis for cut in cuts(x)}
     local = [(s, axis) for s, axis in zip(op.shift, op.axis, strict=True) if axis not in cut_axes]
     if local:
         inside = Roll(tuple([s for s, _ in local]), tuple([axis for _, axis in local]))
