@@ -139,6 +139,7 @@ OWNERS = {
     "llvmlite": {"codegen"},
     "matplotlib": {"demo"},
     "mpi4py": {"dist"},
+    "rich": {"cli"},
     "networkx": {"graph"},
     "platformdirs": {"codegen"},
     "scipy": {"demo"},

@@ -1,0 +1,117 @@
+"""`tecomp doctor`: what is installed here, and whether it works."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from importlib.util import find_spec
+from time import perf_counter
+from typing import Any
+
+import click
+import numpy as np
+
+import tecomp
+from tecomp import te
+from tecomp.cli.output import show, with_json
+from tecomp.codegen.llvm.jit import host
+from tecomp.codegen.llvm.store import current_store
+from tecomp.errors import TecompError
+from tecomp.machine.registry import broken_plugins
+
+_LIBRARIES = ("numpy", "islpy", "llvmlite", "networkx", "ml_dtypes")
+_EXTRAS = {"demo": ("matplotlib", "scipy"), "mpi": ("mpi4py",)}
+
+
+@click.command()
+@with_json
+@click.pass_context
+def doctor(context: click.Context, as_json: bool) -> None:
+    """Check that tecomp works on this machine, and say what is there.
+
+    The exit status is 0 only if all that is needed works; what is optional may be missing.
+    """
+    rows = [_checked(name, check) for name, check in _CHECKS.items()]
+    show(rows, as_json=as_json)
+    if not all(row["well"] for row in rows):
+        context.exit(1)
+
+
+def _checked(name: str, check: Callable[[], str]) -> dict[str, Any]:
+    try:
+        return {"check": name, "well": True, "found": check()}
+    except (TecompError, OSError, ImportError, ArithmeticError) as error:
+        return {"check": name, "well": False, "found": str(error).partition("\n")[0]}
+
+
+def _python() -> str:
+    version = metadata.version("tecomp")
+    return f"{version} on Python {platform.python_version()}, {platform.platform()}"
+
+
+def _libraries() -> str:
+    return ", ".join(f"{name} {metadata.version(name)}" for name in _LIBRARIES)
+
+
+def _processor() -> str:
+    core = tecomp.Target.load("cpu").core
+    if core is None:
+        raise OSError("nothing is known of the processor")
+    return f"{host().cpu}, {core.count} cores, vectors of {core.vector_bytes} bytes"
+
+
+def _compiler() -> str:
+    """Compile a kernel that no cache has, and compare its numbers."""
+    shift = float(perf_counter())
+    given = te.placeholder((100,), "float64", name="A")
+    made = te.compute((100,), lambda i: given[i] * 2.0 + te.const(shift, "float64"), name="B")
+    start = perf_counter()
+    kernel = tecomp.build(made, [given, made])
+    seconds = perf_counter() - start
+    a, b = np.arange(100.0), np.empty(100)
+    kernel(a, b)
+    if not np.allclose(b, a * 2 + shift):
+        raise ArithmeticError("a kernel computed wrong numbers")
+    return f"a kernel was compiled in {1e3 * seconds:.0f} ms, and is right"
+
+
+def _cache() -> str:
+    store = current_store()
+    if store is None:
+        return "it is off"
+    held = store.contents()
+    return f"{held.entries} entries, {held.bytes:,} of {store.limit:,} bytes, in {store.folder}"
+
+
+def _targets() -> str:
+    complaints = list(broken_plugins())
+    if complaints:
+        raise OSError("; ".join(complaints))
+    return ", ".join(tecomp.list_targets())
+
+
+def _extras() -> str:
+    missing = {
+        extra: [name for name in names if find_spec(name) is None]
+        for extra, names in _EXTRAS.items()
+    }
+    return ", ".join(
+        f"{extra}: {'no ' + ', '.join(names) if names else 'installed'}"
+        for extra, names in missing.items()
+    )
+
+
+_CHECKS: dict[str, Callable[[], str]] = {
+    "tecomp": _python,
+    "libraries": _libraries,
+    "processor": _processor,
+    "compiler": _compiler,
+    "cache": _cache,
+    "targets": _targets,
+    "extras": _extras,
+}
+
+if sys.platform != "linux":
+    _CHECKS["platform"] = lambda: f"{sys.platform} is not tested"

@@ -1,0 +1,33 @@
+"""`tecomp viz`: what a script defines, as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tecomp.cli.scripts import defined
+from tecomp.errors import TecompError
+
+
+@click.command()
+@click.argument("source", metavar="SCRIPT:NAME")
+@click.option(
+    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("tecomp.svg"), show_default=True, help="A file .svg or .html.",
+)
+def viz(source: str, output: Path) -> None:
+    """Draw a layout, a schedule, a kernel, a program or what else has a picture.
+
+    NAME in SCRIPT is the object, or a function that gives it.
+    """
+    if not output.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {output.parent}", param_hint="--output")
+    try:
+        value = defined(source)
+        if not hasattr(value, "picture"):
+            raise click.BadParameter(f"{source} is {type(value).__name__}, which has no picture")
+        value.picture().save(output)
+    except TecompError as error:
+        raise click.ClickException(error.message) from error
+    click.echo(output)
