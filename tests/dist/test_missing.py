@@ -38,3 +38,23 @@ def test_what_is_said(cause: str, message: str) -> None:
     )
 
     assert (done.stdout.strip(), done.stderr) == (message, "")
+
+
+ALONE = """
+import sys
+import tecomp.array as xp
+from tecomp import dist
+
+rows = dist.Partition((4,), "int8", dist.Mesh((2,)), [dist.Shard(0)])
+assert rows.local_shape(0) == (2,)
+assert float(xp.sum(xp.ones(3))) == 3
+print([name for name in sys.modules if name.partition(".")[0] in ("mpi4py", "mpi")])
+assert dist.world().size == 1
+assert "mpi4py.MPI" in sys.modules
+"""
+
+
+def test_mpi_starts_with_the_first_team() -> None:
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
+
+    assert (done.stdout, done.stderr) == ("[]\n", "")
