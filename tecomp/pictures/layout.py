@@ -35,6 +35,8 @@ _BLOCK = 132.0
 """Width of a whole block of memory."""
 _WIDEST = 1160.0
 _MOST_ROWS, _MOST_COLUMNS = 28, 6
+_TOO_MANY = 1 << 60
+"""Places that no machine addresses, nor NumPy."""
 
 
 def drawn(layout: Layout) -> Svg:
@@ -42,14 +44,15 @@ def drawn(layout: Layout) -> Svg:
     canvas = Canvas()
     title = f"{layout.dtype}{list(layout.shape)}"
     y = head(canvas, title, shortened(formula(layout), 160), *_sizes(layout)) + 30
-    if not layout.num_places:
-        canvas.text(MARGIN, y, "no places", style="soft")
-        return canvas.finished(f"{title}: no places")
+    if not 0 < layout.num_places < _TOO_MANY:
+        why = "more places than addresses" if layout.num_places else "no places"
+        canvas.text(MARGIN, y, why, style="soft")
+        return canvas.finished(f"{title}: {why}")
     try:
         parts = parts_of(layout)
     except LayoutError:
-        why = "memory is not shown: no expression was found for which element a place holds"
-        canvas.text(MARGIN, y, why, style="soft")
+        unknown = "memory is not shown: no expression was found for which element a place holds"
+        canvas.text(MARGIN, y, unknown, style="soft")
         return canvas.finished(f"{title} as {formula(layout)}")
     scale = Scale(layout, parts)
     if prod(layout.grid_shape) > 1:

@@ -135,7 +135,7 @@ def _short(value: float) -> str:
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:.3g}{letter}" if value < 1e15 else f"{value:.1e}"
-    return f"{value:.2g}"
+    return f"{value:.3g}"
 
 
 def _cores(canvas: Canvas, report: Report, y: float) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tecomp import Layout, LayoutError, ShardLayout, StickLayout, blocked
@@ -142,3 +142,22 @@ def test_any_shards(data: st.DataObject) -> None:
     shape = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=4))
 
     assert check(draw_shards(data.draw, shape).layout) > 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_large_layouts(data: st.DataObject) -> None:
+    shape = data.draw(st.lists(st.sampled_from((1, 7, 130, 1000, 99991)), min_size=1, max_size=5))
+    kind = data.draw(st.sampled_from(("sticks", "rows", "turned", "cores")))
+    if kind == "sticks":
+        layout: Layout = StickLayout(shape, "float16")
+    elif kind == "cores":
+        layout = Layout.of(shape, "int8", lambda *x: [x[0] % 8, x[0] // 8, *x[1:]], grid_axes=[0])
+    else:
+        layout = Layout.row_major(shape, "float32", range(len(shape))[:: -1 if kind == "turned" else 1])
+
+    if layout.num_places >= 1 << 60:
+        assert check(layout) == 0
+        assert "more places than addresses" in layout.picture()
+    else:
+        assert check(layout) > 0

@@ -1,0 +1,38 @@
+"""docs/pictures.md shows the pictures that its own lines make."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.strategies.pictures import check_picture
+from tests.test_docs import examples
+
+PAGE = Path(__file__).parents[2] / "docs" / "pictures.md"
+SHOWN = re.compile(r"!\[`([^`]+)`\]\((pictures/[\w-]+\.svg)\)")
+
+
+def test_the_page_shows_what_its_lines_make(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """`pytest --update-golden` writes the files again."""
+    text = PAGE.read_text(encoding="utf-8")
+    program = tmp_path / "page.py"
+    program.write_text(examples(text), encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(compile(examples(text), str(program), "exec"), names)
+    shown = SHOWN.findall(text)
+    assert len(shown) >= 10
+
+    for line, where in shown:
+        picture, path = eval(line, names), PAGE.parent / where
+        check_picture(picture)
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(picture + "\n", encoding="utf-8")
+        assert path.read_text(encoding="utf-8") == picture + "\n", where
+    files = {f"pictures/{path.name}" for path in (PAGE.parent / "pictures").iterdir()}
+    assert files == {where for _, where in shown}
