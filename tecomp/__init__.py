@@ -33,6 +33,7 @@ if typing.TYPE_CHECKING:
         TargetError,
         TeamError,
         TecompError,
+        TecompWarning,
         TypeMismatchError,
     )
     from tecomp.ir.interpreter.evaluate import evaluate
@@ -108,6 +109,7 @@ __all__ = [
     "TargetError",
     "TeamError",
     "TecompError",
+    "TecompWarning",
     "TtnnLayout",
     "TypeMismatchError",
     "VectorUnit",
@@ -161,7 +163,7 @@ _HOMES = {
     "tecomp.errors": (
         "CacheError CallError CapacityError DefinitionError InternalError LayoutError "
         "LowerError MissingError MissingLibraryError ParseError ScheduleError TargetError "
-        "TeamError TecompError TypeMismatchError"
+        "TeamError TecompError TecompWarning TypeMismatchError"
     ),
     "tecomp.ir.interpreter.evaluate": "evaluate",
     "tecomp.ir.outside.c_function": "CFunction",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import linecache
 import re
 import sys
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -396,3 +397,40 @@ class InternalError(TecompError, RuntimeError):
 
     usual = "internal"
     ends_at_user = False
+
+
+class TecompWarning(UserWarning):
+    """A schedule does what was asked for, and likely not what was meant.
+
+    Attributes:
+        message: what it does, with the values, and what to do instead.
+        location: the user's call that asked for it.
+        kind: the kind of mistake as a word.
+
+    >>> print(TecompWarning("s[B].compute_at: much", None, kind="recomputed"))
+    s[B].compute_at: much (TE1100)
+    """
+
+    def __init__(self, message: str, location: Location | None, *, kind: str) -> None:
+        super().__init__(message)
+        self.message, self.location, self.kind = message, location, kind
+
+    @property
+    def code(self) -> str:
+        """What `tecomp explain` has a page about."""
+        return str(import_module("tecomp.pages").pages()[self.kind].code)
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code})"
+
+
+_WARNED: dict[Any, Any] = {}
+"""What was said already, for Python's filters: once for each line and text."""
+
+
+def warn(message: str, location: Location, *, kind: str) -> None:
+    """Warn, once, at a line of the user's."""
+    warning = TecompWarning(message, location, kind=kind)
+    warnings.warn_explicit(
+        warning, TecompWarning, location.file, location.line, registry=_WARNED
+    )

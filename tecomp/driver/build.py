@@ -14,6 +14,7 @@ from tecomp.codegen.calls.parameter import Parameter
 from tecomp.codegen.calls.plan import Quick
 from tecomp.codegen.llvm.emit import Options
 from tecomp.compute.tensor import Tensor
+from tecomp.driver.advice import advise
 from tecomp.driver.cached import Build, Made, make
 from tecomp.driver.dump import asked_page, dump_build
 from tecomp.driver.grid import check_grid
@@ -288,4 +289,6 @@ def build(
             dump_build(asked, page)
         check_grid(schedule.state, machine)
         made, lowered = make(asked)
+    if lowered is not None:
+        advise(asked.schedule, lowered, machine)
     return ScheduledKernel(asked, made, lowered)

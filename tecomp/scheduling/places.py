@@ -35,18 +35,18 @@ def told_at_primitives(schedule: Schedule) -> Iterator[None]:
 def _place(schedule: Schedule, error: LowerError | TargetError) -> Location | None:
     message = error.message
     if found := _CALL.match(message):
-        return _called(schedule, found[2], found[1])
+        return called(schedule, found[2], found[1])
     if found := _UNROLLED.match(message):
-        return _called(schedule, "unroll", found[1]) or _called(schedule, "pragma", found[1])
+        return called(schedule, "unroll", found[1]) or called(schedule, "pragma", found[1])
     if isinstance(error, TargetError) and (found := _BUFFER.match(message)):
         # A message about what is needed together names the largest first.
-        places = (_called(schedule, call, found[1]) for call in _INTO_MEMORY)
+        places = (called(schedule, call, found[1]) for call in _INTO_MEMORY)
         return next((place for place in places if place is not None), None)
     return None
 
 
-def _called(schedule: Schedule, call: str, name: str) -> Location | None:
-    """The last call of a primitive on a stage, a tensor or a loop of that name."""
+def called(schedule: Schedule, call: str, name: str) -> Location | None:
+    """Where the user last called a primitive on a stage, a tensor or a loop of that name."""
     place: Location | None
     for (_, after, each, stage, args, _, result), place in reversed(schedule.calls):
         own = [] if stage is None else [after.stage(stage).name]
