@@ -129,7 +129,11 @@ def _source(function: FunctionType) -> Source:
             kind="hybrid",
         ) from None
     text = textwrap.dedent("".join(lines))
-    tree = ast.parse(text).body[0]
+    try:
+        tree: ast.stmt | None = ast.parse(text).body[0]
+    except SyntaxError:
+        # A lambda has the lines of what is around it.
+        tree = None
     if not isinstance(tree, ast.FunctionDef):
         raise DefinitionError(
             f"te.hybrid {function.__name__}: it is no `def`; write a function with statements",
