@@ -180,7 +180,9 @@ class _Order:
             is_everywhere = lane == chip or statement in activity.everywhere
             for scope in ((None,) if is_everywhere else (lane, chip)):
                 for step in sorted(self._steps.get((scope, statement), ())):
-                    if statement != activity.statement or step < activity.step:
+                    # What all cores share is read before it is moved to one of them.
+                    is_moved = scope == chip != lane and step <= activity.step
+                    if statement != activity.statement or step < activity.step or is_moved:
                         yield self._groups[scope, statement, step, last]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.model.timeline import SLICES, Activity, Event, last_slice, timeline
+from tecomp.model.timeline import SLICES, Activity, Event, Lane, last_slice, timeline, timelines
 from tests.strategies.draws import Draw
 
 
@@ -90,3 +90,28 @@ def test_resources_are_busy_for_what_was_counted(activities: list[Activity]) -> 
         cycles[activity.resource] += activity.cycles
 
     assert busy == pytest.approx(cycles)
+
+
+def test_cores_move_what_the_chip_has_read_and_the_chip_writes_what_cores_have_moved() -> None:
+    load, store = Activity("A.lx", "load", 8.0, 0, 0), Activity("B", "store", 8.0, 1, 0, ((0, 8),))
+    read = Activity("A.lx", "ddr read", 80.0, 0, 0)
+    write = Activity("B", "ddr write", 16.0, 1, 2, ((0, 8),))
+
+    first, second, chip = timelines([Lane((load, store))] * 2, Lane((read, write)))
+
+    assert first == second
+    at = [{(event.activity, event.slice): event for event in lane} for lane in (first, chip)]
+    for piece in range(SLICES):
+        assert at[1][0, piece].end == at[0][0, piece].start
+        assert at[0][0, piece].end == at[0][1, piece].start
+        assert at[0][1, piece].end == at[1][1, piece].start
+
+
+def test_a_core_waits_for_data_of_others_where_it_reads_them() -> None:
+    made = Activity("A", "compute", 8.0, 0, 1)
+    own = Activity("B", "compute", 8.0, 1, 1, ((0, 1),))
+    others = Activity("B", "compute", 8.0, 1, 1, ((0, 1),), (0,))
+
+    for activity, start in ((own, 8.0), (others, 108.0)):
+        first, _, _ = timelines([Lane((made, activity)), Lane((made,), 100.0)])
+        assert min(event.start for event in first if event.activity == 1) == start
