@@ -12,6 +12,7 @@ from tecomp.drawing.lanes import connect
 from tecomp.drawing.panels import head, heading, legend
 from tecomp.drawing.svg import Svg
 from tecomp.errors import ScheduleError
+from tecomp.ir.language.given import whole_number
 from tecomp.ir.language.stmt import ForKind
 from tecomp.ir.language.text import counted, shortened
 from tecomp.pictures.nest import BAR, ROW, Row, draw_nest, extent_text, kinds_of
@@ -60,11 +61,14 @@ def drawn_step(schedule: Schedule, step: int) -> Svg:
         ScheduleError: there is no such call, or it was made in another process.
     """
     calls = schedule._calls
-    if not -len(calls) <= step < len(calls):
+    number = whole_number(step)
+    if number is None or not -len(calls) <= number < len(calls):
         raise ScheduleError(
-            f"schedule: no call has the number {step}; this schedule saw "
-            f"{counted(len(calls), 'call')} in this process"
+            f"schedule: no call has the number {step!r}; this schedule saw "
+            f"{counted(len(calls), 'call')} in this process",
+            kind="wrong-number",
         )
+    step = number
     before, after = calls[step][:2]
     text = schedule.trace.steps[step].to_python().splitlines()[-1]
     canvas = Canvas()

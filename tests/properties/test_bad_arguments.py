@@ -227,7 +227,7 @@ def _public() -> Iterator[str]:
         given = getattr(tecomp, name)
         if not callable(given) or name in RECORDS:
             continue
-        if not (isinstance(given, type) and issubclass(given, TecompError | Enum)):
+        if not (isinstance(given, type) and issubclass(given, Exception | Enum)):
             yield "StickLayout" if given is StickLayout else name
     for owner in CLASSES:
         for name, member in vars(owner).items():

@@ -130,6 +130,7 @@ PRIMITIVES: dict[str, Right] = {
     "Schedule.place_group": {"group": None, "parent": C, "scope": C.op.axis[0]},
     "Schedule.cache_factor": {"tensor": B, "factors": [0], "scope": "local"},
     "Schedule.cache_terms": {"tensor": B, "scope": "local", "readers": [C]},
+    "Schedule.step_picture": {"step": 0},
     "Schedule.merge_formula": {"tensor": B},
     "Schedule.cache_repeated": {"tensor": C, "axis": C.op.axis[0], "scope": "local"},
     "Schedule.merge_reduction": {"tensor": B},
