@@ -57,3 +57,10 @@ y = xp.sum(xp.exp(x[1:] * 2 - 0.5), axis=0)
 assert y.shape == () and float(x[3]) == 3.0
 """
     assert not {name for name in modules_of(recorded) if name.startswith(("tecomp.te", "tecomp.compute"))}
+
+
+def test_pictures_wait_for_whoever_looks() -> None:
+    loaded = modules_of("import tecomp\ntecomp.te.create_schedule\ntecomp.Layout\ntecomp.lower\ntecomp.build")
+
+    rooms = {name for name in loaded if name.startswith(("tecomp.drawing", "tecomp.pictures"))}
+    assert rooms == {"tecomp.drawing", "tecomp.drawing.pictured"}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tecomp.drawing.svg import Svg
+if TYPE_CHECKING:
+    # Loaded with the first picture.
+    from tecomp.drawing.svg import Svg
 
 
 def drawn_by(where: str, *arguments: Any) -> Any:

@@ -52,6 +52,11 @@ class Svg(str):
         """The picture as a part of the page, where a mouse over it finds its words."""
         return f'<div style="overflow-x:auto">{self}</div>'
 
+    def with_text(self, text: str) -> str:
+        """The picture as a part of a page, and below it a text for whoever opens it."""
+        more = f"<details><summary>text</summary><pre>{in_html(text)}</pre></details>"
+        return self._repr_html_() + more
+
     def page(self) -> Page:
         """A page with the picture and nothing else."""
         found = _TITLE.search(self)

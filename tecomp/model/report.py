@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tecomp.drawing.pictured import Pictured, drawn_by
-from tecomp.drawing.svg import Svg
 from tecomp.model.timeline import SLICES, Activity, Event, Lane, timelines
+
+if TYPE_CHECKING:
+    # Loaded with the first picture.
+    from tecomp.drawing.svg import Svg
 
 Direction = Literal["read", "write"]
 

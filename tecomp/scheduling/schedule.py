@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
@@ -11,7 +11,6 @@ from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.compute.topology import post_order
 from tecomp.drawing.pictured import Pictured, drawn_by
-from tecomp.drawing.svg import Svg
 from tecomp.errors import Location, ScheduleError, users_call
 from tecomp.ir.language.expr import Expr, Var
 from tecomp.ir.language.given import check_kind, check_list, is_one_of, whole_number
@@ -39,6 +38,10 @@ from tecomp.scheduling.tensorize import tensorize
 from tecomp.scheduling.terms import cache_terms
 from tecomp.scheduling.threads import ThreadAxis
 from tecomp.scheduling.trace import Trace
+
+if TYPE_CHECKING:
+    # Loaded with the first picture.
+    from tecomp.drawing.svg import Svg
 
 Handle = Tensor | Operation
 """How a stage is named: by its operation or by a tensor that the operation makes."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import escape
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 
@@ -111,8 +110,7 @@ class PrimFunc(Printed, Pictured):
 
     def _repr_html_(self) -> str:
         """The picture, and the text for whoever opens it."""
-        text = f"<details><summary>text</summary><pre>{escape(str(self))}</pre></details>"
-        return self.picture()._repr_html_() + text
+        return self.picture().with_text(str(self))
 
     @property
     def attrs(self) -> Mapping[str, Mapping[Var, tuple[IndexMap, ...]]]:

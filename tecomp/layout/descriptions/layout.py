@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from tecomp.drawing.pictured import Pictured, drawn_by
-from tecomp.drawing.svg import Page
 from tecomp.errors import LayoutError
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Const, Expr
@@ -23,6 +22,10 @@ from tecomp.layout.placement.stored import Index, StoredTensor, check_layout
 from tecomp.layout.transfers.dma import DmaNest, dma_nests
 from tecomp.layout.transfers.runs import Runs, copy_runs, host_runs
 from tecomp.poly.maps.index_map import IndexMap
+
+if TYPE_CHECKING:
+    # Loaded with the first picture.
+    from tecomp.drawing.svg import Page
 
 # Known by its name, as an entry point has it: it stands above.
 _COPIES = EntryPoint("copies", "tecomp.copies.relayout", "tecomp.compilers")
