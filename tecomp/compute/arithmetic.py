@@ -109,11 +109,28 @@ class Arithmetic:
         raise NotImplementedError
 
     def astype(self, dtype: str) -> Any:
-        """The value converted to `dtype`."""
+        """The value converted to `dtype`.
+
+        Raises:
+            TypeMismatchError: there is no such type, or this stands for many values and not for
+                one.
+
+        >>> from tecomp import te
+        >>> te.placeholder((), "float32", "a").astype("int32")
+        cast("int32", a[()])
+        """
         return self.as_expr().astype(dtype)
 
     def equal(self, other: Value) -> Expr:
-        """`self == other` as a condition."""
+        """`self == other` as a condition.
+
+        Raises:
+            TypeMismatchError: this stands for many values and not for one.
+
+        >>> from tecomp import te
+        >>> te.placeholder((), "int32", "a").equal(3)
+        a[()] == int32(3)
+        """
         return self.as_expr().equal(value_of(other))
 
     def __add__(self, other: Value) -> Any:

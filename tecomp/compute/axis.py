@@ -36,6 +36,15 @@ class IterVar(Var):
         thread_tag: what the user noted for threads; loops are bound by schedules.
         inside: of a domain that depends on other axes the first value and the end, where they do;
             `dom` has all values that there are anywhere.
+
+    >>> from tecomp import te
+    >>> k = te.reduce_axis((2, 10), name="k")
+    >>> k.name, k.dtype, k.low, k.extent, k.kind, k.iter_type == te.IterVar.CommReduce
+    ('k', 'int32', 2, 8, <IterKind.REDUCE: 'reduce'>, True)
+    >>> k.dom, k.var is k, k.thread_tag, k.inside
+    ((int32(2), int32(8)), True, '', (None, None))
+    >>> te.IterVar.DataPar, te.IterVar.Ordered
+    (0, 3)
     """
 
     # The domain is where the variable comes from, not something it computes with.

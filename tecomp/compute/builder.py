@@ -56,6 +56,18 @@ class Operand:
     Attributes:
         buffer: stands for the memory.
         is_input: whether the statements only read it.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((2, 4), name="A")
+    >>> def doubled(ins, outs):
+    ...     a, b = ins[0], outs[0]
+    ...     print(a.name, a.shape, a.strides, a.dtype, repr(a.scope), a.is_input, a.buffer.name)
+    ...     print(a[1, 2], [str(extent) for extent in a.data.shape])
+    ...     return te.for_range(0, 2, lambda i: te.for_range(
+    ...         0, 4, lambda j: b.store((i, j), a[i, j] * 2.0)))
+    >>> B = te.extern((2, 4), [A], doubled, name="B")
+    A (2, 4) (4, 1) float32 '' True A
+    A[1, 2] ['2', '4']
     """
 
     buffer: Buffer
@@ -91,8 +103,19 @@ class Operand:
         They are what a function such as `te.dot` takes at once, and the schedule has to lay them
         side by side.
 
+        Args:
+            begin: the index of the first one, for several axes a tuple.
+            dtype: a vector of this operand's type, such as `float32x4`.
+
         Raises:
             TypeMismatchError: `dtype` is no vector of 2, 4, 8, ... of this operand's elements.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((8,), "float32", "A")
+        >>> B = te.extern((8,), [A], lambda ins, outs: te.for_range(
+        ...     0, 2, lambda i: outs[0].vstore(i * 4, ins[0].vload(i * 4, "float32x4"))), name="B")
+        >>> str(B.op.statement).splitlines()[:2]
+        ['for i in range(2):', '    B[i * 4 + 0] = A[i * 4 + 0]']
         """
         kind = DType(dtype)
         if kind.scalar != self.dtype or kind.lanes < 2 or kind.lanes & (kind.lanes - 1):
@@ -108,8 +131,20 @@ class Operand:
 
         A vector goes to as many elements, along the last axis from `indices`.
 
+        Args:
+            indices: of the element, for several axes a tuple.
+            value: an expression, or a number.
+
         Raises:
             TypeMismatchError: the value is a vector that elements here are no lanes of.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((8,), "float32", "A")
+        >>> B = te.extern((8,), [A], lambda ins, outs: te.for_range(
+        ...     0, 8, lambda i: outs[0].store(i, ins[0][7 - i])), name="B")
+        >>> print(B.op.statement)
+        for i in range(8):
+            B[i] = A[7 - i]
         """
         stored = value_of(value) if not isinstance(value, bool | int | float) else as_expr(
             value, self.dtype)
@@ -143,7 +178,19 @@ class Operand:
         return known(tuple(reduce(mul, factors[k:], 1) for k in range(len(self.buffer.shape))))
 
     def vstore(self, begin: object, value: Value) -> Stmt:
-        """The statement that stores `value`, which may be a vector, at `begin`, as `store`."""
+        """The statement that stores `value`, which may be a vector, at `begin`, as `store` does.
+
+        Raises:
+            TypeMismatchError: the value is a vector that elements here are no lanes of.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((2,), "float32", "A")
+        >>> B = te.extern((2,), [A], lambda ins, outs: outs[0].vstore(
+        ...     0, ins[0].vload(0, "float32x2") * 2.0), name="B")
+        >>> print(B.op.statement)
+        B[0] = A[0] * float32(2.0)
+        B[1] = A[1] * float32(2.0)
+        """
         return self.store(begin, value)
 
     @property
@@ -152,7 +199,24 @@ class Operand:
         return self.array(is_written=not self.is_input)
 
     def array(self, *, is_written: bool) -> ArrayArgument:
-        """All of it, as a call takes it."""
+        """All of it, as a call takes it.
+
+        Args:
+            is_written: whether the function that is called writes there.
+
+        >>> import tecomp
+        >>> from tecomp import te
+        >>> @tecomp.register_func("example.twice", override=True)
+        ... def twice(x, y):
+        ...     y[...] = 2 * x
+        >>> A = te.placeholder((4,), name="A")
+        >>> def doubled(ins, outs):
+        ...     a, b = ins[0].array(is_written=False), outs[0].array(is_written=True)
+        ...     return te.call_packed("example.twice", a, b)
+        >>> B = te.extern((4,), [A], doubled, name="B")
+        >>> print(B.op.statement)
+        call_packed("example.twice", reads(lambda i0: A[i0], (4,)), writes(lambda i0: B[i0], (4,)))
+        """
         variables = tuple(Var(f"i{k}", INT64) for k in range(len(self.shape)))
         shape = tuple(map(index_value, self.shape))
         return array_argument(self.buffer, variables, shape, variables, is_written=is_written)
@@ -177,6 +241,17 @@ class Operand:
         Raises:
             DefinitionError: there is no such access, or elements are known to be outside.
             TypeMismatchError: an offset or an extent is no integer.
+
+        >>> import ctypes
+        >>> from tecomp import CFunction, register_func, te
+        >>> copy = CFunction(ctypes.CDLL(None), "memcpy", ["handle", "const handle", "uint64"])
+        >>> _ = register_func("example.memcpy", copy, override=True)
+        >>> A = te.placeholder((2, 4), name="A")
+        >>> def last_row(ins, outs):
+        ...     row = ins[0].access_ptr("r", offset=4, extent=4)
+        ...     return te.call_extern("handle", "example.memcpy", outs[0].access_ptr("w"), row, 16)
+        >>> te.extern((4,), [A], last_row, name="B")
+        Tensor(B, shape=(4,), dtype=float32)
         """
         where = f"operand {self.name}.access_ptr"
         named = {"r": False, "w": True, "rw": True, "wr": True, 1: False, 2: True, 3: True}

@@ -34,6 +34,17 @@ class ExternOp(ComputeOp):
     Attributes:
         buffers: stand for the inputs and then the outputs in the statement.
         statement: stores the outputs.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((4,), name="A")
+    >>> B = te.extern((4,), [A], lambda ins, outs: te.for_range(
+    ...     0, 4, lambda i: outs[0].store(i, ins[0][i] * 2.0)), name="B")
+    >>> op = B.op
+    >>> op.inputs, [buffer.name for buffer in op.buffers], op.shapes, op.loops
+    ((Tensor(A, shape=(4,), dtype=float32),), ['A', 'B'], ((4,),), ())
+    >>> print(op.statement)
+    for i in range(4):
+        B[i] = A[i] * float32(2.0)
     """
 
     buffers: tuple[Buffer, ...] = field(kw_only=True)

@@ -42,6 +42,21 @@ class TensorIntrin:
         unit: of the machine's engine that does it, or its link; empty if none is said to.
         mode: of that unit; empty for the usual one of the operands' type.
         check: when the statements were or will be compared with the operation.
+
+    >>> from tecomp import te
+    >>> a = te.placeholder((2,), "float32", "a")
+    >>> twice = te.compute((2,), lambda i: a[i] * 2.0, name="twice")
+    >>> vtwice = te.decl_tensor_intrin(twice.op, lambda ins, outs: outs[0].vstore(
+    ...     0, ins[0].vload(0, "float32x2") * 2.0), name="vtwice")
+    >>> vtwice.name, vtwice.op.name, vtwice.tile, vtwice.inputs, vtwice.sizes
+    ('vtwice', 'twice', (2,), (Tensor(a, shape=(2,), dtype=float32),), ())
+    >>> [buffer.name for buffer in vtwice.buffers], vtwice.scopes, vtwice.unit, vtwice.mode
+    (['a', 'twice'], ('', ''), '', '')
+    >>> print(vtwice.body)
+    twice[0] = a[0] * float32(2.0)
+    twice[1] = a[1] * float32(2.0)
+    >>> vtwice.reset, vtwice.update, vtwice.check, vtwice.scalar_params
+    (None, None, 'now', ())
     """
 
     name: str

@@ -23,7 +23,22 @@ __all__ = ["ComputeOp", "Operation", "PlaceholderOp"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlaceholderOp(Operation):
-    """A tensor that the caller passes in."""
+    """A tensor that the caller passes in; made by `te.placeholder`.
+
+    Attributes:
+        name: what the tensor is called.
+        shape: its extents.
+        dtype: type of an element.
+        location: where the user defined it.
+        outputs: the tensor.
+
+    >>> from tecomp import te
+    >>> op = te.placeholder((4, 5), "int8", "A").op
+    >>> op.name, op.shape, op.dtype, op.outputs
+    ('A', (4, 5), 'int8', (Tensor(A, shape=(4, 5), dtype=int8),))
+    >>> op.axis, op.reduce_axis, op.input_tensors, op.tag, dict(op.attrs)
+    ((), (), (), '', {})
+    """
 
     name: str
     shape: tuple[Extent, ...] = field()
@@ -93,6 +108,17 @@ class ComputeOp(Operation):
         outputs: its tensors.
         input_tensors: tensors that it reads, each once, in order of appearance.
         known: what was found out about it before, by who asked; it never changes.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((4, 5), name="A")
+    >>> B = te.compute((4, 5), lambda i, j: A[i, j] * 2.0, name="B", tag="double", attrs={"n": 1})
+    >>> op = B.op
+    >>> print(op)
+    B[i, j] = A[i, j] * float32(2.0)
+    >>> op.name, op.axis, op.loops, op.reduce_axis, op.shape, op.dtypes
+    ('B', (i, j), (i, j), (), (4, 5), ('float32',))
+    >>> op.body, op.tag, dict(op.attrs), op.input_tensors, op.outputs == (B,)
+    ((A[i, j] * float32(2.0),), 'double', {'n': 1}, (Tensor(A, shape=(4, 5), dtype=float32),), True)
     """
 
     name: str

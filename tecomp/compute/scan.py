@@ -38,6 +38,16 @@ class ScanOp(ComputeOp):
     Attributes:
         start: one expression for each output.
         states: the placeholders that stand for the outputs.
+
+    >>> from tecomp import te
+    >>> X, state = te.placeholder((5, 4), name="X"), te.placeholder((5, 4), name="state")
+    >>> first = te.compute((1, 4), lambda _, i: X[0, i], name="first")
+    >>> step = te.compute((5, 4), lambda t, i: state[t - 1, i] + X[t, i], name="step")
+    >>> op = te.scan(first, step, state, inputs=[X], name="sums").op
+    >>> op.scan_axis, op.spatial_axis_, op.states, op.start
+    (t, (i,), (Tensor(state, shape=(5, 4), dtype=float32),), (first[t, i],))
+    >>> op.shape, op.shapes
+    ((5, 4), ((5, 4),))
     """
 
     start: tuple[Expr, ...] = field(kw_only=True)
@@ -65,7 +75,15 @@ class ScanOp(ComputeOp):
         return tuple(state.shape for state in self.states)
 
     def inside(self, k: int) -> Expr | None:
-        """The condition under which output k has an element; None where it has all."""
+        """The condition under which output k has an element; None where it has all.
+
+        >>> from tecomp import te
+        >>> X, state = te.placeholder((5, 4), name="X"), te.placeholder((5, 4), name="state")
+        >>> first = te.compute((1, 4), lambda _, i: X[0, i], name="first")
+        >>> step = te.compute((5, 4), lambda t, i: state[t - 1, i] + X[t, i], name="step")
+        >>> print(te.scan(first, step, state, name="sums").op.inside(0))
+        None
+        """
         return _inside(self.axis, self.states[k].shape)
 
     @property

@@ -28,6 +28,18 @@ class Operation(ABC):
         name: what its tensors are called.
         outputs: its tensors.
         location: where the user defined it.
+
+    >>> from tecomp import te
+    >>> n = te.reduce_axis((0, 5), name="n")
+    >>> A = te.placeholder((4, 5), name="A")
+    >>> B = te.compute((4,), lambda i: te.sum(A[i, n], axis=n), name="B", attrs={"mine": 1})
+    >>> op = B.op
+    >>> op.name, op.axis, op.reduce_axis, op.input_tensors
+    ('B', (i,), (n,), (Tensor(A, shape=(4, 5), dtype=float32),))
+    >>> op.shape, op.shapes, op.dtypes, op.num_outputs, op.outputs == (B,), dict(op.attrs)
+    ((4,), ((4,),), ('float32',), 1, True, {'mine': 1})
+    >>> op.are_alike, op.location is not None
+    (True, True)
     """
 
     __slots__ = ()
@@ -98,7 +110,16 @@ class Operation(ABC):
         return len(self.dtypes)
 
     def output(self, index: int) -> Tensor:
-        """Tensor `index`, counted from 0."""
+        """Tensor `index`, counted from 0.
+
+        Raises:
+            IndexError: it makes fewer.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((4,), name="A")
+        >>> A.op.output(0) == A
+        True
+        """
         return self.outputs[index]
 
     def __str__(self) -> str:
@@ -115,8 +136,13 @@ class Tensor(Arithmetic):
     `A[i][j]`.
 
     >>> from tecomp import te
-    >>> te.placeholder((4, 5), name="A")
+    >>> A = te.placeholder((4, 5), name="A")
+    >>> A
     Tensor(A, shape=(4, 5), dtype=float32)
+    >>> A.shape, A.ndim, A.dtype, A.name, A.op.name, A.value_index
+    ((4, 5), 2, 'float32', 'A', 'A', 0)
+    >>> print((A + 3).op)
+    T_add[ax0, ax1] = A[ax0, ax1] + float32(3.0)
     """
 
     # `same` compares it as it does a variable.
@@ -186,7 +212,19 @@ class Tensor(Arithmetic):
         return Formula(made.op, 0, formula)
 
     def astype(self, dtype: str) -> Any:
-        """The element, or all elements, converted to `dtype`."""
+        """The element, or all elements, converted to `dtype`.
+
+        Returns:
+            A tensor of the same shape; an expression for a tensor of no axes.
+
+        Raises:
+            TypeMismatchError: there is no such type.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((4, 5), "float32", "A")
+        >>> A.astype("int32")
+        Tensor(T_cast, shape=(4, 5), dtype=int32)
+        """
         if not self.is_whole:
             return Arithmetic.astype(self, dtype)
         kind = DType(dtype)
@@ -258,6 +296,14 @@ class TensorSlice(Arithmetic):
     Attributes:
         tensor: of which it is a part.
         indices: expressions, and slices of expressions.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((4, 32), "int8", "A")
+    >>> row = A[2]
+    >>> row, row.tensor == A, row.indices, row.dtype
+    (TensorSlice(A[2] of shape (4, 32)), True, (int32(2),), 'int8')
+    >>> row[5]
+    A[int32(2), int32(5)]
     """
 
     tensor: Tensor

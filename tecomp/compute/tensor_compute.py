@@ -26,6 +26,18 @@ class TensorComputeOp(ComputeOp):
         operands: the element of each of its inputs, in terms of the axes of this operation.
         scalars: values of its scalar parameters.
         outer: the axes of a reduction around the tiles.
+
+    >>> from tecomp import te
+    >>> a, b = (te.placeholder((4,), "float32", name) for name in "ab")
+    >>> add = te.compute((4,), lambda i: a[i] + b[i], name="add")
+    >>> vadd = te.decl_tensor_intrin(add.op, lambda ins, outs: outs[0].vstore(
+    ...     0, ins[0].vload(0, "float32x4") + ins[1].vload(0, "float32x4")), name="vadd")
+    >>> A, B = (te.placeholder((8, 4), "float32", name) for name in "AB")
+    >>> op = te.compute((8, 4), lambda i: vadd(A[i, 0:4], B[i, 0:4]), name="C").op
+    >>> print(op)
+    C[i, ax0] = A[i, ax0] + B[i, ax0] by vadd
+    >>> op.intrin.name, op.operands, op.scalars, op.loops, op.inner_loops, op.outer
+    ('vadd', (A[i, ax0], B[i, ax0]), (), (i,), (ax0,), ())
     """
 
     intrin: TensorIntrin = field(kw_only=True)

@@ -33,6 +33,10 @@ class Pictured:
 
         Returns:
             The text; `.save("x.svg")` and `.save("x.html")` write it to a file.
+
+        >>> import tecomp
+        >>> tecomp.Layout.row_major((4, 8), "int8").picture().startswith("<svg")
+        True
         """
         made: Svg = drawn_by(self._drawn_by, self)
         return made
@@ -40,8 +44,19 @@ class Pictured:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the picture to a file `x.svg`, or a page with it to `x.html`.
 
+        Args:
+            path: of the file; one that is there is written anew.
+
         Raises:
             CallError: the path ends otherwise, or nothing can be written there.
+
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import tecomp
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tecomp.Layout.row_major((4, 8), "int8").save(f"{folder}/rows.svg")
+        ...     print([path.name for path in Path(folder).iterdir()])
+        ['rows.svg']
         """
         self.picture().save(path)
 

@@ -49,16 +49,10 @@ def cache_read(
 ) -> tuple[State, Tensor]:
     """Copy a tensor into memory `scope`, and let `readers` read the copy.
 
-        C[i] = A[i] + 1    ->    A_local[i] = A[i]
-                                 C[i] = A_local[i] + 1
-
-    The copy is a stage of its own: it can be placed with compute_at, and given a layout.
+    See `Schedule.cache_read`.
 
     Returns:
         The new state; the copy.
-
-    Raises:
-        ScheduleError: a reader does not read the tensor.
     """
     source = state.stage(tensor.op)
     check_scope(scope, f"s.cache_read({source.name})")
@@ -95,19 +89,10 @@ def cache_write(
 ) -> tuple[State, Tensor | tuple[Tensor, ...]]:
     """Compute a stage in memory `scope` first, and copy the result.
 
-        C[i] = sum(A[i, k])    ->    C_local[i] = sum(A[i, k])
-                                     C[i] = C_local[i]
-
-    The reduction, with its axes, moves to the cache. The cache has an axis for each loop over data
-    that the stage has now, in their order: after `tile(i, j, 4, 2)` of 8x8 elements its shape is
-    (2, 4, 4, 2). The loops of the stage begin anew. A call of an intrinsic moves to the cache too.
+    See `Schedule.cache_write`.
 
     Returns:
         The new state; the cache, or one for each output if a list was given.
-
-    Raises:
-        ScheduleError: the tensors are not the outputs of one stage, or a reduction axis of it has
-            been split or fused already, a stage is computed at a loop of it, or it is tensorized.
     """
     tensors = [written] if isinstance(written, Tensor) else list(written)
     stage = state.stage(tensors[0].op)
@@ -249,32 +234,10 @@ def rfactor(
 ) -> tuple[State, Tensor | tuple[Tensor, ...]]:
     """Make partial results, one for each iteration of a reduction loop, and combine them after.
 
-        for i: for ko: for ki:           for ki: for i: for ko:
-            B[i] += A[i, ko*f + ki]  ->      B_rf[ki, i] += A[i, ko*f + ki]
-                                         for i: for ki:
-                                             B[i] += B_rf[ki, i]
-
-    The partial results can run in parallel or as a vector. They start from the identity; what
-    combines them starts from `init=`.
-
-    The reduction of the partial results has the axes that are whole, in their order, and then the
-    loops that others were cut into; its loops run in the order that they have now.
-
-    Args:
-        state: the schedule so far.
-        tensor: the reduction.
-        axis: one of its loops.
-        factor_axis: where the partial results have the new axis.
-        order: the number of a value by which partial results are in order: of two, the one that
-            has less of it is combined with the other, not the one that comes first. A reducer that
-            takes the first of several as good, with its index, finds the same one so.
+    See `Schedule.rfactor`.
 
     Returns:
         The new state; the partial results, one tensor for each output if there are several.
-
-    Raises:
-        ScheduleError: the stage is no reduction, `axis` is no reduction loop, or it has no value of
-            the number `order`.
     """
     stage = state.stage(tensor.op)
     compute = stage.compute

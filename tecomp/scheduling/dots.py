@@ -76,28 +76,10 @@ def into_dots(
 ) -> tuple[State, tuple[Tensor, ...]]:
     """Multiply and add up neighbouring terms of a sum of products by `te.dot`.
 
-        C[i, j] += A[i, k] * B[k, j]    ->    A_dots[i, k] = A[i, 2 * k], A[i, 2 * k + 1]
-                                              B_dots[k, j] = B[2 * k, j], B[2 * k + 1, j]
-                                              C_dots[i, j] += dot(A_dots[i, k], B_dots[k, j])
-                                              C[i, j] = C_dots[i, j]
-
-    The vectors are held in int32, the last filled up with zeros. Of int8 as uint8x4 each number is
-    128 more, of uint8 as int8x4 128 less, and C subtracts what that adds: another sum, for
-    each index of the other factor. Integers stay exact; floats are added in another order.
-
-    Args:
-        state: the schedule so far.
-        tensor: a `te.sum` of products of two elements, cast to its type; casts on the way there
-            keep each value. Elements of stages that are computed inline are those that these read.
-        axis: the axis of the sum along which terms are put together, an index of both factors.
-        first: type of the vectors of the factor on the left, as `te.dot` takes them.
-        second: type of those on the right.
+    See `Schedule.into_dots`.
 
     Returns:
         The new state; the sum, the two tensors of vectors, and the sum that C subtracts if it does.
-
-    Raises:
-        ScheduleError: the stage is no such sum, or the types do not hold the factors.
     """
     stage = state.stage(tensor.op)
     where = f"s.into_dots({stage.name}, {getattr(axis, 'name', axis)})"

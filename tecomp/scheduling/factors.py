@@ -31,31 +31,10 @@ def cache_factor(
 ) -> tuple[State, Tensor]:
     """Compute the product of some factors of a reduction's terms first, each element once.
 
-        C[i, j] = sum(relu(A[i, k]) * B[k, j])    ->    C_factor[i, k] = relu(A[i, k])
-                                                        C[i, j] = sum(C_factor[i, k] * B[k, j])
-
-    Its axes are those that the factors depend on, in the order of what they read most of. Where
-    axes only come as a sum, as in windows, that sum is an axis:
-
-        C[i] = sum(if_then_else(i + r > 0, A[i + r - 1], 0) * W[r])
-        ->    C_factor[p] = if_then_else(p > 0, A[p - 1], 0)
-              C[i] = sum(C_factor[i + r] * W[r])
-
-    What a term is divided by is a factor, too. Floats are rounded otherwise where factors are not
-    neighbours.
-
-    Args:
-        state: the schedule so far.
-        tensor: a reduction without `where=` and `init=`.
-        factors: the numbers of factors, from 0 on, as they are written in its terms.
-        scope: the memory of the new stage.
+    See `Schedule.cache_factor`.
 
     Returns:
         The new state; the product of the factors.
-
-    Raises:
-        ScheduleError: the stage is no such reduction, there is no such factor, all of them are
-            named, or they depend on no axis.
     """
     stage = state.stage(tensor.op)
     where = f"s.cache_factor({stage.name}, {list(factors)}, {scope!r})"

@@ -21,20 +21,10 @@ def create_group(
 ) -> tuple[State, GroupKey]:
     """Put the stages between some tensors into a group, which can be placed at once.
 
-    They are those that `outputs` are computed by from `inputs`: on a way from these to those.
-    Stages with no place of their own are computed where the group is.
-
-    Args:
-        state: the schedule so far.
-        outputs: the last stages of the group.
-        inputs: what comes before its first stages.
-        include_inputs: whether these are part of it.
+    See `Schedule.create_group`.
 
     Returns:
         The new state; the group.
-
-    Raises:
-        ScheduleError: no stage is between, or another group has a part of them and others.
     """
     names = ", ".join(tensor.name for tensor in outputs)
     read = ", ".join(tensor.name for tensor in inputs)
@@ -78,11 +68,7 @@ def place_group(
 ) -> tuple[State, None]:
     """Compute the stages of a group anew in each iteration of a loop, as `compute_at` does.
 
-    Without a loop they are computed where the group around is, or at the root. Stages that have a
-    place of their own stay there.
-
-    Raises:
-        ScheduleError: there is no such group or loop, or the consumer reads nothing of a stage.
+    See `Schedule.place_group`.
     """
     members = stages_of(state, group)
     if consumer is not None and any(stage.key is consumer for stage in members):

@@ -22,16 +22,7 @@ def prefetch(
 ) -> tuple[State, None]:
     """Fetch to the caches what a loop reads of a tensor, some iterations before it is read.
 
-        for i in range(I):        ->    for i in range(I):
-            C[i] = A[8 * i]                 prefetch(A[min(8 * (i + offset), last)])
-                                            C[i] = A[8 * i]
-
-    Where `axis` runs past its end, the last elements are asked for. A second call for the same
-    tensor and loop replaces the first.
-
-    Raises:
-        ScheduleError: the stage does not read the tensor, `axis` is no loop of it, or the offset
-            is no count of iterations.
+    See `Stage.prefetch`.
     """
     stage = state.stage(key)
     leaf_position(stage, axis, "prefetch")
@@ -61,19 +52,7 @@ def prefetch(
 def pragma(
     state: State, key: Operation, axis: IterVar, kind: str, value: int | None = None
 ) -> tuple[State, None]:
-    """Set a pragma of a loop.
-
-    `auto_unroll_max_step`: the loops inside of it that have a fixed number of iterations are
-    written out, inner ones first, up to so many statements each. `unroll_explicit`: loops that are
-    unrolled are written out in the IR, as they always are. `parallel_launch_point`,
-    `parallel_stride_pattern` and `parallel_barrier_when_finish` are taken and change nothing:
-    threads wait for work from call to call, share iterations in pieces, and finish together.
-    `unroll` and `vectorize` are the primitives of these names.
-
-    Raises:
-        ScheduleError: there is no such pragma, it has no such value, or `axis` is no loop of the
-            stage.
-    """
+    """Set a pragma of a loop; see `Stage.pragma`."""
     if is_one_of(kind, tuple(MARKS)):
         return mark(state, key, axis, MARKS[kind])
     stage = state.stage(key)

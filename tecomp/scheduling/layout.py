@@ -79,30 +79,11 @@ def transform_layout(
 ) -> tuple[State, tuple[IterVar, ...]]:
     """Store a tensor at `mapping(*index)`, and compute it in that order.
 
-    For a computed `B[16, 64]` and `lambda i, j: [j, i]`:
-
-        for i in range(16):               for j in range(64):
-            for j in range(64):    ->         for i in range(16):
-                B[i, j] = ...                     B'[j, i] = ...
-
-    A second call starts from the axes that the first one made, and composes; a composed map
-    counts as a call for each of its parts. Axis separators
-    are kept until a later call has its own. Where the map leaves places without an element,
-    `pad_value` (a number, or a function of the physical indices) is written to them; without
-    it they are never read. `loops="logical"` leaves the loops as they are, and so does a scan:
-    what a step reads has to be computed before. A te.extern has none.
+    See `Stage.transform_layout`.
 
     Returns:
         The new state, and the loops that the map made: none for a placeholder, the
         current ones with `loops="logical"` and for a scan.
-
-    Raises:
-        LayoutError: the map is not injective, negative somewhere, not quasi-affine, or of
-            another arity.
-        ScheduleError: the axes have been split or fused, so that their order is fixed.
-
-    Source:
-        transform_layout RFC.
     """
     stage = state.stage(key)
     where = f"s[{stage.name}].transform_layout"

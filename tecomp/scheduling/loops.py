@@ -46,33 +46,10 @@ def split(
 ) -> tuple[State, tuple[IterVar, IterVar]]:
     """Cut a loop into two.
 
-        for i in range(E):    ->    for i_outer in range(ceil(E / factor)):
-            body(i)                     for i_inner in range(factor):
-                                            body(i_outer * factor + i_inner)
-
-    Where the factor does not divide the extent, the last outer iteration is shorter. With
-    `nparts` the outer loop gets that many iterations, and the factor follows. Neither loop gets
-    more iterations than there are: 8 split by 32 are 1 and 8, and in 32 parts 8 and 1. A number
-    that depends on sizes and is below 1 when it is computed counts as 1.
-
-    What is computed in the loop is computed in the inner one then.
-
-    With `disable_predication` no part is guarded: where they are not proved to be equally long,
-    the last one is shifted.
-
-    With `tail="shift_inwards"` all parts have `factor` iterations: the last one begins earlier, at
-    `E - factor`, and computes some elements once more. So the stage has to compute each element by
-    itself, and the loop has to have `factor` iterations at least.
+    See `Stage.split`.
 
     Returns:
         The new state; the outer and the inner loop.
-
-    Raises:
-        ScheduleError: both or none of factor and nparts, one below 1, `axis` is no loop here, or
-            the last part cannot be shifted and has to be.
-
-    Source:
-        TailStrategy::ShiftInwards of Halide.
     """
     stage = state.stage(key)
     call = "split"
@@ -149,18 +126,10 @@ def _check_shifted(
 def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
     """Make one loop of several that are directly inside one another.
 
-        for i in range(I):        ->    for i_j_fused in range(I * J):
-            for j in range(J):              body(i_j_fused // J, i_j_fused % J)
-                body(i, j)
-
-    Without an axis it adds an outermost loop of one iteration.
+    See `Stage.fuse`.
 
     Returns:
         The new state; the fused loop. It is a reduction if one of its parts is.
-
-    Raises:
-        ScheduleError: the axes are not adjacent loops, outer to inner, or are steps of a scan and
-            elements of a step.
     """
     stage = state.stage(key)
     if not axes:
@@ -223,8 +192,7 @@ def _placed_in(
 def reorder(state: State, key: Operation, *axes: IterVar) -> tuple[State, None]:
     """Put loops in the order given, in the places that these loops have now.
 
-    Raises:
-        ScheduleError: an axis is no loop of this stage, or is named twice.
+    See `Stage.reorder`.
     """
     stage = state.stage(key)
     positions = [leaf_position(stage, axis, "reorder") for axis in axes]
@@ -251,6 +219,8 @@ def tile(
 ) -> tuple[State, tuple[IterVar, IterVar, IterVar, IterVar]]:
     """Split two loops and put the two inner ones innermost.
 
+    See `Stage.tile`.
+
     Returns:
         The new state; x outer, y outer, x inner, y inner.
     """
@@ -270,9 +240,7 @@ def tile(
 def mark(state: State, key: Operation, axis: IterVar, kind: ForKind) -> tuple[State, None]:
     """Run a loop in parallel, as a vector, or unrolled.
 
-    Raises:
-        ScheduleError: a reduction axis would be vectorized or run in parallel: its iterations
-            all update the same elements; or the steps of a scan would, which follow one another.
+    See `Stage.vectorize`, `parallel` and `unroll`.
     """
     call = {
         ForKind.VECTORIZED: "vectorize", ForKind.PARALLEL: "parallel", ForKind.UNROLLED: "unroll",
@@ -299,13 +267,7 @@ def mark(state: State, key: Operation, axis: IterVar, kind: ForKind) -> tuple[St
 def bind(state: State, key: Operation, axis: IterVar, tag: str) -> tuple[State, None]:
     """Bind a loop to a thread axis, or to an axis of the grid of cores that a target has.
 
-    A `blockIdx` loop and one of the grid, such as `core.x`, run in parallel where loops do;
-    `threadIdx` and `vthread` loops run one iteration after another, which computes the same. Which
-    axes there are in the grid, and how many cores along them, `build` asks the target.
-
-    Raises:
-        ScheduleError: there is no such thread axis, `axis` is no loop of this stage, or another
-            loop of it is bound to that axis of the grid.
+    See `Stage.bind`.
     """
     stage = state.stage(key)
     leaf_position(stage, axis, "bind")

@@ -20,22 +20,7 @@ from tecomp.scheduling.state import At, StageState, State, is_map
 def merge_reduction(state: State, tensor: Tensor) -> tuple[State, None]:
     """Reduce the terms of the reduction whose elements a stage reduces, by the same reducer.
 
-        B[i, j] = sum(A[i, j, k])
-        C[i] = sum(B[i, j])          ->    C[i] = sum(A[i, j, k])
-
-    The loops over the terms are the innermost of C. B is gone if nothing else reads it. Floats are
-    combined in another order.
-
-    Args:
-        state: the schedule so far.
-        tensor: C.
-
-    Returns:
-        The new state.
-
-    Raises:
-        ScheduleError: the stage is no sum, product, least or greatest of elements, or they are not
-            made by the same; there is `where=` or `init=`; or loops of one of both were changed.
+    See `Schedule.merge_reduction`.
     """
     stage = state.stage(tensor.op)
     where = f"s.merge_reduction({stage.name})"
@@ -72,22 +57,7 @@ def merge_reduction(state: State, tensor: Tensor) -> tuple[State, None]:
 def merge_formula(state: State, tensor: Tensor) -> tuple[State, None]:
     """Make a formula of elements part of the operations that read it, and remove its stage.
 
-        B[i, j] = A[j, i] * 2
-        C[i] = sum(B[i, j])          ->    C[i] = sum(A[j, i] * 2)
-
-    Unlike with `compute_inline`, the readers are then operations on what the formula read: their
-    accesses and factors say so, and primitives that take these work on them.
-
-    Args:
-        state: the schedule so far.
-        tensor: B.
-
-    Returns:
-        The new state.
-
-    Raises:
-        ScheduleError: the stage is a result, no formula of elements, or one of several values;
-            nothing reads it; or its loops were changed.
+    See `Schedule.merge_formula`.
     """
     stage = state.stage(tensor.op)
     where = f"s.merge_formula({stage.name})"

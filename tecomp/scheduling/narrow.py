@@ -40,21 +40,10 @@ _REDUCERS: dict[str, Callable[..., Expr]] = {
 def narrow_reduction(state: State, tensor: Tensor, dtype: str) -> tuple[State, Tensor]:
     """Reduce integers in a narrower type, which holds all of the results, and widen those.
 
-        C[i] = min(if_then_else(A[i, k] > 0, int64(k), 9))
-        ->    C_narrow[i] = min(if_then_else(A[i, k] > 0, int32(k), 9))
-              C[i] = int64(C_narrow[i])
-
-    Args:
-        state: the schedule so far.
-        tensor: a sum, least or greatest of integers, without `where=` and `init=`.
-        dtype: the narrower type.
+    See `Schedule.narrow_reduction`.
 
     Returns:
         The new state; the reduction in that type.
-
-    Raises:
-        ScheduleError: the stage is no such reduction, or its loops were changed; or its terms are
-            not known to fit into the type.
     """
     stage = state.stage(tensor.op)
     where = f"s.narrow_reduction({stage.name}, {dtype!r})"

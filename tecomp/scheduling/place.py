@@ -26,13 +26,7 @@ def compute_at(
 ) -> tuple[State, None]:
     """Compute a stage anew in each iteration of a loop of a consumer, as much as it reads there.
 
-        for i in range(I): P[i] = ...    ->    for i in range(I):
-        for i in range(I):                         P[i] = ...
-            C[i] = P[i] + 1                        C[i] = P[i] + 1
-
-    Raises:
-        ScheduleError: `axis` is no loop of the consumer, or the consumer reads nothing of this
-            stage. Two stages can therefore not be inside each other.
+    See `Stage.compute_at`.
     """
     stage, parent = state.stage(key), state.stage(consumer)
     where = f"s[{stage.name}].compute_at(s[{parent.name}])"
@@ -53,8 +47,7 @@ def compute_at(
 def compute_inline(state: State, key: Operation) -> tuple[State, None]:
     """Write the stage's expression wherever it is read; it gets no memory.
 
-    Raises:
-        ScheduleError: the stage is an output, a reduction, a scan, or a te.extern.
+    See `Stage.compute_inline`.
     """
     stage = state.stage(key)
     where = f"s[{stage.name}].compute_inline"
@@ -73,18 +66,17 @@ def compute_inline(state: State, key: Operation) -> tuple[State, None]:
 
 
 def compute_root(state: State, key: Operation) -> tuple[State, None]:
-    """Compute the whole stage before its first consumer, or where its group is."""
+    """Compute the whole stage before its first consumer, or where its group is.
+
+    See `Stage.compute_root`.
+    """
     stage = state.stage(key)
     _computed(stage, "compute_root")
     return state.update(replace(stage, attach=state.place_in_groups(stage.group))), None
 
 
 def set_scope(state: State, key: Operation, scope: str) -> tuple[State, None]:
-    """Keep the stage's elements in memory `scope`.
-
-    Raises:
-        ScheduleError: `scope` is no name.
-    """
+    """Keep the stage's elements in memory `scope`; see `Stage.set_scope`."""
     stage = state.stage(key)
     check_scope(scope, f"s[{stage.name}].set_scope")
     return state.update(replace(stage, scope=scope)), None
@@ -95,8 +87,7 @@ def storage_align(
 ) -> tuple[State, None]:
     """Pad rows so that the stride of `axis` is `offset` modulo `factor` elements.
 
-    Raises:
-        ScheduleError: `axis` is no axis of the stored tensor, or offset is no remainder of factor.
+    See `Stage.storage_align`.
     """
     stage = state.stage(key)
     where = f"s[{stage.name}].storage_align"
@@ -127,13 +118,7 @@ def storage_align(
 def double_buffer(state: State, key: Operation) -> tuple[State, None]:
     """Keep two copies of a stage that is computed inside a loop, one for the next iteration.
 
-        for i in range(I):        ->    P[0] = f(0)
-            P = f(i)                    for i in range(I):
-            C[i] = g(P)                     if i + 1 < I: P[(i + 1) % 2] = f(i + 1)
-                                            C[i] = g(P[i % 2])
-
-    Raises:
-        ScheduleError: the stage is an output, or has several.
+    See `Stage.double_buffer`.
     """
     stage = state.stage(key)
     where = f"s[{stage.name}].double_buffer"
@@ -155,13 +140,7 @@ def double_buffer(state: State, key: Operation) -> tuple[State, None]:
 def rolling_buffer(state: State, key: Operation) -> tuple[State, None]:
     """Keep what the last iteration of the loop around has computed, and compute what is new.
 
-        for i in range(I):           ->    for i in range(I):
-            P = f(i), f(i + 1)                 if i == 0: P[0] = f(0)
-            C[i] = P[0] + P[1]                 P[(i + 1) % 2] = f(i + 1)
-                                               C[i] = P[i % 2] + P[(i + 1) % 2]
-
-    Raises:
-        ScheduleError: the stage is an output.
+    See `Stage.rolling_buffer`.
     """
     stage = state.stage(key)
     _computed(stage, "rolling_buffer")
@@ -190,12 +169,7 @@ def _why_memory(op: ComputeOp) -> str:
 def expand(state: State, key: Operation) -> tuple[State, None]:
     """Compute a stage by loops, as its definition says, and not by the intrinsic that it calls.
 
-        for i in range(I):        ->    for i in range(I):
-            vadd(C[i, :], ...)              for ax0 in range(16):
-                                                C[i, ax0] = A[i, ax0] + B[i, ax0]
-
-    Raises:
-        ScheduleError: no intrinsic computes the stage.
+    See `Stage.expand`.
     """
     stage = state.stage(key)
     op = stage.op

@@ -20,14 +20,7 @@ from tecomp.scheduling.threads import ThreadAxis
 def set_store_predicate(state: State, key: Operation, predicate: Expr) -> tuple[State, None]:
     """Store elements where a condition of axes and threads holds; all others are left as they are.
 
-    A thread axis is the loop that is bound to it. Where threads compute the same elements, because
-    the loop is one of a reduction or around this stage, those of one of them are stored.
-
-        for tx in range(16):        ->    for tx in range(16):
-            B[tx] = ...                       if tx < 3: B[tx] = ...
-
-    Raises:
-        ScheduleError: the condition is none of axes of this stage, threads and sizes.
+    See `Stage.set_store_predicate`.
     """
     stage = state.stage(key)
     where = f"s[{stage.name}].set_store_predicate"

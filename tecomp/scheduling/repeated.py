@@ -23,21 +23,10 @@ def cache_repeated(
 ) -> tuple[State, Tensor]:
     """Compute first what a formula computes again for each value of an axis: the longest such part.
 
-        B[i, j] = A[i, j] / sqrt(C[i] + 1)    ->    B_repeated[i] = sqrt(C[i] + 1)
-                                                    B[i, j] = A[i, j] / B_repeated[i]
-
-    Args:
-        state: the schedule so far.
-        tensor: a formula of elements.
-        axis: one of its axes; the part depends on all others. What is computed under a condition
-            only is no such part.
-        scope: the memory of the new stage.
+    See `Schedule.cache_repeated`.
 
     Returns:
         The new state; the part, which has all other axes.
-
-    Raises:
-        ScheduleError: the stage is no formula of elements, has no such axis, or repeats nothing.
     """
     stage = state.stage(tensor.op)
     where = f"s.cache_repeated({stage.name}, {getattr(axis, 'name', axis)}, {scope!r})"

@@ -25,20 +25,7 @@ from tecomp.scheduling.state import (
 def tensorize(
     state: State, key: Operation, axis: IterVar, intrin: TensorIntrin
 ) -> tuple[State, None]:
-    """Replace a loop and all inside it by an operation of the machine.
-
-        for i in range(16):            ->    the statements of `intrin`, on the parts of A, B and
-            for j in range(16):              C that these loops touch
-                for k in range(16):
-                    C[...] += A[...] * B[...]
-
-    Whether the loops compute what the intrinsic does is decided when the schedule is lowered, by
-    what they read and write and not by how they are written: axes may be permuted, fused or split,
-    operands exchanged, transposed or in any layout.
-
-    Raises:
-        ScheduleError: `axis` is no loop of this stage, or `intrin` no intrinsic of its types.
-    """
+    """Replace a loop and all inside it by an operation of the machine; see `Stage.tensorize`."""
     stage = state.stage(key)
     leaf_position(stage, axis, "tensorize")
     where = f"s[{stage.name}].tensorize({axis.name})"

@@ -21,26 +21,10 @@ def cache_terms(
 ) -> tuple[State, Tensor]:
     """Compute the terms of a reduction first, each once for all stages that compute them.
 
-        C[i] = sum(exp(A[i, k]))            C_terms[i, k] = exp(A[i, k])
-        D[i, j] = exp(A[i, j]) / C[i]   ->  C[i] = sum(C_terms[i, k])
-                                            D[i, j] = C_terms[i, j] / C[i]
-
-    The new stage has the axes of a term, in the order of what it reads most of, as that of
-    `cache_factor` has.
-
-    Args:
-        state: the schedule so far.
-        tensor: a reduction without `where=` and `init=`.
-        scope: the memory of the new stage.
-        readers: other stages that compute such terms, maybe as a part of something else, for axes
-            of the same extents.
+    See `Schedule.cache_terms`.
 
     Returns:
         The new state; the terms.
-
-    Raises:
-        ScheduleError: the stage is no such reduction, its terms are elements of a tensor as they
-            are, or depend on no axis; or a reader computes no such term.
     """
     stage = state.stage(tensor.op)
     where = f"s.cache_terms({stage.name}, {scope!r})"

@@ -140,9 +140,13 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: te.create_schedule(C)[D],
         "s[D]: D is not part of this schedule; its stages are A, B, C",
     ),
-    "a stage by its name": (
-        lambda: te.create_schedule(C)["C"],  # type: ignore[index]
-        "s[...]: expected a tensor or an operation, got 'C'",
+    "a stage by a number": (
+        lambda: te.create_schedule(C)[0],  # type: ignore[index]
+        "s[...]: expected a tensor or an operation, got 0",
+    ),
+    "a stage by a name that none has": (
+        lambda: te.create_schedule(C)["X"],
+        "the schedule has no tensor 'X'; it has A, B, C",
     ),
     "an unknown name": (
         lambda: te.create_schedule(C).tensor("X"),

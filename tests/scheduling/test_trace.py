@@ -375,3 +375,16 @@ def test_the_trace_grows_with_the_schedule() -> None:
 
     assert before.steps == ()
     assert [step.call for step in s.trace.steps] == ["split"]
+
+
+def test_a_stage_is_found_by_the_name_that_the_trace_has_for_it() -> None:
+    A = te.placeholder((8,), name="A")
+    first = te.compute((8,), lambda i: A[i] * 2.0, name="B")
+    second = te.compute((8,), lambda i: first[i] + 1.0, name="B")
+    s = te.create_schedule(second)
+    cache = s.cache_write(second, "local")
+
+    offered = s._ipython_key_completions_()
+
+    assert offered == ["A", "B", "B_1", "B_local"]
+    assert [s[name] for name in offered] == [s[A], s[first], s[second], s[cache]]

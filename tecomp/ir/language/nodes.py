@@ -39,7 +39,16 @@ Like: TypeAlias = "Expr | Scalar | np.generic[Any]"
 
 
 class Expr(Printed):
-    """A value of type `dtype`; subclasses are frozen and hashed by identity."""
+    """A value of type `dtype` that is computed later; subclasses are frozen and hashed by identity.
+
+    Operators of Python make larger ones: `/` is real division, `//` and `%` round down, and
+    comparisons are conditions, which have no truth value before they run.
+
+    >>> from tecomp import te
+    >>> n = te.var("n")
+    >>> n * 2 + 1, (n * 2 + 1).dtype, (n == 3).dtype
+    (n * int32(2) + int32(1), 'int32', 'bool')
+    """
 
     __slots__ = ()
 
@@ -216,7 +225,16 @@ class Expr(Printed):
         return compare(CmpOp.NE, self, other)
 
     def equal(self, other: Like) -> Expr:
-        """`self == other` as a condition."""
+        """`self == other` as a condition.
+
+        Raises:
+            TypeMismatchError: the types of the two have nothing in common.
+
+        >>> from tecomp import te
+        >>> n = te.var("n")
+        >>> n.equal(3), n.equal(3).dtype
+        (n == int32(3), 'bool')
+        """
         return compare(CmpOp.EQ, self, other)
 
     __hash__ = object.__hash__
@@ -229,7 +247,15 @@ class Expr(Printed):
         )
 
     def astype(self, dtype: str) -> Expr:
-        """This value converted to `dtype`, of as many lanes as it has."""
+        """The value converted to `dtype`, as C does: floats are cut off towards zero.
+
+        Raises:
+            TypeMismatchError: there is no such type.
+
+        >>> from tecomp import te
+        >>> te.var("n").astype("float32")
+        cast("float32", n)
+        """
         return cast(dtype, self)
 
     @property
@@ -240,7 +266,13 @@ class Expr(Printed):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Var(Expr):
-    """A variable: the same as itself only, whatever its name."""
+    """A variable: the same as itself only, whatever its name.
+
+    >>> from tecomp import te
+    >>> n, other = te.var("n"), te.var("n")
+    >>> n.name, n.dtype, n is other
+    ('n', 'int32', False)
+    """
 
     is_variable: ClassVar[bool] = True
 

@@ -29,7 +29,15 @@ from tecomp.ir.language.text import (
 
 
 class Stmt(Printed):
-    """A statement; two are equal if they are the same up to the names of their variables."""
+    """A statement; two are equal if they are the same up to the names of their variables.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((4,), name="A")
+    >>> B = te.extern((4,), [A], lambda ins, outs: te.for_range(
+    ...     0, 4, lambda i: outs[0].store(i, ins[0][i] * 2.0)), name="B")
+    >>> isinstance(B.op.statement, te.Stmt)
+    True
+    """
 
     __slots__ = ()
 

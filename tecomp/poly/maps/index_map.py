@@ -37,11 +37,22 @@ class IndexMap(PlainIndexMap, Pictured):
     The questions take the shape of the tensor; an extent may be an expression such as `n`, and
     the answer then holds for every size. Answers are kept, so asking again costs nothing.
 
+    Attributes:
+        initial_indices: a variable for each axis of the tensor.
+        final_indices: an expression of them for each axis after the map.
+        axis_separators: the numbers of final indices after which a new axis of memory begins.
+
     Raises:
         LayoutError: a result is none of the operations that layouts are decided for.
 
     Source:
         transform_layout RFC, IndexMapNode; extents as in `tecomp.poly.maps.extents`.
+
+    >>> tiles = IndexMap.from_func(lambda i, j: [i // 4, AXIS_SEPARATOR, j, i % 4])
+    >>> tiles.initial_indices, tiles.final_indices, tiles.axis_separators
+    ((i, j), (i // 4, j, i % 4), (0,))
+    >>> tiles.plain, len(tiles.then(IndexMap.from_func(lambda a, b, c: [b, a, c])).parts)
+    (lambda i, j: [i // 4, AXIS_SEPARATOR, j, i % 4], 2)
     """
 
     _drawn_by: ClassVar[str] = "relayout:drawn_map"
@@ -179,13 +190,29 @@ class IndexMap(PlainIndexMap, Pictured):
         return self.on(shape).ends
 
     def is_injective(self, shape: Sequence[Extent]) -> bool:
-        """Whether all elements of a tensor of `shape` have places of their own."""
+        """Whether all elements of a tensor of `shape` have places of their own.
+
+        Raises:
+            LayoutError: the shape is none, or of another rank.
+
+        >>> IndexMap.from_func(lambda i: [i // 4, i % 4]).is_injective([14])
+        True
+        >>> IndexMap.from_func(lambda i: [i % 4]).is_injective([14])
+        False
+        """
         return self.on(shape).collision is None
 
     def is_bijective(self, shape: Sequence[Extent]) -> bool:
         """Whether every place of `map_shape(shape)` holds exactly one element.
 
         For symbolic extents: whether it is so for all their values.
+
+        Raises:
+            LayoutError: the shape is none, or of another rank.
+
+        >>> halves = IndexMap.from_func(lambda i: [i // 4, i % 4])
+        >>> halves.is_bijective([16]), halves.is_bijective([14])
+        (True, False)
         """
         return self.on(shape).is_bijective
 
@@ -264,10 +291,13 @@ class IndexMap(PlainIndexMap, Pictured):
         return IndexMap(analysis.places, indices), is_padding
 
     def inverse_or_none(self, shape: Sequence[Extent]) -> IndexMap | None:
-        """The map from places back to elements, or None where no expression was found.
+        """The map from places back to the elements, or None where no expression was found.
 
         Raises:
             LayoutError: two elements share a place.
+
+        >>> IndexMap.from_func(lambda i: [i // 4, i % 4]).inverse_or_none([14])
+        lambda p0, p1: [4 * p0 + p1]
         """
         analysis = self.on(shape)
         self._refuse_collision(analysis)

@@ -1,0 +1,84 @@
+"""`help()` of every public name shows an example: its own, or one of its class that names it.
+
+A function, a class and a method have an example in their own docstring. A property, a field, a value
+of an enum and an error are small: the example of the class names them, or one of a class above it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tecomp.errors import TecompError
+
+MODULES = ("tecomp.te", "tecomp.array.linalg", "tecomp.array.fft", "tecomp.topi", "tecomp.topi.nn")
+
+FOR_THE_COMPILER = frozenset((
+    # Nodes: how they are printed, what they bind, what stands for them in arithmetic.
+    "as_expr", "binds", "bound", "combined", "is_value", "is_variable", "is_whole", "of_element",
+    "operated", "pieces", "precedence", "takes_operators",
+    # Index maps: made of nodes, and what is known for one shape.
+    "lift", "on",
+    # Operations: what operators and passes make of them.
+    "elementwise", "known", "rewritten",
+))
+"""Names without an underscore because modules of other rooms use them; users call none of them."""
+
+
+def _public(module: ModuleType) -> dict[str, Any]:
+    names = getattr(module, "__all__", None) or [n for n in dir(module) if n[0] != "_"]
+    return {name: getattr(module, name) for name in names}
+
+
+def _own_classes(cls: type) -> list[type]:
+    return [each for each in cls.__mro__ if each.__module__.startswith("tecomp")]
+
+
+def _example(thing: Any) -> str:
+    text = thing.__dict__.get("__doc__") if isinstance(thing, type) else inspect.getdoc(thing)
+    _, prompt, example = (text or "").partition(">>> ")
+    return prompt + example
+
+
+def _members(cls: type) -> Iterator[str]:
+    names = {name for each in _own_classes(cls) for name in vars(each)}
+    names |= {name for each in _own_classes(cls) for name in inspect.get_annotations(each)}
+    yield from sorted(n for n in names if n[0] != "_" and n not in FOR_THE_COMPILER)
+
+
+def _is_shown(cls: type, name: str) -> bool:
+    found = [vars(each)[name] for each in _own_classes(cls) if name in vars(each)]
+    if any(_example(getattr(each, "__func__", each)) for each in found):
+        return True
+    if found and inspect.isroutine(getattr(found[0], "__func__", found[0])) and not (
+        inspect.isdatadescriptor(found[0])
+    ):
+        return False
+    return any(re.search(rf"\b{name}\b", _example(each)) for each in _own_classes(cls))
+
+
+def _without_example(names: dict[str, Any]) -> Iterator[str]:
+    for name, value in names.items():
+        if not isinstance(value, type):
+            if callable(value) and not _example(value):
+                yield name
+            continue
+        if issubclass(value, TecompError):
+            shown = any(name in _example(each) for each in _own_classes(value))
+            if not (shown or _example(value)):
+                yield name
+            continue
+        if not _example(value):
+            yield name
+        yield from (f"{name}.{each}" for each in _members(value) if not _is_shown(value, each))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_has_an_example(module: str) -> None:
+    assert list(_without_example(_public(import_module(module)))) == []
