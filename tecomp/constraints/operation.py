@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from math import copysign
 from typing import Any
@@ -34,6 +34,7 @@ from tecomp.lowering.stages.index import index_of
 from tecomp.machine.rules import Operand
 from tecomp.machine.rules import Operation as Kind
 from tecomp.poly.accesses.lanes import Places
+from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

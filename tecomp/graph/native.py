@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tecomp.codegen.runtime.structures import ALIGNMENT
 from tecomp.driver.sequence import Code
 from tecomp.graph.asked import Array
+from tecomp.records import dataclass
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tecomp.ir.algebra.extents import ceil_div
+from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

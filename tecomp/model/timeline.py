@@ -12,8 +12,10 @@ share, links to it. What other cores do it waits for where their data are read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heapify, heappop, heappush
+
+from tecomp.records import dataclass
 
 SLICES = 8
 
@@ -84,7 +86,10 @@ def timeline(activities: Sequence[Activity]) -> tuple[Event, ...]:
     return timelines([Lane(tuple(activities))])[0]
 
 
-def timelines(cores: Sequence[Lane], chip: Lane = Lane(())) -> list[tuple[Event, ...]]:
+_IDLE = Lane(())
+
+
+def timelines(cores: Sequence[Lane], chip: Lane = _IDLE) -> list[tuple[Event, ...]]:
     """The slices of each core, and at last those of the chip, in the order in which they begin."""
     lanes = [*cores, chip]
     order = _Order(lanes)

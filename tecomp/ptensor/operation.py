@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, ClassVar
 
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.types import PTensorType, ValueType
+from tecomp.records import dataclass
 
 
 @dataclass(frozen=True)

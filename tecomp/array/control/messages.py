@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass
 from io import BytesIO
 from types import FunctionType
 from typing import Any, TypeAlias
@@ -15,6 +14,7 @@ from tecomp.array.graph.shared import Shared
 from tecomp.dist.runtime.team import Team
 from tecomp.errors import TeamError
 from tecomp.ptensor.types import PTensorType
+from tecomp.records import dataclass
 
 Handle: TypeAlias = "tuple[int, int]"
 """The number of a call, and which of its results."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any
@@ -17,6 +16,7 @@ from tecomp.array.kernels.loops import Operand, argument, memory, merged, operan
 from tecomp.array.recent import Recent
 from tecomp.ptensor.promotion import PART
 from tecomp.ptensor.types import PTensorType, Shape
+from tecomp.records import dataclass
 
 _copies: Recent[Any, _Copy] = Recent(1024)
 

@@ -8,7 +8,6 @@ parallel loops run backwards, so that what depends on luck shows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,6 +37,7 @@ from tecomp.ir.language.stmt import (
     Stmt,
 )
 from tecomp.ir.language.tensor_op import TensorOp, Touch
+from tecomp.records import dataclass
 
 Action: TypeAlias = "Callable[[Environment], None]"
 

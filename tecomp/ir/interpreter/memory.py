@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from tecomp.errors import InternalError
 from tecomp.ir.language.dtype import DType
+from tecomp.records import dataclass
 
 Bytes: TypeAlias = "NDArray[np.uint8]"
 

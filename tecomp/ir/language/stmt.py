@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 
@@ -47,6 +47,7 @@ from tecomp.ir.language.text import (
     operands,
     quoted,
 )
+from tecomp.records import dataclass
 
 __all__ = [
     "Allocate",
