@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,12 +23,31 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("module", MODULES)
+WITH_MPI = [name for name in MODULES if name.startswith(("tecomp.dist.runtime", "tecomp.dist.prot"))]
+
+
+@pytest.mark.parametrize("module", sorted({*MODULES} - {*WITH_MPI}))
 def test_examples_print_what_they_say(module: str) -> None:
     result = doctest.testmod(import_module(module))
 
     assert result.failed == 0
     assert result.attempted > 0
+
+
+def test_examples_of_teams_print_what_they_say() -> None:
+    # MPI is started once in a process and stays: not in the one that runs the tests.
+    script = (
+        "import doctest, importlib, sys\n"
+        "results = [doctest.testmod(importlib.import_module(name)) for name in sys.argv[1:]]\n"
+        "sys.exit(any(result.failed or not result.attempted for result in results))\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script, *WITH_MPI], capture_output=True, text=True, check=False,
+        timeout=120,
+    )
+
+    assert (done.stdout, done.returncode) == ("", 0)
 
 
 def test_what_users_call_first_has_an_example() -> None:

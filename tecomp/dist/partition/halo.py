@@ -64,10 +64,10 @@ class Halo:
     >>> from tecomp.dist import Mesh, Shard
     >>> rows = Partition((8, 5), "float64", Mesh((4,)), [Shard(0)])
     >>> around = halo(rows, (1, 0))
-    >>> [around.shape(rank) for rank in range(4)]
-    [(3, 5), (4, 5), (4, 5), (3, 5)]
-    >>> [(m.source, m.nbytes) for m in around.received_by(1)]
-    [(0, 40), (2, 40)]
+    >>> around.partition is rows, around.widths, around.periodic, around.corners
+    (True, ((1, 1), (0, 0)), (False, False), True)
+    >>> len(around.messages), around.nbytes
+    (6, 240)
     """
 
     partition: Partition
@@ -110,6 +110,11 @@ class Halo:
 
         Raises:
             LayoutError: there is no such rank.
+
+        >>> from tecomp.dist import Mesh, Shard
+        >>> around = halo(Partition((8, 5), "float64", Mesh((4,)), [Shard(0)]), (1, 0))
+        >>> [around.shape(rank) for rank in range(4)]
+        [(3, 5), (4, 5), (4, 5), (3, 5)]
         """
         return tuple(around.extent for around in self._around(rank))
 
@@ -118,6 +123,11 @@ class Halo:
 
         Raises:
             LayoutError: there is no such rank.
+
+        >>> from tecomp.dist import Mesh, Shard
+        >>> around = halo(Partition((8, 5), "float64", Mesh((4,)), [Shard(0)]), (1, 0))
+        >>> around.core(0), around.core(1)
+        ((slice(0, 2, 1), slice(0, 5, 1)), (slice(1, 3, 1), slice(0, 5, 1)))
         """
         return tuple(around.core for around in self._around(rank))
 
@@ -140,6 +150,11 @@ class Halo:
 
         Raises:
             LayoutError: there is no such rank.
+
+        >>> from tecomp.dist import Mesh, Shard
+        >>> around = halo(Partition((8, 5), "float64", Mesh((4,)), [Shard(0)]), (1, 0))
+        >>> [(m.source, m.nbytes) for m in around.received_by(1)]
+        [(0, 40), (2, 40)]
         """
         found = self._known.get(rank)
         if found is None:
@@ -151,6 +166,11 @@ class Halo:
 
         Raises:
             LayoutError: there is no such rank.
+
+        >>> from tecomp.dist import Mesh, Shard
+        >>> around = halo(Partition((8, 5), "float64", Mesh((4,)), [Shard(0)]), (1, 0))
+        >>> [(m.target, m.nbytes) for m in around.sent_by(0)]
+        [(1, 40)]
         """
         self.partition.mesh.coordinates(rank)
         return self._by_sender.get(rank, ())
@@ -238,12 +258,21 @@ def halo(
 
     Args:
         partition: who has what.
-        widths: for each axis a number, or two: before a part and after it.
+        widths: for each axis how many indices are needed: a number, or two, before a part and after
+            it.
         periodic: whether the ends of axes meet, for all of them or each.
         corners: whether elements are needed that are outside of a part along several axes.
 
+    Returns:
+        What is sent; `start_halo` and `update_halo` send it.
+
     Raises:
-        LayoutError: an argument does not fit.
+        LayoutError: an argument does not fit, or parts are no blocks along an axis with a width.
+
+    >>> from tecomp.dist import Mesh, Shard
+    >>> ring = Partition((8,), "float64", Mesh((4,)), [Shard(0)])
+    >>> [(m.source, m.nbytes) for m in halo(ring, [(1, 0)], periodic=True).received_by(0)]
+    [(3, 8)]
     """
     ndim = len(partition.shape)
     flags = (periodic,) * ndim if isinstance(periodic, bool) else tuple(map(bool, periodic))

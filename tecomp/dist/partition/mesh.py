@@ -23,8 +23,10 @@ class Mesh:
         LayoutError: an extent is no positive integer, or names do not tell the axes apart.
 
     >>> mesh = Mesh((2, 3), names=("rows", "columns"))
-    >>> mesh.size, mesh.coordinates(5), mesh.rank((1, 0))
-    (6, (1, 2), 3)
+    >>> print(mesh)
+    Mesh(rows=2, columns=3)
+    >>> mesh.shape, mesh.names, mesh.ndim, mesh.size
+    ((2, 3), ('rows', 'columns'), 2, 6)
     """
 
     shape: tuple[int, ...]
@@ -64,6 +66,9 @@ class Mesh:
 
         Raises:
             LayoutError: there is no such process.
+
+        >>> Mesh((2, 3)).coordinates(5)
+        (1, 2)
         """
         if not 0 <= rank < self.size:
             raise LayoutError(
@@ -81,6 +86,9 @@ class Mesh:
 
         Raises:
             LayoutError: there is no such place.
+
+        >>> Mesh((2, 3)).rank((1, 0))
+        3
         """
         inside = len(coordinates) == self.ndim and all(
             0 <= at < extent for at, extent in zip(coordinates, self.shape, strict=True)

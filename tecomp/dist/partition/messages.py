@@ -28,6 +28,12 @@ class Box:
     Attributes:
         sent: indices of the sender's local array.
         received: indices of the receiver's.
+
+    >>> box = Box((slice(0, 2, 1), slice(3, 6, 1)), (slice(0, 2, 1), slice(0, 3, 1)))
+    >>> box.shape, box.size
+    ((2, 3), 6)
+    >>> box.sent_index == box.sent, box.received_index == box.received
+    (True, True)
     """
 
     sent: Index
@@ -65,6 +71,17 @@ class Message:
         sent_shape: extents of the sender's local array.
         received_shape: extents of the receiver's.
         itemsize: bytes of an element.
+
+    >>> from tecomp.dist import Mesh, redistribution
+    >>> rows, columns = (Partition((4, 6), "int8", Mesh((2,)), [Shard(k)]) for k in (0, 1))
+    >>> message = redistribution(rows, columns).messages[1]
+    >>> message.source, message.target, message.size, message.nbytes, message.itemsize
+    (1, 0, 6, 6, 1)
+    >>> message.sent_shape, message.received_shape, [box.shape for box in message.boxes]
+    ((2, 6), (4, 3), [(2, 3)])
+    >>> offsets_sent, offsets_received, lengths = message.runs
+    >>> offsets_sent.tolist(), offsets_received.tolist(), lengths.tolist()
+    ([0, 6], [6, 9], [3, 3])
     """
 
     source: int

@@ -59,10 +59,12 @@ class Partition:
         LayoutError: an extent is negative, there is no such type, or the placements do not fit.
 
     >>> rows = Partition((10, 4), "float32", Mesh((4,)), [Shard(0)])
+    >>> rows.shape, rows.dtype, rows.mesh.size, rows.placements, rows.windows
+    ((10, 4), dtype('float32'), 4, (Shard(0),), None)
     >>> [rows.local_shape(rank) for rank in range(4)]
     [(3, 4), (3, 4), (3, 4), (1, 4)]
-    >>> rows.local_slice(3), rows.owner((7, 0))
-    ((slice(9, 10, 1), slice(0, 4, 1)), 2)
+    >>> Partition((10,), "int8", Mesh((2,)), [Partial("max")]).op
+    'max'
     """
 
     shape: Shape
@@ -130,7 +132,12 @@ class Partition:
         return tuple(window.of for window in self._windows)
 
     def mesh_axes(self, kind: type[Placement]) -> tuple[int, ...]:
-        """The axes of the mesh with placements of one kind."""
+        """The axes of the mesh with placements of one kind.
+
+        >>> from tecomp.dist import Replicate
+        >>> Partition((10, 4), "int8", Mesh((2, 3)), [Replicate(), Shard(1)]).mesh_axes(Shard)
+        (1,)
+        """
         return tuple(k for k, placed in enumerate(self.placements) if isinstance(placed, kind))
 
     @property
@@ -181,6 +188,10 @@ class Partition:
 
         Raises:
             LayoutError: there is no such rank.
+
+        >>> rows = Partition((10, 4), "float32", Mesh((4,)), [Shard(0)])
+        >>> rows.local_shape(0), rows.local_shape(3)
+        ((3, 4), (1, 4))
         """
         return tuple(count_of(places) for places in self.local_index(rank))
 
@@ -189,6 +200,9 @@ class Partition:
 
         Raises:
             LayoutError: there is no such rank.
+
+        >>> Partition((10, 4), "float32", Mesh((4,)), [Shard(0)]).local_nbytes(3)
+        16
         """
         return prod(self.local_shape(rank)) * self.dtype.itemsize
 
@@ -197,6 +211,9 @@ class Partition:
 
         Raises:
             LayoutError: there is no such element.
+
+        >>> Partition((10, 4), "float32", Mesh((4,)), [Shard(0)]).owner((7, 0))
+        2
         """
         return self.owners(index)[0]
 
@@ -205,6 +222,10 @@ class Partition:
 
         Raises:
             LayoutError: there is no such element.
+
+        >>> from tecomp.dist import Replicate
+        >>> Partition((10,), "float32", Mesh((2, 2)), [Shard(0), Replicate()]).owners((7,))
+        (2, 3)
         """
         inside = len(index) == len(self.shape) and all(
             0 <= at < extent for at, extent in zip(index, self.shape, strict=True)
@@ -257,6 +278,11 @@ class Partition:
 
         Raises:
             LayoutError: this is no view of `base`, or there is no such rank.
+
+        >>> rows = Partition((8,), "float32", Mesh((2,)), [Shard(0)])
+        >>> every_other = rows.view([slice(None, None, 2)])
+        >>> every_other.indices_in(rows, 1)
+        (slice(0, 3, 2),)
         """
         if (self._extents, self.mesh, self.placements) != (base.shape, base.mesh, base.placements):
             raise LayoutError(

@@ -25,7 +25,7 @@ class Shard:
     Raises:
         LayoutError: one of them is no such number.
 
-    >>> Shard(0), Shard(1, block=4), Shard(0, sizes=(3, 0, 5))
+    >>> Shard(0), Shard(axis=1, block=4), Shard(0, sizes=(3, 0, 5))
     (Shard(0), Shard(1, block=4), Shard(0, sizes=(3, 0, 5)))
     """
 
@@ -62,7 +62,12 @@ class Shard:
 
 @dataclass(frozen=True)
 class Replicate:
-    """Every process along the axis of the mesh has the same."""
+    """Every process along the axis of the mesh has the same.
+
+    >>> from tecomp.dist import Mesh, Partition
+    >>> Partition((10,), "int8", Mesh((2,)), [Replicate()]).local_shape(1)
+    (10,)
+    """
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,9 @@ class Partial:
 
     Raises:
         LayoutError: there is no such operation.
+
+    >>> Partial(), Partial(op="max")
+    (Partial('sum'), Partial('max'))
     """
 
     op: str = "sum"

@@ -20,6 +20,12 @@ class Collective:
     Attributes:
         mesh_axis: the number of the axis.
         kind: `all_gather`, `slice`, `all_to_all`, `all_reduce` or `reduce_scatter`.
+
+    >>> from tecomp.dist import Mesh
+    >>> rows, whole = (Partition((4,), "int8", Mesh((2,)), [p]) for p in (Shard(0), Replicate()))
+    >>> (only,) = redistribution(rows, whole).collectives
+    >>> only.mesh_axis, only.kind
+    (0, 'all_gather')
     """
 
     mesh_axis: int
@@ -53,10 +59,14 @@ class Redistribution:
     >>> from tecomp.dist import Mesh
     >>> rows, columns = (Partition((4, 6), "int8", Mesh((2,)), [Shard(k)]) for k in (0, 1))
     >>> moves = Redistribution(rows, columns)
-    >>> moves.collectives, moves.nbytes
-    ((Collective(mesh_axis=0, kind='all_to_all'),), 12)
+    >>> moves.source is rows, moves.target is columns, moves.collectives, moves.nbytes
+    (True, True, (Collective(mesh_axis=0, kind='all_to_all'),), 12)
     >>> [(m.source, m.target, len(m.runs[0])) for m in moves.messages]
     [(0, 0, 2), (1, 0, 2), (0, 1, 2), (1, 1, 2)]
+    >>> parts, whole = (Partition((4,), "int8", Mesh((2,)), [p]) for p in (Partial(), Replicate()))
+    >>> summed = Redistribution(parts, whole)
+    >>> summed.reduced, summed.combined == whole, summed.op, moves.op
+    ((0,), True, None, None)
     """
 
     source: Partition
@@ -157,6 +167,11 @@ class Redistribution:
 
         Raises:
             LayoutError: there is no such rank.
+
+        >>> from tecomp.dist import Mesh
+        >>> rows, columns = (Partition((4, 6), "int8", Mesh((2,)), [Shard(k)]) for k in (0, 1))
+        >>> [(m.source, m.nbytes) for m in redistribution(rows, columns).received_by(1)]
+        [(0, 6), (1, 6)]
         """
         found = self._known.get(rank)
         if found is None:
@@ -168,6 +183,11 @@ class Redistribution:
 
         Raises:
             LayoutError: there is no such rank.
+
+        >>> from tecomp.dist import Mesh
+        >>> rows, columns = (Partition((4, 6), "int8", Mesh((2,)), [Shard(k)]) for k in (0, 1))
+        >>> [(m.target, m.nbytes) for m in redistribution(rows, columns).sent_by(0)]
+        [(0, 6), (1, 6)]
         """
         found = self._known_sent.get(rank)
         if found is None:
@@ -211,9 +231,19 @@ class Redistribution:
 
 @lru_cache(maxsize=1024)
 def redistribution(source: Partition, target: Partition) -> Redistribution:
-    """The same as `Redistribution(source, target)`, which is made once for equal partitions.
+    """What is sent to get from one partition of an array to another; made once for equal ones.
+
+    Args:
+        source: the partition that is there.
+        target: the one that is wanted.
 
     Raises:
-        LayoutError: see there.
+        LayoutError: they are not of one array on as many processes, or values would become partial.
+
+    >>> from tecomp.dist import Mesh
+    >>> rows, whole = (Partition((4,), "int8", Mesh((2,)), [p]) for p in (Shard(0), Replicate()))
+    >>> moves = redistribution(rows, whole)
+    >>> moves.nbytes, moves is redistribution(rows, whole)
+    (4, True)
     """
     return Redistribution(source, target)

@@ -39,6 +39,12 @@ class Field:
         partition: who has what now.
         local: what this process has; written, or replaced by an array of the same shape.
         whole: all of it, on all processes, when the loop has ended; None if that was not asked for.
+
+    >>> from tecomp.dist import Mesh, Shard
+    >>> rows = Partition((4,), "float64", Mesh((1,)), [Shard(0)])
+    >>> field = Field(rows, np.zeros(4), gather=True)
+    >>> field.partition is rows, field.local, field.gather, field.whole
+    (True, array([0., 0., 0., 0.]), True, None)
     """
 
     def __init__(self, partition: Partition, local: Array, *, gather: bool) -> None:
@@ -54,6 +60,15 @@ class ProtectedLoop:
     Attributes:
         team: the processes that are left.
         losses: how often processes were lost.
+
+    >>> from tecomp.dist import Mesh, Shard
+    >>> loop = protect(3, every=2)
+    >>> counts = loop.field(Partition((4,), "int64", Mesh((1,)), [Shard(0)]), np.zeros(4, "int64"))
+    >>> for step in loop:
+    ...     with loop.step():
+    ...         counts.local += step
+    >>> counts.local, loop.losses, loop.team.size
+    (array([3, 3, 3, 3]), 0, 1)
     """
 
     def __init__(self, team: Team, steps: int, every: int) -> None:
@@ -70,12 +85,20 @@ class ProtectedLoop:
 
         Args:
             partition: who has what.
-            local: what this process has.
+            local: what this process has, of `partition.local_shape(rank)`; copied.
             gather: whether all processes have all of it in the end. What is gathered after the
                 loop is not protected.
 
+        Returns:
+            The array; its `local` is what the steps change.
+
         Raises:
             TeamError: the array does not fit, or has partial values.
+
+        >>> from tecomp.dist import Mesh, Shard
+        >>> rows = Partition((4,), "float64", Mesh((1,)), [Shard(0)])
+        >>> protect(3, every=2).field(rows, np.zeros(4)).local
+        array([0., 0., 0., 0.])
         """
         self.team.check_mesh(partition.mesh)
         shape = partition.local_shape(self.team.rank)
@@ -111,6 +134,13 @@ class ProtectedLoop:
         """The body of the loop; if a process is lost in it, arrays become those of the last copy.
 
         Errors of other causes leave it as they are.
+
+        >>> loop = protect(2, every=1)
+        >>> for step in loop:
+        ...     with loop.step():
+        ...         print(step)
+        0
+        1
         """
         self._is_open = False
         try:

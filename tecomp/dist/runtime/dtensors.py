@@ -65,6 +65,10 @@ def init_dtensor(
     Raises:
         TeamError: the mesh has another number of processes.
         LayoutError: the placements do not fit.
+
+    >>> number = init_dtensor(1, (4, 6), "float32")
+    >>> local_shape(1, number)
+    (4, 6)
     """
     found = team_of(team)
     mesh = Mesh((found.size,)) if mesh is None else mesh
@@ -80,6 +84,9 @@ def fini_dtensor(team: AnyTeam, dtensor_id: int) -> None:
 
     Raises:
         TeamError: there is no such tensor, or it was ended before.
+
+    >>> number = init_dtensor(1, (4, 6))
+    >>> fini_dtensor(1, number)
     """
     _tensor(team, dtensor_id, "fini_dtensor")
     del _TENSORS[dtensor_id]
@@ -99,6 +106,10 @@ def init_view(team: AnyTeam, dtensor_id: int, slice: Sequence[slice]) -> int:
     Raises:
         TeamError: there is no such tensor.
         LayoutError: they are not one slice for each axis.
+
+    >>> number = init_dtensor(1, (4, 6))
+    >>> local_shape(1, init_view(1, number, [slice(1, 3), slice(None, None, 2)]))
+    (2, 3)
     """
     base = _tensor(team, dtensor_id, "init_view")
     return _kept(team_of(team), base.partition.view(slice))
@@ -109,6 +120,9 @@ def partition_of(team: AnyTeam, dtensor_id: int) -> Partition:
 
     Raises:
         TeamError: there is no such tensor.
+
+    >>> print(partition_of(1, init_dtensor(1, (4, 6))))
+    float64[4, 6] as [Shard(0)] on Mesh(m0=1)
     """
     return _tensor(team, dtensor_id, "partition_of").partition
 
@@ -118,6 +132,9 @@ def local_shape(team: AnyTeam, dtensor_id: int) -> Shape:
 
     Raises:
         TeamError: there is no such tensor.
+
+    >>> local_shape(1, init_dtensor(1, (4, 6)))
+    (4, 6)
     """
     return _tensor(team, dtensor_id, "local_shape").partition.local_shape(team_of(team).rank)
 
@@ -127,6 +144,9 @@ def local_slice(team: AnyTeam, dtensor_id: int) -> tuple[Places, ...]:
 
     Raises:
         TeamError: there is no such tensor.
+
+    >>> local_slice(1, init_dtensor(1, (4, 6)))
+    (slice(0, 4, 1), slice(0, 6, 1))
     """
     return _tensor(team, dtensor_id, "local_slice").partition.local_slice(team_of(team).rank)
 
@@ -146,6 +166,14 @@ def copy(
     Raises:
         TeamError: there is no such tensor, or a local array does not fit.
         LayoutError: there is no way from the one to the other.
+
+    >>> rows = init_dtensor(1, (2, 3), "int64", Mesh((1,)), [Shard(0)])
+    >>> columns = init_dtensor(1, (2, 3), "int64", Mesh((1,)), [Shard(1)])
+    >>> given, made = np.arange(6).reshape(local_shape(1, rows)), np.zeros((2, 3), "int64")
+    >>> copy(1, rows, columns, given, made)
+    >>> made
+    array([[0, 1, 2],
+           [3, 4, 5]])
     """
     start_copy(team, from_id, to_id, from_ltensor, to_ltensor).wait()
 
@@ -153,11 +181,30 @@ def copy(
 def start_copy(
     team: AnyTeam, from_id: int, to_id: int, from_ltensor: Array, to_ltensor: Array
 ) -> Transfer:
-    """The same, started; `wait()` of what it returns ends it.
+    """The elements of one tensor as those of another, as `copy`, but only started.
+
+    Until `wait()` of the result nobody may write into the arrays, nor read what is received.
+
+    Args:
+        team: the processes; all of them have to call it.
+        from_id: the tensor with the elements. Partial values are combined on the way.
+        to_id: the other one, of the same shape and type.
+        from_ltensor: what this process has of the first.
+        to_ltensor: what it has of the second; written.
+
+    Returns:
+        The messages on their way.
 
     Raises:
-        TeamError: see `copy`.
-        LayoutError: see `copy`.
+        TeamError: there is no such tensor, or a local array does not fit.
+        LayoutError: there is no way from the one to the other.
+
+    >>> number = init_dtensor(1, (4,), "float64")
+    >>> made = np.zeros(4)
+    >>> sent = start_copy(1, number, number, np.arange(4.0), made)
+    >>> sent.wait()
+    >>> made
+    array([0., 1., 2., 3.])
     """
     found = team_of(team)
     source = _tensor(team, from_id, "copy").partition
@@ -179,6 +226,18 @@ def start_redistribution(
         moves: what is sent.
         source: the local array that is there, of any strides.
         target: the local array that is filled, which has no memory in common with it.
+
+    Returns:
+        The messages on their way.
+
+    Raises:
+        TeamError: the processes make different calls.
+
+    >>> rows = Partition((4,), "float64", Mesh((1,)), [Shard(0)])
+    >>> target = np.empty(4)
+    >>> start_redistribution(1, redistribution(rows, rows), np.arange(4.0), target).wait()
+    >>> target
+    array([0., 1., 2., 3.])
     """
     found = team_of(team)
     before = moves.source
@@ -206,6 +265,12 @@ def finalize_reduce(team: AnyTeam, dtensor_id: int, ltensor: Array) -> None:
 
     Raises:
         TeamError: there is no such tensor, it has no partial values, or the array does not fit.
+
+    >>> sums = init_dtensor(1, (3,), "float64", Mesh((1,)), [Partial("sum")])
+    >>> local = np.arange(3.0)
+    >>> finalize_reduce(1, sums, local)
+    >>> local, partition_of(1, sums).placements
+    (array([0., 1., 2.]), (Replicate(),))
     """
     found = team_of(team)
     tensor = _tensor(team, dtensor_id, "finalize_reduce")
@@ -240,19 +305,40 @@ def start_halo(team: AnyTeam, halo: Halo, padded: Array) -> Transfer:
 
     Raises:
         TeamError: the array does not fit.
+
+    >>> from tecomp.dist import halo
+    >>> ring = halo(Partition((4,), "float64", Mesh((1,)), [Shard(0)]), [1], periodic=True)
+    >>> padded = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 0.0])
+    >>> sent = start_halo(1, ring, padded)
+    >>> sent.wait()
+    >>> padded
+    array([4., 1., 2., 3., 4., 1.])
     """
     return start_halos(team, [(halo, padded)])
 
 
 def start_halos(team: AnyTeam, wanted: Sequence[tuple[Halo, Array]]) -> Transfer:
-    """The same for several arrays at once: each neighbour sends one message for all of them.
+    """Fetch what is around the parts of several arrays: each neighbour sends one message for all.
+
+    Until `wait()` of what it returns nobody may write into the arrays; their parts may be read.
 
     Args:
         team: the processes; all of them have to call it.
-        wanted: for each array what is needed, and the local array with its halo.
+        wanted: for each array what is needed, and the local array with its halo, of
+            `halo.shape(rank)`, with the part in its place.
+
+    Returns:
+        The messages on their way.
 
     Raises:
         TeamError: an array does not fit.
+
+    >>> from tecomp.dist import halo
+    >>> ring = halo(Partition((2,), "float64", Mesh((1,)), [Shard(0)]), [1], periodic=True)
+    >>> first, second = np.array([0.0, 1.0, 2.0, 0.0]), np.array([0.0, 3.0, 4.0, 0.0])
+    >>> start_halos(1, [(ring, first), (ring, second)]).wait()
+    >>> first, second
+    (array([2., 1., 2., 1.]), array([4., 3., 4., 3.]))
     """
     found = team_of(team)
     jobs = []
@@ -264,10 +350,23 @@ def start_halos(team: AnyTeam, wanted: Sequence[tuple[Halo, Array]]) -> Transfer
 
 
 def update_halo(team: AnyTeam, halo: Halo, padded: Array) -> None:
-    """Fetch what is around the part of this process; as `start_halo`, to its end.
+    """Fetch what is around the part of this process, and go on when it is there.
+
+    Args:
+        team: the processes; all of them have to call it.
+        halo: what is needed.
+        padded: the local array with its halo, of `halo.shape(rank)`, with the part in its place;
+            what is around the part is written.
 
     Raises:
         TeamError: the array does not fit.
+
+    >>> from tecomp.dist import halo
+    >>> ring = halo(Partition((4,), "float64", Mesh((1,)), [Shard(0)]), [1], periodic=True)
+    >>> padded = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 0.0])
+    >>> update_halo(1, ring, padded)
+    >>> padded
+    array([4., 1., 2., 3., 4., 1.])
     """
     start_halo(team, halo, padded).wait()
 

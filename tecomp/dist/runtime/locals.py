@@ -24,11 +24,19 @@ def redistribute(team: AnyTeam, source: Partition, target: Partition, local: Arr
         team: the processes; all of them have to call it.
         source: who has which elements now. Partial values are combined on the way.
         target: who shall have them.
-        local: what this process has now.
+        local: what this process has now, of `source.local_shape(rank)`.
+
+    Returns:
+        A new array, of `target.local_shape(rank)`.
 
     Raises:
         TeamError: the array does not fit.
         LayoutError: there is no way from the one to the other.
+
+    >>> rows = Partition((4,), "float64", Mesh((1,)), [Shard(0)])
+    >>> dealt = Partition((4,), "float64", Mesh((1,)), [Shard(0, block=1)])
+    >>> redistribute(1, rows, dealt, np.arange(4.0))
+    array([0., 1., 2., 3.])
     """
     found = team_of(team)
     found.check_mesh(source.mesh)
@@ -44,10 +52,17 @@ def gather(team: AnyTeam, partition: Partition, local: Array) -> Array:
     Args:
         team: the processes; all of them have to call it.
         partition: who has which elements. Partial values are combined.
-        local: what this process has.
+        local: what this process has, of `partition.local_shape(rank)`.
+
+    Returns:
+        A new array, of `partition.shape`.
 
     Raises:
         TeamError: the array does not fit.
+
+    >>> rows = Partition((4,), "float64", Mesh((1,)), [Shard(0)])
+    >>> gather(1, rows, np.arange(4.0))
+    array([0., 1., 2., 3.])
     """
     mesh = partition.mesh
     whole = Partition(partition.shape, partition.dtype, mesh, [Replicate()] * mesh.ndim)
@@ -65,6 +80,9 @@ def partition_of_parts(team: AnyTeam, local: Array, axis: int = 0) -> Partition:
     Raises:
         TeamError: the local arrays are of several types, or differ along another axis; on all
             processes.
+
+    >>> print(partition_of_parts(1, np.zeros((4, 6)), axis=1))
+    float64[4, 6] as [Shard(1, sizes=(6,))] on Mesh(m0=1)
     """
     found = team_of(team)
     with found.call(f"partition_of_parts along {axis}"):

@@ -26,12 +26,20 @@ def allreduce(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array:
     """The arrays of all processes combined, element by element, on all of them.
 
     Args:
-        team: the processes.
+        team: the processes; all of them have to call it.
         array: of one shape and type on all of them.
         op: `sum`, `prod`, `min`, `max` (not a number if one is), `any` or `all`.
 
+    Returns:
+        A new array, of the same shape and type.
+
     Raises:
-        TeamError: there is no such operation.
+        TeamError: there is no such operation, or the processes make different calls.
+
+    One process alone has its own array back:
+
+    >>> allreduce(1, [1.0, 2.0])
+    array([1., 2.])
     """
     found, given = team_of(team), _given(array, op)
     with found.call(f"allreduce {op} {_named(given)}"):
@@ -41,10 +49,21 @@ def allreduce(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array:
 def allreduce_all(
     team: AnyTeam, arrays: Sequence[npt.ArrayLike], op: str = "sum"
 ) -> list[Array]:
-    """The same for several arrays, with one message for all of the same type.
+    """Several arrays combined as by `allreduce`, with one message for all of the same type.
+
+    Args:
+        team: the processes; all of them have to call it.
+        arrays: each of one shape and type on all of them.
+        op: what combines them, as of `allreduce`.
+
+    Returns:
+        A new array for each.
 
     Raises:
-        TeamError: there is no such operation.
+        TeamError: there is no such operation, or the processes make different calls.
+
+    >>> allreduce_all(1, [np.ones(2), np.zeros((1, 1))], "max")
+    [array([1., 1.]), array([[0.]])]
     """
     found, given = team_of(team), [_given(array, op) for array in arrays]
     made = list(given)
@@ -63,10 +82,22 @@ def allreduce_all(
 def reduce(
     team: AnyTeam, array: npt.ArrayLike, op: str = "sum", root: int = 0
 ) -> Array | None:
-    """The same on one process; None on the others.
+    """The arrays of all processes combined as by `allreduce`, on one of them.
+
+    Args:
+        team: the processes; all of them have to call it.
+        array: of one shape and type on all of them.
+        op: what combines them, as of `allreduce`.
+        root: the rank that has the result.
+
+    Returns:
+        A new array on `root`; None on the others.
 
     Raises:
-        TeamError: there is no such operation.
+        TeamError: there is no such operation, or the processes make different calls.
+
+    >>> reduce(1, [1.0, 2.0], root=0)
+    array([1., 2.])
     """
     found, given = team_of(team), _given(array, op)
     made = np.empty_like(given) if found.rank == root else None
@@ -78,10 +109,21 @@ def reduce(
 
 
 def exscan(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array | None:
-    """The arrays of the processes before this one combined; None on the first.
+    """The arrays of the processes before this one combined, as by `allreduce`.
+
+    Args:
+        team: the processes; all of them have to call it.
+        array: of one shape and type on all of them.
+        op: what combines them, as of `allreduce`.
+
+    Returns:
+        A new array; None on the first process, which has none before it.
 
     Raises:
-        TeamError: there is no such operation.
+        TeamError: there is no such operation, or the processes make different calls.
+
+    >>> print(exscan(1, [1.0, 2.0]))
+    None
     """
     found, given = team_of(team), _given(array, op)
     made = np.empty_like(given)
@@ -95,8 +137,17 @@ def allgather(team: AnyTeam, array: npt.ArrayLike) -> Array:
     """The arrays of all processes, one after the other along the first axis, on all of them.
 
     Args:
-        team: the processes.
+        team: the processes; all of them have to call it.
         array: of one type, and of one shape but for the first axis.
+
+    Returns:
+        A new array; its first extent is the sum of theirs.
+
+    Raises:
+        TeamError: the processes make different calls.
+
+    >>> allgather(1, [[1, 2], [3, 4]]).tolist()
+    [[1, 2], [3, 4]]
     """
     found, given = team_of(team), np.ascontiguousarray(array)
     rest = given.shape[1:]
@@ -113,11 +164,17 @@ def alltoall(team: AnyTeam, parts: Sequence[npt.ArrayLike]) -> list[Array]:
     """What each process has for this one, in the order of ranks.
 
     Args:
-        team: the processes.
+        team: the processes; all of them have to call it.
         parts: for each process an array, all of one type and of one shape but for the first axis.
 
+    Returns:
+        An array from each process.
+
     Raises:
-        TeamError: there are more or fewer parts than processes.
+        TeamError: there are more or fewer parts than processes, or these make different calls.
+
+    >>> alltoall(1, [np.arange(3)])
+    [array([0, 1, 2])]
     """
     found, given = team_of(team), [np.ascontiguousarray(part) for part in parts]
     if len(given) != found.size:
@@ -142,9 +199,18 @@ def bcast(team: AnyTeam, value: Any, root: int = 0) -> Any:
     """What one process has, on all: any value that can be pickled.
 
     Args:
-        team: the processes.
+        team: the processes; all of them have to call it.
         value: the value, on the process `root`; others may give anything.
-        root: which process has it.
+        root: the rank that has it.
+
+    Returns:
+        The value.
+
+    Raises:
+        TeamError: the processes make different calls.
+
+    >>> bcast(1, {"steps": 3})
+    {'steps': 3}
     """
     found = team_of(team)
     with found.call(f"bcast from {root}"):
@@ -152,7 +218,16 @@ def bcast(team: AnyTeam, value: Any, root: int = 0) -> Any:
 
 
 def barrier(team: AnyTeam) -> None:
-    """Wait until all processes are here."""
+    """Wait until all processes are here.
+
+    Args:
+        team: the processes; all of them have to call it.
+
+    Raises:
+        TeamError: the processes make different calls.
+
+    >>> barrier(1)
+    """
     found = team_of(team)
     with found.call("barrier"):
         found.comm.Barrier()

@@ -32,6 +32,13 @@ class Team:
         size: how many processes there are.
         rank: which of them this one is.
         buffers: memory for messages.
+        n_tensors: how many distributed tensors it has made.
+
+    >>> team = world()
+    >>> team, team.id, team.size, team.rank
+    (Team(1, rank 0 of 1), 1, 1, 0)
+    >>> team.comm.size, team.buffers is not None, team.n_tensors >= 0
+    (1, True, True)
     """
 
     def __init__(self, comm: Any, number: int) -> None:
@@ -59,6 +66,10 @@ class Team:
 
         Args:
             color: a number from 0 on.
+
+        >>> team = world()
+        >>> team.split(team.rank % 2).size
+        1
         """
         with self.call("split"):
             told = self.comm.allgather((max(_TEAMS), color))
@@ -167,6 +178,9 @@ def world() -> Team:
 
     Raises:
         MissingLibraryError: there is no MPI.
+
+    >>> world()
+    Team(1, rank 0 of 1)
     """
     return _TEAMS[1] if 1 in _TEAMS else Team(mpi().COMM_WORLD.Dup(), 1)
 
@@ -176,6 +190,9 @@ def team_of(team: AnyTeam) -> Team:
 
     Raises:
         TeamError: there is no such team.
+
+    >>> team_of(1) is world()
+    True
     """
     if isinstance(team, Team):
         return team

@@ -54,6 +54,14 @@ class Transfer:
     Attributes:
         n_sent: messages that this process sends to others.
         n_received: those that it gets from others.
+
+    >>> from tecomp import dist
+    >>> rows = dist.Partition((4,), "float64", dist.Mesh((1,)), [dist.Shard(0)])
+    >>> moves = dist.redistribution(rows, rows)
+    >>> sent = dist.start_redistribution(1, moves, np.arange(4.0), np.empty(4))
+    >>> sent.n_sent, sent.n_received
+    (0, 0)
+    >>> sent.wait()
     """
 
     def __init__(self, team: Team, name: str, jobs: Sequence[Job]) -> None:
@@ -85,6 +93,14 @@ class Transfer:
 
         Raises:
             TeamError: the processes make different calls, and MPI notices.
+
+        >>> from tecomp import dist
+        >>> rows = dist.Partition((4,), "float64", dist.Mesh((1,)), [dist.Shard(0)])
+        >>> target = np.empty(4)
+        >>> dist.start_redistribution(
+        ...     1, dist.redistribution(rows, rows), np.arange(4.0), target).wait()
+        >>> target
+        array([0., 1., 2., 3.])
         """
         with self._team.waiting(self._name):
             self._team.wait_all(self._requests)
