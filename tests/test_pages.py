@@ -14,7 +14,13 @@ DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("name", ["definitions", "functions", "port-from-tvm", "primitives", "tiled-tensors"])
+PAGES = [
+    "definitions", "functions", "port-from-tvm", "primitives", "tiled-tensors",
+    *sorted(f"how-to/{path.stem}" for path in (DOCS / "how-to").glob("*.md")),
+]
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_examples_print_what_the_page_shows(name: str) -> None:
     page = DOCS / f"{name}.md"
     text = page.read_text(encoding="utf-8") + "\n"
