@@ -12,6 +12,7 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
@@ -20,7 +21,6 @@ from types import CodeType
 from typing import Any, ClassVar
 from unicodedata import east_asian_width
 
-from tecomp.records import dataclass
 from tecomp.tracebacks import end_at_user, users_frame, watch
 
 

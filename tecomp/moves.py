@@ -9,10 +9,10 @@ neighbours; square tiles, which are transposed in registers; or else elements.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.algebra.extents import ceil_div
-from tecomp.records import dataclass
 from tecomp.scheduling.schedule import Stage
 
 LINE_BYTES = 64

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
 from os.path import dirname, join
-
-from tecomp.records import dataclass
 
 _HEADING = re.compile(r"^## (TE\d{4}) ([a-z0-9-]+)\n+", re.MULTILINE)
 

@@ -17,7 +17,6 @@ PACKAGE = ROOT / "tecomp"
 
 # From the ground up. Rooms on one line do not know each other; `__init__` is the front door.
 LAYERS = [
-    {"records"},
     {"pages", "tracebacks", "work"},
     {"errors"},
     {"drawing"},

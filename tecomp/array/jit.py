@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import update_wrapper
 from typing import Any
 
@@ -16,7 +16,6 @@ from tecomp.array.graph.pieces import Piece, pieces_of
 from tecomp.array.recent import Recent
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.types import PTensorType
-from tecomp.records import dataclass
 
 _MOST = 256
 """Shapes and types for which one function is kept as it was recorded."""

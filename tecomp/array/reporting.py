@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from tecomp.array.arrays import Array, node_of
 from tecomp.array.costs import Costs, costs
 from tecomp.array.counters import counters
 from tecomp.array.graph.evaluate import evaluate
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

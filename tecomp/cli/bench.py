@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -13,7 +14,6 @@ import tecomp
 from tecomp import te, topi
 from tecomp.cli.output import show, with_json
 from tecomp.codegen.calls.timing import time_call
-from tecomp.records import dataclass
 
 Array = np.ndarray[Any, Any]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tecomp.compute.axis import IterVar
@@ -34,7 +34,6 @@ from tecomp.ir.language.given import check_kind
 from tecomp.ir.language.operators import integer_range
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.traversal.rewrite import children, fold, post_order, substitute, walk
-from tecomp.records import dataclass
 
 Reducer = Literal["sum", "prod", "min", "max"]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
 
 from tecomp.ir.language.dtype import INT32, INT64, DType
 from tecomp.ir.language.expr import Const, Expr, Var, as_expr
 from tecomp.ir.language.stmt import Extent, Range
-from tecomp.records import dataclass
 
 
 class IterKind(Enum):

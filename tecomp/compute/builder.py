@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import mul
 from typing import Any
@@ -40,7 +41,6 @@ from tecomp.ir.language.stmt import (
 )
 from tecomp.ir.language.text import brief
 from tecomp.ir.traversal.rewrite import free_variables, walk
-from tecomp.records import dataclass
 
 _KINDS = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL,
           "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from tecomp.compute.axis import IterKind, IterVar, make_axis
@@ -20,7 +20,6 @@ from tecomp.ir.language.given import check_function, check_list
 from tecomp.ir.language.stmt import Buffer, BufferStore, Extent, Stmt
 from tecomp.ir.language.text import Name, Pieces
 from tecomp.ir.traversal.rewrite import free_variables, walk
-from tecomp.records import dataclass
 
 _ANYWHERE = "anywhere"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from tecomp.compute.arithmetic import Arithmetic, value_of
@@ -19,7 +19,6 @@ from tecomp.ir.language.expr import BufferLoad, Const, Expr, Var, cast
 from tecomp.ir.language.shapes import shape_text
 from tecomp.ir.language.stmt import Allocate, Buffer, BufferStore, Extent, Stmt
 from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute, walk
-from tecomp.records import dataclass
 
 Check: TypeAlias = Literal["now", "later", "never"]
 Sizes: TypeAlias = "Mapping[Var, int]"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +17,6 @@ from tecomp.ir.language.shapes import broadcast_index, broadcast_shape
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.language.text import NEWLINE, Name, Operand, Pieces, tuple_of
 from tecomp.ir.traversal.rewrite import fold, walk
-from tecomp.records import dataclass
 
 __all__ = ["ComputeOp", "Operation", "PlaceholderOp"]
 

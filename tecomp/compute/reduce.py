@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeGuard, overload
 
 from tecomp.compute.arithmetic import Arithmetic, Value, value_of
@@ -30,7 +30,6 @@ from tecomp.ir.language.expr import (
 from tecomp.ir.language.given import check_function
 from tecomp.ir.language.text import Name, Operand, Pieces, comma, counted, operands, tuple_of
 from tecomp.ir.traversal.rewrite import children, substitute, top_down, walk
-from tecomp.records import dataclass
 
 Axes = IterVar | Sequence[IterVar]
 _IDENTITY = "give a function of the type of each value"

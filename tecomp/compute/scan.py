@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 from tecomp.compute.axis import IterKind, IterVar, make_axis
@@ -26,7 +26,6 @@ from tecomp.ir.language.shapes import shape_text
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.language.text import NEWLINE, Name, Operand, Pieces
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

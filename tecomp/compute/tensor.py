@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn, Self, overload
 
 import numpy as np
@@ -19,7 +19,6 @@ from tecomp.ir.language.shapes import shape_text
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.language.text import Name, Pieces, operands, render
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.records import dataclass
 
 
 class Operation(ABC):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.intrinsic import TensorIntrin, TensorIntrinCall, fits, length, with_sizes
@@ -15,7 +15,6 @@ from tecomp.ir.language.expr import Expr, Var
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.language.text import Pieces
 from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ with points that show it and, where another layout of one operand would do, with
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -49,7 +49,6 @@ from tecomp.machine.rules import (
 )
 from tecomp.poly.sets.affine import NotAffine
 from tecomp.poly.sets.context import isl_work
-from tecomp.records import dataclass
 from tecomp.scheduling.schedule import Schedule
 
 

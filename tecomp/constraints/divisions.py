@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from tecomp.compute.axis import IterVar
@@ -10,7 +11,6 @@ from tecomp.compute.operation import ComputeOp
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
 from tecomp.ir.language.given import check_kind
-from tecomp.records import dataclass
 
 Kind = Literal["cores", "num_tiles_per_dim"]
 

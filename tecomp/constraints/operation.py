@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import copysign
 from typing import Any
@@ -34,7 +34,6 @@ from tecomp.lowering.stages.index import index_of
 from tecomp.machine.rules import Operand
 from tecomp.machine.rules import Operation as Kind
 from tecomp.poly.accesses.lanes import Places
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from tecomp.constraints.operation import Use
 from tecomp.ir.language.expr import Var
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 from typing import Final, overload
 
@@ -15,7 +16,6 @@ from tecomp.ir.algebra.extents import constant_shape
 from tecomp.ir.language.given import check_kind
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.placement.stored import check_layout
-from tecomp.records import dataclass
 
 RELAYOUT: Final = "relayout"
 """The attribute of a copy that says in which layout it is: the layout, or its axis along lanes."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tecomp import te
 from tecomp.demo.programs import Program, Tensors, written
 from tecomp.errors import CapacityError
 from tecomp.machine.descriptor import Target
-from tecomp.records import dataclass
 from tecomp.schedules.scratchpads.placement import HOST, Placement, number, placement_of
 from tecomp.schedules.tiling.tiles import balanced, ceil_div
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
@@ -26,7 +27,6 @@ from tecomp.driver.build import ScheduledKernel
 from tecomp.ir.language.stmt import Allocate, Buffer, BufferRealize, PrimFunc
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.machine.descriptor import Target
-from tecomp.records import dataclass
 
 RTOL, ATOL = 1e-4, 1e-5  # 75 float32 products are summed, of values of order 1
 

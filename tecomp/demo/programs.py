@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tecomp import te
-from tecomp.records import dataclass
 
 LANES = 16  # channels in one block of the layout
 COLUMNS = 8  # pixels that one register tile covers

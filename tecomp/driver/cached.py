@@ -11,7 +11,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tecomp.codegen.functions.compile import Compiled, Interface, compile_function
@@ -43,7 +43,6 @@ from tecomp.lowering.pipeline import Lowered, lower_all
 from tecomp.lowering.stages.strides import strides_of
 from tecomp.machine.descriptor import Target
 from tecomp.poly.sets.context import isl_version
-from tecomp.records import dataclass
 from tecomp.scheduling.schedule import Schedule
 from tecomp.work import tell
 

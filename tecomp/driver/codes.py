@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tecomp.codegen.functions.function import ModuleText
 from tecomp.codegen.llvm.cached import cached_object
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

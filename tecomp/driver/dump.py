@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from time import monotonic
@@ -19,7 +19,6 @@ from tecomp.driver.reporting import report_of
 from tecomp.errors import LowerError, TecompError
 from tecomp.ir.language.stmt import PrimFunc
 from tecomp.lowering.pipeline import Lowered, lower_all
-from tecomp.records import dataclass
 from tecomp.scheduling.layout import stored_shape
 
 FOLDER = "TECOMP_DUMP"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from html import escape
-
-from tecomp.records import dataclass
 
 _MOST_LINES = 3000
 """Of two texts that are compared; longer ones take too long."""

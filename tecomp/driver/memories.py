@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import TypeAlias
@@ -26,7 +27,6 @@ from tecomp.model.sites import sites_of
 from tecomp.poly.accesses.shares import Shared, shared
 from tecomp.poly.sets.affine import NotAffine
 from tecomp.poly.sets.context import isl_work
-from tecomp.records import dataclass
 from tecomp.scheduling.schedule import Schedule
 
 Shape: TypeAlias = tuple[Extent, ...]

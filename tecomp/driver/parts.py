@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -27,7 +28,6 @@ from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.storage.flatten import flattened
 from tecomp.machine.descriptor import Target
 from tecomp.model.report import Report
-from tecomp.records import dataclass
 
 _MOMENT = 0.05
 """Seconds that a kernel is measured for."""

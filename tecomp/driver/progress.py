@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from tecomp.records import dataclass
 from tecomp.work import SHOWN, Line, terminal
 
 _CELLS = 24

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tecomp.codegen.calls.kernel import Kernel
 from tecomp.codegen.functions.compile import Compiled, Interface
 from tecomp.codegen.llvm.emit import Options
 from tecomp.codegen.llvm.jit import link
 from tecomp.ir.language.stmt import Buffer
 from tecomp.ir.outside.bind import bind
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tecomp.errors import TecompError
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering.pipeline import Lowered, lower_all
-from tecomp.records import dataclass
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from tecomp.errors import InternalError
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.language.stmt import Buffer, PrimFunc
 from tecomp.lowering.pipeline import Lowered
-from tecomp.records import dataclass
 from tecomp.scheduling.state import State
 
 _ROUNDINGS = 1024

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +21,6 @@ from tecomp.ir.language.given import check_kind, check_list
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.placement.stored import check_layout
 from tecomp.machine.descriptor import Target
-from tecomp.records import dataclass
 
 Array = np.ndarray[Any, Any]
 

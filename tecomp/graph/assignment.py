@@ -11,14 +11,13 @@ two differ.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from math import inf, prod
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-
-from tecomp.records import dataclass
 
 Table: TypeAlias = "npt.NDArray[np.float64]"
 

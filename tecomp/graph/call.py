@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.parts import Part
 from tecomp.graph.groups import Group
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tecomp.codegen.runtime.structures import ALIGNMENT
 from tecomp.compute.tensor import Tensor
@@ -11,7 +11,6 @@ from tecomp.errors import CapacityError
 from tecomp.graph.memory import Plan, Value, plan_memory
 from tecomp.ir.language.text import counted
 from tecomp.machine.memory import Memory
-from tecomp.records import dataclass
 
 _MOST = 16
 """Values that are looked for and named together: each costs a plan."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from math import inf
 
@@ -15,7 +16,6 @@ from tecomp.graph.assignment import Assignment, Factor, Table, minimise
 from tecomp.graph.problem import Problem, State, Value
 from tecomp.graph.ways import Seat, Way, runs_along
 from tecomp.layout.descriptions.layout import Layout
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

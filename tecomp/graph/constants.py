@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.cached import Build
 from tecomp.graph.dag import Graph
 from tecomp.graph.groups import Group, border_of
 from tecomp.ir.algebra.extents import round_up
-from tecomp.records import dataclass
 from tecomp.scheduling.given import after, before, stages_of
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import StageState, State

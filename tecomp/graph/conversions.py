@@ -7,7 +7,7 @@ other lanes, unless a conversion brings them there first: that is something that
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tecomp.compute.define import compute
@@ -21,7 +21,6 @@ from tecomp.ir.language.dtype import BOOL, FLOAT32, INT32, DType, holds_every
 from tecomp.ir.language.expr import Cast, Expr, const
 from tecomp.ir.traversal.rewrite import substitute, top_down, walk
 from tecomp.machine.descriptor import Target
-from tecomp.records import dataclass
 
 
 def with_conversions_apart(target: Target) -> Callable[[Operation], Operation]:

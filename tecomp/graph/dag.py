@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from tecomp.compute.operation import Operation, PlaceholderOp
@@ -18,7 +19,6 @@ from tecomp.graph.operands import with_plain_factors
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.machine.descriptor import Target
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

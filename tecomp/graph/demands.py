@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.wishes import Hint, asked_of
@@ -11,7 +12,6 @@ from tecomp.graph.candidates import Wanted, has_layouts
 from tecomp.graph.dag import Graph
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.descriptor import Target
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

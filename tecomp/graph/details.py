@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.parts import copy_rate
@@ -18,7 +19,6 @@ from tecomp.graph.timeline import trace
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.descriptor import Target
 from tecomp.model.report import Report
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from tecomp.compute.accesses import accesses
@@ -14,7 +15,6 @@ from tecomp.graph.clashes import least_clash
 from tecomp.graph.dag import Graph
 from tecomp.graph.groups import Group
 from tecomp.graph.outcome import DivisionWish
-from tecomp.records import dataclass
 from tecomp.schedules.scratchpads.division import Cut
 
 Made = TypeVar("Made")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from tecomp.compute.accesses import Access, Accesses, accesses
@@ -12,7 +13,6 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.graph.dag import Graph, steps_of_scans
-from tecomp.records import dataclass
 from tecomp.schedules.structure.scans import grouped_scan_of
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from tecomp.codegen.functions.function import ModuleText
@@ -28,7 +28,6 @@ from tecomp.ir.language.stmt import Buffer
 from tecomp.ir.language.text import identifier
 from tecomp.lowering.pipeline import Lowered
 from tecomp.machine.descriptor import Target
-from tecomp.records import dataclass
 from tecomp.schedules.scratchpads.division import Cut, Cuts
 
 

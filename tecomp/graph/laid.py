@@ -9,7 +9,7 @@ each a kernel.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tecomp.compute.define import compute
@@ -25,7 +25,6 @@ from tecomp.graph.ways import Slot
 from tecomp.ir.language.expr import Expr
 from tecomp.ir.traversal.rewrite import top_down
 from tecomp.layout.descriptions.layout import Layout
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

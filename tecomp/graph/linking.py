@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tecomp.codegen.functions.sequence import Given, Held
 from tecomp.codegen.runtime.structures import ALIGNMENT
@@ -21,7 +21,6 @@ from tecomp.graph.sizes import bytes_of, plain_layout
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.stmt import Buffer
 from tecomp.layout.descriptions.layout import Layout
-from tecomp.records import dataclass
 
 Step = tuple[Part, Sequence[Given | Held]]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -14,7 +14,6 @@ from tecomp.graph.groups import Group
 from tecomp.graph.spills import Resident, Spill
 from tecomp.ir.algebra.extents import round_up
 from tecomp.lowering.storage.spans import Span, most_at_once, places_of
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from tecomp.codegen.runtime.structures import ALIGNMENT
 from tecomp.driver.sequence import Code
 from tecomp.graph.asked import Array
-from tecomp.records import dataclass
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 

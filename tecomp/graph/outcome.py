@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tecomp.compute.operation import Operation
@@ -20,7 +21,6 @@ from tecomp.ir.language.expr import Const
 from tecomp.layout.descriptions.fixed_tiled import FixedTiledLayout
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.placement.places import row_major
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
@@ -24,7 +24,6 @@ from tecomp.graph.places import Places
 from tecomp.graph.residency import Barred, Residency, residency
 from tecomp.graph.sizes import bytes_of, sizes_of
 from tecomp.layout.descriptions.layout import Layout
-from tecomp.records import dataclass
 from tecomp.schedules.scratchpads.placement import device_of
 
 _PASSED = "inputs, outputs and constants"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from dataclasses import dataclass
 
 from tecomp.compute.tensor import Tensor
 from tecomp.graph.sizes import plain_layout
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.machine.descriptor import Target
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.records import dataclass
 from tecomp.schedules.scratchpads.placement import device_of
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tecomp.compute.operation import Operation
@@ -30,7 +30,6 @@ from tecomp.graph.ways import (
     view_of,
 )
 from tecomp.layout.descriptions.layout import Layout
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tecomp.graph.spills import Resident, Spill
 from tecomp.ir.language.text import counted
-from tecomp.records import dataclass
 
 Kind: TypeAlias = Literal["input", "constant", "value", "copy", "output"]
 

@@ -9,7 +9,7 @@ What that costs, in bytes, has to be less than what is saved: a store, and a loa
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from tecomp.compute.define import placeholder
@@ -23,7 +23,6 @@ from tecomp.graph.places import Places
 from tecomp.graph.sizes import bytes_of, sizes_of
 from tecomp.graph.spills import Resident, Spill, SpillKind
 from tecomp.ir.algebra.extents import ceil_div
-from tecomp.records import dataclass
 from tecomp.schedules.programs.outlines import Outlined, outlined
 from tecomp.schedules.scratchpads.division import Cut, Uncut
 from tecomp.schedules.scratchpads.placement import Placement, placement_of

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tecomp.compute.tensor import Tensor
-from tecomp.records import dataclass
 
 SpillKind: TypeAlias = Literal[
     "host", "result", "relayout", "asked", "padding", "hint", "steps", "reduction", "gather",

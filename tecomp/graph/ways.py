@@ -8,7 +8,7 @@ the reader read there.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TypeAlias
 
@@ -39,7 +39,6 @@ from tecomp.poly.accesses.lanes import Places
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.poly.sets.affine import NotAffine
 from tecomp.poly.sets.context import isl_work
-from tecomp.records import dataclass
 
 _FEW = 2
 """Elements of a tensor that may come from a layout each, whatever loops walk them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from keyword import iskeyword
 from time import monotonic
@@ -29,7 +30,6 @@ from tecomp.lowering.vectors.packed import pack_reads
 from tecomp.lowering.vectors.unroll import unroll_loops
 from tecomp.lowering.vectors.vectorize import vectorize_loops
 from tecomp.poly.sets.context import isl_work
-from tecomp.records import dataclass
 from tecomp.scheduling.arguments import with_arguments
 from tecomp.scheduling.places import told_at_primitives
 from tecomp.scheduling.schedule import Schedule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
 from math import prod
@@ -25,7 +25,6 @@ from tecomp.machine.place import Place
 from tecomp.machine.read import check_fields, read_table, table_of
 from tecomp.machine.registry import find_description
 from tecomp.machine.rules import Rule
-from tecomp.records import dataclass
 
 GridAxis = Annotated[str, Matches(r"core\.[A-Za-z_]\w*", "a name such as core.x")]
 Extent = Annotated[Count, FromHost(host_cores)]

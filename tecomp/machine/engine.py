@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from tecomp.errors import TargetError
@@ -28,7 +28,6 @@ from tecomp.machine.host import (
     host_vector_registers,
 )
 from tecomp.machine.read import check_fields
-from tecomp.records import dataclass
 
 TileAxis = Annotated[
     str, Matches(r"[mnk]((//|%)[1-9]\d*)?", "m, n, k or a part of one such as k//4 and k%4")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from tecomp.ir.language.dtype import SCALARS
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from tecomp.errors import TargetError
 from tecomp.machine.fields import Alignment, Count, Key, MemoryName, Name, Number, Rate, Source
-from tecomp.records import dataclass
 
 Scope = Literal["host", "chip", "core"]
 

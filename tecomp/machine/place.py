@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tecomp.errors import TargetError
 from tecomp.machine.lines import Path, lines_of
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Hashable, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from functools import cache
 from inspect import get_annotations
@@ -34,7 +34,6 @@ from tecomp.machine.fields import (
     TableName,
 )
 from tecomp.machine.place import Place
-from tecomp.records import dataclass
 
 HOST = "host"
 """Instead of a value: what the machine at hand has."""

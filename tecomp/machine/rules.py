@@ -15,10 +15,10 @@ tile. A loop variable runs *along* them if consecutive values of it are at conse
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from tecomp.machine.fields import Alignment, Count, MemoryName, Source
-from tecomp.records import dataclass
 
 Operation = Literal["elementwise", "contraction", "reduction", "copy"]
 Operand = Literal["a", "b", "inputs", "out"]

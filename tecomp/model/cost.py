@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter as Totals
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Const
@@ -24,7 +24,6 @@ from tecomp.model.sequence import Sequence as Accesses
 from tecomp.model.sites import Needed, Site, Sites, TileWork, Work, sites_of, sources_of
 from tecomp.model.timeline import Activity
 from tecomp.model.units import cycles_of
-from tecomp.records import dataclass
 
 SHARED = "core.x"
 """The axis of the grid that the cores of a processor are shown on."""

@@ -9,7 +9,7 @@ Iterations that differ in nothing but a shift of the addresses have the same par
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import product
 from math import gcd
 from typing import Any, TypeAlias
@@ -31,7 +31,6 @@ from tecomp.model.surroundings import (
     known_outside,
     surroundings_of,
 )
-from tecomp.records import dataclass
 
 BUDGET = 1_000_000
 """Parts that are joined, at most, for all places of a function together."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tecomp.errors import LowerError
@@ -14,7 +14,6 @@ from tecomp.model.frames import Frame, Loop, Where
 from tecomp.model.sites import Site, Sites
 from tecomp.poly.accesses.shares import Use, by_owner
 from tecomp.poly.sets.context import isl_work
-from tecomp.records import dataclass
 
 Sources: TypeAlias = "tuple[tuple[tuple[int, ...], Where], ...]"
 """Cores that have what a copy reads, each with when it reads from there."""

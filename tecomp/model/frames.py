@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from tecomp.ir.language.expr import Expr, Var
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

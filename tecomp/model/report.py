@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tecomp.drawing.pictured import Pictured, drawn_by
 from tecomp.model.timeline import SLICES, Activity, Event, Lane, timelines
-from tecomp.records import dataclass
 
 if TYPE_CHECKING:
     # Loaded with the first picture.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tecomp.ir.algebra.extents import ceil_div
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from tecomp.ir.language.dtype import INT64
@@ -37,7 +37,6 @@ from tecomp.machine.engine import Unit
 from tecomp.model.frames import Frame, Loop, Where
 from tecomp.model.units import unit_of
 from tecomp.model.values import has_load, is_copy, operations
-from tecomp.records import dataclass
 
 _Inside: TypeAlias = "tuple[Stmt, tuple[Frame, ...], dict[Var, Expr]]"
 _Guarded: TypeAlias = "tuple[Expr, tuple[Frame, ...]]"

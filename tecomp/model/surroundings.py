@@ -7,7 +7,7 @@ variable is a bound of the loop.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tecomp.ir.algebra.quasi_affine import QuasiAffine
 from tecomp.ir.algebra.terms import Terms
@@ -29,7 +29,6 @@ from tecomp.ir.language.expr import (
 from tecomp.ir.language.operators import MIRRORED, OPPOSITE
 from tecomp.ir.traversal.rewrite import children, free_variables, post_order, walk
 from tecomp.model.frames import Frame, Loop
-from tecomp.records import dataclass
 
 
 @dataclass(slots=True)

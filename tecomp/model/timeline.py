@@ -12,10 +12,8 @@ share, links to it. What other cores do it waits for where their data are read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-
-from tecomp.records import dataclass
 
 SLICES = 8
 
@@ -86,10 +84,7 @@ def timeline(activities: Sequence[Activity]) -> tuple[Event, ...]:
     return timelines([Lane(tuple(activities))])[0]
 
 
-_IDLE = Lane(())
-
-
-def timelines(cores: Sequence[Lane], chip: Lane = _IDLE) -> list[tuple[Event, ...]]:
+def timelines(cores: Sequence[Lane], chip: Lane = Lane(())) -> list[tuple[Event, ...]]:
     """The slices of each core, and at last those of the chip, in the order in which they begin."""
     lanes = [*cores, chip]
     order = _Order(lanes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tecomp.errors import LayoutError
 from tecomp.ir.language.expr import (
@@ -19,7 +19,6 @@ from tecomp.ir.language.expr import (
 )
 from tecomp.ir.language.operators import BinOp
 from tecomp.ir.traversal.rewrite import children, free_variables, post_order
-from tecomp.records import dataclass
 
 _OPERATORS = {
     BinOp.ADD: "{0}+{1}", BinOp.SUB: "{0}-{1}", BinOp.MUL: "{0}*{1}",

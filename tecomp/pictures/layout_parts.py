@@ -7,6 +7,7 @@ sides of a picture have the same elements, and no step of sampling leaves a core
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any, TypeAlias
@@ -24,7 +25,6 @@ from tecomp.layout.placement.places import (
 )
 from tecomp.layout.placement.stored import StoredTensor
 from tecomp.poly.maps.enumerate import unravel
-from tecomp.records import dataclass
 
 Index: TypeAlias = tuple[int, ...]
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"

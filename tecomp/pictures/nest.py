@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tecomp.drawing.canvas import Canvas
 from tecomp.drawing.fonts import text_width
 from tecomp.drawing.palette import NEUTRAL, colour
 from tecomp.ir.language.expr import Const, Expr
-from tecomp.records import dataclass
 
 STEP, ROW, BAR = 18.0, 22.0, 18.0
 _WIDEST = 620.0

@@ -7,6 +7,7 @@ that read it, and a box at its addresses for as long as it is needed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tecomp.compute.tensor import Tensor
 from tecomp.drawing.canvas import MARGIN, Canvas
@@ -22,7 +23,6 @@ from tecomp.graph.program import Program
 from tecomp.ir.language.text import counted, shortened
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.pictures.plan import draw_values, sizes_of
-from tecomp.records import dataclass
 
 _TOP, _ROW, _BOX = 104.0, 46.0, 34.0
 _MOST_ROWS = 120

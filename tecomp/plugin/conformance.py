@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -24,7 +25,6 @@ from tecomp.machine.engine import MatmulUnit
 from tecomp.machine.memory import Memory
 from tecomp.machine.registry import find_description
 from tecomp.plugin.intrinsics import intrinsics
-from tecomp.records import dataclass
 from tecomp.scheduling.schedule import Schedule
 
 _FEW = 8

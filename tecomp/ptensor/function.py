@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operation import Argument, Operation
 from tecomp.ptensor.types import PTensorType, ValueType
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.types import PTensorType, ValueType
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True)

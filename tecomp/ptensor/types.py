@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from tecomp.errors import ArrayValueError, DeviceMismatchError, TeamMismatchError
 from tecomp.ir.language.dtype import DType
-from tecomp.records import dataclass
 
 Shape = tuple[int, ...]
 SCALARS = ("bool", "float64", "int64", "ptr", "shape.shape", "str", "type")

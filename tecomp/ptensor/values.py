@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tecomp import te
 from tecomp.ptensor.types import Shape
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ through the box, and their body knows where both memories have an element.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.define import compute, placeholder
@@ -44,7 +44,6 @@ from tecomp.moves import (
     moves_of,
     schedule_moves,
 )
-from tecomp.records import dataclass
 from tecomp.relayouts.memories import Memories, plus
 from tecomp.scheduling.schedule import create_schedule
 

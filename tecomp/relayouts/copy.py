@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from tecomp.ir.language.dtype import INT64, DType
 from tecomp.ir.language.expr import Var
 from tecomp.ir.language.stmt import IndexMap
 from tecomp.ir.traversal.rewrite import substitute
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tecomp.codegen.memory.stream import STREAM
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import BinOp, Const, Expr, binary, index_value, is_const
 from tecomp.ir.language.stmt import Buffer, DeclBuffer, Stmt
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.define import compute
@@ -30,7 +30,6 @@ from tecomp.ir.language.expr import (
 )
 from tecomp.ir.language.intrinsics import dot_type
 from tecomp.ir.traversal.rewrite import substitute, walk
-from tecomp.records import dataclass
 from tecomp.scheduling.caches import redefined
 from tecomp.scheduling.place import check_loops
 from tecomp.scheduling.state import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce as reduce_by
 from operator import add, mul
 
@@ -21,7 +21,6 @@ from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.expr import Binary, Expr, as_expr, cast, const, is_const
 from tecomp.ir.traversal.rewrite import substitute, top_down, walk
-from tecomp.records import dataclass
 from tecomp.scheduling.caches import read_as_defined, redefined, whole_reduction
 from tecomp.scheduling.place import check_scope
 from tecomp.scheduling.state import StageState, State, initial_stage

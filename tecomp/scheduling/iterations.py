@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.algebra.extents import are_equal, product
@@ -11,7 +12,6 @@ from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Cast, Const, Expr, cast, index_value
 from tecomp.ir.language.stmt import Extent
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.records import dataclass
 from tecomp.scheduling.relations import (
     Frame,
     Frames,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.algebra.extents import ceil_div, divisor
 from tecomp.ir.language.expr import BinOp, Const, Expr, binary, index_value, is_const
 from tecomp.ir.language.stmt import Extent
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.records import dataclass
 from tecomp.scheduling.state import Fuse, Relation, Split, Transform
 
 

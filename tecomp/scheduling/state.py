@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -18,7 +18,6 @@ from tecomp.ir.language.shapes import shape_text
 from tecomp.ir.language.stmt import Extent, ForKind, PadValue
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

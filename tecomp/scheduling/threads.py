@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.dtype import INT32, DType
 from tecomp.ir.language.expr import Var
 from tecomp.ir.language.given import is_one_of
-from tecomp.records import dataclass
 
 BLOCKS = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
 THREADS = (

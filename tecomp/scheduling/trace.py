@@ -7,7 +7,7 @@ import keyword
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -22,7 +22,6 @@ from tecomp.ir.language.expr import Const, Expr, Var
 from tecomp.ir.language.given import is_one_of
 from tecomp.ir.language.text import take_name
 from tecomp.ir.traversal.rewrite import free_variables, substitute
-from tecomp.records import dataclass
 from tecomp.scheduling.state import GroupKey, State
 from tecomp.scheduling.te_text import float_text, te_text
 from tecomp.scheduling.threads import ThreadAxis

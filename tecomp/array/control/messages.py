@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import dataclass
 from io import BytesIO
 from types import FunctionType
 from typing import Any, TypeAlias
@@ -14,7 +15,6 @@ from tecomp.array.graph.shared import Shared
 from tecomp.dist.runtime.team import Team
 from tecomp.errors import TeamError
 from tecomp.ptensor.types import PTensorType
-from tecomp.records import dataclass
 
 Handle: TypeAlias = "tuple[int, int]"
 """The number of a call, and which of its results."""

@@ -9,6 +9,7 @@ wait, and nobody gets memory that is written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 from weakref import ref
@@ -21,7 +22,6 @@ from tecomp.array.graph.views import moved
 from tecomp.array.graph.waiting import Written, wait, wake, writers
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.manipulation import PermuteDims, Reshape
-from tecomp.records import dataclass
 
 _MANY = 16
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import index
 from typing import Any, TypeAlias
 
@@ -13,7 +14,6 @@ from tecomp.array.graph.node import Node, leaf, tracing
 from tecomp.errors import ArrayIndexError
 from tecomp.ptensor.promotion import INTEGERS
 from tecomp.ptensor.types import PTensorType, Shape
-from tecomp.records import dataclass
 
 FORMS = "give integers, slices, `...`, None, or arrays of this namespace: of integers, or a mask"
 

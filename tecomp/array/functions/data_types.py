@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,6 @@ from tecomp.ptensor.promotion import (
     promoted,
 )
 from tecomp.ptensor.types import float_limits, numpy_dtype
-from tecomp.records import dataclass
 
 KINDS: Mapping[str, Sequence[str]] = {
     "bool": BOOLEAN,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from sys import getrefcount
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from tecomp.array.graph.node import Buffer, Node, empty, leaf
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.types import PTensorType
-from tecomp.records import dataclass
 
 Step = tuple[Operation, tuple[int, ...]]
 

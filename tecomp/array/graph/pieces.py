@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 from tecomp.array.graph.pending import Pending, Step
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

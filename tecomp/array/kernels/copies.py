@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any
@@ -16,7 +17,6 @@ from tecomp.array.kernels.loops import Operand, argument, memory, merged, operan
 from tecomp.array.recent import Recent
 from tecomp.ptensor.promotion import PART
 from tecomp.ptensor.types import PTensorType, Shape
-from tecomp.records import dataclass
 
 _copies: Recent[Any, _Copy] = Recent(1024)
 

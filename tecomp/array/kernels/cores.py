@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tecomp import te
@@ -13,7 +13,6 @@ from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.reduction import CountNonzero, Cumulative, Reduce, TruthTest
 from tecomp.ptensor.operations.searching import FindIndex
 from tecomp.ptensor.types import PTensorType
-from tecomp.records import dataclass
 from tecomp.schedules.tiling.types import wide_type
 
 

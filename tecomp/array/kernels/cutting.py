@@ -7,7 +7,7 @@ from others that are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -23,7 +23,6 @@ from tecomp.ptensor.operations.reduction import CountNonzero, Cumulative, Reduce
 from tecomp.ptensor.operations.searching import FindIndex
 from tecomp.ptensor.promotion import PART
 from tecomp.ptensor.types import PTensorType, numpy_dtype
-from tecomp.records import dataclass
 
 _LITTLE = 4
 """Work that is rather done again than its result stored and read."""

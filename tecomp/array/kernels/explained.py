@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from tecomp.array.graph.devices import is_apart
@@ -15,7 +16,6 @@ from tecomp.errors import LowerError
 from tecomp.ptensor.function import Apply, Function, Parameter
 from tecomp.ptensor.lowering.lower import lower_ptensor
 from tecomp.ptensor.lowering.lowered import Lowered
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any
@@ -26,7 +27,6 @@ from tecomp.array.kernels.loops import (
 from tecomp.ptensor.operations.indexing import Take, TakeAlongAxis
 from tecomp.ptensor.promotion import COMPLEX
 from tecomp.ptensor.types import PTensorType, Shape, broadcast_shapes, numpy_dtype
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from tecomp.array.kernels.kept import made_once
 from tecomp.array.kernels.loops import Operand
 from tecomp.array.recent import Recent
 from tecomp.ptensor.types import Shape
-from tecomp.records import dataclass
 
 OFTEN = 16
 """Calls with the same sizes after which these are built in."""

@@ -6,6 +6,7 @@ Axes along which all operands go on in memory as they do along the next one are 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -18,7 +19,6 @@ from tecomp.ptensor.elements import element
 from tecomp.ptensor.promotion import PART
 from tecomp.ptensor.types import PTensorType, Shape
 from tecomp.ptensor.values import Complex, Element
-from tecomp.records import dataclass
 
 Strides = tuple[int, ...]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from tecomp.ptensor.axes import axis_of
 from tecomp.ptensor.operations.indexing import ExtractSlice, InsertSlice
 from tecomp.ptensor.operations.manipulation import Combine
 from tecomp.ptensor.types import Shape
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

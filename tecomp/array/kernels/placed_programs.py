@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import tecomp
@@ -21,7 +22,6 @@ from tecomp.array.recent import Recent
 from tecomp.errors import LayoutError
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.ptensor.types import PTensorType
-from tecomp.records import dataclass
 
 _programs: Recent[Any, PlacedProgram] = Recent(512)
 _relayouts: Recent[Any, Any] = Recent(512)

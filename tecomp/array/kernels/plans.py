@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +16,6 @@ from tecomp.array.kernels.cutting import Part, chain_of, first_stored, parts_of,
 from tecomp.array.kernels.kernel import OFTEN, Recipe, computed, viewed
 from tecomp.array.kernels.placed_parts import placed_by
 from tecomp.array.kernels.simpler import simpler
-from tecomp.records import dataclass
 
 
 class Action(Protocol):

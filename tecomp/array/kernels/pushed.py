@@ -6,13 +6,14 @@ which there is one kernel whatever the sizes are.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tecomp.array.graph.node import Node, leaf
 from tecomp.array.graph.pending import Pending
 from tecomp.array.graph.views import Chain, along, is_view, type_along
 from tecomp.ptensor.elements import is_elementwise
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.manipulation import Broadcast
-from tecomp.records import dataclass
 
 _TWICE = 2
 """How much more may be computed, because several parts are asked for of one value."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.lib.stride_tricks import as_strided
 
 from tecomp.array.graph.node import Buffer
 from tecomp.ptensor.types import Shape
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Loops go along memory then, whatever the arrays look like, and one kernel serves
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tecomp.array.graph.node import Node, leaf
@@ -18,7 +18,6 @@ from tecomp.ptensor.elements import is_elementwise
 from tecomp.ptensor.operations.manipulation import ExpandDims, PermuteDims
 from tecomp.ptensor.operations.reduction import CountNonzero, Reduce, TruthTest
 from tecomp.ptensor.types import PTensorType, Shape
-from tecomp.records import dataclass
 
 Order = tuple[int, ...]
 

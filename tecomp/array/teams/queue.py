@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -28,7 +28,6 @@ from tecomp.dist.runtime.reductions import allgather, combined_along
 from tecomp.dist.runtime.team import Team, team_of
 from tecomp.dist.runtime.transfers import Job, Moves, Transfer
 from tecomp.ptensor.types import PTensorType, numpy_dtype
-from tecomp.records import dataclass
 
 MOST_WAITING = 64
 """Messages that are collected before they are sent."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from tecomp.errors import CallError
-from tecomp.records import dataclass
 
 _CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 _READ_ONLY, _IS_COPY = 1, 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
@@ -14,7 +15,6 @@ from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Expr, Var, integer_range
 from tecomp.ir.language.stmt import Buffer
 from tecomp.layout.placement.marks import Mark
-from tecomp.records import dataclass
 
 Shape: TypeAlias = "tuple[int | Expr, ...]"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
@@ -23,7 +24,6 @@ from tecomp.codegen.runtime.pool_text import pool_text
 from tecomp.codegen.runtime.scratch_text import scratch_text
 from tecomp.codegen.runtime.structures import API, ASKED_BYTES, PYTHON, definitions
 from tecomp.codegen.runtime.table import record_text
-from tecomp.records import dataclass
 
 HEAD = object.__basicsize__
 """Bytes of the head that all objects have; the last 8 are their type."""

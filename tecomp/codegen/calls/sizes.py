@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,6 @@ from tecomp.ir.language.expr import Const, Expr, Var
 from tecomp.ir.language.stmt import PrimFunc
 from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.ir.traversal.tasks import run
-from tecomp.records import dataclass
 
 _MOST_COMPARED = 10_000
 """Candidates that NumPy tries for an element that two arrays share."""

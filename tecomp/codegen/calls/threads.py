@@ -12,12 +12,12 @@ import contextlib
 import ctypes
 import os
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 from tecomp.codegen.calls.process import process
 from tecomp.codegen.runtime.structures import ASKED_BYTES, MAX_PROCESSORS, MAX_WORKERS, VARIABLE
 from tecomp.errors import CallError
-from tecomp.records import dataclass
 
 _PATIENCE = 50_000
 """Nanoseconds for which a thread looks at memory before it sleeps: about what waking it takes."""

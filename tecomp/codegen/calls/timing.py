@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import repeat
 from statistics import median
 from time import perf_counter_ns
 from typing import Any
 
 from tecomp.errors import CallError
-from tecomp.records import dataclass
 
 _WARM_UP_SHARE = 20
 _LEAST_SPAN = 20_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 from tecomp.codegen.functions.amount import bytes_of
@@ -12,7 +13,6 @@ from tecomp.codegen.runtime.table import call_runtime
 from tecomp.codegen.values.check import OUT_OF_MEMORY, record
 from tecomp.ir.language.expr import index_value
 from tecomp.ir.language.stmt import Buffer, Extent
-from tecomp.records import dataclass
 
 STACK_BUFFER_BYTES = 16 * 1024
 STACK_TOTAL_BYTES = 256 * 1024

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from tecomp.codegen.functions.function import ModuleText, module_text, written_params
 from tecomp.codegen.llvm.cached import machine_code
@@ -12,7 +13,6 @@ from tecomp.codegen.llvm.source import Source
 from tecomp.ir.language.expr import Var
 from tecomp.ir.language.stmt import PrimFunc, SeqStmt
 from tecomp.ir.outside.bind import Calls, bind
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

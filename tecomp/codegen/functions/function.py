@@ -7,6 +7,7 @@ the record of failures, the parameters in order (addresses, and the bits of numb
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tecomp.codegen.functions.parallel import parameter
 from tecomp.codegen.functions.partial_sums import keep_partial_sums
@@ -27,7 +28,6 @@ from tecomp.ir.language.stmt import Buffer, BufferStore, For, ForKind, PrimFunc
 from tecomp.ir.outside.bind import Calls
 from tecomp.ir.traversal.lines import lines_of
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.records import dataclass
 
 _INLINED_LINES = 500
 

@@ -8,7 +8,7 @@ after it. Memory that is allocated for them alone is replaced by such vectors.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from tecomp.codegen.values.whole_vectors import prefix
@@ -41,7 +41,6 @@ from tecomp.ir.language.stmt import (
 )
 from tecomp.ir.traversal.rewrite import bottom_up, children, rebuild, walk
 from tecomp.ir.traversal.tasks import Task, run
-from tecomp.records import dataclass
 
 # Memory and type, the index of the row, what the index of the first lane is but for a constant.
 _Row: TypeAlias = "tuple[object, ...]"

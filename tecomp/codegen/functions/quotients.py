@@ -9,7 +9,7 @@ they become a multiplication or a shift, and what follows from them is seen wher
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tecomp.ir.language.dtype import INT64
@@ -19,7 +19,6 @@ from tecomp.ir.language.stmt import For, Let, PrimFunc, Stmt
 from tecomp.ir.traversal.numbers import Numbers
 from tecomp.ir.traversal.rewrite import bottom_up, children, rebuild, walk
 from tecomp.ir.traversal.tasks import Task, run
-from tecomp.records import dataclass
 
 _NAMES = {BinOp.FLOORDIV: "quotient", BinOp.MOD: "rest"}
 

@@ -7,6 +7,7 @@ ends the sequence; its record becomes that of the sequence, whose sites are thos
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 from tecomp.codegen.functions.function import ModuleText
@@ -14,7 +15,6 @@ from tecomp.codegen.llvm.emit import TAIL, Function, plain_name
 from tecomp.codegen.llvm.source import Source
 from tecomp.codegen.runtime.structures import FAILURE, FIRST_ARGUMENT_WORD, RECORD_WORD, TABLE
 from tecomp.codegen.values.check import OUT_OF_MEMORY
-from tecomp.records import dataclass
 
 _POINTER = 8
 _FILLER = "fill.rows"

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +15,6 @@ from tecomp.codegen.llvm.types import vector_of
 from tecomp.errors import InternalError
 from tecomp.ir.language.expr import Expr, Var
 from tecomp.ir.outside.callee import Callee
-from tecomp.records import dataclass
 
 # Explicit vectors of 512 bits stay whole on machines that would otherwise split them. The C
 # library's functions set `errno`, which nobody reads here. `!0` marks what never changes, `!1` what

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 
 from tecomp.codegen.llvm.jit import Machine, assembly, host
 from tecomp.codegen.llvm.source import Source
 from tecomp.codegen.llvm.types import vector_of
-from tecomp.records import dataclass
 
 _PROBE_LANES = 16
 _KINDS = {"int8": "sext", "uint8": "zext"}

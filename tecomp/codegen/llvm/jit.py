@@ -6,7 +6,7 @@ import ctypes
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from threading import Lock
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 from tecomp.codegen.llvm.source import Source
 from tecomp.errors import InternalError
 from tecomp.ir.outside.bind import NOTHING, Outside
-from tecomp.records import dataclass
 from tecomp.work import doing
 
 Entry = Callable[[Any], int]

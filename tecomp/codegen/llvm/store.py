@@ -14,7 +14,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -22,7 +22,6 @@ from pathlib import Path
 import platformdirs
 
 from tecomp.errors import CacheError
-from tecomp.records import dataclass
 
 SWITCH, FOLDER, SIZE = "TECOMP_CACHE", "TECOMP_CACHE_DIR", "TECOMP_CACHE_SIZE"
 DEFAULT_MEGABYTES = 512

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from tecomp.codegen.llvm.emit import close_guard, open_guard
 from tecomp.codegen.llvm.types import splat, suffix, vector_of
 from tecomp.codegen.math.helper import call_helper, each_lane
 from tecomp.codegen.math.lanes import Real, Truth, Whole, fma, polynomial
-from tecomp.records import dataclass
 
 _TWO_OVER_PI = 0.63661977236758134308
 # pi/2 in four parts, and how large angles may be for n times the first three to be exact.

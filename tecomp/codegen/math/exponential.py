@@ -7,9 +7,9 @@ coefficients are the best in their type that `fpminimax` of Sollya 8.0 finds on 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from tecomp.codegen.math.lanes import Real, Whole, fma, polynomial
-from tecomp.records import dataclass
 
 _LOG2_E = 1.44269504088896340736
 # ln 2 in two parts, of which the first has zeros at its end: times n it is exact.

@@ -7,12 +7,12 @@ and two elsewhere; what is built here is right either way and does not depend on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.types import literal, splat, suffix, vector_of
 from tecomp.ir.language.dtype import DType
-from tecomp.records import dataclass
 
 _BITS = {"float": 32, "double": 64, "i32": 32, "i64": 64}
 

@@ -6,13 +6,14 @@ takes from a product is a fused operation, or the sum of the products of its fac
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tecomp.codegen.llvm.emit import close_guard, open_guard
 from tecomp.codegen.math.exponential import power_of_2
 from tecomp.codegen.math.helper import call_helper
 from tecomp.codegen.math.lanes import Real, Truth, fma, polynomial
 from tecomp.codegen.math.logarithm import exponent_number, log1p
 from tecomp.codegen.math.power import with_limits_of_power
-from tecomp.records import dataclass
 
 _TWO_THIRDS = 0x3FE5555555555555
 _EXPONENT = -(1 << 52)

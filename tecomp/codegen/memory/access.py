@@ -7,7 +7,7 @@ table of rows, one for each index of the axes before the last, in row-major orde
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tecomp.codegen.llvm.emit import Code, Guard, broadcast, close_guard, open_guard
@@ -44,7 +44,6 @@ from tecomp.ir.language.expr import (
 )
 from tecomp.ir.language.expr import cast as cast_expr
 from tecomp.ir.language.stmt import Buffer, BufferStore, Prefetch
-from tecomp.records import dataclass
 
 _WORD = 4
 """Bytes of the floats that narrower ones are computed in; integers may be of twice as many."""

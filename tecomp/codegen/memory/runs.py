@@ -7,6 +7,7 @@ are in one. A gather takes an access for each lane.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tecomp.codegen.values.ramp import as_ramp
@@ -23,7 +24,6 @@ from tecomp.ir.language.expr import (
     cast,
 )
 from tecomp.ir.traversal.rewrite import children, fold
-from tecomp.records import dataclass
 
 _MOST = 4
 """Runs of a vector up to which it pays to load them and to choose lanes of each."""

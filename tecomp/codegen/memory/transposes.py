@@ -8,7 +8,7 @@ Unrolled loops make such groups, one statement after the other.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tecomp.codegen.llvm.emit import Code
@@ -28,7 +28,6 @@ from tecomp.ir.language.expr import (
 )
 from tecomp.ir.language.stmt import Buffer, BufferStore, Let
 from tecomp.ir.traversal.rewrite import children, walk
-from tecomp.records import dataclass
 
 Rule: TypeAlias = "Generator[Expr, str, str]"
 Access: TypeAlias = "BufferLoad | BufferStore"

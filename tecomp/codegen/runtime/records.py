@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from string import Template
 
 from tecomp.errors import InternalError
-from tecomp.records import dataclass
 
 _BYTES = {"i32": 4, "i64": 8, "ptr": 8}
 _FIELD = re.compile(r"\bfield (\w+)\.(\w+), ")

@@ -11,7 +11,7 @@ stored, however many, there are no others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tecomp.codegen.values.convert import wide_type
@@ -34,7 +34,6 @@ from tecomp.ir.language.expr import (
 )
 from tecomp.ir.language.stmt import BufferStore, Let, PrimFunc, Stmt, seq
 from tecomp.ir.traversal.rewrite import bottom_up, children, fold, rebuild, statements_in, walk
-from tecomp.records import dataclass
 
 _REGISTER_BITS = 512
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tecomp.errors import DefinitionError
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

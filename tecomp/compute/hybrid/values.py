@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from inspect import Parameter, signature
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -17,7 +18,6 @@ from tecomp.compute.intrinsics import power
 from tecomp.errors import TecompError
 from tecomp.ir.language.expr import Expr
 from tecomp.ir.language.text import counted
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from tecomp.records import dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from tecomp.records import dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod

@@ -7,7 +7,7 @@ find the same one without a message, and no two teams share one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from tecomp.records import dataclass
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from tecomp.records import dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np

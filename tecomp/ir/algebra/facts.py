@@ -8,6 +8,7 @@ variables, which may mention outer ones, in their place.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tecomp.ir.algebra.intervals import (
@@ -39,7 +40,6 @@ from tecomp.ir.language.expr import (
 )
 from tecomp.ir.language.operators import OPPOSITE
 from tecomp.ir.language.stmt import Buffer
-from tecomp.records import dataclass
 
 _STEPS = 48
 _DEPTH = 10

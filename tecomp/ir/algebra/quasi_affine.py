@@ -7,12 +7,11 @@ numbers; who makes a sum knows what they stand for: axes of an index map, expres
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import gcd
 from typing import NamedTuple, TypeAlias
 
 from tecomp.ir.language.operators import BinOp
-from tecomp.records import dataclass
 
 Term: TypeAlias = "Digit | Opaque"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +15,6 @@ from tecomp.ir.interpreter.expr import Environment, Scope, compile_expr
 from tecomp.ir.interpreter.memory import View, compact, places_of
 from tecomp.ir.language.expr import Var, index_value
 from tecomp.ir.language.stmt import Buffer, Extent, PrimFunc
-from tecomp.records import dataclass
 
 Extents: TypeAlias = "Callable[[Environment], tuple[int, ...]]"
 

@@ -8,6 +8,7 @@ parallel loops run backwards, so that what depends on luck shows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,7 +38,6 @@ from tecomp.ir.language.stmt import (
     Stmt,
 )
 from tecomp.ir.language.tensor_op import TensorOp, Touch
-from tecomp.records import dataclass
 
 Action: TypeAlias = "Callable[[Environment], None]"
 

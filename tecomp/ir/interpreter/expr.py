@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -49,7 +49,6 @@ from tecomp.ir.outside.callee import Callee, NumberType, function_of
 from tecomp.ir.outside.invoke import number
 from tecomp.ir.traversal.rewrite import children, walk
 from tecomp.ir.traversal.tasks import run
-from tecomp.records import dataclass
 
 Environment: TypeAlias = "list[Any]"
 Closure: TypeAlias = Callable[[Environment], Data]

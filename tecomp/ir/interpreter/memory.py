@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 
 from tecomp.errors import InternalError
 from tecomp.ir.language.dtype import DType
-from tecomp.records import dataclass
 
 Bytes: TypeAlias = "NDArray[np.uint8]"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import ClassVar, TypeAlias
 
@@ -24,7 +24,6 @@ from tecomp.ir.language.text import (
     quoted,
     tuple_of,
 )
-from tecomp.records import dataclass
 
 Extent: TypeAlias = "int | Expr"
 

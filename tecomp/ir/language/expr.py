@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import overload
 
 from tecomp.errors import TypeMismatchError
@@ -34,7 +34,6 @@ from tecomp.ir.language.operators import (
     integer_range,
 )
 from tecomp.ir.language.text import Name, Operand, Piece, Pieces, comma, operands, quoted
-from tecomp.records import dataclass
 
 __all__ = [
     "BinOp",

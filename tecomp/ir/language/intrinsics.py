@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
 from tecomp.ir.language.dtype import BOOL, FLOAT32, INT32, DType
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

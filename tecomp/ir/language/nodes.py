@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -32,7 +32,6 @@ from tecomp.ir.language.operators import (
 )
 from tecomp.ir.language.pickles import register
 from tecomp.ir.language.text import Name, Operand, Pieces, Precedence, Printed, operands, shortened
-from tecomp.records import dataclass
 
 register()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, TypeAlias
 
@@ -19,7 +20,6 @@ from tecomp.ir.language.text import (
     quoted,
     tuple_of,
 )
-from tecomp.records import dataclass
 
 Passed: TypeAlias = "Expr | Stmt | str"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from itertools import chain
 from typing import ClassVar
@@ -25,7 +26,6 @@ from tecomp.ir.language.text import (
     quoted,
     tuple_of,
 )
-from tecomp.records import dataclass
 
 
 class Stmt(Printed):

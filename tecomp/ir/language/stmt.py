@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 
@@ -47,7 +47,6 @@ from tecomp.ir.language.text import (
     operands,
     quoted,
 )
-from tecomp.records import dataclass
 
 __all__ = [
     "Allocate",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tecomp.ir.language.expr import Expr
 from tecomp.ir.language.stmt import Stmt, block
 from tecomp.ir.language.text import DEDENT, INDENT, NEWLINE, Operand, Pieces, quoted
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -11,12 +11,12 @@ import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum, IntEnum
 from itertools import chain
 from typing import Any, Self, TypeAlias
 
 from tecomp.ir.language.graph import post_order, walk
-from tecomp.records import dataclass
 
 _LONG = 48
 """Pieces of text up to which a part is written again where it is used again."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import count
 from struct import pack, unpack
 from typing import Any
@@ -22,7 +22,6 @@ from tecomp.errors import CallError
 from tecomp.ir.outside.arrays import array_at
 from tecomp.ir.outside.c_function import CFunction
 from tecomp.ir.outside.callee import ArrayType, Callee, NumberType, function_of
-from tecomp.records import dataclass
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 _MOST_RAISED = 256

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.given import check_kind, check_list, is_one_of
-from tecomp.records import dataclass
 
 ANY_POINTER = "handle"
 

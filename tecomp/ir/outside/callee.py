@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tecomp.errors import DefinitionError
@@ -11,7 +12,6 @@ from tecomp.ir.language.expr import Expr
 from tecomp.ir.language.outside_call import ArrayArgument, Convention, OutsideCall
 from tecomp.ir.outside.c_function import ANY_POINTER, Argument
 from tecomp.ir.outside.functions import c_function, python_function
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any, NoReturn, TypeAlias
 
@@ -32,7 +32,6 @@ from tecomp.ir.language.intrinsics import INTRINSICS, result_type
 from tecomp.ir.language.stmt import Buffer
 from tecomp.ir.language.text import shortened
 from tecomp.ir.traversal.rewrite import fold
-from tecomp.records import dataclass
 
 Plan: TypeAlias = "tuple[list[ast.expr], Callable[..., Expr]]"
 

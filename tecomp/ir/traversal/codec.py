@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from tecomp.ir.language.dtype import DType
-from tecomp.records import dataclass
 
 Word: TypeAlias = "str | int | bool | None"
 

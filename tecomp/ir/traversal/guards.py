@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tecomp.ir.language.expr import Call, Expr, Not, logical_and, logical_or
 from tecomp.ir.traversal.rewrite import children, post_order
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

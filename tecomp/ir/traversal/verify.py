@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from tecomp.errors import InternalError
@@ -44,7 +44,6 @@ from tecomp.ir.language.stmt import (
 from tecomp.ir.language.tensor_op import TensorOp, Touch
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.ir.traversal.tasks import Task, run
-from tecomp.records import dataclass
 
 
 def verify(func: PrimFunc, *, flat: bool = False) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tecomp.errors import LayoutError
 from tecomp.ir.language.given import check_kind
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.placement.arguments import check_shape, whole_numbers
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -21,7 +22,6 @@ from tecomp.layout.placement.stored import Index, StoredTensor, check_layout
 from tecomp.layout.transfers.dma import DmaNest, dma_nests
 from tecomp.layout.transfers.runs import Runs, copy_runs, host_runs
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.records import dataclass
 
 if TYPE_CHECKING:
     # Loaded with the first picture.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tecomp.compute.define import compute, reduce_axis
 from tecomp.compute.intrinsics import cast, clip, reinterpret
 from tecomp.compute.logic import if_then_else, select
@@ -13,7 +15,6 @@ from tecomp.ir.language.dtype import FLOAT32, DType
 from tecomp.ir.language.expr import Expr, const
 from tecomp.ir.language.given import whole_numbers_of
 from tecomp.layout.formats.format import Format
-from tecomp.records import dataclass
 
 _FRACTION_BITS = 23
 _HIDDEN = 1 << _FRACTION_BITS

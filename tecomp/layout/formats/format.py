@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from math import prod
 from typing import Any, Protocol, TypeAlias
@@ -19,7 +20,6 @@ from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Expr
 from tecomp.ir.language.given import check_kind, whole_number, whole_numbers_of
 from tecomp.ir.language.operators import holds
-from tecomp.records import dataclass
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tecomp.compute.define import compute
 from tecomp.compute.intrinsics import cast, clip, nearbyint
 from tecomp.compute.intrinsics import reinterpret as bits_of
@@ -12,7 +14,6 @@ from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Expr, as_expr, const
 from tecomp.ir.language.given import check_kind, whole_number
 from tecomp.layout.formats.format import Format
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import Enum
 
 from tecomp.compute.intrinsics import cast, fabs, reinterpret
@@ -15,7 +16,6 @@ from tecomp.ir.language.dtype import FLOAT32, DType
 from tecomp.ir.language.expr import Expr, const
 from tecomp.ir.language.given import check_kind
 from tecomp.layout.formats.format import Format
-from tecomp.records import dataclass
 
 _SIGN = 0x80000000
 _MAGNITUDE = 0x7FFFFFFF

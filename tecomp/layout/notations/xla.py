@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from tecomp.errors import LayoutError
@@ -19,7 +20,6 @@ from tecomp.layout.placement.axes import index_names, quotient, remainder
 from tecomp.layout.placement.stored import check_layout
 from tecomp.poly.maps.digits import StridedDigit, strided_digits
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.records import dataclass
 
 _TYPES = {
     "pred": "bool", "bf16": "bfloat16",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -14,7 +15,6 @@ from tecomp.layout.formats.format import Format
 from tecomp.layout.placement.arguments import check_pad_value, check_shape, whole_numbers
 from tecomp.layout.placement.marks import Mark, mark
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.records import dataclass
 
 Index = tuple[int, ...]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tecomp.ir.algebra.extents import ceil_div
 from tecomp.ir.language.expr import Expr, index_value
 from tecomp.layout.placement.axes import quotient, remainder
-from tecomp.records import dataclass
 
 Shape = tuple[int, ...]
 

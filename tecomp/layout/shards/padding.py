@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -16,7 +17,6 @@ from tecomp.layout.placement.places import offset_of
 from tecomp.layout.shards.cuts import Cut
 from tecomp.poly.maps import enumerate as elements
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.records import dataclass
 
 _AT_ONCE = 2**20
 

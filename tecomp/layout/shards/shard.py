@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -46,7 +46,6 @@ from tecomp.layout.shards.text import ShardNotation, parse_shard, shard_text
 from tecomp.layout.shards.virtual_grid import GridMap
 from tecomp.machine.descriptor import Target
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

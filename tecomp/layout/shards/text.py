@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tecomp.errors import LayoutError
 from tecomp.layout.formats.tiles import BFP_TILES
 from tecomp.layout.notations.affine_text import map_text, read_map
 from tecomp.layout.notations.scan import Scanner
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.records import dataclass
 
 MEMORY_SPACES = ("system", "mmio", "dram", "l1")
 """Host memory, host memory that the device sees, DRAM of the device, SRAM of each core."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
@@ -34,7 +34,6 @@ from tecomp.layout.shards.ttnn_checks import (
     shard_of,
 )
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.records import dataclass
 
 Range = tuple[tuple[int, int], tuple[int, int]]
 

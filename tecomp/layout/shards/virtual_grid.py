@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt, prod
 from typing import Any
@@ -20,7 +21,6 @@ from tecomp.layout.placement.stored import check_layout
 from tecomp.layout.shards.collapse import joined
 from tecomp.poly.maps import enumerate as elements
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.records import dataclass
 
 Shape = tuple[int, ...]
 _MOST_CORES = 1 << 20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from operator import index
 
@@ -15,7 +16,6 @@ from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.given import check_kind
 from tecomp.layout.placement.arguments import check_shape, whole_numbers
 from tecomp.layout.sticks.types import DataFormats, checked_host_dtype, types_of
-from tecomp.records import dataclass
 
 STICK_BYTES = 128
 """Bytes of a stick, where the target does not say."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import signature
 from typing import Any, overload
@@ -29,7 +29,6 @@ from tecomp.layout.sticks.forms import (
 from tecomp.layout.sticks.types import DataFormats
 from tecomp.machine.descriptor import Target
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.records import dataclass
 
 Dense = StickFormat.Dense
 Sparse = StickFormat.Sparse

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -15,7 +16,6 @@ from tecomp.layout.placement.stored import StoredTensor
 from tecomp.poly.maps.enumerate import LIMIT
 from tecomp.poly.transfers.counted_runs import run_nests
 from tecomp.poly.transfers.nests import Nest, NotDigitsError, Side, TooManyError, nests
-from tecomp.records import dataclass
 
 MOST_NESTS = 1024
 """A copy that needs more nests than this is refused."""

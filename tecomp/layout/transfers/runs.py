@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import gcd, prod
 
 import numpy as np
@@ -16,7 +17,6 @@ from tecomp.layout.placement.stored import StoredTensor, check_layout
 from tecomp.layout.transfers.dma import checked_box, host_side
 from tecomp.poly.transfers.nests import Side
 from tecomp.poly.transfers.runs import Found, Method, find_runs
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

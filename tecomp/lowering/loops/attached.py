@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from tecomp.compute.axis import IterVar
@@ -22,7 +23,6 @@ from tecomp.lowering.tensor_ops.tensorize import Tensorizer
 from tecomp.poly.loops.regions import where_equal
 from tecomp.poly.loops.scopes import Scope, first_dims
 from tecomp.poly.sets.point_sets import Points
-from tecomp.records import dataclass
 from tecomp.scheduling.state import is_scan
 
 

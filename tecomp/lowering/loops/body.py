@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.reduce import Reduce
@@ -29,7 +30,6 @@ from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import value_of
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import Check
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True)

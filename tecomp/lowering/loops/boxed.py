@@ -8,6 +8,7 @@ meant.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.language.equal import same
@@ -22,7 +23,6 @@ from tecomp.lowering.stages.program import Program
 from tecomp.poly.loops.scopes import Scope
 from tecomp.poly.sets.express import set_to_condition
 from tecomp.poly.sets.point_sets import Points
-from tecomp.records import dataclass
 from tecomp.scheduling.state import Fuse, Split, Transform, is_data, is_reduction
 
 Producers = Callable[[int, Mapping[IterVar, Expr], Scope, Stmt], Stmt]

@@ -8,6 +8,7 @@ then what is left.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.algebra.extents import ceil_div, product
@@ -26,7 +27,6 @@ from tecomp.ir.language.stmt import Extent, For, ForKind, Stmt, seq
 from tecomp.lowering.loops.boxed import guarded
 from tecomp.lowering.stages.kinds import grid_axes, loop_kinds
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.records import dataclass
 from tecomp.scheduling.relations import Frame, Frames, is_shifted, recover, split_extents
 from tecomp.scheduling.state import Fuse, Split, StageState, Transform
 

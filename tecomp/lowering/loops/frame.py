@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tecomp.compute.axis import IterVar
@@ -21,7 +21,6 @@ from tecomp.poly.loops.scopes import Scope, first_dims, without
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.poly.sets.affine import NotAffine, Space
 from tecomp.poly.sets.point_sets import Points
-from tecomp.records import dataclass
 from tecomp.scheduling.relations import (
     Frame,
     Frames,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.language.expr import Const, Expr, Var
@@ -15,7 +16,6 @@ from tecomp.lowering.stages.program import Program
 from tecomp.poly.loops.regions import is_inside
 from tecomp.poly.loops.scopes import Scope
 from tecomp.poly.sets.point_sets import Points
-from tecomp.records import dataclass
 from tecomp.scheduling.state import Fuse, is_data
 
 

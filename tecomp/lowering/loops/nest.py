@@ -11,7 +11,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.language.expr import Const, Expr, Var
@@ -78,7 +78,6 @@ from tecomp.poly.loops.scopes import Scope, first_dims, fix, without_first
 from tecomp.poly.sets.affine import NotAffine
 from tecomp.poly.sets.context import Undecided
 from tecomp.poly.sets.point_sets import Points
-from tecomp.records import dataclass
 from tecomp.scheduling.state import StageState, is_data, is_map
 
 

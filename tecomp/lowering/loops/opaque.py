@@ -7,7 +7,7 @@ layout is copied to such memory before the statements, or from it after them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tecomp.compute.extern import ExternOp
@@ -27,7 +27,6 @@ from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.program import Program
-from tecomp.records import dataclass
 from tecomp.scheduling.state import Inline, StageState
 
 

@@ -8,7 +8,7 @@ inside all of these each part is a digit of `f`.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import mul
 from typing import NoReturn
@@ -29,7 +29,6 @@ from tecomp.poly.loops.regions import image, is_same
 from tecomp.poly.loops.scan import scan
 from tecomp.poly.loops.scopes import Scope, first_dims, fix
 from tecomp.poly.sets.point_sets import Points
-from tecomp.records import dataclass
 from tecomp.scheduling.relations import Frame, derive_frames, made_from, recover
 from tecomp.scheduling.state import At, Fuse, Relation, Split, StageState, Transform, is_reduction
 

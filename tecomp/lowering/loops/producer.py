@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tecomp.compute.operation import Operation
 from tecomp.ir.language.expr import Var, index_value
@@ -10,7 +11,6 @@ from tecomp.ir.language.stmt import BufferRealize, Range, Stmt
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import Region
 from tecomp.lowering.stages.whole_tiles import Bounds
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ accesses, and on the safe side for others.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
@@ -35,7 +35,6 @@ from tecomp.poly.loops.scopes import Scope
 from tecomp.poly.sets.affine import NotAffine, Space, condition_hull, pw_aff
 from tecomp.poly.sets.point_sets import Points
 from tecomp.poly.sets.points import first_point
-from tecomp.records import dataclass
 from tecomp.scheduling.state import is_scan
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tecomp.compute.axis import IterVar
 from tecomp.ir.language.expr import Const, Expr, Var
@@ -18,7 +18,6 @@ from tecomp.lowering.tensor_ops.tensorize import Tensorizer
 from tecomp.poly.loops.full_tiles import full_tiles
 from tecomp.poly.loops.scopes import first_dims
 from tecomp.poly.sets.point_sets import Points
-from tecomp.records import dataclass
 from tecomp.scheduling.pragma import STEPS
 from tecomp.scheduling.state import Ahead, StageState, is_data
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 from tecomp.compute.axis import IterVar
@@ -14,7 +15,6 @@ from tecomp.ir.language.expr import Const, Expr, Not, index_value
 from tecomp.ir.language.stmt import Buffer, Extent
 from tecomp.ir.traversal.guards import Guards
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.records import dataclass
 from tecomp.scheduling.state import StageState
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from tecomp.compute.operation import Operation
@@ -22,7 +23,6 @@ from tecomp.poly.sets.affine import NotAffine, Space, condition_hull
 from tecomp.poly.sets.context import asked_once
 from tecomp.poly.sets.functions import number
 from tecomp.poly.sets.point_sets import Points
-from tecomp.records import dataclass
 from tecomp.scheduling.state import At, is_data
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 from tecomp.compute.axis import IterVar
@@ -24,7 +25,6 @@ from tecomp.lowering.stages.size_variables import extents_of, sizes_of
 from tecomp.lowering.stages.steps import States, in_steps, states_of
 from tecomp.lowering.stages.strides import Strides
 from tecomp.poly.sets.products import Products, products_of
-from tecomp.records import dataclass
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State, initial_stage
 

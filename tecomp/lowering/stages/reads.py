@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +26,6 @@ from tecomp.lowering.stages.program import Program
 from tecomp.poly.sets.affine import NotAffine, Space, condition_hull, pw_aff
 from tecomp.poly.sets.point_sets import Points
 from tecomp.poly.sets.points import first_point
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

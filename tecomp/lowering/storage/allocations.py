@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from tecomp.ir.algebra.simplify import Ranges, constant_upper_bound, simplify
@@ -21,7 +21,6 @@ from tecomp.ir.language.stmt import (
 from tecomp.ir.traversal.rewrite import bottom_up, children, walk
 from tecomp.ir.traversal.tasks import Task, run
 from tecomp.lowering.storage.scopes import rewrite_statements, size_ranges
-from tecomp.records import dataclass
 
 Indices: TypeAlias = "tuple[Expr, ...]"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import lcm, prod
 
 from tecomp.ir.algebra.extents import round_up
@@ -11,7 +11,6 @@ from tecomp.ir.language.stmt import Buffer, For, PrimFunc
 from tecomp.lowering.storage.lifetimes import Activation, Held, activations_of
 from tecomp.lowering.storage.spans import Span, places_of
 from tecomp.machine.memory import Memory
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

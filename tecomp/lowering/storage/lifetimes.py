@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tecomp.ir.language.expr import BufferLoad, Var
 from tecomp.ir.language.stmt import (
@@ -18,7 +18,6 @@ from tecomp.ir.language.stmt import (
 )
 from tecomp.ir.traversal.rewrite import children, statements_in, walk
 from tecomp.ir.traversal.tasks import Task, run
-from tecomp.records import dataclass
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ of which two need one element. A box is for all that loops inside of it need.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from tecomp.compute.axis import IterVar
@@ -46,7 +46,6 @@ from tecomp.poly.loops.regions import (
 )
 from tecomp.poly.loops.scopes import Scope
 from tecomp.poly.sets.point_sets import Points
-from tecomp.records import dataclass
 from tecomp.scheduling.state import At, StageState
 
 _AT_ONCE = (ForKind.PARALLEL, ForKind.VECTORIZED)

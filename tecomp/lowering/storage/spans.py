@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from tecomp.ir.algebra.extents import round_up
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

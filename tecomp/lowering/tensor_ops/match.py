@@ -8,6 +8,7 @@ written.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, TypeAlias, TypeVar
 
@@ -29,7 +30,6 @@ from tecomp.ir.language.expr import (
 )
 from tecomp.ir.traversal.rewrite import children, fold, walk
 from tecomp.poly.accesses.tiles import TileDigit
-from tecomp.records import dataclass
 
 _CHAINS = frozenset((
     BinOp.ADD, BinOp.MUL, BinOp.MIN, BinOp.MAX, BinOp.AND, BinOp.OR, BinOp.BITAND, BinOp.BITOR,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tecomp.compute.tensor import TensorLoad
@@ -15,7 +16,6 @@ from tecomp.ir.language.tensor_op import TensorOp, Touch
 from tecomp.ir.traversal.rewrite import bottom_up, substitute
 from tecomp.lowering.tensor_ops.calls import lies_as_taken, with_copies
 from tecomp.poly.accesses.tiles import Access, Tile, view
-from tecomp.records import dataclass
 
 Masks: TypeAlias = "Mapping[int, tuple[tuple[Var, ...], Expr]]"
 

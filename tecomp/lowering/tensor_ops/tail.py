@@ -8,6 +8,7 @@ operation has to combine that to the value that a reduction starts from.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,6 @@ from tecomp.lowering.tensor_ops.place import Masks
 from tecomp.poly.accesses.tiles import Access, Tile, beyond, overrun, padded, touched_condition
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.poly.sets.affine import NotAffine
-from tecomp.records import dataclass
 from tecomp.scheduling.state import AtRoot
 
 

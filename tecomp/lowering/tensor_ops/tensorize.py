@@ -9,7 +9,7 @@ layouts are all in that function, and the operation's statements are rewritten w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 from typing import NoReturn, TypeAlias
@@ -45,7 +45,6 @@ from tecomp.poly.loops.hulls import corner
 from tecomp.poly.loops.scopes import Scope, first_dims
 from tecomp.poly.sets.affine import NotAffine, Space, pw_aff
 from tecomp.poly.sets.point_sets import Points
-from tecomp.records import dataclass
 from tecomp.scheduling.state import StageState, is_reduction
 
 Put: TypeAlias = "Callable[[Stmt, TensorIntrin, Operands, Masks], Stmt]"

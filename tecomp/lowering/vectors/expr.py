@@ -7,7 +7,7 @@ stays a ramp, as long as possible.
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from tecomp.ir.algebra.division import floordiv, modulo
 from tecomp.ir.algebra.facts import Facts
@@ -37,7 +37,6 @@ from tecomp.ir.language.expr import (
 from tecomp.ir.language.stmt import Buffer
 from tecomp.ir.traversal.rewrite import conjuncts, walk
 from tecomp.ir.traversal.tasks import Task, run
-from tecomp.records import dataclass
 
 _ORDERS = (CmpOp.LT, CmpOp.LE, CmpOp.GT, CmpOp.GE)
 _RAMPS = (BinOp.ADD, BinOp.SUB, BinOp.MUL, BinOp.FLOORDIV, BinOp.MOD)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from tecomp.ir.algebra.facts import Facts
@@ -46,7 +46,6 @@ from tecomp.ir.traversal.rewrite import bottom_up, children, conjuncts, statemen
 from tecomp.ir.traversal.tasks import Task, run
 from tecomp.lowering.storage.buffers import extent_variables, replace_variables
 from tecomp.lowering.vectors.expr import Lanes, Where, in_all_lanes, joined, private_copy
-from tecomp.records import dataclass
 
 _Enclosing: TypeAlias = "Expr | tuple[Var, Expr]"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -20,7 +20,6 @@ from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.poly.sets.affine import Space, index_relation
 from tecomp.poly.sets.context import CONTEXT
 from tecomp.poly.sets.points import first_point
-from tecomp.records import dataclass
 
 _DIM = isl.dim_type.set
 _OUT = isl.dim_type.out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import islpy as isl
 
@@ -10,7 +11,6 @@ from tecomp.ir.language.expr import Expr, Var
 from tecomp.poly.sets.affine import Space, condition_hull, index_relation
 from tecomp.poly.sets.express import set_to_condition
 from tecomp.poly.sets.numbers import python_int
-from tecomp.records import dataclass
 
 _OUT = isl.dim_type.out
 

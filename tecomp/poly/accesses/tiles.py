@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import islpy as isl
@@ -16,7 +17,6 @@ from tecomp.poly.sets.affine import Space, index_relation
 from tecomp.poly.sets.express import set_to_condition, to_expr
 from tecomp.poly.sets.numbers import python_int
 from tecomp.poly.sets.points import first_point
-from tecomp.records import dataclass
 
 _DIM = isl.dim_type.set
 _PARAM = isl.dim_type.param

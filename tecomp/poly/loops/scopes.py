@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import islpy as isl
 
 from tecomp.ir.language.expr import Const, Expr, Var, logical_and
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.poly.sets.affine import Space, condition_hull, index_relation
-from tecomp.records import dataclass
 
 _DIM = isl.dim_type.set
 _PARAM = isl.dim_type.param

@@ -8,7 +8,7 @@ get loops of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -31,7 +31,6 @@ from tecomp.poly.sets.affine import Space
 from tecomp.poly.sets.context import asked_of_sets
 from tecomp.poly.sets.express import set_to_condition, to_expr
 from tecomp.poly.sets.numbers import python_int
-from tecomp.records import dataclass
 
 _DIM, _DIV, _IN = isl.dim_type.set, isl.dim_type.div, isl.dim_type.in_
 

@@ -8,6 +8,7 @@ integer sets, or by looking at a great number of elements.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
@@ -27,7 +28,6 @@ from tecomp.poly.maps.solve import Solution, solve
 from tecomp.poly.sets.affine import NotAffine
 from tecomp.poly.sets.context import isl_work
 from tecomp.poly.sets.reader import Reader
-from tecomp.records import dataclass
 
 Index = tuple[int, ...]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import gcd
 
 from tecomp.errors import LayoutError
@@ -16,7 +17,6 @@ from tecomp.ir.language.stmt import Extent, Range
 from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.poly.maps.extents import bounds_of, count
 from tecomp.poly.sets.reader import Reader, expr_of
-from tecomp.records import dataclass
 
 
 def box_of(

@@ -8,6 +8,7 @@ two digits and a rest, by two intervals, or by each of its values.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from math import gcd
 
 from tecomp.ir.algebra.intervals import Box
@@ -15,7 +16,6 @@ from tecomp.ir.algebra.quasi_affine import Digit, Opaque, QuasiAffine, Term
 from tecomp.ir.language.expr import BinOp
 from tecomp.poly.maps.enumerate import LIMIT
 from tecomp.poly.sets.reader import Reader
-from tecomp.records import dataclass
 
 # How a variable is written anew: a constant, and factor and count of each new variable.
 Replacement = tuple[int, tuple[tuple[int, int], ...]]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tecomp.ir.algebra.extents import ceil_div
 from tecomp.ir.algebra.quasi_affine import Digit, QuasiAffine
 from tecomp.ir.language.stmt import Extent
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
@@ -24,7 +24,6 @@ from tecomp.poly.maps.boxes import box_of
 from tecomp.poly.maps.equivalence import are_equal
 from tecomp.poly.maps.quasi_affine import check
 from tecomp.poly.maps.trace_map import AXIS_SEPARATOR, AxisSeparator, trace
-from tecomp.records import dataclass
 
 _CURE = "use IndexMap.from_func, which takes a function of the indices"
 

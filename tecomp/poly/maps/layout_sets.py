@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import islpy as isl
@@ -15,7 +16,6 @@ from tecomp.poly.sets.express import set_to_condition, to_expr
 from tecomp.poly.sets.numbers import python_int
 from tecomp.poly.sets.points import first_point
 from tecomp.poly.sets.products import Products, products_of
-from tecomp.records import dataclass
 
 _DIM = isl.dim_type.set
 

@@ -8,7 +8,7 @@ way says which places hold no element.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd
 
@@ -19,7 +19,6 @@ from tecomp.ir.language.expr import BinOp, CmpOp, Compare, Expr, index_value
 from tecomp.ir.language.stmt import Extent
 from tecomp.poly.maps.extents import bounds_of
 from tecomp.poly.sets.reader import Reader, expr_of
-from tecomp.records import dataclass
 
 # A sum of digits of the index, and its value as a sum of digits of the place.
 Equation = tuple[QuasiAffine, QuasiAffine]

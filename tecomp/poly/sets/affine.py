@@ -8,6 +8,7 @@ can be imported from here too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from operator import is_
 from typing import TypeAlias
@@ -21,7 +22,6 @@ from tecomp.ir.traversal.rewrite import post_order
 from tecomp.poly.sets.context import CONTEXT, asked_once
 from tecomp.poly.sets.express import ast_expr, set_to_condition, to_expr
 from tecomp.poly.sets.functions import AND, OR, Function, NotAffine, add, number, piecewise, truth
-from tecomp.records import dataclass
 
 __all__ = [
     "NotAffine",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from tecomp.ir.language.equal import same
@@ -11,7 +11,6 @@ from tecomp.ir.language.expr import Binary, BinOp, Const, Expr, Var
 from tecomp.ir.language.text import take_name
 from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute
 from tecomp.poly.sets.affine import NotAffine, Space, pw_aff
-from tecomp.records import dataclass
 
 _BY_CONSTANTS = (BinOp.MUL, BinOp.FLOORDIV, BinOp.MOD)
 _BITS = (BinOp.BITAND, BinOp.BITOR, BinOp.BITXOR, BinOp.SHL, BinOp.SHR)

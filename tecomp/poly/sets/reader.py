@@ -7,7 +7,7 @@ read off.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from operator import and_, or_, xor
 
 from tecomp.ir.algebra.division import floordiv, joined, modulo
@@ -17,7 +17,6 @@ from tecomp.ir.algebra.written import written
 from tecomp.ir.language.dtype import INT64
 from tecomp.ir.language.expr import Binary, BinOp, Cast, Const, Expr, Var, binary
 from tecomp.ir.traversal.rewrite import fold
-from tecomp.records import dataclass
 
 _OF_NUMBERS = {BinOp.BITXOR: xor, BinOp.BITAND: and_, BinOp.BITOR: or_}
 

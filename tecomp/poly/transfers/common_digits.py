@@ -7,6 +7,7 @@ step of its own in each memory. What is no such sum, such as a swizzle, stays an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import gcd, prod
 from typing import Any
 
@@ -20,7 +21,6 @@ from tecomp.ir.language.stmt import IndexMap
 from tecomp.ir.traversal.rewrite import bottom_up, substitute
 from tecomp.poly.maps.extents import bounds_of
 from tecomp.poly.sets.reader import Reader, expr_of
-from tecomp.records import dataclass
 
 Weighted = list[tuple[Expr, int]]
 

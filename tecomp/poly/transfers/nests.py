@@ -7,7 +7,7 @@ linear the box of indices is cut into cells (`tecomp.poly.maps.cuts`), each elem
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -21,7 +21,6 @@ from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.poly.maps import enumerate as elements
 from tecomp.poly.maps.cuts import Cell, TooManyError, fused, linear_cells
 from tecomp.poly.sets.reader import Reader
-from tecomp.records import dataclass
 
 __all__ = [
     "Nest", "NotDigitsError", "Side", "TooManyError", "fewest_nests", "merged", "nests"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Literal, TypeAlias
 
@@ -21,7 +22,6 @@ from tecomp.ir.language.expr import Var
 from tecomp.poly.sets.context import CONTEXT, isl_work
 from tecomp.poly.transfers.counted_runs import joined, listed_runs
 from tecomp.poly.transfers.nests import Nest, NotDigitsError, Side, TooManyError, fewest_nests
-from tecomp.records import dataclass
 
 Method: TypeAlias = Literal["sets", "counted", "part"]
 Loop: TypeAlias = tuple[int, int, int]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -22,7 +23,6 @@ from tecomp.ptensor.values import (
     mapped,
     value_of,
 )
-from tecomp.records import dataclass
 
 
 def summed_in(dtype: str, device: str | None) -> str:

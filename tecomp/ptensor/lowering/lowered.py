@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from tecomp.dist.partition.placements import Placement
 from tecomp.ptensor.function import Parameter, together
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.types import PTensorType, ValueType
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

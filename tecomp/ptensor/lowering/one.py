@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from tecomp.dist.partition.placements import Placement
@@ -22,7 +22,6 @@ from tecomp.ptensor.lowering.lowered import (
 )
 from tecomp.ptensor.operation import Argument
 from tecomp.ptensor.types import PTensorType
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

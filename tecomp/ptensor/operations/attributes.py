@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.promotion import meet
 from tecomp.ptensor.types import PTensorType, check_together
-from tecomp.records import dataclass
 
 
 class Attribute(Operation):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.types import PTensorType, ValueType
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True)

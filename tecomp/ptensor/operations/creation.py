@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil
 from typing import Any, ClassVar
 
@@ -10,7 +11,6 @@ from tecomp.ptensor.operation import Argument, Operation, to_the_bit
 from tecomp.ptensor.operations.kinds import Kinded
 from tecomp.ptensor.promotion import ALL, COMPLEX, FLOATING, NUMERIC
 from tecomp.ptensor.types import PTensorType, Shape, check_together
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -21,7 +22,6 @@ from tecomp.ptensor.promotion import (
     meet,
 )
 from tecomp.ptensor.types import PTensorType, broadcast_shapes, check_together
-from tecomp.records import dataclass
 
 _BITS = (*BOOLEAN, *INTEGERS)
 

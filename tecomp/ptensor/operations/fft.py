@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tecomp.errors import ArrayValueError
@@ -11,7 +12,6 @@ from tecomp.ptensor.operations.kinds import Kinded
 from tecomp.ptensor.operations.library import LibraryOperation
 from tecomp.ptensor.promotion import COMPLEX, PART, WHOLE, need_dtype
 from tecomp.ptensor.types import PTensorType, Shape
-from tecomp.records import dataclass
 
 _REAL = ("float32", "float64")
 _NORMS = ("backward", "ortho", "forward")

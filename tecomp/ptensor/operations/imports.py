@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.operation import Argument
 from tecomp.ptensor.operations.creation import Creation
 from tecomp.ptensor.types import PTensorType, Shape
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
 from tecomp.ptensor.axes import axis_of
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.promotion import INTEGERS
 from tecomp.ptensor.types import PTensorType, Shape, broadcast_shapes, check_together
-from tecomp.records import dataclass
 
 Slices = tuple[tuple[int, int, int], ...]
 """For each axis the first index, from one to the next, and how many."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.operation import Operation
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.operations.kinds import Kinded
@@ -10,7 +11,6 @@ from tecomp.ptensor.operations.library import LibraryOperation
 from tecomp.ptensor.operations.linear_algebra import need_matrices
 from tecomp.ptensor.promotion import COMPLEX, PART, WHOLE, meet, need_dtype
 from tecomp.ptensor.types import PTensorType, Shape, broadcast_shapes, check_together
-from tecomp.records import dataclass
 
 _TAKEN = ("float32", "float64", *COMPLEX)
 _Results = tuple[tuple[Shape, str], ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.axes import axis_of
@@ -10,7 +11,6 @@ from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.reduction import accumulated
 from tecomp.ptensor.promotion import NUMERIC, meet, need_dtype
 from tecomp.ptensor.types import PTensorType, Shape, broadcast_shapes, check_together
-from tecomp.records import dataclass
 
 
 def _met(operands: Sequence[PTensorType], where: str) -> str:

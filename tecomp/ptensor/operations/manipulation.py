@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -12,7 +13,6 @@ from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.kinds import Kinded
 from tecomp.ptensor.promotion import meet
 from tecomp.ptensor.types import PTensorType, Shape, broadcast_shapes, check_together
-from tecomp.records import dataclass
 
 Axes = tuple[int, ...]
 """Axes, counted from 0."""

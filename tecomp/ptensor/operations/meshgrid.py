@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.operation import Several
 from tecomp.ptensor.types import PTensorType, Shape, check_together
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.axes import axes_of, axis_of, without
@@ -20,7 +21,6 @@ from tecomp.ptensor.promotion import (
     need_dtype,
 )
 from tecomp.ptensor.types import PTensorType
-from tecomp.records import dataclass
 
 REDUCTIONS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("max", "min"), REAL),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.axes import axis_of, without
 from tecomp.ptensor.operations.kinds import Kinded
 from tecomp.ptensor.promotion import REAL, need_dtype
 from tecomp.ptensor.types import PTensorType
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tecomp.ptensor.operations.library import LibraryOperation
 from tecomp.ptensor.promotion import ALL, need_dtype
 from tecomp.ptensor.types import PTensorType, check_together
-from tecomp.records import dataclass
 
 _OPEN: Any = (None,)
 """The shape of a row whose extent depends on values."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.axes import axis_of
 from tecomp.ptensor.operations.library import LibraryOperation
 from tecomp.ptensor.promotion import INTEGERS, REAL, meet, need_dtype
 from tecomp.ptensor.types import PTensorType, check_together
-from tecomp.records import dataclass
 
 
 @dataclass(frozen=True)
