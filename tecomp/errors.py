@@ -201,6 +201,15 @@ class TecompError(Exception):
         message: what is wrong, with the values, and what to do instead.
         location: the user's expression that asked for it.
         kind: the kind of mistake as a word, such as `no-such-loop`.
+
+    >>> import tecomp
+    >>> try:
+    ...     tecomp.Layout.of((4, 4), "int8", lambda i, j: [i % 2, j])
+    ... except tecomp.TecompError as error:
+    ...     print(error.message.partition(";")[0])
+    ...     print(type(error).__name__, error.kind, error.code, error.location is None)
+    layout: elements (0, 0) and (2, 0) of int8[4, 4] share one place under lambda i, j: [i % 2, j]
+    LayoutError shared-place TE0301 False
     """
 
     usual: ClassVar[str] = "internal"
@@ -253,67 +262,166 @@ def _again(
 
 
 class DefinitionError(TecompError, ValueError):
-    """A computation is written in a way that has no meaning."""
+    """A computation is written in a way that has no meaning.
+
+    >>> from tecomp import te
+    >>> try:
+    ...     te.placeholder((-1,))
+    ... except DefinitionError as error:
+    ...     print(error.message)
+    te.placeholder placeholder: axis 0 of the shape is -1; an extent is at least 0
+    """
 
     usual = "definition"
 
 
 class TypeMismatchError(DefinitionError, TypeError):
-    """An expression has a type that cannot be used there."""
+    """An expression has a type that cannot be used there.
+
+    >>> from tecomp import te
+    >>> try:
+    ...     te.placeholder((4,), "flot")
+    ... except TypeMismatchError as error:
+    ...     print(error.message.partition(";")[0])
+    `flot` is no element type
+    """
 
     usual = "element-type"
 
 
 class ScheduleError(TecompError, ValueError):
-    """A scheduling primitive was asked for something it cannot do."""
+    """A scheduling primitive was asked for something it cannot do.
+
+    >>> from tecomp import te
+    >>> A = te.compute((8,), lambda i: i, name="A")
+    >>> try:
+    ...     te.create_schedule(A)[A].split(A.op.axis[0], factor=0)
+    ... except ScheduleError as error:
+    ...     print(error.message)
+    s[A].split(i): factor must be a positive integer, got 0
+    """
 
     usual = "schedule"
 
 
 class LayoutError(TecompError, ValueError):
-    """An index map does not describe a usable memory layout."""
+    """An index map does not describe a usable memory layout.
+
+    >>> import tecomp
+    >>> try:
+    ...     tecomp.IndexMap.from_func(lambda i: [i % 4]).inverse([8])
+    ... except LayoutError as error:
+    ...     print(error.message.partition(" under")[0])
+    index map: elements (0,) and (4,) of [8] share one place
+    """
 
     usual = "layout"
 
 
 class TargetError(TecompError, ValueError):
-    """A target description is malformed, or a target lacks what was asked of it."""
+    """A target description is malformed, or a target lacks what was asked of it.
+
+    >>> import tecomp
+    >>> try:
+    ...     tecomp.Target.load("cpu").memory("globl")
+    ... except TargetError as error:
+    ...     print(error.message.partition(";")[0])
+    target cpu has no memory `globl`
+    """
 
     usual = "target"
 
 
 class CapacityError(TargetError):
-    """A buffer does not fit into the memory that it was given."""
+    """A buffer does not fit into the memory that it was given.
+
+    >>> import tecomp
+    >>> try:
+    ...     tecomp.ShardLayout((64, 64), "float32", capacity_bytes=4096)
+    ... except CapacityError as error:
+    ...     print(error.message.partition(";")[0])
+    shard layout: a shard of 64x64 float32 takes 16,384 B of l1, which has 4,096 B on a core
+    """
 
     usual = "capacity"
 
 
 class LowerError(TecompError, ValueError):
-    """A schedule cannot be turned into code that keeps the meaning."""
+    """A schedule cannot be turned into code that keeps the meaning.
+
+    >>> import tecomp
+    >>> from tecomp import te
+    >>> A = te.compute((8,), lambda i: i, name="A")
+    >>> B = te.compute((8,), lambda i: A[i], name="B")
+    >>> s = te.create_schedule(B)
+    >>> s[A].double_buffer()
+    >>> try:
+    ...     tecomp.lower(s, [B])
+    ... except LowerError as error:
+    ...     print(error.message.partition(",")[0])
+    s[A].double_buffer: A is not computed inside a loop
+    """
 
     usual = "lower"
 
 
 class ParseError(TecompError, ValueError):
-    """A text is not a printed function."""
+    """A text is not a printed function.
+
+    >>> import tecomp
+    >>> try:
+    ...     tecomp.parse("def main(")
+    ... except ParseError as error:
+    ...     print(error.message.partition(";")[0])
+    line 1, column 9: '(' was never closed: `def main(`
+    """
 
     usual = "text"
 
 
 class CallError(TecompError, ValueError):
-    """A kernel was called with arguments that it cannot take, or met an index out of bounds."""
+    """A kernel was called with arguments that it cannot take, or met an index out of bounds.
+
+    >>> import numpy
+    >>> import tecomp
+    >>> from tecomp import te
+    >>> A = te.placeholder((4,), "float32", "A")
+    >>> B = te.compute((4,), lambda i: A[i] * 2.0, name="B")
+    >>> kernel = tecomp.build(te.create_schedule(B), [A, B])
+    >>> try:
+    ...     kernel(numpy.zeros(5, "float32"), numpy.zeros(4, "float32"))
+    ... except CallError as error:
+    ...     print(error.message.partition(";")[0])
+    argument 0 (A) of main: axis 0 is 5, expected 4
+    """
 
     usual = "call"
 
 
 class CacheError(TecompError, ValueError):
-    """What is said about the cache has no meaning, or a saved program cannot be used."""
+    """What is said about the cache has no meaning, or a saved program cannot be used.
+
+    >>> import tecomp
+    >>> try:
+    ...     tecomp.load("no-such-file.tec")
+    ... except CacheError as error:
+    ...     print(error.message.partition(";")[0])
+    load: no-such-file.tec is no saved program: there is no program.json in it
+    """
 
     usual = "cache"
 
 
 class MissingError(TecompError, AttributeError):
-    """A name of TVM's is not here."""
+    """A name of TVM's is not here.
+
+    >>> from tecomp import te
+    >>> try:
+    ...     te.gradient
+    ... except MissingError as error:
+    ...     print(error.message.partition(";")[0])
+    te.gradient: no derivatives are made
+    """
 
     usual = "missing-name"
 
@@ -381,19 +489,35 @@ class TeamMismatchError(ArrayValueError):
 
 
 class TeamError(TecompError, ValueError):
-    """A team of processes was asked for what it cannot do, or its processes do different things."""
+    """A team of processes was asked for what it cannot do, or its processes do different things.
+
+    >>> from tecomp import dist
+    >>> try:
+    ...     dist.team_of(99)
+    ... except TeamError as error:
+    ...     print(error.message.partition(";")[0])
+    there is no team 99
+    """
 
     usual = "team"
 
 
 class MissingLibraryError(TecompError, ImportError):
-    """A library that only a part of tecomp needs is not installed, or not usable."""
+    """A library that only a part of tecomp needs is not installed, or not usable.
+
+    >>> issubclass(MissingLibraryError, ImportError)
+    True
+    """
 
     usual = "missing-library"
 
 
 class InternalError(TecompError, RuntimeError):
-    """The compiler contradicts itself: a mistake of ours, not of the user."""
+    """The compiler contradicts itself: a mistake of ours, not of the user.
+
+    >>> issubclass(InternalError, TecompError), issubclass(InternalError, RuntimeError)
+    (True, True)
+    """
 
     usual = "internal"
     ends_at_user = False
@@ -407,8 +531,11 @@ class TecompWarning(UserWarning):
         location: the user's call that asked for it.
         kind: the kind of mistake as a word.
 
-    >>> print(TecompWarning("s[B].compute_at: much", None, kind="recomputed"))
+    >>> warning = TecompWarning("s[B].compute_at: much", None, kind="recomputed")
+    >>> print(warning)
     s[B].compute_at: much (TE1100)
+    >>> warning.message, warning.kind, warning.code, warning.location
+    ('s[B].compute_at: much', 'recomputed', 'TE1100', None)
     """
 
     def __init__(self, message: str, location: Location | None, *, kind: str) -> None:

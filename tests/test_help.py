@@ -18,8 +18,8 @@ import pytest
 from tecomp.errors import TecompError
 
 MODULES = (
-    "tecomp.te", "tecomp.dist", "tecomp.array.linalg", "tecomp.array.fft", "tecomp.topi",
-    "tecomp.topi.nn",
+    "tecomp", "tecomp.te", "tecomp.dist", "tecomp.schedules", "tecomp.array",
+    "tecomp.array.linalg", "tecomp.array.fft", "tecomp.topi", "tecomp.topi.nn",
 )
 
 FOR_THE_COMPILER = frozenset((
@@ -30,6 +30,8 @@ FOR_THE_COMPILER = frozenset((
     "lift", "on",
     # Operations: what operators and passes make of them.
     "elementwise", "known", "rewritten",
+    # Errors: what is kept with each, and layouts: what their arrays carry.
+    "ends_at_user", "mark", "usual",
     # Partitions and teams: what redistributions and calls are made of.
     "Partition.cuts", "Partition.holders", "Partition.numbers", "Partition.part",
     "Team.along", "Team.began", "Team.call", "Team.check_mesh", "Team.revoke", "Team.wait_all",

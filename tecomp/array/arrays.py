@@ -125,6 +125,18 @@ class Array:
 
     Source:
         The Python array API standard, "array object".
+
+    >>> import tecomp.array as xp
+    >>> x = xp.reshape(xp.arange(6, dtype=xp.float32), (2, 3))
+    >>> x.shape, x.ndim, x.size, x.dtype, x.device
+    ((2, 3), 2, 6, dtype('float32'), 'cpu')
+    >>> x.T.shape, xp.ones((5, 2, 3)).mT.shape
+    ((3, 2), (5, 3, 2))
+    >>> x.team, x.partition, x.layout
+    (None, None, None)
+    >>> x * 2 + 1
+    Array([[ 1.,  3.,  5.],
+           [ 7.,  9., 11.]], dtype=float32)
     """
 
     __slots__ = ("__weakref__", "_above", "_below", "_node")
@@ -173,7 +185,13 @@ class Array:
         return None if self.team is None else _teams().alike(self._node)
 
     def to_local(self) -> Array:
-        """The part of this process, an array without a team; without a team, the array itself."""
+        """The part of this process, an array without a team; without a team, the array itself.
+
+        >>> import tecomp.array as xp
+        >>> x = xp.ones(4)
+        >>> x.to_local() is x
+        True
+        """
         return self if self.team is None else _made(_teams().part(self._node))
 
     @property
@@ -280,6 +298,10 @@ class Array:
 
         Raises:
             ArrayValueError: there is no such device, or a stream is given.
+
+        >>> import tecomp.array as xp
+        >>> xp.ones(3, dtype=xp.float32).to_device("stick128").device
+        'stick128'
         """
         if stream is not None:
             raise ArrayValueError(

@@ -50,11 +50,21 @@ _MOST_FACTORS = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Affine:
-    """`const` plus each coefficient times its term.
+    """A sum over axes: `const` plus each coefficient times its term.
 
     Attributes:
         terms: (term, coefficient); a term is an axis, or what is no such sum: `i // 4`, `I[i]`.
         const: the constant.
+
+    >>> import tecomp
+    >>> from tecomp import te
+    >>> A = te.placeholder((20,), name="A")
+    >>> B = te.compute((4, 6), lambda i, j: A[i * 2 + j + 1], name="B")
+    >>> (index,) = tecomp.accesses(B).reads[0].index
+    >>> index.terms, index.const, index.axes, index.value
+    (((i, 2), (j, 1)), 1, (i, j), 1 + cast("int64", i * int32(2)) + cast("int64", j))
+    >>> index.axis, index.is_affine, index.is_window
+    (None, True, True)
     """
 
     terms: tuple[tuple[Expr, int], ...] = ()
@@ -82,6 +92,14 @@ class Affine:
         """The divisor and the coefficient of the one term `axis // divisor`; None if there is none.
 
         An axis that is multiplied itself is divided by 1.
+
+        >>> import tecomp
+        >>> from tecomp import te
+        >>> A = te.placeholder((20,), name="A")
+        >>> B = te.compute((8, 6), lambda i, j: A[i // 4 * 6 + j], name="B")
+        >>> (index,) = tecomp.accesses(B).reads[0].index
+        >>> [index.quotient(axis) for axis in B.op.axis]
+        [(4, 6), (1, 1)]
         """
         found = [(_divisor(term, axis), c) for term, c in self.terms if axis in axes_of(term)]
         if len(found) != 1 or found[0][0] is None:
@@ -89,7 +107,19 @@ class Affine:
         return found[0][0], found[0][1]
 
     def at(self, places: Mapping[IterVar, Affine]) -> Affine:
-        """The same where axes are sums over others, in its shortest form."""
+        """The same where axes are sums over others, in its shortest form.
+
+        Args:
+            places: for each axis the sum that takes its place; all others stay.
+
+        >>> import tecomp
+        >>> from tecomp import te
+        >>> A = te.placeholder((20,), name="A")
+        >>> B = te.compute((10,), lambda i: A[i + 1], name="B")
+        >>> (index,), (i,) = tecomp.accesses(B).reads[0].index, B.op.axis
+        >>> index.at({i: Affine(((i, 2),), 3)}).value
+        4 + cast("int64", i * int32(2))
+        """
         if (axis := self.axis) is not None and axis in places:
             return places[axis]
         moved = {axis: place.value for axis, place in places.items()}
@@ -117,7 +147,16 @@ class Affine:
         return False
 
     def coefficient(self, axis: IterVar) -> int | None:
-        """What one step of an axis adds; None if that is no constant."""
+        """What one step of an axis adds; None if that is no constant.
+
+        >>> import tecomp
+        >>> from tecomp import te
+        >>> A = te.placeholder((20,), name="A")
+        >>> B = te.compute((4, 6), lambda i, j: A[i * 2 + j], name="B")
+        >>> (index,) = tecomp.accesses(B).reads[0].index
+        >>> [index.coefficient(axis) for axis in B.op.axis]
+        [2, 1]
+        """
         if any(term is not axis and axis in axes_of(term) for term, _ in self.terms):
             return None
         return next((c for term, c in self.terms if term is axis), 0)
@@ -131,6 +170,16 @@ class Access:
         tensor: what is read.
         index: which element.
         times: how often that is written.
+
+    >>> import tecomp
+    >>> from tecomp import te
+    >>> A = te.placeholder((8, 10), name="A")
+    >>> B = te.compute((8, 9), lambda i, j: A[i, j + 1] * 2.0, name="B")
+    >>> (read,) = tecomp.accesses(B).reads
+    >>> read.tensor.name, [str(index.value) for index in read.index], read.axes
+    ('A', ['0 + cast("int64", i)', '1 + cast("int64", j)'], (i, None))
+    >>> read.times, read.follows_data
+    (1, False)
     """
 
     tensor: Tensor
@@ -195,6 +244,14 @@ class Access:
 
         Raises:
             DefinitionError: an extent of the tensor is no number.
+
+        >>> import tecomp
+        >>> from tecomp import te
+        >>> A = te.placeholder((20,), name="A")
+        >>> B = te.compute((4, 6), lambda i, j: A[i * 2 + j], name="B")
+        >>> i, j = B.op.axis
+        >>> tecomp.accesses(B).reads[0].footprint({i: 2, j: 3})
+        (5,)
         """
         found = []
         for index, extent in zip(self.index, self.tensor.shape, strict=True):
@@ -244,6 +301,21 @@ class Accesses:
         rising: of a reducer that takes one of two tuples whole the number of a value that is
             greater with each step along its one axis; None if there is none.
         is_apart: whether several values are reduced, each by a common reducer of its own.
+
+    >>> import tecomp
+    >>> from tecomp import te
+    >>> A, B = te.placeholder((4, 8), name="A"), te.placeholder((5, 8), name="B")
+    >>> k = te.reduce_axis((0, 8), name="k")
+    >>> C = te.compute((4, 5), lambda i, j: te.sum(A[i, k] * B[j, k], axis=k), name="C")
+    >>> found = tecomp.accesses(C)
+    >>> found.axis, found.reduce_axis, found.reducer, found.work
+    ((i, j), (k,), 'sum', 1)
+    >>> [read.tensor.name for read in found.reads], [x.tensor.name for x in found.factors]
+    (['A', 'B'], ['A', 'B'])
+    >>> [part.element.tensor.name for part in found.written], found.repeated
+    (['A', 'B'], (0, 0))
+    >>> found.is_plain, found.has_start, found.is_scan, found.is_apart, found.rising
+    (True, False, False, False, None)
     """
 
     axis: tuple[IterVar, ...]

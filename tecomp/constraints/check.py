@@ -64,6 +64,12 @@ class Violation:
         relayout: the tensor, by name, whose other layout would mend it; None if none would do
             alone.
         layout: that layout.
+
+    >>> broken = Violation(None, "C", ("A",), "C: A has 2 axes", relayout="A", layout=None)
+    >>> broken.rule, broken.operation, broken.operands, broken.relayout, broken.layout
+    (None, 'C', ('A',), 'A', None)
+    >>> print(broken.message)
+    C: A has 2 axes
     """
 
     rule: Rule | None

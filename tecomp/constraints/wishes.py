@@ -29,6 +29,12 @@ class Hint:
         tensor: the value.
         stick: the number of its axis that runs along the lanes.
         cost: elements that it is worth moving for this; infinite if it has to be.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((128, 64), "float16", name="A")
+    >>> wish = hint(A, stick=0)
+    >>> wish.tensor.name, wish.stick, wish.cost, wish.is_hard
+    ('A', 0, 8192.0, False)
     """
 
     tensor: Tensor
@@ -136,6 +142,11 @@ def restickify(tensor: Tensor, axis: int | IterVar, name: str | None = None) -> 
 
     Raises:
         LayoutError: the tensor has no such axis.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((128, 64), "float16", name="A")
+    >>> print(restickify(A, 0, name="B").op)
+    B[i0, i1] = A[i0, i1]
     """
     check_kind(tensor, Tensor, "restickify: the tensor", "give what te.compute makes", LayoutError)
     return _copy(tensor, _axis(tensor, axis, "restickify"), name)
@@ -151,6 +162,11 @@ def relayout_to(tensor: Tensor, layout: Layout, name: str | None = None) -> Tens
 
     Raises:
         LayoutError: the layout is for another shape or type.
+
+    >>> from tecomp import Layout, te
+    >>> A = te.placeholder((128, 64), "float16", name="A")
+    >>> print(relayout_to(A, Layout.row_major((128, 64), "float16"), name="B").op)
+    B[i0, i1] = A[i0, i1]
     """
     check_kind(tensor, Tensor, "relayout_to: the tensor", "give what te.compute makes", LayoutError)
     check_layout(layout, "relayout_to")

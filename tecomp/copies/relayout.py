@@ -34,6 +34,14 @@ class Relayout(Pictured):
         dst: the layout that they go to.
         kernel: moves them. It takes both arrays; if the layouts store elements differently, arrays
             of values in the physical shapes.
+
+    >>> rows = Layout.row_major((2, 6), "int32")
+    >>> sticks = Layout.of((2, 6), "int32", lambda i, j: [j // 4, i, j % 4])
+    >>> copy = relayout(rows, sticks)
+    >>> copy
+    <Relayout of int32[2, 6]: (index0, index1) -> (index0, index1) to (i, j) -> (j // 4, i, j % 4)>
+    >>> copy.src is rows, copy.dst is sticks, copy.kernel is not None
+    (True, True, True)
     """
 
     _drawn_by: ClassVar[str] = "relayout:drawn"
@@ -103,7 +111,18 @@ class Relayout(Pictured):
         out[...] = placed.reshape(dst.storage_shape)
 
     def source(self, kind: Literal["ir", "llvm", "asm"] = "ir") -> str:
-        """The kernel as text; see `Kernel.source`."""
+        """The kernel as text.
+
+        Args:
+            kind: `ir`, as it is lowered; `llvm`, as it is given to LLVM; `asm`, what runs.
+
+        Raises:
+            CallError: there is no such text.
+
+        >>> rows, columns = (Layout.row_major((2, 6), "int32", order) for order in ([0, 1], [1, 0]))
+        >>> relayout(rows, columns).source().splitlines()[0]
+        'def relayout(source: Buffer("int32", (12,)), result: Buffer("int32", (12,))):'
+        """
         return self.kernel.source(kind)
 
     def __repr__(self) -> str:

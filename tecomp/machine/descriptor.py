@@ -137,6 +137,18 @@ class Target(Pictured):
         links: what moves data between its memories, by name.
         rules: what it asks of the operands of operations.
         limits: what a core has only so much of.
+
+    >>> machine = Target.load("stick128")
+    >>> machine.name, machine.description
+    ('stick128', '32 cores with scratchpads, that move and compute with sticks of 128 bytes')
+    >>> list(machine.memories), dict(machine.grid), machine.stick_bytes, machine.stick.bytes
+    (['global', 'ddr', 'lx'], {'core.x': 32}, 128, 128)
+    >>> machine.formats["float16"], list(machine.engine), len(machine.rules)
+    (('dlfloat16', 'float8_e4m3fn', 'float8_e5m2fnuz'), ['matmul', 'sfu'], 10)
+    >>> list(machine.links)
+    ['host_in', 'host_out', 'load', 'store', 'ring']
+    >>> machine.clock_hz, machine.code.kind, machine.core, machine.tile, machine.limits is None
+    (1500000000.0, 'functional', None, None, False)
     """
 
     _drawn_by: ClassVar[str] = "target:drawn"
@@ -250,6 +262,10 @@ class Target(Pictured):
 
         Raises:
             TargetError: there is none of that name.
+
+        >>> memory = Target.load("stick128").memory("lx")
+        >>> memory.name, memory.capacity_bytes
+        ('lx', 2097152)
         """
         if not is_one_of(scope, self.memories):
             raise TargetError(self._no_memory(scope), kind="target-lacks")
@@ -274,6 +290,11 @@ class Target(Pictured):
         Raises:
             TargetError: the machine has no such memory, or that has addresses of another rank.
             CapacityError: the buffer alone is larger than that memory.
+
+        >>> from tecomp import te
+        >>> buffer = te.decl_buffer((8, 64), "float32", "A", scope="global")
+        >>> Target.load("cpu").check_buffer(buffer).name
+        'global'
         """
         if buffer.scope not in self.memories:
             raise TargetError(
@@ -318,6 +339,8 @@ class Target(Pictured):
 
         Raises:
             TargetError: there is no such axis, or it has fewer cores.
+
+        >>> Target.load("tensix_wh").check_axis("core.x", 8, "s[C]")
         """
         if axis not in self.grid:
             near = get_close_matches(axis, list(self.grid), n=1)

@@ -51,6 +51,12 @@ class Core:
             count as two.
         dots: what one instruction multiplies and adds up to 32 bits, as `te.dot` does, by the
             types of its factors: `uint8*int8`, `int8*int8`, `uint8*uint8`, `bfloat16*bfloat16`.
+
+    >>> core = Core(4, 32, 16, (32768, 524288), source="a manual", dots=("uint8*int8",))
+    >>> core.count, core.vector_bytes, core.vector_registers, core.cache_bytes
+    (4, 32, 16, (32768, 524288))
+    >>> core.vector_operations, core.dots, core.source
+    (1, ('uint8*int8',), 'a manual')
     """
 
     count: Annotated[Count, FromHost(host_cores)]
@@ -102,6 +108,17 @@ class MatmulUnit:
         source: where the numbers come from.
         instances: such units in one core.
         modes: which of the fidelities is the usual one for a type of a and b, if not the first.
+
+    >>> from tecomp import Target
+    >>> unit = Target.load("tensix_wh").engine["matmul"]
+    >>> unit.kind, unit.name, (unit.m, unit.n, unit.k), unit.instances, unit.memory
+    ('matmul', 'matmul', (32, 32, 32), 1, 'l1')
+    >>> unit.inputs, unit.accumulator, unit.modes == {}
+    (('bfloat16', 'float16'), 'float32', True)
+    >>> dict(unit.cycles)
+    {'hifi4': 64.0, 'hifi3': 48.0, 'hifi2': 32.0, 'lofi': 16.0}
+    >>> unit.a, unit.b, unit.c, len(unit.source) > 0
+    (('m', 'k'), ('k', 'n'), ('m', 'n'), True)
     """
 
     kind: Literal["matmul"]
@@ -144,6 +161,13 @@ class VectorUnit:
         memory: where the operands are.
         source: where the numbers come from.
         instances: such units in one core.
+
+    >>> from tecomp import Target
+    >>> unit = Target.load("tensix_wh").engine["sfpu"]
+    >>> unit.kind, unit.name, unit.width_bytes, unit.types, unit.instances, unit.memory
+    ('vector', 'sfpu', 128, ('float32', 'bfloat16', 'float16', 'int32'), 1, 'dst')
+    >>> unit.cycles["default"], len(unit.source) > 0
+    (2.0, True)
     """
 
     kind: Literal["vector"]
@@ -156,7 +180,15 @@ class VectorUnit:
     instances: Count = 1
 
     def lanes(self, dtype: str) -> int:
-        """Values of a type that one vector holds."""
+        """Values of a type that one vector holds.
+
+        Raises:
+            TypeMismatchError: there is no such type.
+
+        >>> from tecomp import Target
+        >>> Target.load("tensix_wh").engine["sfpu"].lanes("float32")
+        32
+        """
         return max(self.width_bytes // DType(dtype).bytes, 1)
 
 

@@ -47,7 +47,11 @@ class Offer:
 
 
 def list_targets() -> tuple[str, ...]:
-    """Names of the targets that are installed, in alphabetical order."""
+    """Names of the targets that are installed, in alphabetical order: what `Target.load` takes.
+
+    >>> "cpu" in list_targets()
+    True
+    """
     return tuple(sorted(_descriptions()))
 
 

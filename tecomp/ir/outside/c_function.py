@@ -67,14 +67,24 @@ class CFunction:
         result: the type of the number that it gives, for `te.call_pure_extern`; the `restype` of a
             function of `ctypes` whose `argtypes` are taken, or else not known, if None.
 
+    Attributes:
+        name: of the function.
+        address: where it is in memory, in bytes.
+        arguments: what it takes at each place.
+        result: the type of the number that it gives; None if that is not known.
+
     Raises:
         DefinitionError: there is no such library or function, or types are missing.
         TypeMismatchError: something is of another kind, or there is no such type.
 
-    Example:
-        >>> import ctypes
-        >>> CFunction(ctypes.CDLL(None), "abs", ["int32"])
-        CFunction(abs(int32))
+    >>> import ctypes
+    >>> absolute = CFunction(ctypes.CDLL(None), "abs", ["int32"], "int32")
+    >>> absolute, absolute(-3)
+    (CFunction(abs(int32)), 3)
+    >>> absolute.name, [str(each) for each in absolute.arguments], absolute.result
+    ('abs', ['int32'], 'int32')
+    >>> absolute.address > 0
+    True
     """
 
     __slots__ = ("_keep", "address", "arguments", "name", "result")

@@ -27,8 +27,10 @@ class FixedTiledLayout:
     Source:
         RFC 0047, Tensors with Device-Specific Layouts.
 
-    >>> FixedTiledLayout((2, 6), (6, 1), Layout.row_major((2, 6), "int32")).size
-    (2, 6)
+    >>> from tecomp import StickLayout
+    >>> tiled = FixedTiledLayout((2, 6), (6, 1), StickLayout((2, 6), "float16"))
+    >>> tiled.size, tiled.stride, tiled.padding, tiled.device_layout.device_size
+    ((2, 6), (6, 1), None, [1, 64, 64])
     """
 
     size: tuple[int, ...]

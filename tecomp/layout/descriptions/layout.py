@@ -69,6 +69,10 @@ class Layout(StoredTensor, Pictured):
 
     Source:
         Decision 11: a layout is one index map, and a remainder declares places.
+
+    >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
+    >>> sticks.physical_shape, sticks.nbytes, sticks.padding_count
+    ((4, 1000, 64), 512000, 56000)
     """
 
     _drawn_by: ClassVar[str] = "layout:drawn"
@@ -112,7 +116,21 @@ class Layout(StoredTensor, Pictured):
     def row_major(
         cls, shape: Sequence[int], dtype: str, order: Sequence[int] | None = None
     ) -> Layout:
-        """Elements in the order of NumPy; `order` has the axes from the longest steps on."""
+        """Elements in the order of NumPy, or of its axes in another order.
+
+        Args:
+            shape: extents of the tensor.
+            dtype: type of its elements.
+            order: the numbers of the axes, from the longest steps on.
+
+        Raises:
+            LayoutError: the order does not have each axis once.
+
+        >>> Layout.row_major((4, 6), "int8").offset((1, 0))
+        6
+        >>> Layout.row_major((4, 6), "int8", order=[1, 0]).offset((1, 0))
+        1
+        """
         check_shape(shape)
         axes = range(len(shape)) if order is None else whole_numbers(order, "layout: the order")
         if sorted(axes) != list(range(len(shape))):
@@ -126,7 +144,18 @@ class Layout(StoredTensor, Pictured):
         return self.describe()
 
     def describe(self) -> str:
-        """The formula, the physical shape, bytes, padding and, if there are few, all places."""
+        """As text the formula, physical shape, bytes, padding and, if there are few, all places.
+
+        >>> print(Layout.of((2, 6), "int8", lambda i, j: [j // 4, i, j % 4]).describe())
+        int8[2, 6] in global
+          (i, j) -> (j // 4, i, j % 4)
+          physical  [2, 2, 4], 16 B
+          padding   4 of 16 places (25.0 %), undefined
+           0  0,0 0,1 0,2 0,3
+           4  1,0 1,1 1,2 1,3
+           8  0,4 0,5   .   .
+          12  1,4 1,5   .   .
+        """
         return described(self)
 
     def explore(self) -> Page:
@@ -139,6 +168,10 @@ class Layout(StoredTensor, Pictured):
 
         Raises:
             LayoutError: it has no element.
+
+        >>> page = Layout.of((2, 6), "int8", lambda i, j: [j // 4, i, j % 4]).explore()
+        >>> "<html" in str(page)
+        True
         """
         made: Page = drawn_by("explore:page", self)
         return made
@@ -180,7 +213,17 @@ class Layout(StoredTensor, Pictured):
         return index if self.place(index) == where else None
 
     def is_equivalent_to(self, other: Layout) -> bool:
-        """Whether both keep equal elements at equal places of equal shapes."""
+        """Whether both keep equal elements at equal places of equal shapes.
+
+        Raises:
+            LayoutError: the other one is no layout.
+
+        >>> plain = Layout.row_major((4, 6), "int8")
+        >>> plain.is_equivalent_to(Layout.of((4, 6), "int8", lambda a, b: [a, b]))
+        True
+        >>> plain.is_equivalent_to(Layout.row_major((4, 6), "int8", order=[1, 0]))
+        False
+        """
         check_layout(other, "layout.is_equivalent_to")
         return (
             self.shape == other.shape
@@ -190,7 +233,12 @@ class Layout(StoredTensor, Pictured):
         )
 
     def offsets(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The offset of every element, in the shape of the tensor."""
+        """The offset of every element in row-major physical order, in the shape of the tensor.
+
+        >>> Layout.of((2, 6), "int8", lambda i, j: [j // 4, i, j % 4]).offsets()
+        array([[ 0,  1,  2,  3,  8,  9],
+               [ 4,  5,  6,  7, 12, 13]])
+        """
         return all_offsets(self)
 
     def pack(self, array: Any, out: Any = None) -> Any:
@@ -204,7 +252,23 @@ class Layout(StoredTensor, Pictured):
         return _copies().packed(self, array, out)
 
     def unpack(self, array: Any, out: Any = None) -> Any:
-        """An array in this layout as one of NumPy, compiled; as `pack` in all else."""
+        """An array in this layout as one of NumPy, compiled.
+
+        Args:
+            array: in the `storage_shape` of the layout.
+            out: where the elements are written to, with any strides; a new array if None.
+
+        Returns:
+            `out`, or the new array, of `shape`.
+
+        Raises:
+            CallError: an array does not fit.
+
+        >>> sticks = Layout.of((2, 6), "int32", lambda i, j: [j // 4, i, j % 4])
+        >>> sticks.unpack(sticks.pack(np.arange(12, dtype="int32").reshape(2, 6)))
+        array([[ 0,  1,  2,  3,  4,  5],
+               [ 6,  7,  8,  9, 10, 11]], dtype=int32)
+        """
         return _copies().unpacked(self, array, out)
 
     def dma(
@@ -264,6 +328,11 @@ class Layout(StoredTensor, Pictured):
 
         Raises:
             LayoutError: the layouts are of other shapes, or the box does not fit.
+
+        >>> rows = Layout.row_major((1000, 200), "float16")
+        >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
+        >>> print(rows.runs_to(sticks))
+        4,000 runs of 8 to 64 elements, median 64, all multiples of 8, by sets
         """
         return copy_runs(self, target, start, extents)
 

@@ -59,6 +59,13 @@ class Format:
         stored: type of one unit of memory.
         elements: how many elements make a block.
         units: how many units of memory a block takes.
+
+    >>> half = Format.plain("float16")
+    >>> half.name, half.stored, half.elements, half.units, half.values
+    ('float16', 'float16', 1, 1, 'float16')
+    >>> nibbles = Format("int4", DType("uint8"), elements=2)
+    >>> nibbles.elements, nibbles.bytes((8, 64))
+    (2, 256)
     """
 
     name: str
@@ -85,7 +92,14 @@ class Format:
 
     @classmethod
     def plain(cls, dtype: str) -> Format:
-        """Each element by itself, as `dtype`."""
+        """Each element by itself, as `dtype`.
+
+        Raises:
+            TypeMismatchError: there is no such type.
+
+        >>> Format.plain("bfloat16").stored
+        'bfloat16'
+        """
         return Format(str(dtype), DType(dtype))
 
     @property
@@ -98,6 +112,9 @@ class Format:
 
         Raises:
             LayoutError: it is no number.
+
+        >>> Format.plain("int8").holds(127), Format.plain("int8").holds(128)
+        (True, False)
         """
         return self._holds(self._number(value))
 
@@ -110,6 +127,10 @@ class Format:
 
         Raises:
             LayoutError: it is no number.
+
+        >>> from tecomp import storage_format
+        >>> storage_format("float8_e4m3fn").nearest(float("inf"))
+        448.0
         """
         return self._nearest(self._number(value))
 
@@ -153,10 +174,13 @@ class Format:
         )
 
     def bytes(self, physical_shape: tuple[int, ...]) -> int:
-        """Size in memory.
+        """Bytes in memory of a tensor with this physical shape.
 
         Raises:
             LayoutError: the places are no whole blocks.
+
+        >>> Format.plain("float16").bytes((8, 64))
+        1024
         """
         return prod(self.storage_shape(physical_shape)) * self.stored.bytes
 
@@ -166,6 +190,11 @@ class Format:
         Raises:
             LayoutError: elements are stored in blocks.
             TypeMismatchError: it is no expression.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((8,), name="A")
+        >>> te.compute((8,), lambda i: Format.plain("float16").encoded(A[i]), name="B").dtype
+        'float16'
         """
         self._refuse_blocks("encode")
         return self._encoded(value_of(value))
@@ -180,6 +209,11 @@ class Format:
         Raises:
             LayoutError: elements are stored in blocks.
             TypeMismatchError: it is no expression.
+
+        >>> from tecomp import storage_format, te
+        >>> A = te.placeholder((8,), "uint16", name="A")
+        >>> te.compute((8,), lambda i: storage_format("dlfloat16").decoded(A[i]), name="B").dtype
+        'float32'
         """
         self._refuse_blocks("decode")
         return self._decoded(value_of(unit))
@@ -215,6 +249,11 @@ class Format:
             LayoutError: the last axis has no whole number of blocks, or it is no tensor of the
                 type in memory.
             TypeMismatchError: there is no such type.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((8, 64), "float16", name="A")
+        >>> Format.plain("float16").decode(A, "float32").dtype
+        'float32'
         """
         self._check_tensor(stored, "decode")
         if stored.dtype != self.stored:
@@ -251,7 +290,20 @@ class Format:
         return _converter().encoded(self, np.asarray(array))
 
     def decode_array(self, array: Any, dtype: str | None = None) -> np.ndarray[Any, Any]:
-        """The values of an array in memory, by a compiled kernel; see `decode`."""
+        """The values of an array in memory, by a compiled kernel.
+
+        Args:
+            array: what memory holds, of the type in memory.
+            dtype: of the result; that of `values` if None.
+
+        Raises:
+            LayoutError: the last axis has no whole number of blocks, or the array is of another
+                type.
+            TypeMismatchError: there is no such type.
+
+        >>> Format.plain("int8").decode_array(np.int8([1, -128]), "float32")
+        array([   1., -128.], dtype=float32)
+        """
         return _converter().decoded(self, np.asarray(array), self._target(dtype))
 
     def _target(self, dtype: str | None) -> DType:

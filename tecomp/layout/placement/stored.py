@@ -36,6 +36,20 @@ class StoredTensor:
 
     Raises:
         LayoutError: two elements share a place, a place is negative, or blocks are not whole.
+
+    >>> from tecomp import Layout
+    >>> tiles = Layout.of(
+    ...     (6, 30), "int16", lambda i, j: [j // 8, i, j % 8], pad_value=-1, grid_axes=[0])
+    >>> tiles.shape, tiles.dtype, tiles.index_map, tiles.storage.name, tiles.pad_value, tiles.memory
+    ((6, 30), 'int16', lambda i, j: [j // 8, i, j % 8], 'int16', -1, 'global')
+    >>> tiles.physical_shape, tiles.storage_shape, tiles.memory_shape, tiles.axis_separators
+    ((4, 6, 8), (4, 6, 8), (192,), ())
+    >>> tiles.grid_axes, tiles.grid_shape, tiles.shard_shape, tiles.nbytes, tiles.shard_nbytes
+    ((0,), (4,), (6, 8), 384, 96)
+    >>> tiles.num_elements, tiles.num_places, tiles.padding_count, round(tiles.padding_share, 3)
+    (180, 192, 12, 0.062)
+    >>> tiles.inverse, tiles.padding
+    (lambda p0, p1, p2: [p1, 8 * p0 + p2], ((p0, p1, p2), 8 * p0 + p2 >= 30))
     """
 
     shape: tuple[int, ...]

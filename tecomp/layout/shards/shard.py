@@ -67,6 +67,16 @@ class ShardLayout(Layout):
 
     Source:
         Tensor Layout (tt-mlir).
+
+    >>> shards = ShardLayout((2, 3, 64, 128), "float32", grid=(2, 4), tile=(32, 32))
+    >>> shards.linear, shards.collapsed_shape, shards.grid, shards.tile, shards.face
+    (lambda d0, d1, d2, d3: [d0 * 192 + d1 * 64 + d2, d3], (384, 128), (2, 4), (32, 32), None)
+    >>> shards.scalar_shard_shape, shards.padded_shard_shape, shards.memref_shape
+    ((192, 32), (192, 32), (6, 1))
+    >>> shards.shard_bytes, shards.memory_space, shards.oob_val, shards.device
+    (24576, 'l1', 'undef', None)
+    >>> shards.elements_per_core.shape, int(shards.padding_per_core.sum())
+    ((2, 4), 0)
     """
 
     linear: IndexMap = field(init=False)
@@ -252,6 +262,10 @@ class ShardLayout(Layout):
 
         Raises:
             LayoutError: the map combines bits, or a type has no name there.
+
+        >>> layout = ShardLayout((64, 128), "float32", grid=(2, 4))
+        >>> layout.text().partition(", #tt")[0], ShardLayout.parse(layout.text()) == layout
+        ('tensor<64x128xf32', True)
         """
         return shard_text(ShardNotation(
             self.shape, self.dtype, self.linear, self.oob_val, self.grid, self.memref_shape,
@@ -316,11 +330,25 @@ class ShardLayout(Layout):
         return self.shard_nbytes
 
     def core(self, index: Sequence[int]) -> Index:
-        """The core of the virtual grid that has the element at `index`."""
+        """The core of the virtual grid that has the element at `index`.
+
+        Raises:
+            LayoutError: there is no such element.
+
+        >>> ShardLayout((64, 128), "float32", grid=(2, 4)).core((40, 100))
+        (1, 3)
+        """
         return self.place(index)[: len(self.grid)]
 
     def shard_offset(self, index: Sequence[int]) -> int:
-        """How many places lie before the element at `index` in the memory of its core."""
+        """How many places lie before the element at `index` in the memory of its core.
+
+        Raises:
+            LayoutError: there is no such element.
+
+        >>> ShardLayout((64, 128), "float32", grid=(2, 4)).shard_offset((33, 100))
+        36
+        """
         return self.offset(index) % prod(self.shard_shape)
 
     @cached_property
@@ -358,6 +386,8 @@ p3 >= 31)
         Raises:
             CapacityError: it is larger.
             LayoutError: `capacity_bytes` is no integer.
+
+        >>> ShardLayout((64, 128), "float32", grid=(2, 4)).check_capacity(4096)
         """
         check_kind(
             capacity_bytes, int | np.integer, "shard layout: capacity_bytes",
@@ -376,6 +406,10 @@ p3 >= 31)
 
         Raises:
             LayoutError: the layout has no device.
+
+        >>> device = GridMap.folded((2, 4), (8, 8))
+        >>> ShardLayout((64, 128), "float32", grid=(2, 4), device=device).physical_core((40, 100))
+        (0, 1, 3)
         """
         return self._on_device().core(self.core(index))
 
@@ -384,6 +418,11 @@ p3 >= 31)
 
         Raises:
             LayoutError: the layout has no device.
+
+        >>> device = GridMap.folded((2, 4), (8, 8))
+        >>> layout = ShardLayout((64, 128), "float32", grid=(2, 4), device=device)
+        >>> layout.grid_shape, layout.on_device().grid_shape
+        ((2, 4), (1, 8, 8))
         """
         return self._on_device().applied(self)
 

@@ -52,10 +52,17 @@ class TtnnLayout(Layout):
         memory_layout: interleaved, height_sharded, width_sharded or block_sharded.
         tile_shape: rows and columns of a tile, or None for rows one by one.
         banks: how many banks pages go round; 1 if it is sharded.
+        face: rows and columns of a face of a tile, or None.
 
     Source:
         Tensor Layout (tt-mlir), "TTNN Tensor Layout"; where it is silent, the layouts of tt-mlir's
         TTNN dialect: tiles pad the last two dimensions before they are collapsed.
+
+    >>> rows = TtnnLayout((2, 60, 128), "float32", tile=(32, 32), banks=4)
+    >>> rows.stride, rows.packed_shape, rows.memory_layout, rows.tile_shape, rows.face, rows.banks
+    ((8192, 128, 1), (128, 128), 'interleaved', (32, 32), None, 4)
+    >>> rows.is_sharded, rows.shard_shape, rows.physical_shard_shape, rows.memref_shape
+    (False, (128, 128), (128, 128), (1, 4))
     """
 
     stride: tuple[int, ...] = field(init=False)

@@ -29,7 +29,7 @@ _GRID, _DEVICE = "grid map: the grid", "grid map: the device"
 
 @dataclass(frozen=True, eq=False)
 class GridMap:
-    """An index map from a virtual grid to the cores of a machine.
+    r"""An index map from a virtual grid to the cores of a machine.
 
     Attributes:
         shape: of the virtual grid.
@@ -41,6 +41,13 @@ class GridMap:
 
     Source:
         Tensor Layout (tt-mlir), "A couple of final notes regarding grid shape".
+
+    >>> wide = GridMap.of((1, 48), lambda y, x: [0, x // 8, x % 8], (1, 8, 8))
+    >>> wide.shape, wide.physical, wide.idle_count
+    ((1, 48), (1, 8, 8), 16)
+    >>> print(wide.index_map, wide.inverse, sep="\n")
+    lambda y, x: [0, x // 8, x % 8]
+    lambda p0, p1, p2: [0, 8 * p1 + p2]
     """
 
     shape: Shape
@@ -202,6 +209,9 @@ class GridMap:
 
         Raises:
             LayoutError: there is no such virtual core.
+
+        >>> GridMap.mesh((16, 32), (8, 8)).core((9, 17))
+        (6, 1, 1)
         """
         at = self._checked(virtual, self.shape)
         flat = int(np.ravel_multi_index(at, self.shape))
@@ -212,6 +222,10 @@ class GridMap:
 
         Raises:
             LayoutError: there is no such physical core.
+
+        >>> folded = GridMap.folded((1, 48), (8, 8))
+        >>> folded.virtual((0, 5, 7)), folded.virtual((0, 7, 7))
+        ((0, 47), None)
         """
         return self._virtual.get(self._checked(core, self.physical))
 
@@ -227,6 +241,11 @@ class GridMap:
 
         Raises:
             LayoutError: it is no layout.
+
+        >>> from tecomp import ShardLayout
+        >>> layout = ShardLayout((96, 32), "float32", grid=(1, 48))
+        >>> GridMap.folded((1, 48), (8, 8)).applied(layout).grid_shape
+        (1, 8, 8)
         """
         check_layout(layout, "grid map")
         count = len(self.shape)

@@ -28,7 +28,14 @@ The document says so; the code beside it (c5f8ce3) only padded the last.
 
 
 class StickFormat(Enum):
-    """How many elements a stick has."""
+    """How many elements a stick has.
+
+    >>> from tecomp import StickLayout
+    >>> full = StickLayout((64, 64), "float16", [0, 1], StickFormat.Dense)
+    >>> one = StickLayout((64, 64), "float16", [0, 1], StickFormat.Sparse)
+    >>> full.device_size, one.device_size
+    ([1, 64, 64], [64, 64, 64])
+    """
 
     Dense = "all that it has room for"
     Sparse = "one, in its first lane: the result of a reduction along the sticks"

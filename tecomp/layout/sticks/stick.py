@@ -61,8 +61,13 @@ class StickLayout(Layout):
     Source:
         Spyre tensors (torch-spyre); RFC 0047, Tensors with Device-Specific Layouts.
 
-    >>> print(StickLayout((5, 100, 150), "float16", pad_all_dims=False))  # doctest: +ELLIPSIS
-    SpyreTensorLayout(device_size=[100, 3, 5, 64], dim_map =[1, 2, 0, 2], num_stick_dims=1, ...
+    >>> sticks = StickLayout((5, 100, 150), "float16", pad_all_dims=False)
+    >>> sticks.device_size, sticks.dim_map, sticks.num_stick_dims
+    ([100, 3, 5, 64], [1, 2, 0, 2], 1)
+    >>> sticks.format.name, sticks.device_dtype.name, sticks.elems_in_stick, sticks.stick_bytes
+    ('Dense', 'SEN169_FP16', 64, 128)
+    >>> sticks.arrangement.name
+    'STANDARD'
     """
 
     format: StickFormat = field(init=False)

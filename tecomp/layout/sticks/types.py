@@ -20,7 +20,26 @@ from tecomp.layout.formats.packed_int import PackedInt
 
 
 class DataFormats(Enum):
-    """Types of elements in the memory of the device, under the names of torch-spyre."""
+    r"""Types of elements in the memory of the device, under the names of torch-spyre.
+
+    >>> DataFormats.SEN169_FP16.storage.name, DataFormats.SEN169_FP16.host_dtype
+    ('dlfloat16', 'float16')
+    >>> print(*(each.name for each in DataFormats), sep="\n")
+    SEN169_FP16
+    BFLOAT16
+    IEEE_FP32
+    IEEE_INT32
+    SENINT16
+    SENINT8
+    SENUINT32
+    SEN143_FP8
+    SEN152_FP8
+    SENINT4
+    SENINT2
+    SENUINT2
+    SENINT24
+    SEN153_FP9
+    """
 
     SEN169_FP16 = "a float of 1, 6, 9 bits: DLFloat16"
     BFLOAT16 = "bfloat16"

@@ -36,6 +36,12 @@ class DmaNest:
 
     Source:
         RFC 0047 (tiled tensors), "Contiguous Tiles", with names for the tuples and offsets.
+
+    >>> nest = DmaNest((3, 8), (64, 1), (200, 1), host_offset=192)
+    >>> nest.ranges, nest.device_strides, nest.host_strides, nest.size
+    ((3, 8), (64, 1), (200, 1), 24)
+    >>> nest.device_offset, nest.host_offset
+    (0, 192)
     """
 
     ranges: tuple[int, ...]
@@ -50,7 +56,11 @@ class DmaNest:
         return prod(self.ranges)
 
     def as_tuples(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Ranges, device strides and host strides: the order that the RFC prints."""
+        """Ranges, device strides and host strides: the order that the RFC prints.
+
+        >>> DmaNest((3, 8), (64, 1), (200, 1)).as_tuples()
+        ((3, 8), (64, 1), (200, 1))
+        """
         return self.ranges, self.device_strides, self.host_strides
 
     def __str__(self) -> str:

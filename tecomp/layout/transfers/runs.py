@@ -32,6 +32,13 @@ class Runs:
         method: `sets` if the count was decided by integer sets; `counted` if it was made over
             runs or elements, one by one; `part` if that was done for some of the elements only,
             the first of the outermost indices, and runs may be cut at the end of that part.
+
+    >>> from tecomp import Layout
+    >>> runs = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64]).runs()
+    >>> runs.lengths, runs.elements, runs.total, runs.method
+    (((8, 1000), (64, 3000)), 200000, 200000, 'sets')
+    >>> runs.count, runs.shortest, runs.longest, runs.median, runs.factor
+    (4000, 8, 64, 64, 8)
     """
 
     lengths: tuple[tuple[int, int], ...]

@@ -50,6 +50,18 @@ def apply_buffer_transforms(func: PrimFunc, *, is_simple: bool = False) -> PrimF
 
     Source:
         transform_layout RFC, "ApplyBufferTransforms".
+
+    >>> import tecomp
+    >>> from tecomp import te
+    >>> A = te.placeholder((4, 6), name="A")
+    >>> B = te.compute((4, 6), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> s = te.create_schedule(B)
+    >>> _ = s[A].transform_layout(lambda i, j: [j, i])
+    >>> print(tecomp.apply_buffer_transforms(tecomp.lower(s, [A, B], stop_after="nest")))
+    def main(A: Buffer("float32", (6, 4)), B: Buffer("float32", (4, 6))):
+        for i in range(4):
+            for j in range(6):
+                B[i, j] = A[j, i] * float32(2.0)
     """
     check_kind(
         func, PrimFunc, "apply_buffer_transforms: the function", "give what tecomp.lower returns",

@@ -56,6 +56,17 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
 
     Source:
         transform_layout RFC, "FlattenBuffer/StorageFlatten".
+
+    >>> import tecomp
+    >>> from tecomp import te
+    >>> A = te.placeholder((4, 6), name="A")
+    >>> B = te.compute((4, 6), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> nested = tecomp.lower(te.create_schedule(B), [A, B], stop_after="lower_storage")
+    >>> print(tecomp.flatten_buffer(nested))
+    def main(A: Buffer("float32", (24,)), B: Buffer("float32", (24,))):
+        for i in range(4):
+            for j in range(6):
+                B[i * 6 + j] = A[i * 6 + j] * float32(2.0)
     """
     _check_ready(func)
     terms = Terms()
