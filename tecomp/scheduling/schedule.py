@@ -1026,6 +1026,32 @@ class Stage(Pictured):
         loops_ = ", ".join(axis.name for axis in self._state.leaves)
         return f"Stage({self._state.name}: {loops_})"
 
+    def domain_picture(self, *axes: IterVar) -> Svg:
+        """The iterations of two axes: when the loops meet each, and which need others before.
+
+        Args:
+            axes: one or two of the definition, the first of which goes down; without them those
+                that a reduction or a scan goes along, or the first two. All others have their
+                first value.
+
+        Returns:
+            SVG, text that a notebook shows as the picture. Of many points it has those of the
+            first rows and columns.
+
+        Raises:
+            ScheduleError: the stage is a placeholder, or has no such axes.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((8, 8), name="A")
+        >>> B = te.compute((8, 8), lambda i, j: A[j, i], name="B")
+        >>> s = create_schedule(B.op)
+        >>> _ = s[B].tile(*B.op.axis, 4, 4)
+        >>> "one iteration of i.outer, j.outer" in s[B].domain_picture()
+        True
+        """
+        made: Svg = drawn_by("domain:drawn", self, axes)
+        return made
+
     def split(
         self,
         parent: IterVar,

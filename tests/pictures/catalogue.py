@@ -8,6 +8,7 @@ import tecomp
 from tecomp import relayout
 from tests.graph.test_pictures import residual
 from tests.pictures.programs import kernel, named, rectified
+from tests.pictures.test_domain import product, recurrence
 from tests.pictures.test_layout import LAYOUTS
 from tests.pictures.test_relayout import CORES, ROWS, STICKS
 from tests.properties.test_timeline import demo
@@ -20,6 +21,8 @@ PICTURES: dict[str, Callable[[], str]] = {
     "schedule": lambda: rectified()[0].picture(),
     "long-names": lambda: named("W" * 300).picture(),
     "step": lambda: rectified()[0].step_picture(3),
+    "domain": lambda: product()[0].stages[-1].domain_picture(),
+    "recurrence": lambda: recurrence(20, 30)[0].stages[-1].domain_picture(),
     "relayout": lambda: relayout(ROWS, CORES).picture(),
     "index-map": STICKS.index_map.picture,
     "report": lambda: demo("stick128").report().picture(),

@@ -1,0 +1,232 @@
+"""Pictures of iteration domains: points in the order of the loops, and what each follows from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tecomp
+from tecomp import ScheduleError, te
+from tecomp.compute.operation import ComputeOp
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.pictures.domain_points import domain_of, steps, sums
+from tecomp.scheduling.schedule import Schedule
+from tests.strategies.pictures import check_picture, words_of
+from tests.strategies.schedules import Case, cases
+
+Golden = Callable[[object], None]
+
+
+def words(picture: str) -> list[str]:
+    """The lines of a picture, after its checks."""
+    return [line.text for line in words_of(check_picture(picture))]
+
+
+def product() -> tuple[Schedule, te.Tensor]:
+    """A product of matrices in tiles of four by four."""
+    A = te.placeholder((64, 64), name="A")
+    B = te.placeholder((64, 64), name="B")
+    k = te.reduce_axis((0, 64), name="k")
+    C = te.compute((64, 64), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    s = te.create_schedule(C.op)
+    rows, columns, few, lanes = s[C].tile(C.op.axis[0], C.op.axis[1], 4, 4)
+    outer, inner = s[C].split(k, 4)
+    s[C].reorder(rows, columns, outer, few, inner, lanes)
+    s[C].vectorize(lanes)
+    return s, C
+
+
+def recurrence(rows: int = 6, columns: int = 5) -> tuple[Schedule, te.Tensor, te.Tensor]:
+    """Each element follows from the one above it and the one to the left of that."""
+    X = te.placeholder((rows, columns), name="X")
+    S = te.placeholder((rows, columns), name="S")
+    start = te.compute((1, columns), lambda _, i: X[0, i], name="start")
+    step = te.compute(
+        (rows, columns),
+        lambda t, i: S[t - 1, i] + te.if_then_else(i > 0, S[t - 1, i - 1], 0.0) + X[t, i],
+        name="step")
+    scan = te.scan(start, step, S, name="scan")
+    return te.create_schedule(scan.op), scan, step
+
+
+def test_tiles_of_a_product(golden: Golden) -> None:
+    s, C = product()
+    golden(s[C].domain_picture(*C.op.axis))
+
+
+def test_a_reduction_is_a_chain(golden: Golden) -> None:
+    s, C = product()
+    golden(s[C].domain_picture())
+
+
+def test_a_scan_follows_from_steps_before(golden: Golden) -> None:
+    s, scan, _ = recurrence()
+    golden(s[scan].domain_picture())
+
+
+def test_the_dependences_of_a_scan() -> None:
+    s, scan, step = recurrence(4, 3)
+    wanted = {
+        ((t, i - d), (t + 1, i)) for t in range(2) for i in range(3) for d in (0, 1) if i >= d
+    }
+    for tensor, axes in ((scan, scan.op.axis), (step, step.op.axis)):
+        stage = s[tensor]._state
+        found = set(steps(s.state, stage, domain_of(s.state, stage, axes)))
+        first = 1 - int(stage.compute.axis[0].low)
+        assert {((t - first, i), (u - first, j)) for (t, i), (u, j) in found} >= wanted, tensor
+        assert len(found) == len(wanted) + 5 * first, tensor
+
+
+def test_a_step_that_reads_all_of_the_last_one() -> None:
+    W = te.placeholder((20, 20), name="W")
+    S = te.placeholder((30, 20), name="S")
+    start = te.compute((1, 20), lambda _, i: W[0, i], name="start")
+    r = te.reduce_axis((0, 20), name="r")
+    mixed = te.compute((30, 20), lambda t, i: te.sum(S[t - 1, r] * W[r, i], axis=r), name="mixed")
+    step = te.compute((30, 20), lambda t, i: te.tanh(mixed[t, i]), name="step")
+    scan = te.scan(start, step, S, name="scan")
+    s = te.create_schedule(scan.op)
+    state = s[scan]._state
+    found = steps(s.state, state, domain_of(s.state, state, scan.op.axis))
+    assert set(found) == {
+        ((t, r), (t + 1, i)) for t in range(11) for i in range(16) for r in range(16)
+    }
+    assert "those to one point are drawn" in s[scan].domain_picture()
+
+
+def test_many_points_are_left_out() -> None:
+    s, C = product()
+    assert words(s[C].domain_picture())[-3:] == [
+        "Points with one number are computed at once, in lanes of j.inner.",
+        "A corner of 12 by 16 of the 64 by 64 points is shown; numbers count its 192 points alone.",
+        "Arrows: each point adds to what the one before it left.",
+    ]
+
+
+def test_threads_count_for_themselves_and_sizes_are_given() -> None:
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] * 2.0, name="B")
+    s = te.create_schedule(B.op)
+    outer, _ = s[B].split(B.op.axis[0], 4)
+    s[B].parallel(outer)
+    found = words(s[B].domain_picture())
+
+    assert [w for w in found if w.isdigit()][16:] == ["0", "1", "2", "3"] * 4
+    assert found[-4:] == [
+        "one colour: one iteration of i.outer",
+        "Iterations of i.outer run beside each other, each with numbers of its own.",
+        "Sizes that calls give are 16 here.",
+        "No point needs what another one computes.",
+    ]
+
+
+def test_a_triangle_has_no_points_outside() -> None:
+    A = te.placeholder((6, 6), name="A")
+    k = te.reduce_axis((0, 6), name="k")
+    B = te.compute((6,), lambda i: te.sum(A[i, k], axis=k, where=k <= i), name="B")
+    s = te.create_schedule(B.op)
+    state = s[B]._state
+    domain = domain_of(s.state, state, (B.op.axis[0], k))
+
+    assert (domain.is_inside == np.tri(6, dtype=bool)).all()
+    assert sums(domain) == [((i, n), (i, n + 1)) for i in range(6) for n in range(i)]
+
+
+def test_where_it_is_computed_is_said() -> None:
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    C = te.compute((8,), lambda i: B[i] + 1.0, name="C")
+    s = te.create_schedule(C.op)
+    s[B].compute_at(s[C], C.op.axis[0])
+    assert ("It is computed at C, i, in parts; this is the order if it was computed once."
+            in words(s[B].domain_picture()))
+    s[B].compute_inline()
+    assert "It is computed inline, in the order of what reads it." in words(s[B].domain_picture())
+
+
+def test_without_axes_there_is_one_point() -> None:
+    A = te.placeholder((8,), name="A")
+    B = te.compute((), lambda: A[3] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    assert "one point: it has no axes" in words(s[B].domain_picture())
+
+
+@pytest.mark.parametrize("choose", [
+    lambda i, j, k: (i, i), lambda i, j, k: (i, j, k), lambda i, j, k: (j, "i"),
+])
+def test_slices_that_there_are_not(choose: Callable[..., tuple[Any, ...]]) -> None:
+    s, C = product()
+    axes = choose(*C.op.axis, C.op.reduce_axis[0])
+    with pytest.raises(ScheduleError) as caught:
+        s[C].domain_picture(*axes)
+    names = ", ".join(map(str, axes))
+    assert str(caught.value).startswith(
+        "s[C].domain_picture: a slice is of one or two axes of the definition, each once, got "
+        f"{names}; the axes are i, j, k")
+
+
+def test_a_placeholder_has_no_iterations() -> None:
+    s, C = product()
+    with pytest.raises(ScheduleError, match=re.escape(
+        "s[A]: A is a placeholder; only computed stages have loops"
+    )):
+        s[C.op.input_tensors[0]].domain_picture()
+
+
+class Order:
+    """Which elements of a buffer are read, in order."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.places: list[tuple[int, ...]] = []
+
+    def reader(self, node: Any) -> Callable[[tuple[int, ...]], None]:
+        return self.places.append if node.buffer.name == self.name else lambda place: None
+
+    def writer(self, node: Any) -> Callable[[tuple[int, ...]], None]:
+        return lambda place: None
+
+    def operation(self, node: Any) -> None:
+        return None
+
+    def core(self, thread: str, value: int | None) -> None:
+        return None
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_numbers_are_the_order_of_the_loops(data: st.DataObject) -> None:
+    rows, columns = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 12))
+    A = te.placeholder((rows, columns), name="A", dtype="int32")
+    k = te.reduce_axis((0, columns), name="k")
+    B = te.compute((rows,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    s = te.create_schedule(B.op)
+    for _ in range(data.draw(st.integers(0, 4))):
+        loops = s[B].leaf_iter_vars
+        if data.draw(st.booleans()):
+            s[B].split(data.draw(st.sampled_from(loops)), factor=data.draw(st.integers(1, 5)))
+        else:
+            s[B].reorder(*data.draw(st.permutations(loops)))
+    watch = Order("A")
+    arrays = [np.zeros((rows, columns), "int32"), np.zeros(rows, "int32")]
+    evaluate(tecomp.lower(s, [A, B], stop_after="nest"), arrays, watch)
+    domain = domain_of(s.state, s[B]._state, (B.op.axis[0], k))
+
+    assert domain.in_order() == [watch.places]
+    times = [int(domain.time[point]) for point in watch.places]
+    assert times == list(range(rows * columns))
+
+
+@settings(max_examples=15)
+@given(cases())
+def test_any_program(case: Case) -> None:
+    for stage in case.schedule.stages:
+        if isinstance(stage.op, ComputeOp):
+            check_picture(stage.domain_picture())
