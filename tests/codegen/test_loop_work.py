@@ -33,13 +33,16 @@ def function(body: str) -> PrimFunc:
         "\nfor i in range(64):\n    B[i] = A[i] + float32(1.0)",
         "\nfor i in range(4):\n    B[ramp(16 * i, 1, 16)] = A[ramp(16 * i, 1, 16)]",
         "\nfor i in range(8):\n    for j in range(8):\n        B[i * 8 + j] = A[j * 8 + i]",
+        # A number beside vectors is an operand in memory.
+        "\nfor i in range(4):\n    B[ramp(16 * i, 1, 16)] = A[ramp(16 * i, 1, 16)] * "
+        "broadcast(A[0], 16)",
         # What only an outer loop could give up stays where it is.
         "\nfor i in range(8):\n    B[i] = A[i]\n    for j in range(8):\n        B[j] = A[j]",
         TILE,
         "\nB[0] = A[I[0]] + A[1]",
         "\nfor i in range(8):\n    for j in range(8):\n        if i < 3:\n            B[j] = A[j]",
     ],
-    ids=["elementwise", "vectors", "transpose", "outer", "tile", "straight", "condition"],
+    ids=["elementwise", "vectors", "number", "transpose", "outer", "tile", "straight", "condition"],
 )
 def test_nothing_to_do(body: str) -> None:
     func = function(body)
@@ -54,13 +57,18 @@ def test_nothing_to_do(body: str) -> None:
         "\nfor k in range(64):\n    B[0] = B[0] + A[k]",
         "\nfor i in range(8):\n    for k in range(8):\n        B[i] = B[i] + A[k]",
         "\nfor i in range(8):\n    for j in range(8):\n        B[j] = B[j] + A[i]",
+        # A sum is in memory, and numbers beside it are read again for each of its vectors.
+        "\nfor i in range(4):\n    for k in range(8):\n        B[ramp(16 * i, 1, 16)] = "
+        "B[ramp(16 * i, 1, 16)] + broadcast(A[k], 16)",
+        "\nfor k in range(8):\n    for i in range(4):\n        B[ramp(16 * i, 1, 16)] = "
+        "B[ramp(16 * i, 1, 16)] + broadcast(A[k], 16)",
         "\nfor i in range(64):\n    B[i] = A[i // 8]",
         "\nfor i in range(8):\n    with Let(A[i]) as x:\n        for j in range(8):\n"
         "            B[j] = exp(x)",
         # Memory whose place is not constant does not become registers.
         TILE.replace("T[0] + A[k]", "T[0] + T[I[k]]"),
     ],
-    ids=["sum", "row-sum", "load", "division", "call", "array"],
+    ids=["sum", "row-sum", "load", "vector-sum", "vectors-of-sums", "division", "call", "array"],
 )
 def test_something_to_do(body: str) -> None:
     func = function(body)

@@ -3,7 +3,8 @@
 Most of what is generated is vectors in SSA form already, and those passes are then most of the
 compile time and gain nothing. They are needed where a loop has something to move out of it: a sum
 in memory, a load or a call that stays the same in each iteration. Conditions that stay the same are
-moved out by the code generator itself, as most loops over edges have some.
+moved out by the code generator itself, as most loops over edges have some. Numbers that stay the
+same in a loop which makes vectors of others are operands in memory, and cost as little there.
 
 Source:
     docs/decisions/0008, which has the measurements.
@@ -50,6 +51,7 @@ def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
     staying: set[Var] = set()
     statements = list(innermost(root, is_outlined))
     named = {part.var: part.value for _, part in statements if isinstance(part, Let)}
+    maps = _vector_maps(statements)
     for loop, statement in statements:
         if isinstance(statement, Allocate):
             made.add(statement.buffer.data)
@@ -58,6 +60,8 @@ def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
                 data = node.buffer.data
                 if not all(map(_is_constant, node.indices)):
                     moving.add(data)
+                if id(loop) in maps and isinstance(node, BufferLoad) and node.dtype.lanes == 1:
+                    continue
                 if loop is not None and data not in staying:
                     # A value that is stored may change; what counts is where it goes.
                     parts = node.indices if isinstance(node, BufferStore) else (node,)
@@ -89,6 +93,27 @@ def innermost(root: Stmt, is_outlined: bool) -> Iterator[tuple[For | None, Stmt]
             found.append((loop, node))
         todo += [(loop, part) for part in children(node) if isinstance(part, Stmt)]
     return ((None if id(loop) in outer else loop, node) for loop, node in found)
+
+
+def _vector_maps(statements: Sequence[tuple[For | None, Stmt]]) -> set[int]:
+    """The innermost loops, by id, that store vectors alone, and read nothing that they store."""
+    written: dict[int, set[Var]] = {}
+    read: dict[int, set[Var]] = {}
+    others: set[int] = set()
+    for loop, statement in statements:
+        if loop is None:
+            continue
+        for node in _deciding(statement):
+            if isinstance(node, BufferStore):
+                written.setdefault(id(loop), set()).add(node.buffer.data)
+                if node.value.dtype.lanes == 1:
+                    others.add(id(loop))
+            elif isinstance(node, BufferLoad):
+                read.setdefault(id(loop), set()).add(node.buffer.data)
+    return {
+        loop for loop, data in written.items()
+        if loop not in others and not data & read.get(loop, set())
+    }
 
 
 def _deciding(statement: Stmt) -> Iterator[Any]:
