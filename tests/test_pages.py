@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
+from tecomp import te
+from tecomp.drawing.pictured import Pictured
+
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 
 
 PAGES = [
-    "definitions", "functions", "port-from-tvm", "primitives", "tiled-tensors",
+    "definitions", "functions", "language", "port-from-tvm", "primitives", "tiled-tensors",
     *sorted(f"how-to/{path.stem}" for path in (DOCS / "how-to").glob("*.md")),
 ]
 
@@ -34,3 +37,21 @@ def test_examples_print_what_the_page_shows(name: str) -> None:
             exec(compile(before + code, str(page), "exec"), names)
 
         assert printed.getvalue().rstrip("\n") == shown.rstrip("\n"), code
+
+
+def test_every_method_of_schedules_and_stages_has_a_section_with_loops() -> None:
+    """What is asked of them as data, and pictures, have pages of their own."""
+    text = (DOCS / "primitives.md").read_text(encoding="utf-8")
+    sections = {
+        name: section for section in text.split("\n## ")[1:]
+        for name in section.partition("\n")[0].split(", ")
+    }
+    kinds = te.Schedule, type(te.create_schedule(te.compute((2,), lambda i: i, name="T")).stages[0])
+    methods = {
+        name for kind in kinds for name in dir(kind)
+        if not name.startswith("_") and not name.endswith("picture") and callable(getattr(kind, name))
+    }
+
+    assert methods - {*dir(Pictured)} <= {*sections}
+    for name in methods & {*sections}:
+        assert re.search(r"^```text\n(?:(?!```).*\n)*? *for \w+ in ", sections[name], re.MULTILINE), name

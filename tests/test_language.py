@@ -1,0 +1,95 @@
+"""docs/language.md: its grammars make what is printed, and its examples have every part of the language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tecomp.ir.language.expr import BinOp, CmpOp, Expr
+from tecomp.ir.language.outside_call import Convention
+from tecomp.ir.language.stmt import Buffer, ForKind, IndexMap, PadValue, PrimFunc, Range, Stmt
+from tecomp.ir.parsing.parser import parse
+from tecomp.ptensor.parse import parse_module
+from tests.ir.test_round_trip import Maker
+from tests.strategies.grammar import Grammar, python_tokens, tensor_tokens
+
+TEXT = (Path(__file__).parents[1] / "docs" / "language.md").read_text(encoding="utf-8")
+
+
+def fenced(language: str) -> list[str]:
+    found: list[str] = re.findall(rf"^```{language}\n(.*?)\n```$", TEXT, re.MULTILINE | re.DOTALL)
+    return found
+
+
+FUNCTIONS, TENSORS = map(Grammar, fenced("ebnf"))
+
+
+def classes(root: type) -> set[str]:
+    """What is derived from a class in the language itself, and not by those who build on it."""
+    found: list[type] = root.__subclasses__()
+    derived = [each for each in found if each.__module__.startswith("tecomp.ir.language.")]
+    return {each.__name__ for each in derived}.union(*map(classes, derived))
+
+
+def parts_of(node: Any) -> Iterator[Any]:
+    """A node, everything in it, and the words that it is written with."""
+    yield node
+    if is_dataclass(node):
+        for each in fields(node):
+            yield from parts_of(getattr(node, each.name))
+    elif isinstance(node, tuple):
+        for part in node:
+            yield from parts_of(part)
+
+
+@pytest.mark.parametrize("text", fenced("te"))
+def test_an_example_is_what_is_printed(text: str) -> None:
+    assert str(parse(text)) == text
+
+
+@pytest.mark.parametrize("text", fenced("ptensor"))
+def test_an_example_of_functions_on_arrays_is_what_is_printed(text: str) -> None:
+    assert str(parse_module(text)) == text
+
+
+def test_the_examples_use_every_production() -> None:
+    for grammar, texts in (
+        (FUNCTIONS, map(python_tokens, fenced("te"))),
+        (TENSORS, map(list, map(tensor_tokens, fenced("ptensor")))),
+    ):
+        used = [grammar.used(tokens) for tokens in texts]
+
+        assert None not in used
+        assert set().union(*filter(None, used)) == set(grammar.rules)
+
+
+def test_the_examples_have_every_part_of_the_language() -> None:
+    parts = [part for text in fenced("te") for part in parts_of(parse(text))]
+    words = [word for kind in (BinOp, CmpOp, ForKind, Convention) for word in kind]
+
+    others = {each.__name__ for each in (Buffer, IndexMap, PadValue, PrimFunc, Range)}
+    assert classes(Expr) | classes(Stmt) | others <= {type(part).__name__ for part in parts}
+    assert [word for word in words if not any(part is word for part in parts)] == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_functions_are_printed_by_the_grammar(seed: int) -> None:
+    text = str(Maker(seed).function())
+
+    assert FUNCTIONS.used(python_tokens(text)) is not None, text
+
+
+@pytest.mark.parametrize("text", [
+    'def f(A: Buffer("float32", (4,))):\n    A[0] =',
+    'def f(A: Buffer("float32", (4,))):\n    A[0] = 1 2',
+    'def f(A: Buffer("float32", (4,))):\n    while A[0] > 1:\n        pass',
+    'def f(A: Buffer("float32", [4])):\n    pass',
+    "def f():\n    return",
+])
+def test_what_is_not_printed_is_not_made_by_the_grammar(text: str) -> None:
+    assert FUNCTIONS.used(python_tokens(text)) is None
