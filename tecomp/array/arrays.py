@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -22,6 +23,7 @@ from tecomp.array.graph.node import Buffer, Node, leaf, record
 from tecomp.array.graph.shared import local_type
 from tecomp.array.graph.views import moved
 from tecomp.array.scalars import Scalar, beside
+from tecomp.drawing.pictured import drawn_by
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
@@ -344,6 +346,29 @@ class Array:
         return html_of(data_of(self._node), self.device)
 
     __str__ = __repr__
+
+    def picture(self) -> Any:
+        """What is known of the array as SVG: type, device and layout, parts, and what would run.
+
+        Nothing is computed for it.
+
+        Returns:
+            The text; `.save("x.svg")` and `.save("x.html")` write it to a file.
+
+        >>> import tecomp.array as xp
+        >>> x = xp.ones((3, 4))
+        >>> "Operations" in xp.sum(x + 1.0).picture()
+        True
+        """
+        return drawn_by("array:drawn", self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture to a file `x.svg`, or a page with it to `x.html`.
+
+        Raises:
+            CallError: the path ends otherwise, or nothing can be written there.
+        """
+        self.picture().save(path)
 
     __neg__ = _unary(FUNCTIONS["negative"])
     __pos__ = _unary(FUNCTIONS["positive"])

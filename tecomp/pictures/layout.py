@@ -43,17 +43,23 @@ def drawn(layout: Layout) -> Svg:
     """The picture of a layout: every place if there are few, else parts that stand for all."""
     canvas = Canvas()
     title = f"{layout.dtype}{list(layout.shape)}"
-    y = head(canvas, title, shortened(formula(layout), 160), *_sizes(layout)) + 30
+    y = head(canvas, title, shortened(formula(layout), 160), *sizes_of(layout)) + 30
+    left_out = draw_layout(canvas, layout, y)
+    return canvas.finished(f"{title}: {left_out}" if left_out else f"{title} as {formula(layout)}")
+
+
+def draw_layout(canvas: Canvas, layout: Layout, y: float) -> str:
+    """Draw the tensor and its memory from `y` on; why there is nothing to draw, if so."""
     if not 0 < layout.num_places < _TOO_MANY:
         why = "more places than addresses" if layout.num_places else "no places"
         canvas.text(MARGIN, y, why, style="soft")
-        return canvas.finished(f"{title}: {why}")
+        return why
     try:
         parts = parts_of(layout)
     except LayoutError:
         unknown = "memory is not shown: no expression was found for which element a place holds"
         canvas.text(MARGIN, y, unknown, style="soft")
-        return canvas.finished(f"{title} as {formula(layout)}")
+        return ""
     scale = Scale(layout, parts)
     if prod(layout.grid_shape) > 1:
         y = _grid(canvas, layout, parts, y) + 34
@@ -67,10 +73,10 @@ def drawn(layout: Layout) -> Svg:
     bottom = draw_memories(canvas, layout, parts, scale, start, words)
     y = _allocation(canvas, layout, max(bottom, canvas.bottom) + 40)
     legend(canvas, y + 14, _colours(layout, parts), _remarks(layout, parts))
-    return canvas.finished(f"{title} as {formula(layout)}")
+    return ""
 
 
-def _sizes(layout: Layout) -> list[str]:
+def sizes_of(layout: Layout) -> list[str]:
     """What is known of memory, in words."""
     text = f"physical {list(layout.physical_shape)} in {layout.memory}"
     if len(layout.memory_shape) > 1:

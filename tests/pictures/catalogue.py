@@ -8,6 +8,7 @@ import tecomp
 from tecomp import relayout
 from tests.graph.test_pictures import residual
 from tests.pictures.programs import kernel, named, rectified
+from tests.pictures.test_array import softmax
 from tests.pictures.test_domain import product, recurrence
 from tests.pictures.test_layout import LAYOUTS
 from tests.pictures.test_relayout import CORES, ROWS, STICKS
@@ -23,6 +24,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "step": lambda: rectified()[0].step_picture(3),
     "domain": lambda: product()[0].stages[-1].domain_picture(),
     "recurrence": lambda: recurrence(20, 30)[0].stages[-1].domain_picture(),
+    "array": lambda: softmax().picture(),
     "relayout": lambda: relayout(ROWS, CORES).picture(),
     "index-map": STICKS.index_map.picture,
     "report": lambda: demo("stick128").report().picture(),
