@@ -285,10 +285,10 @@ def build(
     whole = copy(with_arguments(schedule, args))
     asked = Build(whole, args, name, machine, options, strided, bool(verify))
     with told_at_primitives(schedule):
-        if (page := asked_page(name)) is not None:
-            dump_build(asked, page)
+        page = asked_page(name)
+        told = None if page is None else dump_build(asked, page)
         check_grid(schedule.state, machine)
-        made, lowered = make(asked)
+        made, lowered = make(asked, told)
     if lowered is not None:
         advise(asked.schedule, lowered, machine)
     return ScheduledKernel(asked, made, lowered)

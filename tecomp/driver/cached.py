@@ -110,26 +110,28 @@ class Made:
 MADE: Recent[Made] = Recent()
 
 
-def make(build: Build) -> tuple[Made, Lowered | None]:
+def make(build: Build, lowered: Lowered | None = None) -> tuple[Made, Lowered | None]:
     """The code of a schedule, and its lowered functions where they had to be made for it.
 
     Args:
         build: what is asked for.
+        lowered: its functions, where they are there already.
 
     Raises:
         TecompError: lowering, the target or code generation refuses it.
     """
     store = current_store()
     keys = list(program_keys(build)) if store is not None else []
-    for key in keys:
+    for key in keys if lowered is None else ():
         found = MADE.get(key)
         if found is None and store is not None and (loaded := _load(store, key, build)):
             found = _kept(key, loaded)
         if found is not None:
             tell("build %s: found, as it was built before", build.name)
             return found, None
-    tell("build %s: not built before", build.name)
-    lowered = build.lowered()
+    if lowered is None:
+        tell("build %s: not built before", build.name)
+        lowered = build.lowered()
     compiled = compile_function(lowered.final, **asdict(build.options))
     made = Made(compiled, _signature(build.args, lowered), _logical(lowered))
     if store is not None and keys:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import count
 from pathlib import Path
 from time import monotonic
@@ -17,9 +18,13 @@ from tecomp.driver.dump_page import Section, differences, numbered, page, plain
 from tecomp.driver.memories import in_memories
 from tecomp.driver.reporting import report_of
 from tecomp.errors import LowerError, TecompError
+from tecomp.ir.algebra.extents import constant_shape
 from tecomp.ir.language.stmt import PrimFunc
+from tecomp.layout.descriptions.layout import Layout
 from tecomp.lowering.pipeline import Lowered, lower_all
+from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.layout import stored_shape
+from tecomp.scheduling.state import StageState
 
 FOLDER = "TECOMP_DUMP"
 """The environment variable that names the folder in which every build leaves its page."""
@@ -30,7 +35,14 @@ def asked_page(name: str) -> Path | None:
     folder = os.environ.get(FOLDER)
     if not folder:
         return None
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise LowerError(
+            f"{FOLDER}: {folder} cannot be made ({getattr(error, 'strerror', None) or error}); "
+            "name a folder that can be written to",
+            kind="wrong-argument",
+        ) from error
     plain_name = re.sub(r"\W", "_", name)
     names = (plain_name if k == 1 else f"{plain_name}-{k}" for k in count(1))
     return next(path for each in names if not (path := Path(folder) / f"{each}.html").exists())
@@ -103,17 +115,17 @@ def dump_build(build: Build, path: str | Path) -> Lowered:
 
 def _dumped(build: Build, dump: Dump) -> Lowered:
     dump.add("schedule", plain(str(build.schedule.trace)))
-    dump.add("layouts", plain(_layouts(build)))
+    dump.add("layouts", _layouts(build))
     lowered = lower_all(
         build.schedule, build.args, build.name, binds=build.binds, watch=dump.after
     )
     if build.target is not None:
-        before = set(lowered.functions)
+        before = lowered.functions
         begin = monotonic()
         lowered = in_memories(build.schedule, build.args, lowered, build.target,
                               guards=build.options.check_bounds)
         seconds = monotonic() - begin
-        for name in lowered.functions.keys() - before:
+        for name in (name for name in lowered.functions if name not in before):
             dump.after(name, lowered.functions[name], seconds)
     _dump_code(build, lowered, dump)
     if build.target is not None:
@@ -139,9 +151,27 @@ def _dump_code(build: Build, lowered: Lowered, dump: Dump) -> None:
 
 
 def _layouts(build: Build) -> str:
-    lines = [
+    stages = [stage for stage in build.schedule.state if stage.layout.maps]
+    parts = [plain(_stored(stage)) + _picture(stage) for stage in stages]
+    return "".join(parts) or plain("All tensors are stored in the order of NumPy.")
+
+
+def _stored(stage: StageState) -> str:
+    return (
         f"{stage.name}{list(map(str, stage.op.output(0).shape))} is stored as "
         f"{list(map(str, stored_shape(stage)))}: {' then '.join(map(str, stage.layout.maps))}"
-        for stage in build.schedule.state if stage.layout.maps
-    ]
-    return "\n".join(lines) or "All tensors are stored in the order of NumPy."
+    )
+
+
+def _picture(stage: StageState) -> str:
+    """Where the elements of a stage are; nothing where its shape is known at the call alone."""
+    tensor = stage.op.output(0)
+    shape = constant_shape(tensor.shape)
+    if shape is None:
+        return ""
+    whole = reduce(IndexMap.then, stage.layout.maps)
+    try:
+        return Layout.of(shape, tensor.dtype, whole).picture()._repr_html_()
+    except TecompError as error:
+        # The page says what else there is.
+        return plain(error.message)

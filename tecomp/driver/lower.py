@@ -13,7 +13,7 @@ from tecomp.driver.dump import dump_build
 from tecomp.errors import LowerError
 from tecomp.ir.language.given import check_kind
 from tecomp.ir.language.stmt import Buffer, PrimFunc
-from tecomp.lowering import pipeline
+from tecomp.lowering.pipeline import STAGES, check_stage, lower_all
 from tecomp.machine.descriptor import Target
 from tecomp.scheduling.arguments import with_arguments
 from tecomp.scheduling.schedule import Schedule
@@ -64,11 +64,14 @@ def lower(
             for j in range(8):
                 B[i * 8 + j] = A[j * 4 + i] + float32(1.0)
     """
-    if dump is not None:
-        check_kind(dump, str | Path, "lower: dump", "give the path of a file", LowerError)
-        check_kind(schedule, Schedule, "lower: the schedule", "make one with te.create_schedule",
-                   LowerError)
-        whole = copy(with_arguments(schedule, args))
-        dump_build(
-            Build(whole, args, name, Target.of("cpu"), Options(), dict(binds or {})), dump)
-    return pipeline.lower(schedule, args, name, stop_after, simple_mode=simple_mode, binds=binds)
+    check_stage(stop_after)
+    if simple_mode and stop_after is None:
+        stop_after = "flatten_buffer"
+    if dump is None:
+        return lower_all(schedule, args, name, stop_after, binds=binds).final
+    check_kind(dump, str | Path, "lower: dump", "give the path of a file", LowerError)
+    check_kind(schedule, Schedule, "lower: the schedule", "make one with te.create_schedule",
+               LowerError)
+    whole = copy(with_arguments(schedule, args))
+    build = Build(whole, args, name, Target.of("cpu"), Options(), dict(binds or {}))
+    return dump_build(build, dump).functions[stop_after or STAGES[-1]]

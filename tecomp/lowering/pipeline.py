@@ -140,11 +140,7 @@ def lower_all(
     >>> list(lower_all(te.create_schedule(B), [A, B], stop_after="fill_padding").functions)
     ['nest', 'apply_buffer_transforms', 'fill_padding']
     """
-    if stop_after is not None and not is_one_of(stop_after, STAGES):
-        raise LowerError(
-            f"lower: there is no pass {stop_after!r}; the passes are {', '.join(STAGES)}",
-            kind="unknown-choice",
-        )
+    check_stage(stop_after)
     if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
         raise LowerError(
             f"lower: the name of a function is an identifier, not {name!r}", kind="wrong-argument"
@@ -166,6 +162,19 @@ def lower_all(
             verify_each(functions)
             raise
     return Lowered(functions)
+
+
+def check_stage(stop_after: str | None) -> None:
+    """Refuse a name that no pass has.
+
+    Raises:
+        LowerError: there is no such pass.
+    """
+    if stop_after is not None and not is_one_of(stop_after, STAGES):
+        raise LowerError(
+            f"lower: there is no pass {stop_after!r}; the passes are {', '.join(STAGES)}",
+            kind="unknown-choice",
+        )
 
 
 def _run(functions: dict[str, PrimFunc], stop_after: str | None, watch: Watch | None) -> None:
@@ -206,48 +215,3 @@ def verify_each(functions: Mapping[str, PrimFunc]) -> None:
 
 def _is_flat(name: str) -> bool:
     return any(step.name == name and step.flat for step in PASSES)
-
-
-def lower(
-    schedule: Schedule,
-    args: Sequence[object],
-    name: str = "main",
-    stop_after: str | None = None,
-    *,
-    simple_mode: bool = False,
-    binds: Mapping[Tensor, Buffer] | None = None,
-) -> PrimFunc:
-    """The loops of a schedule as a function over buffers.
-
-    Args:
-        schedule: what to lower.
-        args: tensors and size variables, in the order of the function's parameters.
-        name: of the function.
-        stop_after: the last pass to run: `nest`, `apply_buffer_transforms`, `fill_padding`,
-            `roll_buffers`, `double_buffers`, `lower_storage`, `flatten_buffer`,
-            `expand_tensor_ops`, `pack_reads`,
-            `vectorize_loops`, `unroll_loops` or `simplify`.
-        simple_mode: show loops as they were scheduled, before any is vectorized or unrolled; the
-            same as stopping after `flatten_buffer`.
-        binds: for tensors among the arguments a `te.decl_buffer` with the strides that their arrays
-            have, as for `tecomp.build`.
-
-    Returns:
-        The function; `print` shows it.
-
-    Raises:
-        LowerError: the schedule has no code that keeps its meaning, or there is no such pass.
-
-    >>> from tecomp import te
-    >>> A = te.placeholder((8, 4), name="A")
-    >>> B = te.compute((4, 8), lambda i, j: A[j, i] + 1.0, name="B")
-    >>> s = te.create_schedule(B)
-    >>> print(lower(s, [A, B]))
-    def main(A: Buffer("float32", (32,)), B: Buffer("float32", (32,))):
-        for i in range(4):
-            for j in range(8):
-                B[i * 8 + j] = A[j * 4 + i] + float32(1.0)
-    """
-    if simple_mode and stop_after is None:
-        stop_after = "flatten_buffer"
-    return lower_all(schedule, args, name, stop_after, binds=binds).final

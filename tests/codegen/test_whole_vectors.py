@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel
 from tecomp.codegen.functions.compile import emit_assembly
@@ -19,7 +20,6 @@ from tecomp.ir.language.expr import BufferLoad, Expr
 from tecomp.ir.language.stmt import BufferStore, Let, PrimFunc
 from tecomp.ir.parsing.parser import parse
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.lowering.pipeline import lower
 from tecomp.lowering.vectors.unroll import unroll_loops
 from tecomp.scheduling.schedule import Schedule
 
@@ -264,7 +264,7 @@ def test_code_of_a_tail_is_about_that_of_a_whole_tile(program: str, dtype: str, 
         pytest.skip("no processor of this family")
 
     def size(n: int) -> int:
-        text = emit_assembly(lower(*PROGRAMS[program](n, dtype)), triple=triple, cpu=cpu)
+        text = emit_assembly(tecomp.lower(*PROGRAMS[program](n, dtype)), triple=triple, cpu=cpu)
         return sum(line.startswith("\t") and line[1] != "." for line in text.splitlines())
 
     # A whole tile, and one or two pieces of the tail; taken apart into scalars it is 5 to 15 times.

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tecomp
@@ -84,11 +85,13 @@ def test_the_page_has_all_steps_and_needs_no_other_file(tmp_path: Path) -> None:
         "assembly", "cost",
     ]
     assert all(link.startswith("#") for link in found.links)
-    assert "url(" not in path.read_text()
+    assert "url(" not in path.read_text().replace("url(#", "")
     assert found.parts["schedule"] == str(s.trace).splitlines()
-    assert found.parts["layouts"][-1].endswith(
+    assert found.parts["layouts"] == [
         "A['60', '64'] is stored as ['4', '60', '16']: lambda i, j: [j // 16, i, j % 16]"
-    )
+    ]
+    layout = tecomp.Layout.of((60, 64), "float32", lambda i, j: [j // 16, i, j % 16])
+    assert str(layout.picture()) in path.read_text()
     assert str(func).splitlines() == found.parts["LLVM"][: str(func).count("\n") + 1]
     assert not list(tmp_path.glob("*.part"))
 
@@ -174,6 +177,61 @@ def test_a_folder_gets_the_page_of_each_build(
     ]
     assert read(tmp_path / "pages" / "refused.html").parts["error"][0] == (
         "lower: C is an output of the schedule but is not among the arguments; add it"
+    )
+
+
+@pytest.mark.parametrize("cache", ["on", "off"])
+def test_a_build_that_leaves_a_page_lowers_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, cache: str
+) -> None:
+    monkeypatch.setenv("TECOMP_DUMP", str(tmp_path))
+    monkeypatch.setenv("TECOMP_CACHE", cache)
+    s, args = program()
+    caplog.set_level("DEBUG", logger="tecomp")
+    for _ in range(2):
+        caplog.clear()
+        kernel = tecomp.build(s, args, name="seen")
+        a, c = np.ones((4, 60, 16), np.float32), np.empty(60, np.float32)
+        kernel(a, c)
+
+        assert (c == 128).all()
+        assert sum(text.startswith("lower seen: nest:") for text in caplog.messages) == 1
+    caplog.clear()
+    tecomp.lower(s, args, "seen", dump=tmp_path / "report.html")
+    assert sum(text.startswith("lower seen: nest:") for text in caplog.messages) == 1
+
+
+def test_a_page_of_symbolic_sizes_has_no_picture(tmp_path: Path) -> None:
+    s, args = program(te.var("n"))
+    tecomp.lower(s, args, dump=tmp_path / "report.html")
+
+    assert len(read(tmp_path / "report.html").parts["layouts"]) == 1
+    assert "<svg" not in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("simple_mode", [False, True])
+@pytest.mark.parametrize("stop_after", [None, *pipeline.STAGES])
+def test_a_function_is_the_same_with_a_page(
+    tmp_path: Path, stop_after: str | None, simple_mode: bool
+) -> None:
+    s, args = program()
+    asked: dict[str, Any] = {"stop_after": stop_after, "simple_mode": simple_mode}
+
+    assert tecomp.lower(s, args, **asked, dump=tmp_path / "x.html") == tecomp.lower(s, args, **asked)
+
+
+def test_a_folder_that_cannot_be_made_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TECOMP_DUMP", f"{tmp_path}/file/pages")
+    s, args = program()
+    with pytest.raises(tecomp.LowerError) as caught:
+        tecomp.build(s, args)
+
+    assert caught.value.message == (
+        f"TECOMP_DUMP: {tmp_path}/file/pages cannot be made (Not a directory); name a folder that "
+        "can be written to"
     )
 
 

@@ -25,7 +25,6 @@ from tecomp.ir.language.stmt import (
     Stmt,
 )
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.lowering.pipeline import lower
 from tecomp.poly.maps.enumerate import values
 from tests.strategies.draws import Draws
 
@@ -81,7 +80,7 @@ def _loops(s: te.Schedule, stage: te.Tensor, d: Draws) -> list[te.IterVar]:
 def test_memory_is_for_what_is_used(case: tuple[te.Schedule, list[te.Tensor]]) -> None:
     s, args = case
     note(str(s.trace))
-    func = lower(s, args, stop_after="nest")
+    func = tecomp.lower(s, args, stop_after="nest")
     note(str(func))
     for name, held, needed in worst(func):
         assert held <= _SLACK * needed, (name, held, needed)
