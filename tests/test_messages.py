@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import ast
+import json
 import operator
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tecomp
 import tecomp.array as xp
 from tecomp import errors, te, tir, topi
+from tecomp.array.execution import execute
+from tecomp.layout.descriptions.fixed_tiled import FixedTiledLayout
 from tecomp.layout.notations.blocked import blocked
+from tecomp.ptensor.lowering.lower import lower_ptensor
+from tecomp.ptensor.lowering.regions import verify_lowered
+from tecomp.ptensor.operations.call import Call as CallOp
+from tecomp.ptensor.operations.elementwise import ElementwiseUnaryTest
 from tecomp.ptensor.parse import parse as parse_p
+from tecomp.schedules import matmul
+from tecomp.schedules.structure.windows import need_windows
 
 ROOT = Path(__file__).parents[1]
 A = te.placeholder((8,), name="A")
@@ -25,11 +36,70 @@ B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
 # Of no type that a checker could refuse.
 WRONG: Any = 3
 TEXT: Any = "s"
+ANY: Any = np
 x4, x44 = xp.zeros(4), xp.zeros((4, 4))
 
 
 def extern(fcompute: Callable[..., Any]) -> Any:
     return te.extern((8,), [A], fcompute, dtype="float32", name="E")
+
+
+I2 = te.placeholder((2,), "int64", name="i")
+ELEMENTS = np.zeros(8, "float32")
+ROWS = tecomp.Layout.row_major((8,), "float32")
+PAIRS = tecomp.Layout.of((8,), "float32", lambda i: [i // 2, i % 2])
+COLUMNS = tecomp.Layout.of((8,), "float32", lambda i: [i % 4, i // 4])
+X = te.placeholder((64, 64), "float16", name="X")
+k = te.reduce_axis((0, 64), name="k")
+SQUARE = te.compute((64, 64), lambda i, j: te.sum(X[i, k] * X[k, j], axis=k), name="C")
+WRITE_IT = "write it for one element, te.compute(shape, lambda i: ...), and make arrays inputs: X = te.placeholder(array.shape, str(array.dtype))"
+PRAGMAS = "; the pragmas are auto_unroll_max_step, unroll_explicit, unroll, vectorize, parallel_launch_point, parallel_stride_pattern, parallel_barrier_when_finish"
+
+
+def stored_in_pairs() -> Any:
+    """A kernel whose result is stored in pairs."""
+    s = te.create_schedule(B)
+    s[B].transform_layout(PAIRS)
+    return tecomp.build(s, [A, B])
+
+
+def four() -> Any:
+    """An intrinsic that computes four elements."""
+    a = te.placeholder((4,), name="a")
+    c = te.compute((4,), lambda i: a[i] + 1.0, name="c")
+    return te.decl_tensor_intrin(
+        c.op, lambda ins, outs: te.call_packed("four", ins[0], outs[0]), name="four"
+    )
+
+
+def cache_of_tensorized() -> None:
+    s = te.create_schedule(B)
+    s[B].tensorize(s[B].split(B.op.axis[0], factor=4)[1], four())
+    s.cache_write(B, "local")
+
+
+def tensorize_of_fused() -> None:
+    n = te.var("n")
+    given = te.placeholder((4, n), name="X")
+    Y = te.compute((4, n), lambda i, j: given[i, j] + 1.0, name="Y")
+    s = te.create_schedule(Y)
+    s[Y].tensorize(s[Y].split(s[Y].fuse(*Y.op.axis), factor=4)[1], four())
+    tecomp.lower(s, [given, Y])
+
+
+def store_predicate_of_extern() -> None:
+    E = extern(lambda ins, outs: te.call_packed("f", ins[0], outs[0]))
+    te.create_schedule(E)[E].set_store_predicate(te.thread_axis("threadIdx.x").var.equal(0))
+
+
+def replayed_with_a_number() -> None:
+    s = te.create_schedule(B)
+    thread = te.thread_axis("threadIdx.x")
+    s[B].bind(s[B].split(B.op.axis[0], 4)[1], thread)
+    s[B].set_store_predicate(thread.var.equal(0))
+    trace = json.loads(s.trace.to_json())
+    trace["steps"][-1]["args"][0]["of"] = [3]
+    tecomp.replay(json.dumps(trace), B)
 
 
 CASES: dict[str, tuple[Callable[[], Any], str, str]] = {
@@ -202,6 +272,179 @@ CASES: dict[str, tuple[Callable[[], Any], str, str]] = {
         lambda: tecomp.compile(B,[A]).save("a\0b"),
         "CacheError",
         "save: the path 'a\\x00b' has a NUL character; leave it out",
+    ),
+}
+
+CASES |= {
+    "device": (
+        lambda: xp.zeros(4, device=replace(tecomp.Target.load("stick128"), clock_hz=1.0)),
+        "ArrayValueError",
+        "zeros: device 'stick128' is another machine than this target of that name; give the target a name of its own",
+    ),
+    "modes": (
+        lambda: replace(tecomp.Target.load("stick128").engine["matmul"], modes={"float64": "x"}),  # type: ignore[arg-type]
+        "TargetError",
+        'unit `matmul` has `float64 = "x"` in modes; they are for its inputs float16, bfloat16 and among its cycles exact',
+    ),
+    "no_memory": (
+        lambda: xp.asarray(np.broadcast_to(np.float64(1.0), (2**50,)), copy=True),
+        "ArrayMemoryError",
+        "xp: elements of shape (1125899906842624,) and type float64 take 9007199254740992 bytes, which the system does not give; compute them in parts",
+    ),
+    "as_numbers": (
+        lambda: np.asarray(A, "float32"),
+        "TypeMismatchError",
+        f"`Tensor(A, shape=(8,), dtype=float32)` has no elements before the kernel runs, and cannot be an array of float32; {WRITE_IT}",
+    ),
+    "as_index": (
+        lambda: np.zeros(8)[A],
+        "TypeMismatchError",
+        f"`Tensor(A, shape=(8,), dtype=float32)` has no elements before the kernel runs, and cannot index an array; {WRITE_IT}",
+    ),
+    "as_count": (
+        lambda: range(A),
+        "TypeMismatchError",
+        f"`Tensor(A, shape=(8,), dtype=float32)` has no elements before the kernel runs, and cannot count or index things; {WRITE_IT}",
+    ),
+    "relayout_marked": (
+        lambda: tecomp.relayout(COLUMNS, ROWS)(PAIRS.pack(ELEMENTS), ROWS.pack(ELEMENTS)),
+        "CallError",
+        "relayout: the array is packed as (i0) -> (i0 // 2, i0 % 2), but it is to be as (i0) -> (i0 % 4, i0 // 4); pass one of that layout, or np.asarray(...) of it if it is right",
+    ),
+    "save_nowhere": (
+        lambda: te.create_schedule(B).save("/none/x.svg"),
+        "CallError",
+        "save: '/none/x.svg' cannot be written (No such file or directory); give a file in a folder that exists",
+    ),
+    "packed": (
+        lambda: stored_in_pairs().pack(A, COLUMNS.pack(ELEMENTS)),
+        "CallError",
+        "pack: the array is packed as (i0) -> (i0 % 4, i0 // 4), but A is given as (i0) -> (i0); unpack it with what packed it, or np.asarray(...) of it if it is right",
+    ),
+    "unpacked": (
+        lambda: stored_in_pairs().unpack(B, COLUMNS.pack(ELEMENTS)),
+        "CallError",
+        "unpack: the array is packed as (i0) -> (i0 % 4, i0 // 4), but B is stored as (i0) -> (i0 // 2, i0 % 2); unpack it with what packed it, or np.asarray(...) of it if it is right",
+    ),
+    "numpy_gcd": (
+        lambda: te.compute((8,), lambda i: ANY.gcd(A[i], 1)),
+        "TypeMismatchError",
+        "np.gcd of `A[i]`: NumPy computes with numbers that are there, and this has a value only when the kernel runs; make it of the operators and functions of te",
+    ),
+    "numpy_reduce": (
+        lambda: te.compute((8,), lambda i: np.add.reduce(A[i])),
+        "TypeMismatchError",
+        "np.add.reduce of `A[i]`: NumPy computes with numbers that are there, and this has a value only when the kernel runs; reduce with te.sum, te.prod, te.min or te.max over a te.reduce_axis",
+    ),
+    "numpy_option": (
+        lambda: te.compute((8,), lambda i: ANY.add(A[i], 1.0, dtype="float32")),
+        "TypeMismatchError",
+        "np.add of `A[i]`: NumPy computes with numbers that are there, and this has a value only when the kernel runs; write the operator, without further arguments",
+    ),
+    "fixed_tiled": (
+        lambda: FixedTiledLayout((8, 8), (1,), tecomp.Layout.row_major((8, 8), "float32")),
+        "LayoutError",
+        "FixedTiledLayout: size [8, 8] has 2 dimensions, stride [1] has 1; give one for each",
+    ),
+    "dma_nests": (
+        lambda: tecomp.Layout.of((4096, 4096), "float16", lambda i, j: [i ^ j, j]).dma(),
+        "LayoutError",
+        "layout.dma: lambda i, j: [i ^ j, j] on [4096, 4096] falls into more than 1024 nests, and 16777216 elements are more than the 4194304 that are looked at one by one; copy parts of it, with start= and extents=",
+    ),
+    "no_inverse": (
+        lambda: te.create_schedule(B)[B].transform_layout(lambda i: [(i * 3 ^ 5) % 16]),
+        "ScheduleError",
+        "s[B].transform_layout: no expression for the inverse of this map was found, so loops cannot follow it; keep them with loops='logical'",
+    ),
+    "call_infer": (
+        lambda: CallOp("f", ()).infer(),
+        "ArrayTypeError",
+        "@f: it does not give one tensor; ask for the types of its results",
+    ),
+    "no_function": (
+        lambda: ElementwiseUnaryTest("iszero"),
+        "ArrayTypeError",
+        f"elementwise_unary_test: 'iszero' is no such function; these are {', '.join(sorted(ElementwiseUnaryTest.functions))}",
+    ),
+    "p7": (
+        lambda: parse_p("func @f(%x: ptensor<4xfloat32>) -> ptensor<4xfloat32> {\n  %y = ptensor.roll(%x, shift=[1, axis=0): (ptensor<4xfloat32>) -> ptensor<4xfloat32>\n  return %y\n}"),
+        "ParseError",
+        "`[1, axis=0` is no value of an attribute",
+    ),
+    "nothing_to_return": (
+        lambda: verify_lowered(replace(lower_ptensor(parse_p("func @f(%x: ptensor<3xint64>) -> ptensor<3xint64> {\n  return %x\n}")), results=("y",))),
+        "ArrayValueError",
+        "@f: there is no %y to return",
+    ),
+    "too_few": (
+        lambda: execute(lower_ptensor(parse_p("func @f(%x: ptensor<3xint64>) -> ptensor<3xint64> {\n  return %x\n}"))),
+        "ArrayValueError",
+        "@f: 0 arguments for 1 parameters; give one for each",
+    ),
+    "pragma_number": (
+        lambda: te.create_schedule(B)[B].pragma(B.op.axis[0], WRONG),
+        "ScheduleError",
+        f"s[B].pragma(i, 3): there is no pragma 3 here; write a text{PRAGMAS}",
+    ),
+    "pragma_code": (
+        lambda: te.create_schedule(B)[B].pragma(B.op.axis[0], "import_c", WRONG),
+        "ScheduleError",
+        f"s[B].pragma(i, 'import_c'): there is no pragma 'import_c' here; compile the code to a shared library, and call its functions with te.call_extern{PRAGMAS}",
+    ),
+    "predicate_of_extern": (
+        store_predicate_of_extern,
+        "ScheduleError",
+        "s[E].set_store_predicate: E is a te.extern; say under which condition with te.if_then_else",
+    ),
+    "no_pixel": (
+        lambda: topi.image.resize2d(te.placeholder((1, 0, 4, 3), name="Z"), [0.0] * 4, (2, 2), layout="NHWC"),
+        "DefinitionError",
+        "topi.image.resize2d: Z has shape (1, 0, 4, 3) as NHWC, and no pixel to take; give it one at least",
+    ),
+    "unravel": (
+        lambda: topi.unravel_index(te.placeholder((4,), "int32", name="i"), te.placeholder((te.var("n"),), "int32", name="sh")),
+        "DefinitionError",
+        "topi.unravel_index: shape has n entries; give it a number of them that is known",
+    ),
+    "blocks_of_16": (
+        lambda: topi.layout_transform(te.placeholder((1, 2, 4, 4, 8), name="D"), "NCHW16c", "NCHW"),
+        "DefinitionError",
+        "topi.layout_transform: NCHW16c has blocks of 16 of C, and D 8 there; give a tensor of that layout",
+    ),
+    "scattered": (
+        lambda: topi.slice_scatter(M, te.placeholder((3, 7), name="V"), 1, 7, 2, 0),
+        "DefinitionError",
+        "topi.slice_scatter: src has shape (3, 7), and the slice (3, 8); give a src of that shape",
+    ),
+    "dynamic": (
+        lambda: topi.dynamic_strided_slice(M, I2, I2, I2, (3,)),
+        "DefinitionError",
+        "topi.dynamic_strided_slice: the result has shape (3,), and M (8, 8); both have as many axes",
+    ),
+    "cache_of_tensorized": (
+        cache_of_tensorized,
+        "ScheduleError",
+        "s.cache_write(B, 'local'): B is tensorized at i.inner, and what it computes moves to the cache; call cache_write first and tensorize the cache",
+    ),
+    "not_affine": (
+        tensorize_of_fused,
+        "LowerError",
+        "s[Y].tensorize(i.j.fused.inner, four): the loops are no affine functions of the axes; fuse axes of constant extent only",
+    ),
+    "itself": (
+        lambda: matmul.schedule(SQUARE, tecomp.Target.load("stick128")),
+        "ScheduleError",
+        "matmul.schedule: C multiplies X by itself, and scratchpads have rows and columns in different layouts; multiply by a copy: te.compute(X.shape, lambda *i: X(*i))",
+    ),
+    "windows": (
+        lambda: need_windows(B, "pool"),
+        "ScheduleError",
+        "pool: B reduces no windows that step along another axis than the last, nor is it made of such a reduction element by element",
+    ),
+    "trace_variable": (
+        replayed_with_a_number,
+        "ParseError",
+        "replay: the trace is malformed: [3] are no variables",
     ),
 }
 

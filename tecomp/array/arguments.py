@@ -111,6 +111,7 @@ def shape_of(
     size = max(prod(extents), *extents, 0) * numpy_dtype(dtype).itemsize
     if size > MOST_BYTES:
         raise ArrayValueError(
-            f"{where}: the shape {extents} takes {size} bytes; {MOST_BYTES} is the most"
+            f"{where}: the shape {extents} takes {size} bytes; {MOST_BYTES} is the most",
+            kind="too-much",
         )
     return extents

@@ -89,7 +89,8 @@ def execute(
     if len(arguments) != len(function.parameters):
         raise ArrayValueError(
             f"@{function.name}: {len(arguments)} arguments for {len(function.parameters)} "
-            "parameters; give one for each"
+            "parameters; give one for each",
+            kind="argument-count",
         )
     values: Values = {_AMONG: among}
     for parameter, argument in zip(function.parameters, arguments, strict=True):

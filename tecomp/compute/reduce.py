@@ -150,7 +150,7 @@ class Reducer:
                  ) -> Any: ...
 
     def __call__(
-        self, expr: Any, axis: Any, where: Any = None, init: Any = None, *args: Any
+        self, expr: Any, axis: Any = None, where: Any = None, init: Any = None, *args: Any
     ) -> Any:
         """The reduction of `expr` over `axis`: one expression, or one for each value of a tuple.
 
@@ -399,7 +399,7 @@ _MAX = Reducer(
 
 def sum(
     expr: Value,
-    axis: Axes | Value,
+    axis: Axes | Value | None = None,
     where: Value | None = None,
     init: Value | None = None,
     *args: Value,
@@ -428,7 +428,7 @@ def sum(
 
 def prod(
     expr: Value,
-    axis: Axes | Value,
+    axis: Axes | Value | None = None,
     where: Value | None = None,
     init: Value | None = None,
     *args: Value,
@@ -453,7 +453,7 @@ def prod(
 
 def min(
     expr: Value,
-    axis: Axes | Value,
+    axis: Axes | Value | None = None,
     where: Value | None = None,
     init: Value | None = None,
     *args: Value,
@@ -473,7 +473,7 @@ def min(
         >>> min(3, 4)
         int32(3)
     """
-    if _is_axes(axis):
+    if axis is None or _is_axes(axis):
         made: Expr = _MIN(expr, axis, where, init, *args)
         return made
     return _elementwise(BinOp.MIN, expr, axis, *_given(where, init, *args))
@@ -481,7 +481,7 @@ def min(
 
 def max(
     expr: Value,
-    axis: Axes | Value,
+    axis: Axes | Value | None = None,
     where: Value | None = None,
     init: Value | None = None,
     *args: Value,
@@ -501,7 +501,7 @@ def max(
     >>> te.max(te.var("a"), te.var("b"))
     max(a, b)
     """
-    if _is_axes(axis):
+    if axis is None or _is_axes(axis):
         made: Expr = _MAX(expr, axis, where, init, *args)
         return made
     return _elementwise(BinOp.MAX, expr, axis, *_given(where, init, *args))

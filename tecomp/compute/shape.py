@@ -99,7 +99,8 @@ def dtype_of(dtype: object, where: str) -> DType:
     if not isinstance(dtype, str):
         raise TypeMismatchError(
             f"{where}: the type is {dtype!r} ({type(dtype).__name__}); "
-            'write its name, such as "float32"'
+            'write its name, such as "float32"',
+            kind="wrong-argument",
         )
     kind = DType(dtype)
     if kind.kind == "handle":

@@ -80,17 +80,23 @@ def written(kinds: dict[str, str], path: str | os.PathLike[str]) -> None:
     try:
         place = Path(path)
     except TypeError as error:
-        raise CallError(f"save: {path!r} is no path; give one such as 'x{min(kinds)}'") from error
+        raise CallError(
+            f"save: {path!r} is no path; give one such as 'x{min(kinds)}'", kind="wrong-argument"
+        ) from error
     text = kinds.get(place.suffix.lower())
     if text is None:
         raise CallError(
-            f"save: {str(path)!r} does not end in {' or '.join(kinds)}, which says what is written"
+            f"save: {str(path)!r} does not end in {' or '.join(kinds)}, which says what is written",
+            kind="unknown-choice",
         )
     try:
         _replace(place, text)
     except (OSError, ValueError) as error:
+        # The other words of the system's are about a file that only this function knows.
+        why = getattr(error, "strerror", None) or error
         raise CallError(
-            f"save: {str(path)!r} cannot be written ({error}); give a file in a folder that exists"
+            f"save: {str(path)!r} cannot be written ({why}); give a file in a folder that exists",
+            kind="wrong-argument",
         ) from error
 
 

@@ -167,7 +167,8 @@ def page(layout: Layout) -> Page:
     if not layout.num_elements:
         raise LayoutError(
             f"explore: {layout.dtype}{list(layout.shape)} has no element to look for; "
-            "give a shape without 0"
+            "give a shape without 0",
+            kind="nothing-given",
         )
     sizes = Sizes()
     indices = layout.index_map.initial_indices

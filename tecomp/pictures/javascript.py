@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tecomp.errors import LayoutError
+from tecomp.errors import InternalError
 from tecomp.ir.language.expr import (
     Binary,
     Call,
@@ -57,7 +57,7 @@ def function_text(
         sizes: where the constants that a reader may change are noted; None to keep all.
 
     Raises:
-        LayoutError: a part is no operation that index maps have.
+        InternalError: a part is no operation that index maps have.
     """
     known: dict[int, str] = {}
     places = {variable: f"x[{k}]" for k, variable in enumerate(variables)}
@@ -98,4 +98,4 @@ def _text(
             return f"({parts[0]}?{parts[1]}:{parts[2]})"
         case Call("abs"):
             return f"Math.abs({parts[0]})"
-    raise LayoutError(f"explore: `{node}` is no operation of index maps; write the map with those")
+    raise InternalError(f"explore: `{node}` is no operation of index maps")

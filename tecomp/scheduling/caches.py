@@ -157,7 +157,8 @@ def _check_cached(
         {t.value_index for t in tensors}
     ) != compute.num_outputs:
         raise ScheduleError(
-            f"{where}: give all {compute.num_outputs} outputs of {stage.name}, and no others"
+            f"{where}: give all {compute.num_outputs} outputs of {stage.name}, and no others",
+            kind="wrong-count",
         )
     if isinstance(compute, ScanOp):
         raise ScheduleError(

@@ -36,9 +36,15 @@ def compute_at(
     leaf_position(parent, axis, f"compute_at target of {stage.name}")
     if parent.key not in consumers_below(state, stage.key):
         readers = ", ".join(s.name for s in direct_consumers(state, stage)) or "nothing"
+        instead = (
+            f"{stage.name} reads {parent.name}: that is s[{parent.name}].compute_at("
+            f"s[{stage.name}], axis)"
+            if stage.key in consumers_below(state, parent.key) and not parent.is_placeholder
+            else f"{stage.name} is read by {readers}"
+        )
         raise ScheduleError(
             f"{where}: {parent.name} does not read {stage.name}, directly or through other "
-            f"stages; {stage.name} is read by {readers}",
+            f"stages; {instead}",
             kind="no-reader",
         )
     return state.update(replace(stage, attach=At(parent.key, axis))), None
@@ -176,7 +182,8 @@ def expand(state: State, key: Operation) -> tuple[State, None]:
     if not isinstance(op, TensorComputeOp):
         raise ScheduleError(
             f"s[{stage.name}].expand: no intrinsic computes {stage.name}, its loops are there; "
-            "use it for a te.compute that calls one"
+            "use it for a te.compute that calls one",
+            kind="not-this-form",
         )
     plain = ComputeOp(op.name, op.axis, op.body, op.tag, op.attrs, op.location)
     expanded = replace(stage, leaves=(*stage.leaves, *op.inner_loops))
@@ -192,7 +199,8 @@ def check_loops(stage: StageState, where: str) -> None:
     if isinstance(stage.op, TensorComputeOp):
         raise ScheduleError(
             f"{where}: {stage.op.intrin.name} computes {stage.name}; use s[{stage.name}].expand() "
-            "before, which computes it by loops"
+            "before, which computes it by loops",
+            kind="not-this-form",
         )
 
 

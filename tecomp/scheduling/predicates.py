@@ -30,13 +30,13 @@ def set_store_predicate(state: State, key: Operation, predicate: Expr) -> tuple[
         what = "a scan" if isinstance(compute, ScanOp) else "a te.extern"
         raise ScheduleError(
             f"{where}: {stage.name} is {what}; say under which condition with te.if_then_else",
-            kind="thread-axis",
+            kind="not-this-form",
         )
     if not isinstance(predicate, Expr) or not predicate.dtype.is_bool or predicate.dtype.lanes > 1:
         raise ScheduleError(
             f"{where}: the predicate is {predicate!r}; give a condition, such as "
             "thread.var.equal(0)",
-            kind="thread-axis",
+            kind="wrong-argument",
         )
     known = {*compute.axis, *(axis for axis in stage.leaves if is_data(axis))}
     for node in walk(predicate):

@@ -180,7 +180,7 @@ class StageState:
         if not isinstance(self.op, ComputeOp):
             raise ScheduleError(
                 f"s[{self.name}]: {self.name} is a placeholder; only computed stages have loops",
-                kind="needs-memory",
+                kind="no-such-loop",
             )
         return self.op
 
@@ -311,7 +311,9 @@ def _why_no_leaf(stage: StageState, axis: IterVar) -> str:
                     f"axis {axis.name} was replaced by {_names(after)} in transform_layout; "
                     "use the axes that it returned"
                 )
-    return f"axis {axis.name} does not belong to {stage.name}; {loops}"
+    is_another = any(leaf.name == axis.name for leaf in stage.leaves)
+    instead = f", where {axis.name} is another axis of that name; take that" if is_another else ""
+    return f"axis {axis.name} does not belong to {stage.name}; {loops}{instead}"
 
 
 def _names(axes: tuple[IterVar, ...]) -> str:

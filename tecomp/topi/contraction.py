@@ -153,7 +153,8 @@ def _axes(a: te.Tensor, b: te.Tensor, axes: Any, where: str) -> tuple[list[int],
     if len(pairs) != 2 or len(pairs[0]) != len(pairs[1]):
         raise DefinitionError(
             f"{where}: axes is {axes}; give as many axes of the one tensor as of the other, "
-            "(axes of a, axes of b)"
+            "(axes of a, axes of b)",
+            kind="wrong-count",
         )
     return (
         [axis_of(k, a.ndim, where, "an axis of a") for k in pairs[0]],
@@ -215,7 +216,7 @@ def _read(
         raise DefinitionError(
             f"{where}: the subscripts are {subscripts!r} for {len(tensors)} operands; write "
             "letters for each, with commas, as in 'ij,jk->ik'",
-            kind="index-count",
+            kind="wrong-count",
         )
     terms = [_term(part, x, where) for part, x in zip(parts, tensors, strict=True)]
     spare = sorted(

@@ -189,7 +189,8 @@ def _checked(
     if updates.dtype != data.dtype:
         raise DefinitionError(
             f"{where}: {data.name} is {data.dtype} and updates are {updates.dtype}; convert them: "
-            f'topi.cast({updates.name}, "{data.dtype}")'
+            f'topi.cast({updates.name}, "{data.dtype}")',
+            kind="element-type",
         )
     return data
 

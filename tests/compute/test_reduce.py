@@ -258,6 +258,14 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
         lambda: te.sum(A[i, k], axis=1),
         "te.sum: axis= is 1 (int); give an axis made by te.reduce_axis((low, high))",
     ),
+    *(
+        (
+            lambda reducer=reducer: reducer(A[i, k]),
+            f"te.{reducer.__name__}: axis= is None (NoneType); give an axis made by "
+            "te.reduce_axis((low, high))",
+        )
+        for reducer in (te.sum, te.prod, te.min, te.max)
+    ),
     (
         lambda: te.sum(A[i, k], axis="i"),  # type: ignore[arg-type]
         "te.sum: axis= is 'i' (str); give an axis made by te.reduce_axis((low, high))",

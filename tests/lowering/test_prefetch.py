@@ -232,7 +232,8 @@ def test_too_many_lines() -> None:
         (lambda s: s[P].prefetch(W, P.op.axis[0], 1),
          "s[P].prefetch(W, i): P does not read W; what it reads is A"),
         (lambda s: s[W].prefetch(P, P.op.axis[0], 1),
-         "s[W].prefetch: axis i does not belong to W; its loops are now i, j"),
+         "s[W].prefetch: axis i does not belong to W; its loops are now i, j, where i is "
+         "another axis of that name; take that"),
         (lambda s: s[W].prefetch(P, W.op.axis[0], 1.5),
          "s[W].prefetch(P, i): the offset is a number of iterations, 0 or more, got 1.5"),
         (lambda s: s[W].prefetch(P, W.op.axis[0], True),

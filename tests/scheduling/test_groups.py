@@ -170,7 +170,8 @@ def test_the_steps_of_a_scan_are_a_group(agrees: Any) -> None:
         (lambda s: s.create_group(Y, A).compute_at(s[Y], Y.op.axis[0]),
          "s.place_group: Y is in the group itself (X, Y); place it in a stage that reads these"),
         (lambda s: s.create_group(Y, A).compute_at(s[Z], Y.op.axis[0]),
-         "s[Z].compute_at target of X: axis i does not belong to Z; its loops are now i, j"),
+         "s[Z].compute_at target of X: axis i does not belong to Z; its loops are now i, j, "
+         "where i is another axis of that name; take that"),
         (lambda s: s.create_group(X, A).compute_at(s[SIDE], SIDE.op.axis[0]),
          "s[X].compute_at(s[SIDE]): SIDE does not read X, directly or through other stages; X is "
          "read by Y"),

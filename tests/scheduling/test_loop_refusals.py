@@ -321,4 +321,7 @@ def test_an_axis_of_a_tensor_with_an_equal_definition_is_another_axis(refusal: A
 
     error = refusal(s, lambda: s[first].split(second.op.axis[0], factor=2))
 
-    assert error.message == "s[P].split: axis i does not belong to P; its loops are now i, j"
+    assert error.message == (
+        "s[P].split: axis i does not belong to P; its loops are now i, j, where i is another axis of "
+        "that name; take that"
+    )

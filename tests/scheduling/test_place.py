@@ -120,8 +120,8 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
     "compute_at a producer": (
         nothing,
         lambda s: s[Q].compute_at(s[P], P.op.axis[0]),
-        "s[Q].compute_at(s[P]): P does not read Q, directly or through other stages; Q is read by "
-        "R",
+        "s[Q].compute_at(s[P]): P does not read Q, directly or through other stages; Q reads P: that is "
+        "s[P].compute_at(s[Q], axis)",
     ),
     "compute_at of an output that nobody reads": (
         nothing,
@@ -137,8 +137,8 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
     "a cyclic attach, directly": (
         attach_q,
         lambda s: s[R].compute_at(s[Q], Q.op.axis[0]),
-        "s[R].compute_at(s[Q]): Q does not read R, directly or through other stages; R is read by "
-        "C",
+        "s[R].compute_at(s[Q]): Q does not read R, directly or through other stages; R reads Q: that is "
+        "s[Q].compute_at(s[R], axis)",
     ),
     "compute_at an axis of another stage": (
         nothing,

@@ -172,7 +172,10 @@ def test_of_another_stage(refusal: Refusal) -> None:
 
     error = refusal(s, lambda: s[R].pragma(C.op.axis[0], "unroll_explicit"))
 
-    assert error.message == "s[R].pragma: axis i does not belong to R; its loops are now i, k"
+    assert error.message == (
+        "s[R].pragma: axis i does not belong to R; its loops are now i, k, where i is another axis "
+        "of that name; take that"
+    )
 
 
 def test_pragmas_end_with_their_loop() -> None:

@@ -197,7 +197,8 @@ def _kind(kind: Any) -> Sequence[str]:
     if kind in KINDS:
         return KINDS[kind]
     raise ArrayValueError(
-        f"isdtype: there is no kind {kind!r} of types; these are {', '.join(map(repr, KINDS))}"
+        f"isdtype: there is no kind {kind!r} of types; these are {', '.join(map(repr, KINDS))}",
+        kind="unknown-choice",
     )
 
 

@@ -271,7 +271,10 @@ def _are_numbers(comm: Any, array: Array) -> bool:
 
 def _given(array: npt.ArrayLike, op: str) -> Array:
     if op not in OPS:
-        raise TeamError(f"reduce: there is no operation {op!r}; give one of {', '.join(OPS)}")
+        raise TeamError(
+            f"reduce: there is no operation {op!r}; give one of {', '.join(OPS)}",
+            kind="unknown-choice",
+        )
     return _operand(np.asarray(array), op)
 
 

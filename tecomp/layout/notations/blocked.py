@@ -185,10 +185,5 @@ def _check_capitals(tag: str, outer: str, blocks: list[tuple[int, str]]) -> None
                 "it is cut into blocks",
                 kind="layout-text",
             )
-    for letter in sorted(cut - set(outer.lower())):
-        raise LayoutError(
-            f"blocked: `{tag}` has blocks of {letter}, which is none of its axes",
-            kind="layout-text",
-        )
     if prod(size for size, _ in blocks) == 0:
         raise LayoutError(f"blocked: `{tag}` has a block of 0 elements", kind="layout-text")

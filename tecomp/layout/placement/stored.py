@@ -92,7 +92,8 @@ class StoredTensor:
             if not 0 <= axis < len(self.physical_shape):
                 raise LayoutError(
                     f"layout: grid axis {axis} is none of the {len(self.physical_shape)} physical "
-                    f"axes of {self.index_map}"
+                    f"axes of {self.index_map}",
+                    kind="wrong-number",
                 )
         self.storage.storage_shape(self.physical_shape)
 

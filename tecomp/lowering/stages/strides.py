@@ -57,7 +57,8 @@ def _check_alike(tensor: Tensor, buffer: Buffer, where: str) -> None:
     if not alike or buffer.dtype != tensor.dtype or buffer.scope not in ("", "global"):
         raise LowerError(
             f"{where}: `{buffer}` is declared for {tensor!r}; declare its shape and type, and "
-            "leave its memory to set_scope"
+            "leave its memory to set_scope",
+            kind="contrary-options",
         )
     if buffer.strides is not None and buffer.dtype.lanes > 1:
         raise LowerError(

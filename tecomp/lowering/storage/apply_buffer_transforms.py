@@ -106,7 +106,8 @@ class _Layouts:
         if buffer.strides is not None:
             raise LowerError(
                 f"apply_buffer_transforms: `{buffer.name}` has strides {buffer.strides} and a "
-                "layout map; a map says where each element lies, so give one of the two"
+                "layout map; a map says where each element lies, so give one of the two",
+                kind="contrary-options",
             )
         shapes = [buffer.shape]
         for index_map in self.maps[buffer.data]:

@@ -81,7 +81,8 @@ class Elementwise(Operation):
         if self.kind not in self.functions:
             raise ArrayTypeError(
                 f"{self.name}: {self.kind!r} is no such function; these are "
-                f"{', '.join(sorted(self.functions))}"
+                f"{', '.join(sorted(self.functions))}",
+                kind="unknown-choice",
             )
 
     @cached_property

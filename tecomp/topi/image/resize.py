@@ -249,7 +249,8 @@ def _resized(
     if cut and len(roi) != 2 * count:
         raise DefinitionError(
             f"{where}: roi has {len(roi)} numbers; give the first place along each axis, and then "
-            f"the last: {2 * count}"
+            f"the last: {2 * count}",
+            kind="wrong-count",
         )
     firsts, lasts = (list(roi[:count]), list(roi[count:])) if cut else ([0.0] * count,) * 2
     kind = out_dtype or data.dtype

@@ -241,7 +241,7 @@ def _checked(
     axes = axes_of(axis, data.ndim, where)
     if not axes:
         raise DefinitionError(
-            f"{where}: axis is {axis}; give one axis at least", kind="wrong-number"
+            f"{where}: axis is {axis}; give one axis at least", kind="nothing-given"
         )
     _check_weights(data, axes, where, **weights)
     return data, axes

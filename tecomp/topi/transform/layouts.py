@@ -50,7 +50,8 @@ def layout_transform(
     if {axis.name for axis in source} != {axis.name for axis in target}:
         raise DefinitionError(
             f"{where}: {src_layout} and {dst_layout} have not the same axes; write the same "
-            "capitals in both"
+            "capitals in both",
+            kind="layout-text",
         )
     check_rank(array, len(source), where, array.name, src_layout)
     extents = _extents(array, source, src_layout, where)
