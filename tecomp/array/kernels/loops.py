@@ -58,8 +58,11 @@ class Operand:
 
 
 def dense(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides of an array without places between its elements, in elements."""
-    return tuple([prod(shape[axis + 1 :]) for axis in range(len(shape))])
+    """The strides of an array without places between its elements, in elements.
+
+    None is 0, which would say that elements are repeated, also where there are none.
+    """
+    return tuple([prod([n or 1 for n in shape[axis + 1 :]]) for axis in range(len(shape))])
 
 
 def strides_of(nodes: Sequence[Node], shape: Shape) -> list[Strides] | None:
@@ -82,10 +85,9 @@ def _strides_of(node: Node, shape: Shape) -> Strides | None:
     if any(stride % data.itemsize for stride in data.strides):
         return None
     missing = len(shape) - data.ndim
-    own = [
-        0 if extent == 1 else stride // data.itemsize
-        for extent, stride in zip(data.shape, data.strides, strict=True)
-    ]
+    # NumPy's strides of an array without elements say nothing: some of its versions make all 0.
+    steps = [stride // data.itemsize for stride in data.strides] if data.size else dense(data.shape)
+    own = [0 if extent == 1 else step for extent, step in zip(data.shape, steps, strict=True)]
     return (0,) * missing + tuple(own)
 
 
