@@ -171,6 +171,7 @@ from tecomp.array.relayouts import relayout_to as relayout_to
 from tecomp.array.relayouts import restickify as restickify
 from tecomp.array.reporting import report as report
 from tecomp.array.reporting import reset as reset
+from tecomp.array.reporting import timeline as timeline
 
 __array_api_version__ = "2024.12"
 

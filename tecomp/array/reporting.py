@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import import_module
+from time import time
 from typing import Any
 
 from tecomp.array.arrays import Array, node_of
 from tecomp.array.costs import Costs, costs
 from tecomp.array.counters import counters
 from tecomp.array.graph.evaluate import evaluate
+from tecomp.array.graph.lane import lane
+from tecomp.dist.runtime.waits import waits
+
+_cleared = [0.0]
+"""When the last reset was, in seconds of `time.time`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,7 @@ class Report:
         collectives: messages that all processes of a team took part in.
         sent: bytes that this process sent, or gave to collectives, by what for.
         gathered: arrays of teams that every process got all of, by what asked for them.
+        waited: seconds in which this process waited for others of its teams, by what for.
     """
 
     devices: dict[str, DeviceReport]
@@ -76,6 +84,7 @@ class Report:
     collectives: int = 0
     sent: tuple[tuple[str, int], ...] = ()
     gathered: tuple[tuple[str, int], ...] = ()
+    waited: tuple[tuple[str, float], ...] = ()
 
     def __str__(self) -> str:
         lines = [f"{self.called:_} calls of kernels", *map(str, self.devices.values())]
@@ -83,6 +92,7 @@ class Report:
             lines.append(f"{self.messages:_} messages sent, {self.collectives:_} collectives")
         lines += [f"  {count:_} bytes sent, {why}" for why, count in self.sent]
         lines += [f"  {count:_} arrays gathered for {why}" for why, count in self.gathered]
+        lines += [f"  {seconds * 1e3:_.3f} ms of waiting, {why}" for why, seconds in self.waited]
         return "\n".join(lines)
 
 
@@ -108,7 +118,7 @@ def report(*arrays: Array) -> Report:
         return Report(
             {name: _device(name, each) for name, each in costs.items()}, counters.called,
             counters.messages, counters.collectives, tuple(sorted(counters.sent.items())),
-            tuple(sorted(counters.gathered.items())),
+            tuple(sorted(counters.gathered.items())), tuple(sorted(waits.seconds.items())),
         )
     nodes = [node_of(x, "report") for x in arrays]
     evaluate(nodes)
@@ -121,14 +131,47 @@ def report(*arrays: Array) -> Report:
     return Report({name: _device(name, own) for name, own in made.items()}, total)
 
 
+def timeline(team: Any) -> str:
+    """What the processes of a team did since the last reset: a lane for each, for Perfetto.
+
+    All processes of the team have to call it. Kernels are in it, and waiting for others with what
+    it was for, the last 10,000 of each; what is between them is Python.
+
+    Args:
+        team: the team, or its number.
+
+    Returns:
+        JSON, which chrome://tracing opens too. Times are those of the clocks of machines.
+
+    Raises:
+        TeamError: there is no such team.
+
+    >>> import json
+    >>> import tecomp.array as xp
+    >>> from tecomp import dist
+    >>> float(xp.sum(xp.ones(8, team=dist.world())))
+    8.0
+    >>> names = [event["args"]["name"] for event in json.loads(timeline(1))["traceEvents"][:2]]
+    >>> names
+    ['team 1', 'rank 0']
+    """
+    # Known by name: who has no team does not wait for what teams need.
+    found: str = import_module("tecomp.array.teams.lanes").lanes_of(team, _cleared[0])
+    return found
+
+
 def reset() -> None:
-    """Count from 0 again what is done: for `report`, and `xp.counters`.
+    """Count from 0 again what is done: for `report`, `timeline` and `xp.counters`.
 
     >>> reset()
     >>> report().devices
     {}
     """
     costs.clear()
+    _cleared[0] = time()
+    waits.clear()
+    if lane.spans:
+        lane.spans.clear()
     counters.compiled = counters.called = 0
     counters.exchanges = counters.messages = counters.collectives = 0
     for named in (counters.libraries, counters.gathered, counters.sent):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint
+from time import perf_counter
 from typing import Any
 
 from tecomp.array.graph.devices import CPU
+from tecomp.array.graph.lane import lane
 from tecomp.array.graph.node import Buffer, Node, empty, looking, no_memory, teams
 from tecomp.array.graph.pending import Pending, by_device, pending
 from tecomp.array.graph.shared import parts_of
@@ -82,7 +84,10 @@ def compute(work: Pending) -> None:
             return
     outputs = [work.nodes[place] for place in work.outputs]
     if any(node.type.size for node in outputs):
+        start = 0.0 if lane.spans is None else perf_counter()
         _run(work)
+        if start:
+            lane.note(work, start)
         return
     for node in outputs:
         node.computed(empty(node.type))

@@ -19,7 +19,7 @@ from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Buffer, Node, leaf
 from tecomp.array.graph.shared import Shared, local_type
 from tecomp.array.teams.partitions import Cut, blocks, everywhere, of_cuts
-from tecomp.array.teams.queue import settle
+from tecomp.array.teams.queue import queue_of, settle
 from tecomp.array.teams.rules import cuts, number
 from tecomp.array.teams.transfers import as_shared, brought, in_pieces, rank_of, team_number
 from tecomp.dist.runtime.reductions import allgather, alltoall
@@ -41,6 +41,7 @@ _SAMPLES = 256
 
 def called(op: LibraryOperation, operands: Sequence[Node]) -> tuple[Node, ...] | None:
     """The results of an operation of a library on parts; None if it needs whole arrays."""
+    queue_of(team_number(operands[0])).step(op.where)
     return of_parts(op, [as_shared(node) for node in operands])
 
 

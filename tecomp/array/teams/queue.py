@@ -17,6 +17,7 @@ import numpy as np
 
 from tecomp.array.counters import counters
 from tecomp.array.graph.evaluate import evaluate
+from tecomp.array.graph.lane import lane
 from tecomp.array.graph.node import Buffer, Node
 from tecomp.array.graph.shared import Shared, local_type
 from tecomp.array.teams.windows import Window, Windows, windows_of
@@ -27,6 +28,7 @@ from tecomp.dist.runtime.dtensors import start_redistribution
 from tecomp.dist.runtime.reductions import allgather, combined_along
 from tecomp.dist.runtime.team import Team, team_of
 from tecomp.dist.runtime.transfers import Job, Moves, Transfer
+from tecomp.dist.runtime.waits import waits
 from tecomp.ptensor.types import PTensorType, numpy_dtype
 
 MOST_WAITING = 64
@@ -109,7 +111,7 @@ class Queue:
 
     def step(self, why: str) -> None:
         """Note that an operation is recorded."""
-        self.why = why
+        self.why = waits.why = why
         if self.waiting:
             self.steps += 1
             if len(self.waiting) >= MOST_WAITING or self.steps >= MOST_STEPS:
@@ -128,6 +130,7 @@ class Queue:
                 _Group(self.team, group).run()
                 self.done += count
             self.steps = 0
+            waits.why = self.why
 
 
 _queues: dict[int, Queue] = {}
@@ -138,6 +141,7 @@ def queue_of(team: int) -> Queue:
     found = _queues.get(team)
     if found is None:
         found = _queues[team] = Queue(team_of(team))
+        lane.begin()
     return found
 
 
@@ -246,7 +250,7 @@ class _Group:
     """Arrivals that do not wait for each other."""
 
     def __init__(self, team: Team, arrivals: Sequence[Arrival]) -> None:
-        self.team = team
+        self.team, self.arrivals = team, arrivals
         self.moved = [each for each in arrivals if isinstance(each, Moved)]
         self.told = [each for each in arrivals if isinstance(each, Told)]
         self.bases: dict[tuple[Node, Partition], list[Around]] = defaultdict(list)
@@ -257,6 +261,7 @@ class _Group:
 
     def run(self) -> None:
         """Compute what is sent, send it, and put it where it belongs."""
+        waits.why = " and ".join(dict.fromkeys([each.why for each in self.arrivals]))
         halos = [self._halo(base, seen) for base, seen in self.bases.items()]
         self._compute(halos)
         for halo in halos:
@@ -295,6 +300,7 @@ class _Group:
         self.jobs.append((f"halo for {own.seen[0].why}", halo, Job(halo, own.core, own.room)))
         for each, index in zip(own.seen, own.plan.indices(self.team.rank), strict=True):
             each.node.computed(own.room[index])
+
     def _move(self, each: Moved) -> None:
         made = np.empty(each.node.type.shape, numpy_dtype(each.node.type.dtype))
         job = Job(each.moves, _data(each.source), made, each.moves.op)

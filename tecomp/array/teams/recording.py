@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import tecomp.array.teams.elementwise
+import tecomp.array.teams.lanes
 import tecomp.array.teams.manipulation
 import tecomp.array.teams.products
 import tecomp.array.teams.reductions
 import tecomp.array.teams.running
-import tecomp.array.teams.slices  # noqa: F401  registers rules, as those above
+import tecomp.array.teams.slices  # noqa: F401  these register what they do
 from tecomp.array.control.together import is_sent, together
 from tecomp.array.graph.evaluate import evaluate
 from tecomp.array.graph.node import Teams, serve

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from time import perf_counter
 from typing import Any, TypeAlias
 
 from tecomp.dist.partition.mesh import Mesh
@@ -12,6 +13,7 @@ from tecomp.dist.runtime.alone import alone
 from tecomp.dist.runtime.buffers import Buffers
 from tecomp.dist.runtime.calls import Calls
 from tecomp.dist.runtime.library import mpi, survives
+from tecomp.dist.runtime.waits import waits
 from tecomp.dist.runtime.watchdog import watch
 from tecomp.errors import TeamError
 
@@ -143,24 +145,30 @@ class Team:
         Raises:
             TeamError: MPI noticed that the processes make different calls.
         """
-        return _NOT_WATCHED if self._calls is None else _Waiting(self.id, self._calls, name)
+        return _ALONE if self.size == 1 else _Waiting(self.id, self._calls, name)
 
 
-_NOT_WATCHED = nullcontext()
+_ALONE = nullcontext()
 
 
 class _Waiting:
     """While a process waits in a call; written out, since each call of a program goes through it."""
 
-    __slots__ = ("_calls", "_name", "_team")
+    __slots__ = ("_calls", "_name", "_start", "_team")
 
-    def __init__(self, team: int, calls: Calls, name: str) -> None:
+    def __init__(self, team: int, calls: Calls | None, name: str) -> None:
         self._team, self._calls, self._name = team, calls, name
+        self._start = 0.0
 
     def __enter__(self) -> None:
-        self._calls.waits(self._name)
+        if self._calls is not None:
+            self._calls.waits(self._name)
+        self._start = perf_counter()
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        waits.note(self._name, self._start)
+        if self._calls is None:
+            return
         if error is not None and isinstance(error, mpi().Exception):
             if self._calls.failed:
                 time.sleep(_GRACE)  # the error of that process ends this one

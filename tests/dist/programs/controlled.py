@@ -49,6 +49,8 @@ def branches() -> None:
     assert both.partition.mesh.size == team.size
     again = xp.asarray(json.loads(json.dumps(wanted.tolist())), team=team, placements=[dist.Shard(1)])
     assert bool(xp.all(again == x))
+    did = [event for event in json.loads(xp.timeline(team))["traceEvents"] if event["ph"] == "X"]
+    assert {event["tid"] for event in did if event["cat"] == "kernel"} == {*range(team.size)}
     print("all right", rounds, team)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -137,7 +138,37 @@ def explained() -> None:
         assert shown.messages == ("halo for add: 0 bytes in 0 messages",) or not shown.messages
 
 
-for part in (explained, stencils, steps, several, reductions, plans):
+def timed() -> None:
+    """What was waited for is told by what it was for, and when by each process."""
+    xp.reset()
+    x = on_team(np.random.default_rng(5).random((24, 5)))
+    for _ in range(3):
+        x = (xp.roll(x, 1, axis=0) + xp.roll(x, -1, axis=0)) / 2
+    assert 0 < float(xp.sum(x)) < 120
+    xp.eval(xp.sort(x[:, 0]))
+    waited = dict(xp.report().waited)
+    assert set(waited) == ({"roll", "sum", "sort"} if N > 1 else set()), waited
+    assert all(f" ms of waiting, {why}" in str(xp.report()) for why in waited)
+
+    lanes: dict[str, list[Any]] = {}
+    for event in json.loads(xp.timeline(TEAM))["traceEvents"][1:]:
+        if event["ph"] == "M":
+            lane = lanes.setdefault(event["args"]["name"], [])
+            continue
+        assert lanes[f"rank {event['tid']}"] is lane
+        lane.append(event)
+    assert list(lanes) == [f"rank {rank}" for rank in range(N)]
+    for own in lanes.values():
+        named = {event["name"] for event in own}
+        assert {f"waits for {why}" for why in waited} <= named, named
+        assert {event["cat"] for event in own} == ({"kernel", "waits"} if N > 1 else {"kernel"})
+        for event, after in zip(own, own[1:], strict=False):
+            assert event["ts"] + event["dur"] <= after["ts"] + 1, (event, after)
+    xp.reset()
+    assert xp.report().waited == ()
+
+
+for part in (explained, timed, stencils, steps, several, reductions, plans):
     part()
 if RANK == 0:
     print("as few as by hand")
