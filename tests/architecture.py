@@ -1,0 +1,81 @@
+"""The architecture as a picture: rooms in their layers, and which of them each really imports.
+
+`python -m tests.architecture docs/architecture.svg` writes it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tecomp.drawing.canvas import MARGIN, Canvas
+from tecomp.drawing.palette import colour
+from tecomp.drawing.panels import head, legend
+from tecomp.drawing.svg import Svg
+from tests.test_layers import INSIDE, LAYERS, files_of, inner_imports
+
+ROW, CELL = 20.0, 18.0
+NAMES, INNER = 96.0, 400.0
+"""Widths of the columns with the rooms, and with the rooms inside of them."""
+
+
+def rooms() -> list[tuple[int, str]]:
+    """All rooms, from the top to the ground, with the height of their layer."""
+    found = [(height, room) for height, layer in enumerate(LAYERS) for room in sorted(layer)]
+    return sorted(found, key=lambda each: (-each[0], each[1]))
+
+
+def imported_by(room: str) -> set[str]:
+    """Other rooms that the files of a room ask for."""
+    return {entry.room for path in files_of(room) for entry in inner_imports(path)} - {room}
+
+
+def inside(room: str) -> str:
+    """The rooms inside of a large one, from its top to its ground."""
+    layers = reversed(INSIDE.get(room, []))
+    names = (", ".join(sorted(layer - {"__init__"})) for layer in layers)
+    return " / ".join(filter(None, names))
+
+
+def picture() -> Svg:
+    """Rooms line by line, and columns for what they import."""
+    canvas, listed = Canvas(), rooms()
+    y = head(
+        canvas, "Rooms and what they import",
+        "From the top to the ground; rooms in one band are one layer. A mark is an import in the code: all are right "
+        "of the room itself, as imports only go down.",
+    ) + 34
+    x = MARGIN + NAMES + INNER + 24
+    for row, (height, room) in enumerate(listed):
+        top = y + row * ROW
+        if not row or listed[row - 1][0] != height:
+            _band(canvas, top, sum(each[0] == height for each in listed), len(listed), height)
+        canvas.text(MARGIN + 4, top + 14, room, size=12, style="mono bold", width=NAMES)
+        canvas.text(MARGIN + NAMES, top + 14, inside(room), size=10, style="soft", width=INNER)
+        canvas.text(x - 6, top + 14, str(row + 1), size=10, style="soft", anchor="end")
+        canvas.text(x + row * CELL + CELL / 2, y - 6, str(row + 1), size=10, style="soft", anchor="middle")
+        _marks(canvas, x, top, row, [name for _, name in listed])
+    legend(canvas, y + len(listed) * ROW + 16, [
+        (colour(0, 2), "the room of the line imports that of the column"), ("pad", "the room itself")])
+    return canvas.finished("Rooms of tecomp in layers, and what they import")
+
+
+def _band(canvas: Canvas, top: float, count: int, rows: int, height: int) -> None:
+    """What is behind the rooms of a layer: every other one is shaded."""
+    width = NAMES + INNER + 24 + rows * CELL
+    if height % 2:
+        canvas.box(MARGIN, top, width, count * ROW, "plain")
+
+
+def _marks(canvas: Canvas, x: float, top: float, row: int, names: list[str]) -> None:
+    used = imported_by(names[row])
+    for column, name in enumerate(names):
+        place = x + column * CELL + 2, top + 3, CELL - 4, ROW - 6
+        if column == row:
+            canvas.box(*place, "pad", name)
+        elif name in used:
+            canvas.box(*place, colour(0, 2), f"{names[row]} imports {name}")
+
+
+if __name__ == "__main__":
+    picture().save(Path(sys.argv[1]))

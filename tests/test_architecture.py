@@ -1,0 +1,29 @@
+"""docs/architecture.svg shows the rooms and imports that there are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.architecture import imported_by, picture, rooms
+
+PICTURE = Path(__file__).parents[1] / "docs" / "architecture.svg"
+
+
+def test_the_picture_is_in_step_with_the_code(request: pytest.FixtureRequest) -> None:
+    """`pytest --update-golden tests/test_architecture.py` writes it again."""
+    if request.config.getoption("--update-golden"):
+        picture().save(PICTURE)
+
+    assert PICTURE.read_text(encoding="utf-8") == str(picture())
+
+
+def test_the_picture_has_every_room_and_import() -> None:
+    text = PICTURE.read_text(encoding="utf-8")
+    names = [room for _, room in rooms()]
+
+    assert [name for name in names if f">{name}</text>" not in text] == []
+    imports = {(room, each) for room in names for each in imported_by(room)}
+    assert {*re.findall(r"<title>(\w+) imports (\w+)</title>", text)} == imports
