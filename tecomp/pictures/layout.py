@@ -13,6 +13,7 @@ from tecomp.drawing.panels import head, heading, legend, sampled
 from tecomp.drawing.svg import Svg
 from tecomp.errors import LayoutError
 from tecomp.ir.language.text import counted, shortened
+from tecomp.layout.descriptions.fixed_tiled import FixedTiledLayout
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.descriptions.text import formula
 from tecomp.layout.placement.stored import StoredTensor
@@ -46,6 +47,11 @@ def drawn(layout: Layout) -> Svg:
     y = head(canvas, title, shortened(formula(layout), 160), *sizes_of(layout)) + 30
     left_out = draw_layout(canvas, layout, y)
     return canvas.finished(f"{title}: {left_out}" if left_out else f"{title} as {formula(layout)}")
+
+
+def drawn_tiled(value: FixedTiledLayout) -> Svg:
+    """The picture of a value on the host and a device: that of its layout there."""
+    return drawn(value.device_layout)
 
 
 def draw_layout(canvas: Canvas, layout: Layout, y: float) -> str:

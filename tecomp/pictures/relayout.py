@@ -6,18 +6,17 @@ from tecomp.copies.relayout import Relayout
 from tecomp.drawing.canvas import MARGIN, Canvas
 from tecomp.drawing.fonts import text_width
 from tecomp.drawing.palette import NEUTRAL, colour
-from tecomp.drawing.panels import head, heading, legend, sampled
+from tecomp.drawing.panels import head, heading, legend
 from tecomp.drawing.svg import Svg
 from tecomp.errors import LayoutError
-from tecomp.ir.language.text import counted, shortened
+from tecomp.ir.language.text import shortened
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.descriptions.text import formula
 from tecomp.pictures.layout import Scale, draw_memories
 from tecomp.pictures.layout_parts import parts_of
+from tecomp.pictures.transfers import draw_runs
 from tecomp.poly.maps.index_map import IndexMap
-
-_MOST_LENGTHS = 12
 
 
 def drawn(relayout: Relayout) -> Svg:
@@ -32,7 +31,7 @@ def drawn(relayout: Relayout) -> Svg:
         return canvas.finished(f"relayout of {title}: nothing is copied")
     for words, layout in (("From", src), ("To", dst)):
         y = _memory(canvas, words, layout, y) + 40
-    y = _runs(canvas, src, dst, y) + 30
+    y = draw_runs(canvas, src.runs_to(dst), y) + 30
     entries = [(colour(k, 1), f"part {k} of the rows") for k in range(4)]
     legend(canvas, y, entries, ["Rows of one part have one colour on both sides."])
     return canvas.finished(f"relayout of {title}")
@@ -48,28 +47,6 @@ def _memory(canvas: Canvas, words: str, layout: Layout, y: float) -> float:
     scale = Scale(layout, parts)
     remark = f"physical {list(layout.physical_shape)} in {layout.memory}"
     return draw_memories(canvas, layout, parts, scale, (MARGIN, y), (words, remark))
-
-
-def _runs(canvas: Canvas, src: Layout, dst: Layout, y: float) -> float:
-    """How many runs there are of each length; where they end."""
-    runs = src.runs_to(dst)
-    heading(canvas, MARGIN, y, "Runs",
-            f"{runs.count:,} of elements that follow each other on both sides, for "
-            f"{runs.elements:,} of {runs.total:,} elements")
-    most = max((count for _, count in runs.lengths), default=1)
-    top = y + 14
-    for k in sampled(len(runs.lengths), _MOST_LENGTHS):
-        if k is None:
-            canvas.text(MARGIN, top + 12, "⋮", style="soft")
-            top += 18
-            continue
-        length, count = runs.lengths[k]
-        words = f"{counted(count, 'run')} of {counted(length, 'element')}"
-        wide = max(420 * count / most, 1)
-        canvas.box(MARGIN, top, wide, 14, colour(0, 1), words)
-        canvas.text(MARGIN + wide + 8, top + 11, words, size=10, style="soft")
-        top += 18
-    return top
 
 
 def drawn_map(index_map: IndexMap) -> Svg:

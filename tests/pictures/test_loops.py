@@ -101,6 +101,16 @@ def test_long_texts_are_short_where_they_stand_alone() -> None:
     assert str(lowered) == lowered.dump()
 
 
+def test_a_long_function_shows_a_screen() -> None:
+    body = "\n".join(f"    A[{k}] = float32({k}.0)" for k in range(60))
+    func = tecomp.parse(f'def main(A: Buffer("float32", (60,))):\n{body}\n')
+
+    shown = repr(func).splitlines()
+    assert shown[:-1] == str(func).splitlines()[:48]
+    assert shown[-1] == f"# and {len(str(func).splitlines()) - 48} more lines, in str()"
+    assert tecomp.parse(str(func)) == func
+
+
 def test_many_statements_are_left_out() -> None:
     body = "\n".join(f"    A[{k}] = float32({k}.0)" for k in range(500))
     func = tecomp.parse(f'def main(A: Buffer("float32", (500,))):\n{body}\n')

@@ -9,6 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tecomp import IndexMap, Layout, ShardLayout, relayout, te
+from tecomp.layout.descriptions.fixed_tiled import FixedTiledLayout
+from tecomp.layout.shards.virtual_grid import GridMap
+from tecomp.layout.transfers.dma import DmaNest
 from tests.strategies.layouts import draw_layout, function_of
 from tests.strategies.pictures import check_picture, words_of
 
@@ -21,6 +24,11 @@ def test_drawn(golden: Callable[[object], None]) -> None:
     golden(relayout(ROWS, STICKS).picture())
 
 
+def words(picture: str) -> list[str]:
+    """The lines of a picture, after its checks."""
+    return [line.text for line in words_of(check_picture(picture))]
+
+
 @pytest.mark.parametrize(("src", "dst"), [(ROWS, STICKS), (STICKS, ROWS), (ROWS, CORES), (CORES, STICKS)])
 def test_runs_are_those_of_the_layouts(src: Layout, dst: Layout) -> None:
     lines = [line.text for line in words_of(check_picture(relayout(src, dst).picture()))]
@@ -28,6 +36,42 @@ def test_runs_are_those_of_the_layouts(src: Layout, dst: Layout) -> None:
     for length, count in src.runs_to(dst).lengths:
         assert f"{count} run{'s' * (count != 1)} of {length} element{'s' * (length != 1)}" in lines
     assert lines.count("From") == lines.count("To") == 1
+
+
+def test_runs_alone() -> None:
+    lines = words(ROWS.runs_to(STICKS).picture())
+
+    assert lines[0] == "runs of a copy"
+    assert "200 runs of 32 elements" in lines
+
+
+def test_loops_of_an_engine() -> None:
+    nest = DmaNest((3, 8), (64, 1), (200, 1), host_offset=1920)
+
+    assert words(nest.picture()) == [
+        "loops of a DMA engine", "24 elements, from host 1,920 to device 0 on",
+        "3 times", "200 further on the host, 64 further on the device",
+        "8 times", "1 further on the host, 1 further on the device", "copies an element",
+    ]
+
+
+def test_a_value_with_a_layout_shows_that() -> None:
+    assert FixedTiledLayout((100, 64), (64, 1), STICKS).picture() == STICKS.picture()
+
+
+def test_cores_that_stand_for_others() -> None:
+    lines = words(GridMap.folded((1, 12), (4, 4)).picture())
+
+    assert lines[2] == "12 virtual cores on [1, 4, 4], 4 cores idle"
+    assert [line for line in lines if line.startswith("0,")] == [f"0,{k}" for k in range(12)]
+    assert lines[-1] == "stands idle"
+
+
+@pytest.mark.parametrize(("shape", "device"), [
+    ((1, 1), (1, 1)), ((16, 32), (8, 8)), ((3, 40, 40), (20, 20)), ((7, 1000), (8, 1000)),
+])
+def test_any_grid(shape: tuple[int, ...], device: tuple[int, int]) -> None:
+    check_picture(GridMap.mesh(shape, device).picture())
 
 
 def test_an_empty_tensor() -> None:

@@ -74,6 +74,9 @@ __all__ = [
     "seq",
 ]
 
+_SCREEN = 48
+"""Lines of a function that a terminal shows without being asked for all of them."""
+
 LayoutMaps: TypeAlias = "tuple[tuple[Var, tuple[IndexMap, ...]], ...]"
 
 
@@ -107,6 +110,13 @@ class PrimFunc(Printed, Pictured):
         """The variables that this node binds."""
         params = (p.data if isinstance(p, Buffer) else p for p in self.params)
         return (*self.sizes, *params)
+
+    def __repr__(self) -> str:
+        """The text, as much of it as a screen has."""
+        lines = str(self).splitlines()
+        if len(lines) <= _SCREEN:
+            return "\n".join(lines)
+        return "\n".join([*lines[:_SCREEN], f"# and {len(lines) - _SCREEN} more lines, in str()"])
 
     def _repr_html_(self) -> str:
         """The picture, and the text for whoever opens it."""

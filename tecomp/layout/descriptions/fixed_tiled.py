@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from tecomp.drawing.pictured import Pictured
 from tecomp.errors import LayoutError
 from tecomp.ir.language.given import check_kind
 from tecomp.layout.descriptions.layout import Layout
@@ -11,7 +13,7 @@ from tecomp.layout.placement.arguments import check_shape, whole_numbers
 
 
 @dataclass(frozen=True, slots=True)
-class FixedTiledLayout:
+class FixedTiledLayout(Pictured):
     """A tensor on the host, and the layout that it has on the device.
 
     A view has a size and strides of its own, and the layout of the tensor that it shows.
@@ -32,6 +34,8 @@ class FixedTiledLayout:
     >>> tiled.size, tiled.stride, tiled.padding, tiled.device_layout.device_size
     ((2, 6), (6, 1), None, [1, 64, 64])
     """
+
+    _drawn_by: ClassVar[str] = "layout:drawn_tiled"
 
     size: tuple[int, ...]
     stride: tuple[int, ...]

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt, prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from tecomp.drawing.pictured import Pictured
 from tecomp.errors import LayoutError
 from tecomp.ir.algebra.extents import ceil_div
 from tecomp.ir.language.expr import Expr, Var, index_value
@@ -28,7 +29,7 @@ _GRID, _DEVICE = "grid map: the grid", "grid map: the device"
 
 
 @dataclass(frozen=True, eq=False)
-class GridMap:
+class GridMap(Pictured):
     r"""An index map from a virtual grid to the cores of a machine.
 
     Attributes:
@@ -49,6 +50,8 @@ class GridMap:
     lambda y, x: [0, x // 8, x % 8]
     lambda p0, p1, p2: [0, 8 * p1 + p2]
     """
+
+    _drawn_by: ClassVar[str] = "cores:drawn"
 
     shape: Shape
     index_map: IndexMap

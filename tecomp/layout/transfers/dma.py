@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 
+from tecomp.drawing.pictured import Pictured
 from tecomp.errors import LayoutError
 from tecomp.ir.algebra.intervals import Box
 from tecomp.layout.placement.arguments import whole_numbers
@@ -24,7 +26,7 @@ _NAMES = "ijklmnpqrstuvw"
 
 
 @dataclass(frozen=True, slots=True)
-class DmaNest:
+class DmaNest(Pictured):
     """A nest of loops that copies one element in each step. Strides and offsets count elements.
 
     Attributes:
@@ -43,6 +45,8 @@ class DmaNest:
     >>> nest.device_offset, nest.host_offset
     (0, 192)
     """
+
+    _drawn_by: ClassVar[str] = "transfers:drawn_nest"
 
     ranges: tuple[int, ...]
     device_strides: tuple[int, ...]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
+from typing import ClassVar
 
 import numpy as np
 
+from tecomp.drawing.pictured import Pictured
 from tecomp.errors import LayoutError
 from tecomp.ir.algebra.extents import ceil_div
 from tecomp.ir.algebra.intervals import Box
@@ -20,7 +22,7 @@ from tecomp.poly.transfers.runs import Found, Method, find_runs
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class Runs(Pictured):
     """The maximal runs of a copy: elements that follow each other in both memories.
 
     No run goes from the memory of one core into that of another.
@@ -40,6 +42,8 @@ class Runs:
     >>> runs.count, runs.shortest, runs.longest, runs.median, runs.factor
     (4000, 8, 64, 64, 8)
     """
+
+    _drawn_by: ClassVar[str] = "transfers:drawn_runs"
 
     lengths: tuple[tuple[int, int], ...]
     elements: int
