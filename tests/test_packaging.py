@@ -9,6 +9,7 @@ import sys
 import sysconfig
 import tarfile
 import tomllib
+import venv
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -24,14 +25,15 @@ TOP_FILES = [
     "MANIFEST.in",
     "README.md",
     "THIRD_PARTY.md",
+    "build_backend.py",
     "pyproject.toml",
 ]
 FOLDERS = ["docs", "schedules", "targets", "tecomp", "tests", "tutorials"]
 
 BUILD = """
 import sys
-from setuptools import build_meta
-print(getattr(build_meta, sys.argv[1])(sys.argv[2]))
+import build_backend
+print(getattr(build_backend, sys.argv[1])(sys.argv[2]))
 """
 
 
@@ -146,23 +148,67 @@ def test_an_installed_wheel_finds_its_targets(wheel: Path, tmp_path: Path) -> No
     ]
 
 
-def test_an_editable_install_finds_the_checkout(checkout: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def editable(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of packages of an environment with nothing but an editable install."""
+    home = tmp_path_factory.mktemp("environment")
+    venv.create(home, with_pip=False, symlinks=True)
+    site = next(home.glob("[Ll]ib/**/site-packages"))
+    zipfile.ZipFile(build(checkout, "build_editable")).extractall(site)
+    return site
+
+
+def test_an_editable_install_finds_the_checkout(checkout: Path, editable: Path) -> None:
     """In an interpreter that sees the libraries of this environment, but none of its hooks."""
-    zipfile.ZipFile(build(checkout, "build_editable")).extractall(tmp_path)
     program = (
         "import site, sys\n"
         f"sys.path.append({sysconfig.get_path('platlib')!r})\n"
-        f"site.addsitedir({str(tmp_path)!r})\n"
+        f"site.addsitedir({str(editable)!r})\n"
         "import tecomp, tecomp.targets\n"
         "print(tecomp.__file__, tecomp.targets.__file__, *tecomp.list_targets())"
     )
-    done = python("-S", "-W", "error", "-c", program, cwd=tmp_path)
+    done = python("-S", "-W", "error", "-c", program, cwd=editable)
 
     assert done.returncode == 0, done.stderr
     package, targets, *names = done.stdout.split()
     assert Path(package) == checkout / "tecomp" / "__init__.py"
     assert Path(targets) == checkout / "targets" / "__init__.py"
     assert names == sorted(path.stem for path in (ROOT / "targets").glob("*.toml"))
+
+
+USER = """
+import tecomp
+import tecomp.array as xp
+import tecomp.schedules.tiling
+from tecomp import dist, te
+
+A = te.placeholder((8,), name="A")
+B = te.compute((8,), lambda i: A[i] * 2.0, name="B")
+s = te.create_schedule(B)
+reveal_type(s["B"].split(B.op.axis[0], factor=4))
+reveal_type(tecomp.build(s, [A, B]))
+reveal_type(tecomp.Target.load("cpu").cores)
+reveal_type(xp.ones(3) + 1)
+reveal_type(dist.Mesh((2,)).coordinates(1))
+"""
+
+
+def test_type_checkers_know_an_editable_install(editable: Path, tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    (tmp_path / "user.py").write_text(USER, encoding="utf-8")
+    interpreter = editable.parents[2] / "bin" / "python"
+
+    done = python(
+        "-m", "mypy", "--strict", "--config-file=", "--cache-dir", str(tmp_path / "cache"),
+        "--python-executable", str(interpreter), "user.py", cwd=tmp_path,
+    )
+
+    assert done.returncode == 0, done.stdout
+    assert [line.partition("Revealed type is ")[2] for line in done.stdout.splitlines()] == [
+        '"tuple[tecomp.compute.axis.IterVar, tecomp.compute.axis.IterVar]"',
+        '"tecomp.driver.build.ScheduledKernel"', '"int"', '"tecomp.array.arrays.Array"',
+        '"tuple[int, ...]"', "",
+    ]
 
 
 def test_a_source_archive_holds_the_tests_and_the_documents(checkout: Path) -> None:

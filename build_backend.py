@@ -1,0 +1,61 @@
+"""The build backend: that of setuptools, whose editable installs also show types.
+
+The folders `schedules` and `targets` lie beside `tecomp`, so setuptools makes an editable install
+find modules by a hook of Python's imports. Type checkers and editors run no hooks and saw no
+package. They do read `.pth` files, so the wheel gets one with the path of the checkout; and stubs,
+which say that the two folders are packages, but not what is in them.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from setuptools import build_meta
+from setuptools.build_meta import (  # noqa: F401  the hooks that stay as they are
+    build_sdist,
+    build_wheel,
+    get_requires_for_build_editable,
+    get_requires_for_build_sdist,
+    get_requires_for_build_wheel,
+    prepare_metadata_for_build_editable,
+    prepare_metadata_for_build_wheel,
+)
+
+_ANYTHING = "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n"
+
+
+def build_editable(
+    wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None
+) -> str:
+    """The wheel of an editable install, from which type checkers learn where the package is."""
+    name: str = build_meta.build_editable(wheel_directory, config_settings, metadata_directory)
+    _add(Path(wheel_directory) / name, {
+        "__types__.tecomp.pth": f"{Path(__file__).parent.resolve()}\n",
+        "tecomp-stubs/py.typed": "partial\n",
+        "tecomp-stubs/schedules/__init__.pyi": _ANYTHING,
+        "tecomp-stubs/targets/__init__.pyi": _ANYTHING,
+    })
+    return name
+
+
+def _add(path: Path, files: Mapping[str, str]) -> None:
+    """Put files into a wheel, and into its record."""
+    with zipfile.ZipFile(path) as wheel:
+        members = {info: wheel.read(info) for info in wheel.infolist()}
+    record = "".join(_recorded(name, text.encode()) for name, text in files.items())
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for name, text in files.items():
+            wheel.writestr(name, text)
+        for info, content in members.items():
+            is_record = info.filename.endswith(".dist-info/RECORD")
+            wheel.writestr(info, record.encode() + content if is_record else content)
+
+
+def _recorded(name: str, content: bytes) -> str:
+    digest = urlsafe_b64encode(sha256(content).digest()).rstrip(b"=").decode()
+    return f"{name},sha256={digest},{len(content)}\n"
