@@ -365,8 +365,19 @@ class Array:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the picture to a file `x.svg`, or a page with it to `x.html`.
 
+        Args:
+            path: of the file; one that is there is written anew.
+
         Raises:
             CallError: the path ends otherwise, or nothing can be written there.
+
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import tecomp.array as xp
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     xp.ones((3, 4)).save(f"{folder}/ones.svg")
+        ...     print([path.name for path in Path(folder).iterdir()])
+        ['ones.svg']
         """
         self.picture().save(path)
 
