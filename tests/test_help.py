@@ -15,7 +15,13 @@ from typing import Any
 
 import pytest
 
+from tecomp.codegen.calls.kernel import Kernel
+from tecomp.drawing.svg import Page, Svg
+from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import TecompError
+from tecomp.scheduling.schedule import Group
+from tecomp.scheduling.threads import ThreadAxis
+from tecomp.scheduling.trace import Trace
 
 MODULES = (
     "tecomp", "tecomp.te", "tecomp.dist", "tecomp.schedules", "tecomp.array",
@@ -32,6 +38,8 @@ FOR_THE_COMPILER = frozenset((
     "elementwise", "known", "rewritten",
     # Errors: what is kept with each, and layouts: what their arrays carry.
     "ends_at_user", "mark", "usual",
+    # Traces: how a schedule writes its own.
+    "Trace.start", "Trace.then",
     # Partitions and teams: what redistributions and calls are made of.
     "Partition.cuts", "Partition.holders", "Partition.numbers", "Partition.part",
     "Team.along", "Team.began", "Team.call", "Team.check_mesh", "Team.revoke", "Team.wait_all",
@@ -86,6 +94,12 @@ def _without_example(names: dict[str, Any]) -> Iterator[str]:
         if not _example(value):
             yield name
         yield from (f"{name}.{each}" for each in _members(value) if not _is_shown(value, each))
+
+
+def test_what_users_are_given_has_examples() -> None:
+    given = [ScheduledKernel, Kernel, Trace, Group, ThreadAxis, Svg, Page]
+
+    assert list(_without_example({cls.__name__: cls for cls in given})) == []
 
 
 @pytest.mark.parametrize("module", MODULES)

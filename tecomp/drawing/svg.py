@@ -23,7 +23,13 @@ _TITLE = re.compile("<title>(.*?)</title>", re.DOTALL)
 
 
 class Page(str):
-    """The text of a page of HTML, which a notebook shows as it is."""
+    """The text of a page of HTML, which a notebook shows as it is.
+
+    >>> import tecomp
+    >>> page = tecomp.Layout.row_major((4, 8), "int8").explore()
+    >>> type(page).__name__, "<html" in page
+    ('Page', True)
+    """
 
     __slots__ = ()
 
@@ -34,14 +40,30 @@ class Page(str):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file `x.html`.
 
+        Args:
+            path: of the file; one that is there is written anew.
+
         Raises:
             CallError: the path ends otherwise, or nothing can be written there.
+
+        >>> import tecomp
+        >>> page = tecomp.Layout.row_major((4, 8), "int8").explore()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page.save(f"{folder}/layout.html")
+        ...     print([path.name for path in Path(folder).iterdir()])
+        ['layout.html']
         """
         written({".html": self}, path)
 
 
 class Svg(str):
-    """The text of a picture, which a notebook shows as the picture."""
+    """The text of a picture, which a notebook shows as the picture.
+
+    >>> import tecomp
+    >>> picture = tecomp.Layout.row_major((4, 8), "int8").picture()
+    >>> type(picture).__name__, picture.startswith("<svg")
+    ('Svg', True)
+    """
 
     __slots__ = ()
 
@@ -53,20 +75,41 @@ class Svg(str):
         return f'<div style="overflow-x:auto">{self}</div>'
 
     def with_text(self, text: str) -> str:
-        """The picture as a part of a page, and below it a text for whoever opens it."""
+        """The picture as a part of a page, and below it a text for whoever opens it.
+
+        >>> import tecomp
+        >>> picture = tecomp.Layout.row_major((4, 8), "int8").picture()
+        >>> "<pre>row by row</pre>" in picture.with_text("row by row")
+        True
+        """
         more = f"<details><summary>text</summary><pre>{in_html(text)}</pre></details>"
         return self._repr_html_() + more
 
     def page(self) -> Page:
-        """A page with the picture and nothing else."""
+        """A page with the picture and nothing else.
+
+        >>> import tecomp
+        >>> "<html" in tecomp.Layout.row_major((4, 8), "int8").picture().page()
+        True
+        """
         found = _TITLE.search(self)
         return Page(_PAGE.format(title=found.group(1) if found else "picture", body=str(self)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the picture to a file `x.svg`, or a page with it to `x.html`.
 
+        Args:
+            path: of the file; one that is there is written anew.
+
         Raises:
             CallError: the path ends otherwise, or nothing can be written there.
+
+        >>> import tecomp
+        >>> picture = tecomp.Layout.row_major((4, 8), "int8").picture()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     picture.save(f"{folder}/rows.html")
+        ...     print([path.name for path in Path(folder).iterdir()])
+        ['rows.html']
         """
         written({".svg": self, ".html": self.page()}, path)
 

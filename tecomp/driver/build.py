@@ -42,6 +42,16 @@ class ScheduledKernel(Kernel):
 
     Attributes:
         lowered: the function after each pass.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((6,), name="A")
+    >>> B = te.compute((6,), lambda i: A[i] * 2.0, name="B")
+    >>> kernel = build(te.create_schedule(B), [A, B], name="double")
+    >>> kernel.schedule
+    Schedule(A, B)
+    >>> print(kernel.lowered.functions["nest"].body)
+    for i in range(6):
+        B[i] = A[i] * float32(2.0)
     """
 
     __slots__ = ("_build", "_logical", "_lowered", "_packing", "_state")
@@ -158,6 +168,17 @@ class ScheduledKernel(Kernel):
 
         Raises:
             CallError: the tensor is not in the schedule, or the array does not fit it.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((6,), name="A")
+        >>> B = te.compute((6,), lambda i: A[i] * 2.0, name="B")
+        >>> s = te.create_schedule(B)
+        >>> _ = s[B].transform_layout(lambda i: [i // 4, i % 4])
+        >>> kernel = build(s, [A, B])
+        >>> out = kernel.empty(B)
+        >>> kernel(np.arange(6, dtype="float32"), out)
+        >>> kernel.unpack(B, out)
+        array([ 0.,  2.,  4.,  6.,  8., 10.], dtype=float32)
         """
         return self._packing_of(tensor).unpack(array, sizes)
 
@@ -175,6 +196,13 @@ class ScheduledKernel(Kernel):
 
         Source:
             docs/cost-model.md, which says what is counted, and how cycles follow.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((64,), name="A")
+        >>> B = te.compute((64,), lambda i: A[i] * 2.0, name="B")
+        >>> report = build(te.create_schedule(B), [A, B]).report()
+        >>> report.kernel, report.target, dict(report.operations)
+        ('main', 'cpu', {'mul float32': 64})
         """
         assert self._build.target is not None
         return report_of(self.name, self._state, self.lowered, self._build.target, sizes)
@@ -186,6 +214,14 @@ class ScheduledKernel(Kernel):
 
         Raises:
             CallError: the tensor is not in the schedule, or a size is missing.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((6,), name="A")
+        >>> B = te.compute((6,), lambda i: A[i] * 2.0, name="B")
+        >>> s = te.create_schedule(B)
+        >>> _ = s[B].transform_layout(lambda i: [i // 4, i % 4])
+        >>> build(s, [A, B]).empty(B).shape
+        (2, 4)
         """
         return self._packing_of(tensor).empty(sizes)
 

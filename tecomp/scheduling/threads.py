@@ -25,6 +25,13 @@ class ThreadAxis(Var):
         name: what printed text calls it.
         tag: which of the machine's axes it is.
         extent: how many threads it has, if known.
+
+    >>> from tecomp import te
+    >>> thread = te.thread_axis((0, 64), "threadIdx.x", name="tx")
+    >>> thread.name, thread.tag, thread.thread_tag, thread.extent, thread.dtype
+    ('tx', 'threadIdx.x', 'threadIdx.x', 64, 'int32')
+    >>> thread.var is thread
+    True
     """
 
     dtype: DType = INT32

@@ -100,6 +100,23 @@ class Trace:
     """The calls of one schedule in order, with the names of its tensors and axes.
 
     `print(s.trace)` shows a Python function that makes the schedule again from its outputs.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((8,), name="A")
+    >>> B = te.compute((8,), lambda i: A[i] * 2.0, name="B")
+    >>> s = te.create_schedule(B)
+    >>> outer, inner = s[B].split(B.op.axis[0], factor=4)
+    >>> trace = s.trace
+    >>> print(trace, end="")
+    def schedule(B):
+        s = te.create_schedule(B.op)
+        i, = s[B].op.axis
+        i_outer, i_inner = s[B].split(i, factor=4)
+        return s
+    >>> trace.outputs, list(trace.operations), [trace.axes[axis] for axis in (outer, inner)]
+    (('B',), ['A', 'B'], ['i_outer', 'i_inner'])
+    >>> len(trace.steps), trace.sizes, trace.intrinsics, trace.groups, sorted(trace.said)
+    (1, frozenset(), {}, {}, ['B'])
     """
 
     outputs: tuple[str, ...]
@@ -126,6 +143,11 @@ class Trace:
 
         Raises:
             ScheduleError: there is none.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((8,), name="A")
+        >>> te.create_schedule(A).trace.operation("A") is A.op
+        True
         """
         if not is_one_of(name, self.operations):
             known = ", ".join(self.operations)
@@ -166,13 +188,32 @@ class Trace:
         )
 
     def to_json(self) -> str:
-        """The calls as JSON text, for `replay`."""
+        """The calls as JSON text, for `replay`.
+
+        >>> import tecomp
+        >>> from tecomp import te
+        >>> A = te.placeholder((8,), name="A")
+        >>> B = te.compute((8,), lambda i: A[i] * 2.0, name="B")
+        >>> s = te.create_schedule(B)
+        >>> outer, inner = s[B].split(B.op.axis[0], factor=4)
+        >>> tecomp.replay(s.trace.to_json(), [B])[B]
+        Stage(B: i.outer, i.inner)
+        """
         steps = [step.to_json() for step in self.steps]
         document = {"tecomp_trace": VERSION, "outputs": list(self.outputs), "steps": steps}
         return json.dumps(document, indent=1)
 
     def to_python(self) -> str:
-        """A function that makes the schedule from its outputs and its intrinsics, with `te`."""
+        """A function that makes the schedule from its outputs and its intrinsics, with `te`.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((8,), name="A")
+        >>> B = te.compute((8,), lambda i: A[i] * 2.0, name="B")
+        >>> print(te.create_schedule(B).trace.to_python(), end="")
+        def schedule(B):
+            s = te.create_schedule(B.op)
+            return s
+        """
         outputs = ", ".join(self.outputs)
         given = ", ".join([outputs, *self.intrinsics])
         ops = ", ".join(f"{name}.op" for name in self.outputs)

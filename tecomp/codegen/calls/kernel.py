@@ -70,6 +70,26 @@ class Kernel(Pictured):
     Raises:
         CallError: when called with an argument that does not fit, or if an index that was
             computed from data leaves its axis; nothing outside of the arrays is touched then.
+
+    >>> import tecomp
+    >>> from tecomp import te
+    >>> A = te.placeholder((6,), name="A")
+    >>> B = te.compute((6,), lambda i: A[i] * 2.0, name="B")
+    >>> kernel = tecomp.build(te.create_schedule(B), [A, B], name="double")
+    >>> kernel.name, [buffer.name for buffer in kernel.signature], kernel.outputs
+    ('double', ['A', 'B'], ('B',))
+    >>> dict(kernel.shapes)
+    {'A': (6,), 'B': (6,)}
+    >>> print(kernel.func)
+    def double(A: Buffer("float32", (6,)), B: Buffer("float32", (6,))):
+        for i in range(6):
+            B[i] = A[i] * float32(2.0)
+    >>> out = np.empty(6, "float32")
+    >>> kernel(np.arange(6, dtype="float32"), out)
+    >>> out
+    array([ 0.,  2.,  4.,  6.,  8., 10.], dtype=float32)
+    >>> kernel.compiled is not None
+    True
     """
 
     __slots__ = (
@@ -151,8 +171,23 @@ class Kernel(Pictured):
     def source(self, kind: Literal["ir", "llvm", "asm"] = "ir") -> str:
         """The function as text: its lowered IR, its LLVM IR, or its machine code.
 
+        Args:
+            kind: `ir`, `llvm` or `asm`.
+
         Raises:
             CallError: there is no such form.
+
+        >>> import tecomp
+        >>> from tecomp import te
+        >>> A = te.placeholder((6,), name="A")
+        >>> B = te.compute((6,), lambda i: A[i] * 2.0, name="B")
+        >>> kernel = tecomp.build(te.create_schedule(B), [A, B], name="double")
+        >>> print(kernel.source())
+        def double(A: Buffer("float32", (6,)), B: Buffer("float32", (6,))):
+            for i in range(6):
+                B[i] = A[i] * float32(2.0)
+        >>> "define" in kernel.source("llvm")
+        True
         """
         if kind == "ir":
             return str(self.func)
@@ -299,6 +334,15 @@ class Kernel(Pictured):
 
         Raises:
             CallError: an argument is no array or number that the kernel could take.
+
+        >>> import tecomp
+        >>> from tecomp import te
+        >>> n = te.var("n")
+        >>> A = te.placeholder((n,), name="A")
+        >>> B = te.compute((n,), lambda i: A[i] * 2.0, name="B")
+        >>> kernel = tecomp.build(te.create_schedule(B), [A, B])
+        >>> kernel.sizes_of([np.zeros(5, "float32"), np.zeros(5, "float32")])
+        {'n': 5}
         """
         if len(arguments) != len(self.signature):
             raise self._wrong_count(len(arguments))
