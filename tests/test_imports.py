@@ -41,12 +41,26 @@ def test_arrays_wait_for_nothing_that_compiles() -> None:
     names = [name.split(".") for name in modules_of("import tecomp.array")]
 
     rooms = {name[1] for name in names if name[0] == "tecomp" and len(name) > 1}
-    assert rooms == {"array", "errors", "ir", "ptensor", "tracebacks"}
+    assert rooms == {"array", "drawing", "errors", "ir", "ptensor", "tracebacks"}
+    assert {name[2] for name in names if name[1:2] == ["drawing"] and len(name) > 2} == {"pictured"}
     language = {".".join(name[2:]) for name in names if name[:2] == ["tecomp", "ir"]}
     assert language == {"", "language", "language.dtype"}
     operations = {name[2] for name in names if name[:2] == ["tecomp", "ptensor"] and len(name) > 2}
     assert not operations & {"definitions", "elements", "formulas", "lowering", "values"}
     assert not {name[0] for name in names} & (SLOW | {"islpy"})
+
+
+def test_kernels_of_processors_are_compiled_without_the_model_of_costs() -> None:
+    compiled = """
+import numpy as np, tecomp, tecomp.array as xp
+from tecomp import te
+A = te.placeholder((8,), name="A")
+B = te.compute((8,), lambda i: A[i] * 2.0, name="B")
+tecomp.build(te.create_schedule(B), [A, B])
+x = xp.asarray(np.arange(6.0))
+assert float(xp.sum(xp.exp(x))) > 1
+"""
+    assert not {name for name in modules_of(compiled) if name.startswith("tecomp.model.")}
 
 
 def test_operations_are_recorded_without_the_compiler() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from tecomp.driver.grid import check_grid
 from tecomp.driver.logical import logical_parameter, run_logical, stored_arguments
 from tecomp.driver.memories import check_fits, is_open
 from tecomp.driver.packing import Packing
-from tecomp.driver.reporting import report_of
 from tecomp.driver.scheduler import is_program, scheduled
 from tecomp.driver.verified import Verifier
 from tecomp.errors import CallError, LowerError
@@ -30,11 +30,13 @@ from tecomp.ir.language.stmt import Buffer
 from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.stages.strides import strides_of
 from tecomp.machine.descriptor import Target
-from tecomp.model.report import Report
 from tecomp.scheduling.arguments import with_arguments
 from tecomp.scheduling.places import told_at_primitives
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import State
+
+if TYPE_CHECKING:
+    from tecomp.model.report import Report
 
 
 class ScheduledKernel(Kernel):
@@ -205,7 +207,12 @@ class ScheduledKernel(Kernel):
         ('main', 'cpu', {'mul float32': 64})
         """
         assert self._build.target is not None
-        return report_of(self.name, self._state, self.lowered, self._build.target, sizes)
+        # What counts is loaded with the first report.
+        reporting = import_module("tecomp.driver.reporting")
+        report: Report = reporting.report_of(
+            self.name, self._state, self.lowered, self._build.target, sizes
+        )
+        return report
 
     def empty(self, tensor: Tensor, **sizes: int) -> np.ndarray[Any, Any]:
         """An array for `tensor` as this kernel takes it, contents undefined.

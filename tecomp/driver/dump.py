@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from time import monotonic
@@ -16,7 +17,6 @@ from tecomp.codegen.llvm.line_table import numbered_assembly, numbered_llvm, wit
 from tecomp.driver.cached import Build
 from tecomp.driver.dump_page import Section, differences, numbered, page, plain
 from tecomp.driver.memories import in_memories
-from tecomp.driver.reporting import report_of
 from tecomp.errors import LowerError, TecompError
 from tecomp.ir.algebra.extents import constant_shape
 from tecomp.ir.language.stmt import PrimFunc
@@ -130,7 +130,10 @@ def _dumped(build: Build, dump: Dump) -> Lowered:
     _dump_code(build, lowered, dump)
     if build.target is not None:
         try:
-            cost = str(report_of(build.name, build.schedule.state, lowered, build.target, {}))
+            reporting = import_module("tecomp.driver.reporting")
+            cost = str(
+                reporting.report_of(
+                    build.name, build.schedule.state, lowered, build.target, {}))
         except TecompError as error:
             cost = error.message
         dump.add("cost", plain(cost))

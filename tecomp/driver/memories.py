@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from math import prod
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tecomp.driver.grid import check_grid
 from tecomp.driver.sizes import in_numbers
@@ -22,12 +23,13 @@ from tecomp.lowering.storage.distinct import distinct
 from tecomp.lowering.storage.place_buffers import place_buffers
 from tecomp.machine.descriptor import Target
 from tecomp.machine.memory import Link, Memory
-from tecomp.model.exchange import Uses, link_between, uses_of
-from tecomp.model.sites import sites_of
 from tecomp.poly.accesses.shares import Shared, shared
 from tecomp.poly.sets.affine import NotAffine
 from tecomp.poly.sets.context import isl_work
 from tecomp.scheduling.schedule import Schedule
+
+if TYPE_CHECKING:
+    from tecomp.model.exchange import Uses
 
 Shape: TypeAlias = tuple[Extent, ...]
 Known: TypeAlias = "Callable[[PrimFunc], PrimFunc]"
@@ -154,17 +156,22 @@ def _shapes(lowered: Lowered) -> dict[Var, Shape]:
     return shapes
 
 
+def _exchange() -> Any:
+    # Processors have no memories of one core: their kernels do without the model.
+    return import_module("tecomp.model.exchange")
+
+
 def _residents(
     func: PrimFunc, target: Target, shapes: Mapping[Var, Shape]
 ) -> Iterator[Resident]:
-    sites = sites_of(func, {})
-    uses = uses_of(sites)
+    sites = import_module("tecomp.model.sites").sites_of(func, {})
+    uses: Mapping[Var, Uses] = _exchange().uses_of(sites)
     crossing = {each.data for each in _allocated_around_cores(func)}
     params = [param for param in func.params if isinstance(param, Buffer)]
     for buffer in (*params, *_allocated_around_cores(func)):
         memory = target.memory(buffer.scope)
         if memory.scope == "core" and (buffer.data in crossing or buffer.data in uses):
-            own = uses.get(buffer.data, Uses())
+            own = uses.get(buffer.data) or _exchange().Uses()
             shape = shapes.get(buffer.data, buffer.shape)
             part = _part_of_a_core(buffer, shape, memory, own, sites.axes, target)
             yield Resident(buffer, memory, part)
@@ -177,7 +184,7 @@ def _part_of_a_core(
 ) -> int:
     """The bytes of a buffer that a core has, each of which is its own."""
     where = f"{buffer.name}: memory `{memory.name}` of target {target.name} belongs to one core"
-    link = link_between(target, memory.name, memory.name)
+    link: Link | None = _exchange().link_between(target, memory.name, memory.name)
     if not axes:
         return bytes_of(buffer, memory) if is_sized(buffer) else 0
     cure = _cure(memory, link, axes)

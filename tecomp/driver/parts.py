@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +21,6 @@ from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.cached import Build
 from tecomp.driver.codes import Codes
-from tecomp.driver.reporting import report_of
 from tecomp.driver.scheduler import scheduled
 from tecomp.driver.sequence import Code
 from tecomp.ir.language.stmt import Buffer, PrimFunc, SeqStmt
@@ -27,7 +28,9 @@ from tecomp.ir.outside.bind import bind
 from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.storage.flatten import flattened
 from tecomp.machine.descriptor import Target
-from tecomp.model.report import Report
+
+if TYPE_CHECKING:
+    from tecomp.model.report import Report
 
 _MOMENT = 0.05
 """Seconds that a kernel is measured for."""
@@ -72,9 +75,11 @@ class Part:
             LowerError: there is too much to count.
         """
         assert self.build.target is not None
-        return report_of(
+        reporting = import_module("tecomp.driver.reporting")
+        report: Report = reporting.report_of(
             self.build.name, self.build.schedule.state, self.lowered, self.build.target, {}
         )
+        return report
 
     def measured(self) -> float:
         """Seconds of a call on arrays of zeros, the least of many."""
