@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from time import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tecomp.array.arrays import Array, node_of
 from tecomp.array.costs import Costs, costs
 from tecomp.array.counters import counters
 from tecomp.array.graph.evaluate import evaluate
 from tecomp.array.graph.lane import lane
-from tecomp.dist.runtime.waits import waits
+
+if TYPE_CHECKING:
+    from tecomp.dist.runtime.waits import Waits
 
 _cleared = [0.0]
 """When the last reset was, in seconds of `time.time`."""
@@ -115,10 +118,12 @@ def report(*arrays: Array) -> Report:
     1
     """
     if not arrays:
+        known = _waits()
+        waited = {} if known is None else known.seconds
         return Report(
             {name: _device(name, each) for name, each in costs.items()}, counters.called,
             counters.messages, counters.collectives, tuple(sorted(counters.sent.items())),
-            tuple(sorted(counters.gathered.items())), tuple(sorted(waits.seconds.items())),
+            tuple(sorted(counters.gathered.items())), tuple(sorted(waited.items())),
         )
     nodes = [node_of(x, "report") for x in arrays]
     evaluate(nodes)
@@ -169,13 +174,20 @@ def reset() -> None:
     """
     costs.clear()
     _cleared[0] = time()
-    waits.clear()
+    if (known := _waits()) is not None:
+        known.clear()
     if lane.spans:
         lane.spans.clear()
     counters.compiled = counters.called = 0
     counters.exchanges = counters.messages = counters.collectives = 0
     for named in (counters.libraries, counters.gathered, counters.sent):
         named.clear()
+
+
+def _waits() -> Waits | None:
+    """What is known of waiting, which loads with the first team: before, nobody waits."""
+    loaded = sys.modules.get("tecomp.dist.runtime.waits")
+    return None if loaded is None else loaded.waits
 
 
 def _device(name: str, own: Costs) -> DeviceReport:

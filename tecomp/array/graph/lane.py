@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from importlib import import_module
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from tecomp.array.graph.pending import Pending
-from tecomp.dist.runtime.waits import KEPT, Span
+
+if TYPE_CHECKING:
+    # Loaded with the first team: most processes have none.
+    from tecomp.dist.runtime.waits import Span
 
 
 class Lane:
@@ -18,17 +23,19 @@ class Lane:
 
     def __init__(self) -> None:
         self.spans: deque[Span] | None = None
+        self._span: type[Span]
 
     def begin(self) -> None:
         """Note what is computed from now on."""
         if self.spans is None:
-            self.spans = deque(maxlen=KEPT)
+            waits = import_module("tecomp.dist.runtime.waits")
+            self.spans, self._span = deque(maxlen=waits.KEPT), waits.Span
 
     def note(self, work: Pending, start: float) -> None:
         """Operations are computed, which began some time ago."""
         if self.spans is not None:
             names = dict.fromkeys([op.where for op, _ in work.steps])
-            self.spans.append(Span(" ".join(names), start, perf_counter()))
+            self.spans.append(self._span(" ".join(names), start, perf_counter()))
 
 
 lane = Lane()
