@@ -26,6 +26,7 @@ from tecomp.scheduling.trace import Trace
 MODULES = (
     "tecomp", "tecomp.te", "tecomp.dist", "tecomp.schedules", "tecomp.array",
     "tecomp.array.linalg", "tecomp.array.fft", "tecomp.topi", "tecomp.topi.nn",
+    "tecomp.topi.image",
 )
 
 FOR_THE_COMPILER = frozenset((
