@@ -15,6 +15,8 @@ from tecomp.ir.language.outside_call import Convention
 from tecomp.ir.language.stmt import Buffer, ForKind, IndexMap, PadValue, PrimFunc, Range, Stmt
 from tecomp.ir.parsing.parser import parse
 from tecomp.ptensor.parse import parse_module
+from tecomp.ptensor.promotion import ALL
+from tecomp.ptensor.types import SCALARS
 from tests.ir.test_round_trip import Maker
 from tests.strategies.grammar import Grammar, python_tokens, tensor_tokens
 
@@ -75,6 +77,13 @@ def test_the_examples_have_every_part_of_the_language() -> None:
     others = {each.__name__ for each in (Buffer, IndexMap, PadValue, PrimFunc, Range)}
     assert classes(Expr) | classes(Stmt) | others <= {type(part).__name__ for part in parts}
     assert [word for word in words if not any(part is word for part in parts)] == []
+
+
+@pytest.mark.parametrize("type", [*SCALARS, *(f"ptensor<?x0x{dtype}, device='cpu', team=1>" for dtype in ALL)])
+def test_every_type_of_functions_on_arrays_is_made_by_the_grammar(type: str) -> None:
+    text = str(parse_module(f"func @f(%x: {type}) -> {type} {{\n  return %x\n}}"))
+
+    assert TENSORS.used(list(tensor_tokens(text))) is not None, text
 
 
 @pytest.mark.parametrize("seed", range(40))

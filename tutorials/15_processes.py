@@ -94,7 +94,8 @@ assert "0 messages sent, 1 collectives" in done.stdout
 # %% [markdown]
 # A step needs a row of each neighbour, its halo: two messages of 600 numbers, sent while the
 # inside of the part is computed. The sum takes one collective of 8 bytes: each process adds up its
-# part, and the four results are added up.
+# part, and the four results are added up. The milliseconds are those in which
+# it waited for others, and differ from run to run.
 #
 # All processes have to make the same calls in the same order. `if float(xp.max(u)) > 1` is fine,
 # since all of them find the same number. What random numbers, clocks or files say may differ. With
