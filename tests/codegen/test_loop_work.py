@@ -41,8 +41,10 @@ def function(body: str) -> PrimFunc:
         TILE,
         "\nB[0] = A[I[0]] + A[1]",
         "\nfor i in range(8):\n    for j in range(8):\n        if i < 3:\n            B[j] = A[j]",
+        "\nfor i in range(8):\n    for j in range(8):\n        B[i // 3 * 8 + j] = A[j]",
     ],
-    ids=["elementwise", "vectors", "number", "transpose", "outer", "tile", "straight", "condition"],
+    ids=["elementwise", "vectors", "number", "transpose", "outer", "tile", "straight", "condition",
+         "quotient"],
 )
 def test_nothing_to_do(body: str) -> None:
     func = function(body)

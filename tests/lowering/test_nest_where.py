@@ -52,3 +52,24 @@ def test_a_condition_of_several_pieces_is_tested_in_the_loop() -> None:
     b = np.empty((), np.float32)
     tecomp.build(s, [A, B])(np.arange(8, dtype=np.float32), b)
     assert b == 25
+
+
+def test_what_loops_of_open_extents_leave_out_is_not_asked_again() -> None:
+    n = te.size_var("n")
+    A = te.placeholder((n,), name="A")
+    k = te.reduce_axis((0, n), name="k")
+    B = te.compute((), lambda: te.sum(A[k], axis=k, where=k % 7 < n // 3), name="B")
+    s = te.create_schedule(B)
+    _, inner = s[B].split(s[B].op.reduce_axis[0], factor=16)
+    parts = s.rfactor(B, inner)
+    assert isinstance(parts, te.Tensor)
+    s[parts].vectorize(s[parts].op.axis[0])
+
+    nest = str(tecomp.lower(s, [A, B], stop_after="nest"))
+
+    assert "< n" not in nest
+    kernel = tecomp.build(s, [A, B])
+    for size in (0, 1, 15, 16, 17, 40):
+        a, b = np.arange(size, dtype=np.float32), np.empty((), np.float32)
+        kernel(a, b)
+        assert b == a[np.arange(size) % 7 < size // 3].sum()

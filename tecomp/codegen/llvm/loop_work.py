@@ -145,7 +145,10 @@ def _is_constant(index: Any) -> bool:
 def _is_work(node: Any, var: Var, named: Mapping[Var, Expr]) -> bool:
     if isinstance(node, Call):
         return not mentions(node, var, named)
-    return node.op in (BinOp.FLOORDIV, BinOp.MOD)
+    if node.op not in (BinOp.FLOORDIV, BinOp.MOD):
+        return False
+    # What no iteration changes, the code generator moves out, if it is not a division to it.
+    return not isinstance(node.b, Const) or mentions(node, var, named)
 
 
 def staying_conditions(loop: For) -> list[Expr]:

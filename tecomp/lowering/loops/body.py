@@ -41,12 +41,14 @@ class StageBody:
         definition: the stage.
         checks: run-time index checks, by the identity of the read.
         stored: a condition of the axes under which elements are stored; always if None.
+        tested: what of the condition of a reduction the loops do not see to; all of it if None.
     """
 
     program: Program
     definition: Definition
     checks: Mapping[int, tuple[Check, ...]]
     stored: Expr | None = None
+    tested: tuple[Expr, ...] | None = None
 
     def initial(self, roots: Mapping[IterVar, Expr]) -> Stmt:
         """Store what a reduction starts from, or the first steps of a scan."""
@@ -109,7 +111,8 @@ class StageBody:
         statement = self._store(results, roots)
         for var, value in reversed(lets):
             statement = Let(var, value, statement)
-        condition = self._value(reduce.condition, roots)
+        tested = (reduce.condition,) if self.tested is None else self.tested
+        condition = self._value(logical_and(*tested), roots)
         if isinstance(condition, Const) and condition.value is True:
             return statement
         return IfThenElse(condition, statement)

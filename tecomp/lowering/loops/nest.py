@@ -56,8 +56,8 @@ from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import (
     Region,
     check_consumers,
+    reduced,
     whole,
-    with_reduction,
 )
 from tecomp.lowering.stages.kinds import concurrent, grid_axes, loop_kinds
 from tecomp.lowering.stages.program import Program
@@ -171,7 +171,7 @@ class _Nests:
             return self._as_scheduled(definition, region, memory, scope)
         work = self._work(definition, frame, region, memory, scope)
         operation = work.operation
-        points, _ = with_reduction(self.program, definition, looped, scope)
+        points, _, tested = reduced(self.program, definition, looped, scope)
         axes = (*definition.axis, *definition.reduce_axis)
         data = [leaf for leaf in stage.leaves if is_data(leaf)]
         try:
@@ -187,8 +187,9 @@ class _Nests:
         if operation is not None:
             measured = self._attached.measured(work, operation, all_leaves, scope)
             work = replace(work, operation=measured)
+        looping = replace(work, body=replace(work.body, tested=tested))
         try:
-            return self._band(work, 0, {}, all_leaves, data_leaves, scope)
+            return self._band(looping, 0, {}, all_leaves, data_leaves, scope)
         except Undecided:
             if operation is not None:
                 raise

@@ -52,22 +52,34 @@ def with_reduction(
     A `where=` that is a range of the axes, such as `k <= i`, leaves out the rest: loops then end
     there instead of testing it in each iteration.
     """
+    points, space, _ = reduced(program, definition, points, scope)
+    return points, space
+
+
+def reduced(
+    program: Program, definition: Definition, points: Points, scope: Scope
+) -> tuple[Points, Space, tuple[Expr, ...]]:
+    """As `with_reduction`, and what of `where=` does not hold at all of these points."""
     axes = (*definition.axis, *definition.reduce_axis)
     space = scope.space(axes)
     reduce = definition.reduce
     if reduce is None:
-        return points, space
+        return points, space, ()
     ranges = domain_ranges(program, definition)
-    reduced = scope.space(definition.reduce_axis).box(
+    steps = scope.space(definition.reduce_axis).box(
         [(ranges[axis].min, ranges[axis].extent) for axis in definition.reduce_axis]
     )
-    domain = points.flat_product(reduced)
+    domain, tested = points.flat_product(steps), []
     for term in conjuncts(reduce.condition):
-        kept = condition_hull(term, space)[0].coalesce()
+        hull, is_exact = condition_hull(term, space)
+        kept = hull.coalesce()
         # Several pieces would be several copies of the body.
-        if kept.n_basic_set() == 1:
+        is_one = kept.n_basic_set() == 1
+        if is_one:
             domain = domain.intersect(kept)
-    return domain, space
+        if not (is_one and is_exact):
+            tested.append(term)
+    return domain, space, tuple(tested)
 
 
 def evaluated(program: Program, definition: Definition, points: Points, scope: Scope) -> Points:

@@ -46,6 +46,7 @@ from tecomp.ir.traversal.rewrite import bottom_up, children, conjuncts, statemen
 from tecomp.ir.traversal.tasks import Task, run
 from tecomp.lowering.storage.buffers import extent_variables, replace_variables
 from tecomp.lowering.vectors.expr import Lanes, Where, in_all_lanes, joined, private_copy
+from tecomp.lowering.vectors.parts import cut_short
 
 _Enclosing: TypeAlias = "Expr | tuple[Var, Expr]"
 
@@ -119,8 +120,9 @@ def vector_body(
         whole: Stmt = run(_statement(this, loop.body, _At(Where())))
         return whole
     mask = Var("mask", BOOL.with_lanes(lanes))
+    rest = cut_short(extent, lanes)
     active = Compare(CmpOp.LT, Ramp(index_value(0), index_value(1), lanes),
-                     Broadcast(extent, lanes))
+                     Broadcast(extent if rest is None else rest, lanes))
     body: Stmt = run(_statement(this, loop.body, _At(Where(mask))))
     return Let(mask, active, body)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tecomp.errors import LowerError
+from tecomp.ir.algebra.facts import Facts
 from tecomp.ir.algebra.simplify import constant_upper_bound
 from tecomp.ir.language.dtype import INT64
 from tecomp.ir.language.expr import (
@@ -46,21 +47,26 @@ from tecomp.ir.traversal.rewrite import (
 )
 from tecomp.ir.traversal.tasks import Task, run
 from tecomp.lowering.storage.buffers import buffers_in, extent_variables, replace_variables
+from tecomp.lowering.vectors.parts import cut_short, has_whole_form, indexes_registers
 
 LIMIT = 4096
 _MOST_GUARDED = 16
+_DIVISIONS = (BinOp.DIV, BinOp.FLOORDIV, BinOp.MOD)
 
 
 def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
     """Replace each `unrolled` loop by one copy of its body for each iteration, in order.
 
     A loop whose extent is known only up to a small bound, such as `min(8, n - 8*io)`, becomes as
-    many copies as the bound says, each under a condition, and in a second form, for iterations that
-    reach the bound, under none. A loop stays, as a serial one, if it has no such bound, or the two
-    forms were more than `limit` statements; loops inside it may still be unrolled.
+    many copies as the bound says in a form for iterations that reach it, and beside that, or alone
+    where the loop is the rest beside such a form already, a form for those that do not. That is
+    copies each under a condition where they index memory that may be registers, and else a serial
+    loop. A loop stays, as a serial one, if it has no such bound, the two forms were more than
+    `limit` statements, or it is the end of vectors that are cut short and indexes no registers:
+    its copies would have nothing in common. Loops inside it may still be unrolled.
 
     A condition that is all of a loop's body, and the same in all its iterations, is asked once,
-    unless the loop is parallel.
+    unless the loop is parallel; a value that is named there is computed once.
 
     Args:
         func: any function.
@@ -69,9 +75,10 @@ def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
     Raises:
         LowerError: a loop of known extent would become more.
     """
+    rests = _rests(func)
 
     def rule(node: Any) -> Stmt | None:
-        made: Stmt | None = run(_loop(node, limit)) if isinstance(node, For) else None
+        made: Stmt | None = run(_loop(node, limit, rests)) if isinstance(node, For) else None
         return made
 
     return map_body(func, lambda body: bottom_up(body, rule))
@@ -110,16 +117,37 @@ def _inside(node: Any) -> list[Stmt]:
     return [child for child in children(node) if isinstance(child, Stmt)]
 
 
-def _loop(loop: For, limit: int) -> Task:
+def _rests(func: PrimFunc) -> set[Var]:
+    """Variables of the loops beside which there is a form for iterations that are all there."""
+    facts, found = Facts(), set()
+    todo: list[tuple[Any, tuple[Expr, ...]]] = [(func.body, ())]
+    while todo:
+        node, others = todo.pop()
+        if isinstance(node, For) and node.kind is ForKind.UNROLLED and others:
+            count = _trip_count(node)
+            rest = None if count is None else cut_short(node.extent, count)
+            if count and rest is not None and has_whole_form(facts, others, rest, count):
+                found.add(node.loop_var)
+        for child in _inside(node):
+            is_other = isinstance(node, IfThenElse) and child is not node.then_case
+            todo.append((child, (*others, node.condition) if is_other else others))
+    return found
+
+
+def _loop(loop: For, limit: int, rests: Container[Var]) -> Task:
     """A loop whose body is done: conditions that stay the same outside of it, and written out."""
     if loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
         return loop
     match loop.body:
         case IfThenElse(condition, then, other) if _stays_the_same(condition, loop):
-            first = yield _loop(replace(loop, body=then), limit)
-            second = None if other is None else (yield _loop(replace(loop, body=other), limit))
+            first = yield _loop(replace(loop, body=then), limit, rests)
+            second = None
+            if other is not None:
+                second = yield _loop(replace(loop, body=other), limit, rests)
             return IfThenElse(condition, first, second)
-    return loop if loop.kind is ForKind.SERIAL else _unrolled(loop, limit)
+        case Let(var, value, body) if _stays_the_same(value, loop) and _is_defined(value):
+            return Let(var, value, (yield _loop(replace(loop, body=body), limit, rests)))
+    return loop if loop.kind is ForKind.SERIAL else _unrolled(loop, limit, rests)
 
 
 def _stays_the_same(condition: Expr, loop: For) -> bool:
@@ -127,8 +155,26 @@ def _stays_the_same(condition: Expr, loop: For) -> bool:
     return not any(part is loop.loop_var or isinstance(part, BufferLoad | Call) for part in parts)
 
 
-def _unrolled(loop: For, limit: int) -> Stmt:
+def _is_masked(body: Stmt) -> bool:
+    """Whether all that is stored is masked by a value that is known before: vectors cut short."""
+    nodes = list(walk(body))
+    named = {node.var for node in nodes if isinstance(node, Let)}
+    masks = [node.predicate for node in nodes if isinstance(node, BufferStore)]
+    return bool(masks) and all(isinstance(mask, Var) and mask not in named for mask in masks)
+
+
+def _is_defined(value: Expr) -> bool:
+    """Whether it can be computed also where the loop has no iteration."""
+    return not any(
+        isinstance(node, Binary) and node.op in _DIVISIONS and not isinstance(node.b, Const)
+        for node in walk(value)
+    )
+
+
+def _unrolled(loop: For, limit: int, rests: Container[Var]) -> Stmt:
     trip_count = _trip_count(loop)
+    if _is_masked(loop.body) and not indexes_registers(loop):
+        return replace(loop, kind=ForKind.SERIAL)
     # Copies of an inner loop that was unrolled share what they have in common.
     statements = fold(loop.body, lambda node, inside: sum(inside) + isinstance(
         node, BufferStore | Let | Prefetch), statements_in)
@@ -152,9 +198,12 @@ def _unrolled(loop: For, limit: int) -> Stmt:
     whole = SeqStmt(copies).stands_for
     if isinstance(loop.extent, Const):
         return whole
-    rest = _remainder(loop.extent, trip_count)
-    some = _some(loop.extent, copies)
-    return some if rest is None else IfThenElse(
+    rest = cut_short(loop.extent, trip_count)
+    if in_shapes or indexes_registers(loop):
+        some = _some(loop.extent if rest is None else rest, copies)
+    else:
+        some = replace(loop, kind=ForKind.SERIAL)
+    return some if rest is None or loop.loop_var in rests else IfThenElse(
         Compare(CmpOp.GE, rest, index_value(trip_count)), whole, some)
 
 
@@ -164,14 +213,6 @@ def _trip_count(loop: For) -> int | None:
         return max(int(loop.extent.value), 0)
     most = constant_upper_bound(loop.extent)
     return max(most, 0) if most is not None and most <= _MOST_GUARDED else None
-
-
-def _remainder(extent: Expr, trip_count: int) -> Expr | None:
-    """What is left, if the extent is that or `trip_count`, whichever is less."""
-    match extent:
-        case Binary(BinOp.MIN, Const(most), rest) if most == trip_count:
-            return rest
-    return None
 
 
 def _some(extent: Expr, copies: Sequence[Stmt]) -> Stmt:

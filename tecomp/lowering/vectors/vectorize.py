@@ -23,6 +23,7 @@ from tecomp.ir.language.stmt import For, ForKind, IfThenElse, Let, PrimFunc, Stm
 from tecomp.ir.traversal.rewrite import children, fold, rebuild, statements_in, walk
 from tecomp.ir.traversal.tasks import Task, run
 from tecomp.lowering.storage.buffers import replace_variables
+from tecomp.lowering.vectors.parts import cut_short, has_whole_form, indexes_registers
 from tecomp.lowering.vectors.stmt import is_vectorizable, vector_body
 
 MAX_LANES = 64
@@ -84,7 +85,9 @@ def _with_inner(body: Stmt) -> set[int]:
 class _Pass:
     """What the traversal carries.
 
-    Facts, the widest vector, which loops stay serial, and the variables of the loops around.
+    Facts, the widest vector, which loops stay serial, the variables of the loops around, of which
+    some are written out, those that become copies under conditions, and the conditions in whose
+    other case it is.
     """
 
     def __init__(self, facts: Facts, max_lanes: int, serial: set[int]) -> None:
@@ -92,6 +95,9 @@ class _Pass:
         self.max_lanes = max_lanes
         self.serial = serial
         self.loops: set[Var] = set()
+        self.unrolled: set[Var] = set()
+        self.copied: set[Var] = set()
+        self.others: list[Expr] = []
 
 
 def _outside(work: _Pass, node: Stmt) -> Task:
@@ -104,14 +110,16 @@ def _outside(work: _Pass, node: Stmt) -> Task:
     for child in children(node):
         if not isinstance(child, Stmt):
             continue
-        state = facts.enter()
+        state, others = facts.enter(), work.others
         match node:
-            case IfThenElse(condition):
-                facts.assume(condition, holds=child is node.then_case)
+            case IfThenElse(condition, then):
+                facts.assume(condition, holds=child is then)
+                work.others = others if child is then else [*others, condition]
             case Let(var, value):
                 facts.let(var, value)
         done[id(child)] = yield _outside(work, child)
         facts.leave(state)
+        work.others = others
     return rebuild(node, lambda child: done.get(id(child), child))
 
 
@@ -119,8 +127,13 @@ def _serial(work: _Pass, loop: For) -> Task:
     state = work.facts.enter()
     enter_loop(work.facts, loop.loop_var, loop.min, loop.extent)
     work.loops.add(loop.loop_var)
+    if loop.kind is ForKind.UNROLLED:
+        work.unrolled.add(loop.loop_var)
+        if not isinstance(loop.extent, Const) and indexes_registers(loop):
+            work.copied.add(loop.loop_var)
     body = yield _outside(work, loop.body)
     work.loops.discard(loop.loop_var)
+    work.copied.discard(loop.loop_var)
     work.facts.leave(state)
     kind = ForKind.SERIAL if _is_vector(loop) else loop.kind
     return For(loop.loop_var, loop.min, loop.extent, kind, body, loop.thread)
@@ -163,21 +176,25 @@ def _simple(work: _Pass, expr: Expr) -> Expr:
 
 
 def _fills_in_some_rounds(work: _Pass, extent: Expr, lanes: int) -> bool:
-    """Whether a loop around decides if all lanes take part: most of its iterations need no mask."""
-    if not any(isinstance(node, Var) and node in work.loops for node in walk(extent)):
+    """Whether a loop around decides if all lanes take part: most of its iterations need no mask.
+
+    Not so for what is left of a loop and has never all lanes, where only the few iterations decide
+    that are written out, and for copies beside which there is a form for iterations that have all.
+    """
+    rest, rounds = cut_short(extent, lanes), work.loops - work.unrolled
+    if rest is None or not any(isinstance(node, Var) and node in rounds for node in walk(rest)):
         return False
     facts, count = work.facts, work.facts.terms.sum_of(extent)
     known = facts.at_least(count, lanes) or facts.at_most(count, lanes - 1)
-    return facts.is_exact(count) and not known
+    is_beside = work.copied and has_whole_form(facts, work.others, rest, lanes)
+    return facts.is_exact(count) and not known and not is_beside
 
 
 def _full_or_not(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) -> Stmt:
     """Two forms of the body: without a mask if all lanes take part, else with one."""
-    facts = work.facts
-    bound = extent
-    while isinstance(bound, Binary) and bound.op is BinOp.MIN and isinstance(bound.a, Const):
-        bound = bound.b
-    is_full = _simple(work, Compare(CmpOp.GE, bound, index_value(lanes)))
+    facts, rest = work.facts, cut_short(extent, lanes)
+    assert rest is not None
+    is_full = _simple(work, Compare(CmpOp.GE, rest, index_value(lanes)))
     forms = []
     for holds in (True, False):
         state = facts.enter()
@@ -203,6 +220,9 @@ def _piece(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) -> Stm
     elif _fills_in_some_rounds(work, extent, lanes):
         body = _full_or_not(work, loop, start, extent, lanes)
     else:
+        if not facts.at_least(count, lanes):
+            # Whatever lanes there are besides, the mask leaves out.
+            lanes = min(1 << (lanes - 1).bit_length(), work.max_lanes)
         body = vector_body(facts, loop, start, extent, lanes, work.loops)
     facts.leave(state)
     return body if some else IfThenElse(Compare(CmpOp.GT, extent, index_value(0)), body)

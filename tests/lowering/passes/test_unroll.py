@@ -48,13 +48,90 @@ def f(A: Buffer("float32", (n,)), *, n: "int64"):
             A[io * 3 + 1] = A[io * 3 + 1] + float32(1.0)
             A[io * 3 + 2] = A[io * 3 + 2] + float32(1.0)
         else:
-            if min(3, n - io * 3) > 0:
-                A[io * 3] = A[io * 3] + float32(1.0)
-            if min(3, n - io * 3) > 1:
-                A[io * 3 + 1] = A[io * 3 + 1] + float32(1.0)
-            if min(3, n - io * 3) > 2:
-                A[io * 3 + 2] = A[io * 3 + 2] + float32(1.0)
+            for ii in range(min(3, n - io * 3)):
+                A[io * 3 + ii] = A[io * 3 + ii] + float32(1.0)
 """, {"n": 0}, {"n": 1}, {"n": 7})
+
+
+def test_iterations_with_registers_of_their_own_are_copies_under_conditions(check: Check) -> None:
+    check(unroll_loops, """
+def f(A: Buffer("float32", (n,)), *, n: "int64"):
+    with Allocate(Buffer("float32", (2,), scope="local")) as T:
+        for io in range((n + 1) // 2):
+            for ii in unrolled(min(2, n - io * 2)):
+                T[ii] = A[io * 2 + ii] + float32(1.0)
+            for ii in unrolled(min(2, n - io * 2)):
+                A[io * 2 + ii] = T[ii]
+""", """
+def f(A: Buffer("float32", (n,)), *, n: "int64"):
+    with Allocate(Buffer("float32", (2,), scope="local")) as T:
+        for io in range((n + 1) // 2):
+            if n - io * 2 >= 2:
+                T[0] = A[io * 2] + float32(1.0)
+                T[1] = A[io * 2 + 1] + float32(1.0)
+            else:
+                if n - io * 2 > 0:
+                    T[0] = A[io * 2] + float32(1.0)
+                if n - io * 2 > 1:
+                    T[1] = A[io * 2 + 1] + float32(1.0)
+            if n - io * 2 >= 2:
+                A[io * 2] = T[0]
+                A[io * 2 + 1] = T[1]
+            else:
+                if n - io * 2 > 0:
+                    A[io * 2] = T[0]
+                if n - io * 2 > 1:
+                    A[io * 2 + 1] = T[1]
+""", {"n": 0}, {"n": 1}, {"n": 5})
+
+
+def test_the_rest_beside_a_whole_form_has_no_other_whole_form(check: Check) -> None:
+    check(unroll_loops, """
+def f(A: Buffer("float32", (n,)), M: Buffer("float32", (m,)), *, n: "int64", m: "int64"):
+    for io in range((n + 1) // 2):
+        if io * 2 + 2 <= n and m > 3:
+            for ii in unrolled(2):
+                A[io * 2 + ii] = A[io * 2 + ii] + float32(1.0)
+        else:
+            for ii in unrolled(min(2, n - io * 2)):
+                A[io * 2 + ii] = A[io * 2 + ii] + float32(1.0)
+""", """
+def f(A: Buffer("float32", (n,)), M: Buffer("float32", (m,)), *, n: "int64", m: "int64"):
+    for io in range((n + 1) // 2):
+        if io * 2 + 2 <= n and m > 3:
+            A[io * 2] = A[io * 2] + float32(1.0)
+            A[io * 2 + 1] = A[io * 2 + 1] + float32(1.0)
+        else:
+            for ii in range(min(2, n - io * 2)):
+                A[io * 2 + ii] = A[io * 2 + ii] + float32(1.0)
+""", {"n": 0, "m": 4}, {"n": 5, "m": 4}, {"n": 4, "m": 0})
+
+
+def test_vectors_that_are_cut_short_stay_in_a_loop(check: Check) -> None:
+    """What is named in all iterations alike is computed once; divisions stay where they are."""
+    check(unroll_loops, """
+def f(A: Buffer("float32", (32,)), M: Buffer("float32", (n, m)), *, n: "int64", m: "int64"):
+    for i in unrolled(4):
+        with Let(ramp(0, 1, 8) < broadcast(n, 8)) as mask:
+            store(A[ramp(i * 8, 1, 8)], broadcast(float32(1.0), 8), where=mask)
+    for i in unrolled(min(2, n)):
+        with Let(n // m) as q:
+            A[i + q] = float32(1.0)
+""", """
+def f(A: Buffer("float32", (32,)), M: Buffer("float32", (n, m)), *, n: "int64", m: "int64"):
+    with Let(ramp(0, 1, 8) < broadcast(n, 8)) as mask:
+        for i in range(4):
+            store(A[ramp(i * 8, 1, 8)], broadcast(float32(1.0), 8), where=mask)
+    if n >= 2:
+        with Let(n // m) as q:
+            A[q] = float32(1.0)
+        q = n // m
+        A[1 + q] = float32(1.0)
+    else:
+        for i in range(min(2, n)):
+            q = n // m
+            A[i + q] = float32(1.0)
+""", {"n": 3, "m": 2}, {"n": 0, "m": 1})
 
 
 def test_memory_inside_depends_on_the_turn(check: Check) -> None:
