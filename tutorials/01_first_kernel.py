@@ -42,6 +42,12 @@ print(c[10])
 np.testing.assert_array_equal(c, a * 2 + b)
 
 # %% [markdown]
+# A kernel shows itself as a picture: its loops, what is inside of them, and the buffers.
+
+# %%
+kernel
+
+# %% [markdown]
 # What does a call cost? The answer is counted from the loops, nothing is run: the bytes that are
 # read and written, the operations, and how many cycles the processor needs at least.
 
@@ -63,10 +69,9 @@ except tecomp.CallError as error:
     print(error.message)
 
 # %% [markdown]
-# A picture: `tecomp.compile` makes a program of several definitions without a schedule, and draws
-# it. Time runs downwards. `H` is computed on the way, and one kernel makes both, so that `H`
-# needs no memory of its own. (In a script, write the text to a file:
-# `Path("axpy.svg").write_text(...)`.)
+# Another picture: `tecomp.compile` makes a program of several definitions without a schedule, and
+# draws it. Time runs downwards. `H` is computed on the way, and one kernel makes both, so that `H`
+# needs no memory of its own. (In a script, `program.save("axpy.svg")` writes it to a file.)
 
 # %%
 H = te.compute((1000,), lambda i: A[i] * A[i], name="H")

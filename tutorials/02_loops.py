@@ -52,19 +52,25 @@ print(f"columns one by one  {milliseconds(s):6.3f} ms")
 s[S].reorder(k, j)
 show(s)
 print(f"row by row          {milliseconds(s):6.3f} ms")
+s[S].domain_picture(k, j)
 
 # %% [markdown]
+# The picture has the first iterations, with the number of each: row by row. Arrows are dependences:
+# what is added to a sum, is added to what the row above left of it.
+#
 # Memory is read in its order now, each line of it once, and neighbours can be added up by one
 # vector instruction. The sums themselves are few, and stay in the first cache.
 #
 # `split` cuts a loop into two: blocks, and what is inside a block. The next schedule walks down a
-# block of 64 columns at a time. 64 does not divide 1500, so the last block is shorter:
+# block of 64 columns at a time. 64 does not divide 1500, so the last block is shorter. The picture
+# shows the loops before and after the last call:
 
 # %%
 s = te.create_schedule(S)
 jo, ji = s[S].split(j, factor=64)
 s[S].reorder(jo, k, ji)
 show(s)
+s.step_picture()
 
 # %% [markdown]
 # `vectorize` says that all iterations of a loop are computed at once. The loop has 64 of them,

@@ -83,18 +83,21 @@ measure("reordered", s)
 
 # %% [markdown]
 # Each addition reads an element of `C` and writes it back. For two operations there are three
-# accesses, and the core can do more operations than accesses. The report counts them:
+# accesses, and the core can do more operations than accesses. The report counts them. In
+# the picture of one row of `C`, an arrow is an element that is written, and read again for the
+# next `k`:
 
 # %%
 report = tecomp.build(s, [A, B, C], target=cpu).report()
 operations = sum(report.operations.values())
 moved = report.of("global", "read").bytes + report.of("global", "write").bytes
 print(operations / moved, "operations for each byte")
+s[C].domain_picture(k, j)
 
 # %% [markdown]
 # So a tile of `C` should stay in registers while `k` runs through. `cache_write` makes a stage
 # that computes a tile in a memory of its own; `local`, with all of its loops unrolled or vectors,
-# becomes registers. The function above does that:
+# becomes registers. The function above does that, and the picture shows where the tile is computed:
 
 # %%
 def tiled(rows, columns):
@@ -110,6 +113,7 @@ s, *_ = tiled(4, lanes)
 measure("small tile", s)
 s, *_ = tiled(rows, columns)
 measure("tile", s)
+s.picture()
 
 # %% [markdown]
 # A step of `k` reads `rows` numbers of `A` and `columns` of `B` for `2 * rows * columns`

@@ -124,8 +124,14 @@ np.testing.assert_array_equal(c, a[:-2] * 2 + a[2:] * 2)
 print(kernel.report())
 
 # %% [markdown]
-# A picture: the same definitions as a program, without a schedule. What goes from which kernel to
-# which is what legality is about.
+# What that call changed, before and after it:
+
+# %%
+s.step_picture()
+
+# %% [markdown]
+# Another picture: the same definitions as a program, without a schedule. What goes from which
+# kernel to which is what legality is about.
 
 # %%
 tecomp.compile([C, R], [A]).picture()

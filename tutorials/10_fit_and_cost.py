@@ -86,8 +86,15 @@ kernel(a, b)
 np.testing.assert_allclose(b, a * a + a, rtol=2e-3)
 
 # %% [markdown]
+# The report of it as a picture: what runs when, how busy each core is, how much memory is used,
+# and the roofline.
+
+# %%
+kernel.report()
+
+# %% [markdown]
 # What goes where over time is a trace that [Perfetto](https://ui.perfetto.dev) and
-# `chrome://tracing` open: `kernel.report().trace()`. A picture of a program on this machine,
+# `chrome://tracing` open: `kernel.report().trace()`. Last, a program on this machine,
 # which chooses layouts and schedules itself: what kernels there are, and what is in memory as
 # time goes:
 

@@ -100,7 +100,8 @@ print(tecomp.lower(tensorized(C, mma), [A, B, C], stop_after="nest").body)
 # written, so names and the order of axes do not matter, and nor do layouts.
 #
 # **Predict.** A product of 10 by 13, with a sum of 16, has tiles that go over the edge. How many
-# instructions will that be? Must you pad the matrices?
+# instructions will that be? Must you pad the matrices? (The picture below is the first
+# product: what is left of its loops, and the instruction.)
 
 # %%
 def check_product(m, n, depth, intrinsic=mma):
@@ -115,6 +116,8 @@ def check_product(m, n, depth, intrinsic=mma):
 
 
 print(check_product(8, 12, 16), check_product(10, 13, 16))
+A, B, C = product(8, 12, 16)
+tecomp.lower(tensorized(C, mma), [A, B, C], stop_after="nest").picture()
 
 # %% [markdown]
 # 3 by 4 tiles, four times each: tiles at the edge are there, and masked. What they would read

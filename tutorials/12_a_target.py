@@ -88,6 +88,7 @@ def described(text):
 
 machine = described(DESCRIPTION)
 print(machine.name, machine.grid, machine.memory("near").usable_bytes)
+machine
 
 # %% [markdown]
 # Units are part of the names of keys, and each table says where its numbers come from. What is

@@ -10,7 +10,6 @@ import timeit
 
 import numpy as np
 
-import tecomp
 import tecomp.array as xp
 
 
@@ -84,10 +83,11 @@ np.testing.assert_allclose(np.asarray(w.to_device("cpu")), expected, atol=1e-2)
 
 # %% [markdown]
 # A picture: how `z` lies in the memory of the device. Sticks hold 64 numbers of two bytes, and
-# 200 columns are three sticks and a part of a fourth.
+# 200 columns are three sticks and a part of a fourth. (`w` would show the operations that are to
+# come, if nobody had asked for its elements.)
 
 # %%
-tecomp.StickLayout((256, 200), "float16")
+z.picture()
 
 # %% [markdown]
 # An operation is checked where it is written, not where it runs later. One mistake on purpose,

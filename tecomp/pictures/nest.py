@@ -63,9 +63,10 @@ def draw_nest(canvas: Canvas, rows: Sequence[Row], x: float, y: float) -> tuple[
     for number, row in enumerate(rows):
         left, top = x + min(row.depth, 24) * STEP, y + number * ROW
         style = "mono dark" if row.kind != "statement" else "mono"
-        wide = min(text_width(row.words, 10, style) + 16, _WIDEST)
+        inner = min(text_width(row.words, 10, style), _WIDEST - 16)
+        wide = inner + 16
         canvas.box(left, top, wide, BAR, KINDS[row.kind][0], row.title or row.words)
-        canvas.text(left + 8, top + 13, row.words, size=10, style=style, width=wide - 16,
+        canvas.text(left + 8, top + 13, row.words, size=10, style=style, width=inner,
                     title=row.title)
         end = left + wide
         if row.remark:

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import ScheduleError
+from tecomp.drawing.canvas import Canvas
 from tecomp.ir.language.stmt import For
 from tecomp.ir.traversal.rewrite import walk
+from tecomp.pictures.nest import Row, draw_nest
 from tecomp.scheduling.schedule import Schedule
 from tests.pictures.programs import kernel, named, rectified
 from tests.strategies.pictures import check_picture, words_of
@@ -116,6 +118,14 @@ def test_many_statements_are_left_out() -> None:
     func = tecomp.parse(f'def main(A: Buffer("float32", (500,))):\n{body}\n')
 
     assert "⋮ the rest is left out" in words(func.picture())
+
+
+def test_words_that_fit_are_whole() -> None:
+    names = ["m" * length for length in range(1, 80)]
+    canvas = Canvas()
+    draw_nest(canvas, [Row(0, kind, name) for name in names for kind in ("loop", "stage")], 24, 24)
+
+    assert words(canvas.finished("rows")) == [name for name in names for _ in range(2)]
 
 
 def test_a_deep_nest() -> None:
