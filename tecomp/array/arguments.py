@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from math import prod
 from operator import index
@@ -115,3 +115,43 @@ def shape_of(
             kind="too-much",
         )
     return extents
+
+
+def flag(value: Any, where: str, what: str) -> bool:
+    """A truth value that users give.
+
+    Raises:
+        ArrayTypeError: it is neither true nor false, as arrays are.
+
+    >>> flag(1, "sum", "keepdims")
+    True
+    """
+    try:
+        return bool(value)
+    except (TypeError, ValueError):
+        raise ArrayTypeError(
+            f"{where}: {what} is {value!r}, {type(value).__name__}; give True or False"
+        ) from None
+
+
+def copying(copy: Any, where: str) -> bool | None:
+    """Whether elements are copied: always, never, or where that is needed if None.
+
+    Raises:
+        ArrayTypeError: it is something else.
+    """
+    return None if copy is None else flag(copy, where, "copy")
+
+
+def word(value: Any, known: Sequence[str], where: str, what: str) -> str:
+    """One of the words that users can give.
+
+    Raises:
+        ArrayValueError: it is none of them.
+    """
+    if isinstance(value, str) and value in known:
+        return value
+    names = [repr(name) for name in known]
+    raise ArrayValueError(
+        f"{where}: {what} is {value!r}; give {', '.join(names[:-1])} or {names[-1]}"
+    )

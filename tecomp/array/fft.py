@@ -7,7 +7,7 @@ from typing import Any, Literal, SupportsIndex
 
 import numpy as np
 
-from tecomp.array.arguments import dtype_at, integer, integers, shape_of
+from tecomp.array.arguments import dtype_at, integer, integers, shape_of, word
 from tecomp.array.arrays import Array, made, node_of
 from tecomp.array.counters import counters
 from tecomp.array.graph.devices import device_name
@@ -15,7 +15,7 @@ from tecomp.array.graph.node import Node, leaf, no_memory, record
 from tecomp.array.library import library_call
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.axes import Axes, axes_of, axis_of
-from tecomp.ptensor.operations.fft import Transform
+from tecomp.ptensor.operations.fft import NORMS, Transform
 from tecomp.ptensor.operations.manipulation import Roll
 from tecomp.ptensor.promotion import FLOATS
 from tecomp.ptensor.types import PTensorType, numpy_dtype
@@ -34,7 +34,7 @@ def _along(
     node = node_of(x, kind)
     place = axis_of(axis, node.type.rank, kind)
     size = None if n is None else integer(n, kind, "n")
-    return _transformed(Transform(kind, (size,), (place,), norm), node)
+    return _transformed(Transform(kind, (size,), (place,), word(norm, NORMS, kind, "norm")), node)
 
 
 def _transformed(op: Transform, node: Node) -> Array:
@@ -61,7 +61,7 @@ def _over(
             f"{kind}: x has shape {node.type.shape}, and no axis to transform along; give one",
             kind="array-shapes",
         )
-    return _transformed(Transform(kind, given, places, norm), node)
+    return _transformed(Transform(kind, given, places, word(norm, NORMS, kind, "norm")), node)
 
 
 def fft(

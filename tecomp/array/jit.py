@@ -19,6 +19,8 @@ from tecomp.ptensor.types import PTensorType
 
 _MOST = 256
 """Shapes and types for which one function is kept as it was recorded."""
+_DEEPEST = 100
+"""Lists, tuples and dicts that arrays may be in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +95,11 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
             f"jit: {function!r} is {type(function).__name__}; give a function of arrays"
         )
     known: Recent[Any, _Recorded] = Recent(_MOST)
+    name = getattr(function, "__name__", "function")
 
     def run(*args: Any, **kwargs: Any) -> Any:
         nodes: list[Node] = []
-        structure = _taken((args, kwargs), nodes)
+        structure = _taken((args, kwargs), nodes, f"jit {name}: arguments")
         if tracing.depth:  # a part of what is recorded
             args, kwargs = _given(structure, [made(node) for node in nodes])
             return function(*args, **kwargs)
@@ -105,23 +108,26 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
             recorded = known.get(key, None)
         except TypeError as error:
             raise ArrayTypeError(
-                f"jit {getattr(function, '__name__', 'function')}: an argument that is no array "
-                f"has no hash ({error}); give arrays, numbers, texts, or tuples of them"
+                f"jit {name}: an argument that is no array has no hash ({error}); give arrays, "
+                "numbers, texts, or tuples of them"
             ) from error
         if recorded is None:
-            recorded = known.keep(key, _record(function, structure, [node.type for node in nodes]))
+            types = [node.type for node in nodes]
+            recorded = known.keep(key, _record(function, name, structure, types))
         return _run(recorded, nodes)
 
     return update_wrapper(run, function)
 
 
-def _record(function: Callable[..., Any], structure: Any, types: list[PTensorType]) -> _Recorded:
+def _record(
+    function: Callable[..., Any], name: str, structure: Any, types: list[PTensorType]
+) -> _Recorded:
     arguments = [Node(type, None, (), None, 0, 0) for type in types]
     args, kwargs = _given(structure, [made(node) for node in arguments])
     with tracing:
         given = function(*args, **kwargs)
     results: list[Node] = []
-    outline = _taken(given, results)
+    outline = _taken(given, results, f"jit {name}: results")
     with looking:
         work = pending([node for node in results if node.op is not None])
     order = {node: k for k, node in enumerate(arguments)}
@@ -174,17 +180,30 @@ def _record_again(piece: Piece, nodes: dict[int, Node]) -> None:
     nodes.update(zip(piece.nodes, made, strict=True))
 
 
-def _taken(value: Any, nodes: list[Node]) -> Any:
-    """A structure with slots in place of its arrays, which are added to `nodes`."""
+def _taken(value: Any, nodes: list[Node], where: str, around: tuple[int, ...] = ()) -> Any:
+    """A structure with slots in place of its arrays, which are added to `nodes`.
+
+    Raises:
+        ArrayTypeError: one holds itself, or they are in too many others.
+    """
+    if id(value) in around or len(around) > _DEEPEST:
+        raise ArrayTypeError(
+            f"{where} are lists, tuples or dicts of which one holds itself, or is in more than "
+            f"{_DEEPEST} others; give the arrays in fewer of them"
+        )
     if isinstance(value, Array):
         nodes.append(value._node)
         return _Slot(len(nodes) - 1)
+
+    def inside(item: Any) -> Any:
+        return _taken(item, nodes, where, (*around, id(value)))
+
     if isinstance(value, dict):
         items = value.items()
-        return "dict", tuple([(_Value.of(key), _taken(item, nodes)) for key, item in items])
+        return "dict", tuple([(_Value.of(key), inside(item)) for key, item in items])
     if isinstance(value, list | tuple):
         kind = "list" if isinstance(value, list) else "tuple"
-        return kind, tuple([_taken(item, nodes) for item in value])
+        return kind, tuple([inside(item) for item in value])
     return _Value.of(value)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from math import inf
 from typing import Any, Literal, NamedTuple, SupportsIndex
 
-from tecomp.array.arguments import dtype_name, integer
+import numpy as np
+
+from tecomp.array.arguments import dtype_name, flag, integer, word
 from tecomp.array.arrays import Array, made, node_of
 from tecomp.array.functions.creation import eye
 from tecomp.array.functions.linear_algebra import matmul as matmul
@@ -101,7 +103,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     Array([[2., 0.],
            [1., 1.]], dtype=float64)
     """
-    return _called("cholesky", x, bool(upper))[0]
+    return _called("cholesky", x, flag(upper, "cholesky", "upper"))[0]
 
 
 def cross(x1: Array, x2: Array, /, *, axis: SupportsIndex = -1) -> Array:
@@ -285,7 +287,9 @@ def matrix_norm(
     node = node_of(x, where)
     need_dtype(node.type.dtype, FLOATING, where)
     need_matrices(node.type, where)
-    rank = node.type.rank
+    rank, keepdims = node.type.rank, flag(keepdims, where, "keepdims")
+    if not isinstance(ord, str | int | float | np.generic | None):
+        raise _no_norm(ord)
     if ord is None or ord == "fro":
         return made(_euclidean(node, (rank - 2, rank - 1), keepdims))
     if ord in ("nuc", 2, -2):
@@ -295,15 +299,19 @@ def matrix_norm(
         shape = without(node.type.shape, (rank - 2, rank - 1), keepdims)
         return made(record(Reshape(shape), found) if keepdims else found)
     if ord not in (1, -1, inf, -inf):
-        raise ArrayValueError(
-            f"{where}: ord is {ord!r}; give 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
-        )
+        raise _no_norm(ord)
     added, other = (rank - 2, rank - 1) if ord in (1, -1) else (rank - 1, rank - 2)
     sums = record(Reduce("sum", (added,), True), _sizes(node))
     found = record(Reduce("max" if ord > 0 else "min", (other,), True), sums)
     if keepdims:
         return made(found)
     return made(record(Reshape(node.type.shape[:-2]), found))
+
+
+def _no_norm(ord: object) -> ArrayValueError:
+    return ArrayValueError(
+        f"matrix_norm: ord is {ord!r}; give 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
+    )
 
 
 def _sizes(node: Node) -> Node:
@@ -314,7 +322,7 @@ def _euclidean(node: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
     """The root of the sum of all squares."""
     sizes = _sizes(node) if node.type.dtype in COMPLEX else node
     squares = record(ElementwiseUnaryOp("square"), sizes)
-    total = record(Reduce("sum", axes, bool(keepdims)), squares)
+    total = record(Reduce("sum", axes, keepdims), squares)
     return record(ElementwiseUnaryOp("sqrt"), total)
 
 
@@ -472,9 +480,8 @@ def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRRe
     >>> qr(xp.ones((5, 2))).Q.shape, qr(xp.ones((5, 2)), mode="complete").Q.shape
     ((5, 2), (5, 5))
     """
-    if mode not in ("reduced", "complete"):
-        raise ArrayValueError(f"qr: mode is {mode!r}; give 'reduced' or 'complete'")
-    return QRResult(*_called("qr", x, mode == "complete"))
+    is_complete = word(mode, ("reduced", "complete"), "qr", "mode") == "complete"
+    return QRResult(*_called("qr", x, is_complete))
 
 
 def slogdet(x: Array, /) -> SlogdetResult:
@@ -540,7 +547,7 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
     >>> svd(xp.asarray([[0.0, 2.0], [3.0, 0.0]])).S
     Array([3., 2.], dtype=float64)
     """
-    return SVDResult(*_called("svd", x, bool(full_matrices)))
+    return SVDResult(*_called("svd", x, flag(full_matrices, "svd", "full_matrices")))
 
 
 def svdvals(x: Array, /) -> Array:
@@ -607,7 +614,7 @@ def vector_norm(
     need_dtype(node.type.dtype, FLOATING, where)
     if not isinstance(ord, int | float):
         raise ArrayTypeError(f"{where}: ord is {ord!r}; give a number of Python")
-    axes, keeps = axes_of(axis, node.type.rank, where), bool(keepdims)
+    axes, keeps = axes_of(axis, node.type.rank, where), flag(keepdims, where, "keepdims")
     if ord == 2:
         return made(_euclidean(node, axes, keeps))
     sizes = _sizes(node)

@@ -35,10 +35,13 @@ class Other:
     """Nothing that any function knows."""
 
 
+_ITSELF: list[Any] = []
+_ITSELF.append(_ITSELF)
+
 _VALUES: list[Any] = [
     None, 0, -1, 2, 2**70, 10**13, 1.5, float("nan"), float("inf"), 1j, True, "abc", "float32", (),
     (0, 1), (-1, -5), (0, 0), (2**40, 2**40), [1, 2], ["a"], {}, Other(), int, np.int64(1),
-    xp.float32, slice(1, 2), ..., [[1, 2], [3]],
+    xp.float32, slice(1, 2), ..., [[1, 2], [3]], np.ones(2), np.ones((2, 2)), ARRAYS[0](), _ITSELF,
 ]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tecomp.array.arguments import copying
 from tecomp.array.elements.borrowed import is_borrowed
 from tecomp.array.elements.writes import copied
 from tecomp.array.graph.evaluate import data_of
@@ -45,6 +46,7 @@ def as_numpy(node: Node, dtype: Any, copy: bool | None) -> Buffer:
     Raises:
         ValueError: `copy=False`, and the type is another one.
     """
+    copy = copying(copy, "__array__")
     data = data_of(node)
     if 0 in data.strides and data.size > 1 and not is_borrowed(data):
         # Others take memory to have a place for each element.
@@ -83,6 +85,7 @@ def dlpack_of(
             f"{where}: dl_device is {device}, and elements are handed over in memory of the "
             f"processor, {CPU}"
         )
+    copy = copying(copy, where)
     knows = version is not None and version[0] >= 1
     if copy is False and not knows:
         raise ArrayBufferError(

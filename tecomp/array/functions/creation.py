@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.arguments import Extents, dtype_at, dtype_name, integer, shape_of
+from tecomp.array.arguments import (
+    Extents,
+    copying,
+    dtype_at,
+    dtype_name,
+    flag,
+    integer,
+    shape_of,
+    word,
+)
 from tecomp.array.arrays import Array, made, node_of
 from tecomp.array.elements.borrowed import is_borrowed
 from tecomp.array.elements.writes import copied
@@ -72,6 +81,7 @@ def asarray(
            [3., 4.]], dtype=float32)
     """
     where = "asarray"
+    copy = copying(copy, where)
     if team is not None:
         _check_of_one_process(layout, where)
         whole = asarray(obj, dtype=dtype, device=device, copy=copy)
@@ -184,6 +194,7 @@ def from_dlpack(
     Array([0, 1, 2], dtype=int64)
     """
     where = "from_dlpack"
+    copy = copying(copy, where)
     if isinstance(x, Array):
         return asarray(x, device=device, copy=copy)
     if not hasattr(x, "__dlpack__"):
@@ -277,7 +288,7 @@ def linspace(
     place = device_name(device, where)
     name = dtype_at(dtype, "float64" if real else "complex128", place, where)
     (count,) = shape_of(integer(num, where, "num"), where, name)
-    op = Linspace(first, last, count, name, bool(endpoint), place)
+    op = Linspace(first, last, count, name, flag(endpoint, where, "endpoint"), place)
     return _numbered(op, team, placements, where)
 
 
@@ -606,7 +617,7 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
     [(3, 2), (3, 2)]
     """
     where = "meshgrid"
-    op = MeshGrid(indexing)
+    op = MeshGrid(word(indexing, ("xy", "ij"), "meshgrid", "indexing"))
     nodes = [node_of(x, where) for x in arrays]
     if not nodes:
         return []

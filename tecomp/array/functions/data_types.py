@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.arguments import dtype_name
+from tecomp.array.arguments import dtype_name, flag
 from tecomp.array.arrays import Array, node_of
 from tecomp.array.functions.creation import asarray
 from tecomp.array.graph.devices import device_name
@@ -106,7 +106,8 @@ def astype(
     node_of(x, "astype")
     name = dtype_name(dtype, "astype")
     place = None if device is None else device_name(device, "astype")
-    return asarray(x, dtype=numpy_dtype(name), device=place, copy=copy or None)
+    is_copied = flag(copy, "astype", "copy") or None
+    return asarray(x, dtype=numpy_dtype(name), device=place, copy=is_copied)
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:

@@ -86,9 +86,10 @@ class Info:
         >>> list(Info().dtypes(kind="real floating"))
         ['float32', 'float64']
         """
-        known = ["bool", "numeric"] if kind is None else [kind] if isinstance(kind, str) else kind
+        several = ("bool", "numeric") if kind is None else kind
+        known = several if isinstance(several, list | tuple) else [several]
         for one in known:
-            if one not in _KINDS:
+            if not isinstance(one, str) or one not in _KINDS:
                 raise ArrayValueError(
                     f"dtypes: there is no kind {one!r}; these are {', '.join(_KINDS)}"
                 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import prod
 
-from tecomp.array.arguments import Extents, integer, integers, shape_of
+from tecomp.array.arguments import Extents, copying, integer, integers, shape_of
 from tecomp.array.arrays import Array, made, node_of, part_of, turned_array
 from tecomp.array.elements.families import turned
 from tecomp.array.elements.indexing import taken
@@ -309,6 +309,7 @@ def reshape(x: Array, /, shape: Extents, *, copy: bool | None = None) -> Array:
            [3, 4]], dtype=int64)
     """
     where = "reshape"
+    copy = copying(copy, where)
     node = node_of(x, where)
     op = Reshape(_completed(integers(shape, where, "shape"), node.type.shape))
     result = moved(op, node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, SupportsIndex
 
+from tecomp.array.arguments import flag, word
 from tecomp.array.arrays import Array, made, node_of, nodes_of_pair
 from tecomp.array.elements.masks import places_in, truth_of
 from tecomp.array.graph.node import record
@@ -52,7 +53,7 @@ def argmin(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = F
 def _found(kind: str, x: object, axis: SupportsIndex | None, keepdims: bool) -> Array:
     node = node_of(x, kind)
     along = None if axis is None else axis_of(axis, node.type.rank, kind)
-    return made(record(FindIndex(kind, along, bool(keepdims)), node))
+    return made(record(FindIndex(kind, along, flag(keepdims, kind, "keepdims")), node))
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:
@@ -98,7 +99,7 @@ def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> 
     """
     node = node_of(x, "count_nonzero")
     axes = axes_of(axis, node.type.rank, "count_nonzero")
-    return made(record(CountNonzero(axes, bool(keepdims)), node))
+    return made(record(CountNonzero(axes, flag(keepdims, "count_nonzero", "keepdims")), node))
 
 
 def searchsorted(
@@ -134,5 +135,6 @@ def searchsorted(
     where = "searchsorted"
     nodes = nodes_of_pair(x1, x2, where)
     more = () if sorter is None else (node_of(sorter, where, "sorter"),)
-    (result,) = library_call(SearchSorted(side), *nodes, *more)
+    op = SearchSorted(word(side, ("left", "right"), where, "side"))
+    (result,) = library_call(op, *nodes, *more)
     return made(result)

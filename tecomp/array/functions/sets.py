@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tecomp.array.arguments import flag
 from tecomp.array.arrays import Array, made, node_of, nodes_of_pair
 from tecomp.array.library import library_call
 from tecomp.array.scalars import Scalar
@@ -127,5 +128,5 @@ def isin(x1: Array | Scalar, x2: Array | Scalar, /, *, invert: bool = False) -> 
     >>> isin(xp.asarray([3, 1, 2]), xp.asarray([1, 3]))
     Array([ True,  True, False], dtype=bool)
     """
-    (result,) = library_call(IsIn(bool(invert)), *nodes_of_pair(x1, x2, "isin"))
+    (result,) = library_call(IsIn(flag(invert, "isin", "invert")), *nodes_of_pair(x1, x2, "isin"))
     return made(result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import SupportsIndex
 
+from tecomp.array.arguments import flag
 from tecomp.array.arrays import Array, made, node_of
 from tecomp.array.library import library_call
 from tecomp.ptensor.axes import axis_of
@@ -34,7 +35,8 @@ def sort(
     """
     node = node_of(x, "sort")
     along = axis_of(axis, node.type.rank, "sort")
-    (result,) = library_call(Sort(along, bool(descending), bool(stable)), node)
+    down, keeps = flag(descending, "sort", "descending"), flag(stable, "sort", "stable")
+    (result,) = library_call(Sort(along, down, keeps), node)
     return made(result)
 
 
@@ -62,5 +64,6 @@ def argsort(
     """
     node = node_of(x, "argsort")
     along = axis_of(axis, node.type.rank, "argsort")
-    (result,) = library_call(Argsort(along, bool(descending), bool(stable)), node)
+    down, keeps = flag(descending, "argsort", "descending"), flag(stable, "argsort", "stable")
+    (result,) = library_call(Argsort(along, down, keeps), node)
     return made(result)

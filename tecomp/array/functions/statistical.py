@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, SupportsIndex
 
-from tecomp.array.arguments import dtype_name
+from tecomp.array.arguments import dtype_name, flag
 from tecomp.array.arrays import Array, made, node_of
 from tecomp.array.graph.node import record
 from tecomp.errors import ArrayTypeError, ArrayValueError
@@ -153,7 +153,8 @@ def _reduced(
         raise ArrayTypeError(f"{kind}: correction is {correction!r}; give a number of Python")
     axes = axes_of(axis, node.type.rank, kind)
     wanted = None if dtype is None else dtype_name(dtype, kind)
-    return made(record(Reduce(kind, axes, bool(keepdims), correction, wanted), node))
+    keeps = flag(keepdims, kind, "keepdims")
+    return made(record(Reduce(kind, axes, keeps, correction, wanted), node))
 
 
 def cumulative_sum(
@@ -218,4 +219,5 @@ def _running(
         )
     along = 0 if axis is None else axis_of(axis, rank, where)
     wanted = None if dtype is None else dtype_name(dtype, where)
-    return made(record(Cumulative(kind, along, bool(include_initial), wanted), node))
+    initial = flag(include_initial, where, "include_initial")
+    return made(record(Cumulative(kind, along, initial, wanted), node))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import SupportsIndex
 
-from tecomp.array.arguments import integer
+from tecomp.array.arguments import flag, integer
 from tecomp.array.arrays import Array, made, node_of
 from tecomp.array.graph.node import record
 from tecomp.errors import ArrayValueError
@@ -48,7 +48,7 @@ def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
 def _tested(kind: str, x: object, axis: Axes, keepdims: bool) -> Array:
     node = node_of(x, kind)
     axes = axes_of(axis, node.type.rank, kind)
-    return made(record(TruthTest(kind, axes, bool(keepdims)), node))
+    return made(record(TruthTest(kind, axes, flag(keepdims, kind, "keepdims")), node))
 
 
 def diff(

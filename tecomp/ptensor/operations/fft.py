@@ -14,7 +14,7 @@ from tecomp.ptensor.promotion import COMPLEX, PART, WHOLE, need_dtype
 from tecomp.ptensor.types import PTensorType, Shape
 
 _REAL = ("float32", "float64")
-_NORMS = ("backward", "ortho", "forward")
+NORMS = ("backward", "ortho", "forward")
 
 TAKEN: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("fft", "ifft", "fftn", "ifftn"), (*_REAL, *COMPLEX)),
@@ -51,9 +51,9 @@ class Transform(Kinded, LibraryOperation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.norm not in _NORMS:
+        if self.norm not in NORMS:
             raise ArrayValueError(
-                f"{self.kind}: norm is {self.norm!r}; give one of {', '.join(_NORMS)}"
+                f"{self.kind}: norm is {self.norm!r}; give one of {', '.join(NORMS)}"
             )
         if len(self.sizes) != len(self.axes):
             raise ArrayValueError(

@@ -1,0 +1,111 @@
+"""Options of functions: arrays where one value is asked for, and structures that hold themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.array import Array
+from tecomp.errors import ArrayTypeError, ArrayValueError
+
+MANY = np.asarray([1.0, 2.0])
+WORDS: dict[str, tuple[Callable[[Array, Any], Any], str]] = {
+    "indexing": (lambda x, v: xp.meshgrid(x, indexing=v), "meshgrid: indexing is array([1., 2.]); "
+                 "give 'xy' or 'ij'"),
+    "mode": (lambda x, v: xp.linalg.qr(x, mode=v), "qr: mode is array([1., 2.]); give 'reduced' or "
+             "'complete'"),
+    "norm": (lambda x, v: xp.fft.fft(x, norm=v), "fft: norm is array([1., 2.]); give 'backward', "
+             "'ortho' or 'forward'"),
+    "ord": (lambda x, v: xp.linalg.matrix_norm(xp.ones((2, 2)), ord=v), "matrix_norm: ord is "
+            "array([1., 2.]); give 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"),
+    "side": (lambda x, v: xp.searchsorted(x, x, side=v), "searchsorted: side is array([1., 2.]); "
+             "give 'left' or 'right'"),
+}
+FLAGS: dict[str, Callable[[Array, Any], Any]] = {
+    "__array__ copy": lambda x, v: x.__array__(copy=v),
+    "__dlpack__ copy": lambda x, v: x.__dlpack__(copy=v),
+    "all keepdims": lambda x, v: xp.all(x, keepdims=v),
+    "argmax keepdims": lambda x, v: xp.argmax(x, keepdims=v),
+    "argsort descending": lambda x, v: xp.argsort(x, descending=v),
+    "asarray copy": lambda x, v: xp.asarray([1.0], copy=v),
+    "astype copy": lambda x, v: xp.astype(x, xp.float64, copy=v),
+    "cholesky upper": lambda x, v: xp.linalg.cholesky(xp.ones((1, 1)), upper=v),
+    "count_nonzero keepdims": lambda x, v: xp.count_nonzero(x, keepdims=v),
+    "cumulative_sum include_initial": lambda x, v: xp.cumulative_sum(x, include_initial=v),
+    "from_dlpack copy": lambda x, v: xp.from_dlpack(MANY, copy=v),
+    "isin invert": lambda x, v: xp.isin(x, x, invert=v),
+    "linspace endpoint": lambda x, v: xp.linspace(0, 1, 3, endpoint=v),
+    "matrix_norm keepdims": lambda x, v: xp.linalg.matrix_norm(xp.ones((2, 2)), keepdims=v),
+    "reshape copy": lambda x, v: xp.reshape(x, (2, 1), copy=v),
+    "sort stable": lambda x, v: xp.sort(x, stable=v),
+    "sum keepdims": lambda x, v: xp.sum(x, keepdims=v),
+    "svd full_matrices": lambda x, v: xp.linalg.svd(xp.ones((2, 2)), full_matrices=v),
+    "vector_norm keepdims": lambda x, v: xp.linalg.vector_norm(x, keepdims=v),
+}
+
+
+@pytest.mark.parametrize("name", FLAGS)
+@pytest.mark.parametrize("value", [MANY, xp.asarray(MANY)], ids=["numpy", "ours"])
+def test_an_array_is_neither_true_nor_false(name: str, value: Any) -> None:
+    where, what = name.split()
+    kind = type(value).__name__
+
+    with pytest.raises(ArrayTypeError) as error:
+        FLAGS[name](xp.asarray(MANY), value)
+
+    assert error.value.message == f"{where}: {what} is {value!r}, {kind}; give True or False"
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_an_array_of_one_element_may_be_one_value(name: str) -> None:
+    FLAGS[name](xp.asarray(MANY), np.asarray([True]))
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_an_array_is_no_word(name: str) -> None:
+    call, message = WORDS[name]
+
+    with pytest.raises(ArrayValueError) as error:
+        call(xp.asarray(MANY), MANY)
+
+    assert error.value.message == message
+
+
+def test_copy_may_be_what_is_false() -> None:
+    with pytest.raises(ArrayValueError, match="copy=False, and list has no memory"):
+        xp.asarray([1.0], copy=0)  # type: ignore[arg-type]
+
+
+def itself(x: Array) -> list[Any]:
+    found: list[Any] = [x]
+    found += [found, found]
+    return found
+
+
+def deep(x: Array) -> Any:
+    found: Any = x
+    for _ in range(100_000):
+        found = (found,)
+    return found
+
+
+@pytest.mark.parametrize("made", [itself, deep, lambda x: {"a": itself(x)}])
+def test_structures_that_hold_themselves(made: Callable[[Array], Any]) -> None:
+    def function(x: Array, given: Any = None) -> Any:
+        return made(x) if given is None else x
+
+    x = xp.ones(2)
+    rest = (
+        "are lists, tuples or dicts of which one holds itself, or is in more than 100 others; give "
+        "the arrays in fewer of them"
+    )
+
+    for args, what in (((x,), "results"), ((x, made(x)), "arguments")):
+        with pytest.raises(ArrayTypeError) as error:
+            xp.jit(function)(*args)
+
+        assert error.value.message == f"jit function: {what} {rest}"
