@@ -69,7 +69,7 @@ def test_refusals() -> None:
         (lambda: xp.fft.fft(x, n=0), ArrayValueError,
          "fft: 0 elements are transformed along axis 1 of shape (2, 3); give one at least"),
         (lambda: xp.fft.fft(x, norm=no_norm), ArrayValueError,
-         "fft: norm is 'half'; give one of backward, ortho, forward"),
+         "fft: norm is 'half'; give 'backward', 'ortho' or 'forward'"),
         (lambda: xp.fft.fftn(x, s=(1, 2), axes=(0,)), ArrayValueError,
          "fftn: s is (1, 2) for axes (0,); give a size for each axis"),
         (lambda: xp.fft.fftn(array(np.zeros(()))), ArrayValueError,
