@@ -43,6 +43,23 @@ def close(found: Array, wanted: Any, dtype: str) -> None:
     np.testing.assert_allclose(np.asarray(found).astype("float64"), wanted, limit, limit)
 
 
+# --- rows of several sticks, or tiles ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("shape", [(3, 300), (2, 65, 3)])
+def test_rows_beside_rows(device: str, shape: tuple[int, ...]) -> None:
+    numbers = np.arange(np.prod(shape), dtype="int32").reshape(shape)
+    x = xp.asarray(numbers, device=device)
+
+    for axis in range(len(shape)):
+        wanted = np.diff(numbers**2, axis=axis)
+        np.testing.assert_array_equal(np.asarray(xp.diff(x * x, axis=axis)), wanted)
+        both = xp.stack([x, x + 1], axis=axis)
+        np.testing.assert_array_equal(
+            np.asarray(both), np.stack([numbers, numbers + 1], axis=axis))
+
+
 # --- chains -------------------------------------------------------------------------------------
 
 

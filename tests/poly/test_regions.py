@@ -189,6 +189,21 @@ def test_boxes_hold_their_points(region: Region) -> None:
         assert high < first + count
 
 
+def test_ends_follow_from_digits_of_a_fused_loop() -> None:
+    scope = NOWHERE.within(N, Const(30))
+    # Of rows of 300 elements, the 32 that belong to an iteration of a loop over ten parts of each.
+    points = isl.Set.read_from_str(
+        CONTEXT,
+        "[p0] -> { [i, j] : 0 <= p0 < 30 and 0 <= i < 3 and 0 <= j < 300 and "
+        "10i <= p0 and 32p0 - 320i <= j < 32 + 32p0 - 320i }",
+    )
+
+    found = box_around(points, points, scope, [3, 300])
+
+    ends = [(str(start), extent) for start, extent in found]
+    assert ends == [("n // 10", 1), ("32 * (n % 10)", 32)]
+
+
 @given(areas(3))
 def test_what_earlier_iterations_had(region: Region) -> None:
     scope = NOWHERE.within(N, Const(4))

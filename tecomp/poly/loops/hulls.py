@@ -35,11 +35,17 @@ def box_around(
 
     def side(k: int) -> tuple[Expr, Extent] | None:
         return (
-            _interval(known, k, scope)
+            behind_digits(_at_single(known, box, scope), k)
+            or _interval(known, k, scope)
             # What is known may itself be a case distinction.
             or _interval(points, k, scope)
             or _interval(unclipped.intersect_params(scope.context), k, scope)
         )
+
+    def behind_digits(single: isl.Set, k: int) -> tuple[Expr, Extent] | None:
+        # The line is made first: a set loses what follows from its other conditions when isl
+        # tidies it up, and with that how one value follows from another.
+        return None if single is known else _interval(line_of(single, k), 0, scope)
 
     def cases(k: int, whole: Extent) -> tuple[Expr, Extent]:
         single = _at_single(known, box, scope)
