@@ -17,6 +17,7 @@ from tecomp.array.teams.transfers import (
     brought,
     in_one_piece,
     in_pieces,
+    in_rows,
     is_everywhere,
     team_number,
 )
@@ -33,7 +34,8 @@ def asked_for(x: Shared, index: Shared, type: PTensorType, cut: Cut) -> Shared:
         type: of the result, with the axes of the indices in place of the one that is cut.
         cut: of the array.
     """
-    index = brought(index, usual(index.type)) if is_everywhere(index) else index
+    if is_everywhere(index) or index.partition.mesh.ndim > 1:
+        index = in_rows(index)
     settle((x, index))
     (own,) = cuts(index)
     asked = data_of(index.part)

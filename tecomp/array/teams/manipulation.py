@@ -9,8 +9,8 @@ from tecomp.array.graph.node import record
 from tecomp.array.graph.shared import Shared
 from tecomp.array.graph.views import moved
 from tecomp.array.teams.asking import asked_for
-from tecomp.array.teams.partitions import Cut, blocks, everywhere, of_cuts
-from tecomp.array.teams.placing import aligned
+from tecomp.array.teams.partitions import Cut, blocks, everywhere, of_cuts, row_of
+from tecomp.array.teams.placing import Aligned, aligned, lowered
 from tecomp.array.teams.rules import (
     by_cuts,
     cuts,
@@ -22,11 +22,19 @@ from tecomp.array.teams.rules import (
     uncut,
 )
 from tecomp.array.teams.slices import slice_along
-from tecomp.array.teams.transfers import brought, in_pieces, rank_of, seen, waits_for
+from tecomp.array.teams.transfers import (
+    brought,
+    in_pieces,
+    in_rows,
+    rank_of,
+    seen,
+    team_number,
+    waits_for,
+)
 from tecomp.array.teams.windows import Window
 from tecomp.dist.partition.mesh import Mesh
 from tecomp.ptensor.operations.creation import Create, ExtractTriangle
-from tecomp.ptensor.operations.indexing import Take
+from tecomp.ptensor.operations.indexing import Take, TakeAlongAxis
 from tecomp.ptensor.operations.linear_algebra import MatrixTranspose
 from tecomp.ptensor.operations.manipulation import (
     Broadcast,
@@ -37,6 +45,7 @@ from tecomp.ptensor.operations.manipulation import (
     Reshape,
     Roll,
     Squeeze,
+    Tile,
 )
 from tecomp.ptensor.types import PTensorType
 
@@ -115,10 +124,13 @@ def _(op: ExtractTriangle, xs: Sequence[Shared], type: PTensorType) -> Shared:
 def _(op: Take, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x, *indices = [in_pieces(x) for x in xs]
     found = [cut for cut in cuts(x) if cut.axis in op.axis]
-    if found and (len(indices) > 1 or x.partition.mesh.ndim > 1 or op.place != found[0].axis):
-        return on_all_elements(op, xs, type)
-    if found and indices[0].type.shape:
+    if found and x.partition.mesh.ndim > 1:
+        return ruled(op, [in_rows(x), *indices], type)
+    if found and len(indices) == 1 and indices[0].type.shape and op.place == found[0].axis:
         return asked_for(x, indices[0], type, found[0])
+    row = row_of(team_number(x))
+    if found and (made := _cut_beside(x.type, row, op.axis)):
+        return ruled(op, [brought(x, of_cuts(x.type, row, made)), *indices], type)
     if found:
         return on_all_elements(op, xs, type)
     indices = [brought(index, everywhere(index.type, x.partition.mesh)) for index in indices]
@@ -127,6 +139,57 @@ def _(op: Take, xs: Sequence[Shared], type: PTensorType) -> Shared:
     axes = {axis: k if k < op.place else k + middle for k, axis in enumerate(kept)}
     part = record(op, x.part, *[index.part for index in indices])
     return by_cuts(type, part, x.partition.mesh, _renamed(x, axes))
+
+
+def _cut_beside(type: PTensorType, mesh: Mesh, axes: Sequence[int]) -> tuple[Cut, ...]:
+    """Blocks of the longest axis besides some; none if that has one index."""
+    others = [axis for axis in range(type.rank) if axis not in axes]
+    axis = max(others, key=lambda k: type.shape[k], default=None)
+    if axis is None or type.shape[axis] < 2:
+        return ()
+    return (Cut(axis, 0, blocks(type.shape[axis], mesh.size)),)
+
+
+@rule.register
+def _(op: TakeAlongAxis, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    x, indices = in_pieces(xs[0]), in_pieces(xs[1])
+    axis = op.axis % x.type.rank
+    if x.type.rank == 1:
+        return ruled(Take((0,), 0), [x, indices], type)
+    mesh = x.partition.mesh
+    made = tuple([
+        cut for cut in cuts(x)
+        if cut.axis != axis and x.type.shape[cut.axis] == type.shape[cut.axis]
+    ])
+    if not made:
+        mesh = row_of(team_number(x))
+        made = _cut_beside(type, mesh, (axis,))
+    if not made:
+        return on_all_elements(op, xs, type)
+    x, indices = (lowered(each, type.shape, Aligned(mesh, made)) for each in (x, indices))
+    return waits_for(by_cuts(type, record(op, x.part, indices.part), mesh, made), [x, indices])
+
+
+@rule.register
+def _(op: Tile, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    x = in_pieces(xs[0])
+    more = type.rank - x.type.rank
+    counts = (1,) * (type.rank - len(op.repetitions)) + op.repetitions
+    along = [(cut._replace(axis=cut.axis + more), counts[cut.axis + more]) for cut in cuts(x)]
+    # Who has a part of so many repetitions needs all elements.
+    if any(n >= x.partition.mesh.size for _, n in along) or not type.size:
+        return on_all_elements(op, xs, type)
+    mesh, placed = x.partition.mesh, [cut for cut, _ in along]
+    whole = {cut.axis for cut in placed}
+    inside = Tile(tuple([1 if k in whole else n for k, n in enumerate(counts)]))
+    x = waits_for(by_cuts(inside.infer(x.type), record(inside, x.part), mesh, placed), [x])
+    for k, (cut, n) in enumerate(along):
+        extent = x.type.shape[cut.axis] * n
+        shape = (*x.type.shape[: cut.axis], extent, *x.type.shape[cut.axis + 1 :])
+        placed[k] = cut._replace(ends=blocks(extent, mesh.shape[cut.mesh_axis]))
+        if n > 1:
+            x = joined(Combine("concat", cut.axis), [x] * n, type.like(shape), mesh, placed)
+    return x
 
 
 @rule.register
@@ -208,8 +271,10 @@ def _(op: Reshape, xs: Sequence[Shared], type: PTensorType) -> Shared:
     found = cuts(x)
     if not found:
         return by_cuts(type, moved(op, x.part), x.partition.mesh, ())
-    if len(found) > 1 or not type.size or not type.shape:
+    if not type.size or not type.shape:
         return on_all_elements(op, xs, type)
+    if len(found) > 1:
+        return ruled(op, [in_rows(x)], type)
     kept = _kept(x, type, found[0])
     if kept is not None:
         return _reshaped(op, x, type, found[0]._replace(axis=kept))

@@ -19,7 +19,7 @@ from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement
 from tecomp.dist.partition.redistribution import redistribution
 from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.linear_algebra import MatMul, Outer, VecDot
+from tecomp.ptensor.operations.linear_algebra import MatMul, Outer, TensorDot, VecDot
 from tecomp.ptensor.types import PTensorType
 
 _SMALL = 4
@@ -61,12 +61,32 @@ class Way(NamedTuple):
 @rule.register
 def _(op: MatMul, xs: Sequence[Shared], type: PTensorType) -> Shared:
     x, y = in_pieces(xs[0]), in_pieces(xs[1])
-    mesh = mesh_of([x, y])
     if not cuts(x) and not cuts(y):
-        return by_cuts(type, record(op, x.part, y.part), mesh, ())
-    way = cheapest(x.partition, y.partition, everywhere(type, mesh))
+        return by_cuts(type, record(op, x.part, y.part), mesh_of([x, y]), ())
+    return _divided(op, x, y, type, tuple(_matrix_kinds(x.type, y.type, type)))
+
+
+@rule.register
+def _(op: TensorDot, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    x, y = in_pieces(xs[0]), in_pieces(xs[1])
+    if not cuts(x) and not cuts(y):
+        return by_cuts(type, record(op, x.part, y.part), mesh_of([x, y]), ())
+    first, second = op.places(x.type, y.type)
+    kinds = [Kind(k, j, None) for k, j in zip(first, second, strict=True)]
+    rows = [k for k in range(x.type.rank) if k not in first]
+    columns = [k for k in range(y.type.rank) if k not in second]
+    kinds += [Kind(axis, None, k) for k, axis in enumerate(rows)]
+    kinds += [Kind(None, axis, len(rows) + k) for k, axis in enumerate(columns)]
+    return _divided(op, x, y, type, tuple(kinds))
+
+
+def _divided(
+    op: Operation, x: Shared, y: Shared, type: PTensorType, kinds: tuple[Kind, ...]
+) -> Shared:
+    """A product as it is cheapest to divide."""
+    way = cheapest(x.partition, y.partition, everywhere(type, mesh_of([x, y])), kinds)
     if way is None:
-        return on_all_elements(op, xs, type)
+        return on_all_elements(op, [x, y], type)
     x, y = brought(x, way.x), brought(y, way.y)
     part = record(op, x.part, y.part)
     if way.partial == way.target:
@@ -76,41 +96,49 @@ def _(op: MatMul, xs: Sequence[Shared], type: PTensorType) -> Shared:
 
 
 @lru_cache(maxsize=1024)
-def cheapest(x: Partition, y: Partition, result: Partition) -> Way | None:
-    """The way to divide a product of matrices that sends fewest bytes; None if there is none.
+def cheapest(
+    x: Partition, y: Partition, result: Partition, kinds: tuple[Kind, ...]
+) -> Way | None:
+    """The way to divide a product that sends fewest bytes; None if there is none.
 
     Along each axis of the mesh the first operand is cut by rows, the second by columns, or both
     along the axis that is added up, or both along an axis of a batch. On a mesh of two axes, rows
     along the one and columns along the other is the product of blocks that is called SUMMA.
     """
-    ways = list(_ways(x, y, result))
+    ways = list(_ways(x, y, result, kinds))
     return min(ways, key=lambda way: way.cost) if ways else None
 
 
-def _ways(x: Partition, y: Partition, result: Partition) -> Iterator[Way]:
+def _ways(
+    x: Partition, y: Partition, result: Partition, kinds: Sequence[Kind]
+) -> Iterator[Way]:
     mesh = result.mesh
     if any(given.mesh.shape != mesh.shape and cuts_of(given) for given in (x, y)):
         return
-    rank = len(result.shape)
-    is_matrix = len(x.shape) > 1, len(y.shape) > 1
-    last = len(x.shape) - 1, max(len(y.shape) - 2, 0)
-    kinds = [Kind(*last, None)]
-    if is_matrix[0]:
-        kinds.append(Kind(last[0] - 1, None, rank - 1 - is_matrix[1]))
-    if is_matrix[1]:
-        kinds.append(Kind(None, last[1] + 1, rank - 1))
-    for axis in range(rank - sum(is_matrix)):
-        first, second = (
-            _batch(given, axis, rank, is_matrix, result.shape[axis]) for given in (x, y))
-        if first is not None or second is not None:
-            kinds.append(Kind(first, second, axis))
     for chosen in product(kinds, repeat=mesh.ndim):
         if len(set(chosen)) == len(chosen):
             yield _way(x, y, result, chosen)
 
 
+def _matrix_kinds(x: PTensorType, y: PTensorType, result: PTensorType) -> Iterator[Kind]:
+    """What a product of matrices, or of batches of them, may be cut along."""
+    rank = len(result.shape)
+    is_matrix = len(x.shape) > 1, len(y.shape) > 1
+    last = len(x.shape) - 1, max(len(y.shape) - 2, 0)
+    yield Kind(*last, None)
+    if is_matrix[0]:
+        yield Kind(last[0] - 1, None, rank - 1 - is_matrix[1])
+    if is_matrix[1]:
+        yield Kind(None, last[1] + 1, rank - 1)
+    for axis in range(rank - sum(is_matrix)):
+        first, second = (
+            _batch(given, axis, rank, is_matrix, result.shape[axis]) for given in (x, y))
+        if first is not None or second is not None:
+            yield Kind(first, second, axis)
+
+
 def _batch(
-    given: Partition, axis: int, rank: int, is_matrix: tuple[bool, bool], extent: int
+    given: PTensorType, axis: int, rank: int, is_matrix: tuple[bool, bool], extent: int
 ) -> int | None:
     """An axis of a batch as one of an operand; None if it has no such, or repeats it."""
     own = axis - (rank - sum(is_matrix)) + len(given.shape) - 2

@@ -14,8 +14,8 @@ from tecomp.array.graph.node import Node, leaf, record
 from tecomp.array.graph.shared import Shared, local_type
 from tecomp.array.teams.partitions import Cut, of_cuts
 from tecomp.array.teams.queue import arriving, settle, told_later
-from tecomp.array.teams.rules import by_cuts, cuts, number, on_all_elements, rule
-from tecomp.array.teams.transfers import in_pieces, rank_of, team_number
+from tecomp.array.teams.rules import by_cuts, cuts, number, on_all_elements, rule, ruled
+from tecomp.array.teams.transfers import in_pieces, in_rows, rank_of, team_number
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement
 from tecomp.dist.partition.redistribution import redistribution
@@ -50,8 +50,10 @@ def _(op: Reduce, xs: Sequence[Shared], type: PTensorType) -> Shared:
         count = prod(x.type.shape[axis] for axis in axes)
         part = record(FUNCTIONS["divide"], total.part, _number(count, total.part.type))
         return Shared(type, part, total.partition, total.ticket)
-    if x.partition.mesh.ndim > 1 or not x.type.size:
+    if not x.type.size:
         return on_all_elements(op, xs, type)
+    if x.partition.mesh.ndim > 1:
+        return ruled(op, [in_rows(x)], type)
     return _spread(op, x, type, axes, reduced[0])
 
 
@@ -163,7 +165,7 @@ def _(op: FindIndex, xs: Sequence[Shared], type: PTensorType) -> Shared:
         return _combined(op, "sum", x, type, op.axis, op.keepdims)
     leads = op.axis is not None or prod(x.type.shape[: found[0].axis]) == 1
     if x.partition.mesh.ndim > 1 or not leads:
-        return on_all_elements(op, xs, type)
+        return ruled(op, [in_rows(x)], type)
     return _first(op, x, type, found[0])
 
 

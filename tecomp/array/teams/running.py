@@ -8,8 +8,8 @@ from itertools import accumulate
 from tecomp.array.graph.node import leaf, record
 from tecomp.array.graph.shared import Shared, local_type
 from tecomp.array.teams.queue import settle
-from tecomp.array.teams.rules import by_cuts, cuts, number, on_all_elements, rule
-from tecomp.array.teams.transfers import in_one_piece, in_pieces, team_number
+from tecomp.array.teams.rules import by_cuts, cuts, number, rule, ruled
+from tecomp.array.teams.transfers import in_one_piece, in_pieces, in_rows, team_number
 from tecomp.dist.runtime.reductions import exscan
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 from tecomp.ptensor.operations.reduction import Cumulative, Reduce
@@ -24,7 +24,7 @@ def _(op: Cumulative, xs: Sequence[Shared], type: PTensorType) -> Shared:
     if found is None:
         return by_cuts(type, record(op, x.part), mesh, cuts(x))
     if mesh.ndim > 1:
-        return on_all_elements(op, xs, type)
+        return ruled(op, [in_rows(x)], type)
     settle((x,))
     # What comes before all elements is the first of the result, on the first process.
     leads = op.include_initial and number(x, found) == 0

@@ -92,6 +92,11 @@ def in_pieces(x: Shared) -> Shared:
     return x if cuts_of(x.partition) is not None else brought(x, usual(x.type))
 
 
+def in_rows(x: Shared) -> Shared:
+    """An array whose first axis is cut, for all processes in a row."""
+    return brought(x, usual(x.type))
+
+
 def gathered(x: Shared, why: str) -> Shared:
     """An array with all of its elements on every process; counted, if they were not."""
     if is_everywhere(x):

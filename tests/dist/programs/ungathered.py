@@ -83,6 +83,18 @@ PLANES: dict[str, Callable[[Any], Any]] = {
     "mask": lambda x: x[x > 2],
     "rows by mask": lambda x: x[x[:, 0] > 2],
     "take": lambda x: xp.take(x, xp.nonzero(x[:, 1])[0], axis=0),
+    "several indices": lambda x: xp.broadcast_to(x, (3, *x.shape))[
+        xp.asarray([2, 0], team=x.team), xp.asarray([5, 1], team=x.team)],
+    "along 0": lambda x: xp.take_along_axis(x, xp.argsort(x, axis=0)[:4], axis=0),
+    "along 1": lambda x: xp.take_along_axis(x, xp.argsort(x[:1], axis=1), axis=1),
+    "along a row": lambda x: xp.take_along_axis(x[:, 0], xp.argsort(x[:, 0]), axis=0),
+    "tiled": lambda x: xp.tile(x, (2, 2)),
+    "tiled before": lambda x: xp.tile(x, (3, 1, 2)),
+    "tensordot": lambda x: xp.tensordot(x, x, axes=((0,), (0,))),
+    "tensordot of all": lambda x: xp.tensordot(x, x, axes=2),
+    "tensordot of none": lambda x: xp.tensordot(x, x[0], axes=0),
+    "tensordot of three": lambda x: xp.tensordot(x[None] + 1, x, axes=((2,), (1,))),
+    "argmax": lambda x: xp.argmax(x),
     "take of columns": lambda x: xp.take(x, xp.nonzero(x[1, :])[0], axis=1),
 }
 
@@ -96,6 +108,33 @@ def planes() -> None:
         x = xp.asarray(data, team=TEAM, placements=[dist.Shard(axis)])
         for said, function in PLANES.items():
             same(f"{said} of a plane by {axis}", function(x), function(alone))
+
+
+BLOCKS: dict[str, Callable[[Any], Any]] = {
+    "reshape": lambda x: xp.reshape(x, (4, -1)),
+    "reshape T": lambda x: xp.reshape(x.T, (-1, 2)),
+    "row": lambda x: xp.reshape(x, (-1,)),
+    "running 0": lambda x: xp.cumulative_sum(x, axis=0, include_initial=True),
+    "running 1": lambda x: xp.cumulative_prod(x, axis=1),
+    "argmax": lambda x: xp.argmax(x),
+    "argmin 0": lambda x: xp.argmin(x, axis=0, keepdims=True),
+    "take": lambda x: xp.take(x, xp.asarray([3, 1, 1], team=x.team), axis=0),
+    "along 1": lambda x: xp.take_along_axis(x, xp.astype(x, xp.int64) + 2, axis=1),
+    "along both": lambda x: xp.take_along_axis(x[:1], xp.astype(x, xp.int64), axis=1),
+    "std": lambda x: xp.std(x * 0 + 3),
+    "tensordot": lambda x: xp.tensordot(x, x, axes=((1,), (1,))),
+}
+
+
+def blocks() -> None:
+    """Arrays cut along both axes, by processes in rows and columns."""
+    data = np.random.default_rng(10).integers(0, 5, (12, 10)).astype(np.float64)
+    alone = xp.asarray(data)
+    mesh = dist.Mesh((N // 2, 2)) if N % 2 == 0 else dist.Mesh((1, N))
+    placed = dist.Partition(data.shape, data.dtype, mesh, [dist.Shard(0), dist.Shard(1)])
+    for said, function in BLOCKS.items():
+        x = xp.asarray(data, team=TEAM, placements=placed)
+        same(f"{said} of blocks", function(x), function(alone))
 
 
 def products() -> None:
@@ -123,7 +162,7 @@ def products() -> None:
 
 
 GATHERED.clear()
-for part in (ordered, planes, products):
+for part in (ordered, planes, blocks, products):
     part()
 assert set(GATHERED) <= {"values"}, GATHERED
 if TEAM.rank == 0:
