@@ -37,7 +37,7 @@ def sizes_of(plan: Plan) -> str:
     """How much memory it is, in words."""
     if not plan.values:
         return "none"
-    return f"{plan.bytes:_} bytes, of which {plan.lower_bound:_} are needed at one time"
+    return f"{plan.bytes:,} bytes, of which {plan.lower_bound:,} are needed at one time"
 
 
 def draw_values(
@@ -68,7 +68,7 @@ def draw_values(
         x, y = left + value.offset * scale, top_of(value.first)
         high = top_of(min(value.last, rows - 1)) + bar - y
         wide, name = value.bytes * scale, value.tensor.name
-        title = (f"{name}: {value.bytes:_} bytes from {value.offset:_} on, "
+        title = (f"{name}: {value.bytes:,} bytes from {value.offset:,} on, "
                  f"kernels {value.first} to {value.last}")
         hue = hues[value.offset]
         canvas.box(x, y, max(wide - 1, 1), max(high - 1, 1), colour(hue, hue // 8), title)
