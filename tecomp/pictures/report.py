@@ -196,10 +196,16 @@ def _roofline(canvas: Canvas, report: Report, y: float) -> float:
         canvas.text(MARGIN, y + 22, "nothing is computed", style="soft")
         return y + 22
     peak, speed = operations / computing * report.available, operations / report.cycles
+    share = speed / peak
+    remark = f"{report.kernel} does {speed:,.4g} operations in a cycle, {share:.1%} of the peak."
+    if not rates:
+        unknown = f"{remark} No memory or link that it uses has a known rate."
+        canvas.text(MARGIN, y + 22, unknown, style="soft")
+        return y + 22
     points = {name: (operations / moved, rate) for name, (moved, rate) in rates.items()}
     plot = _Plot(
         (MARGIN + 60, y + 16, 560, 260),
-        [x for x, _ in points.values()] + [peak / rate for _, rate in points.values()] or [1.0],
+        [x for x, _ in points.values()] + [peak / rate for _, rate in points.values()],
         [speed, peak],
     )
     plot.axes(canvas)
@@ -215,8 +221,6 @@ def _roofline(canvas: Canvas, report: Report, y: float) -> float:
     entries = [(STRONG, f"compute: {peak:,.4g} operations in a cycle on all cores")]
     entries += [(colour(n, 2), f"{name}: {rate:,.4g} B in a cycle")
                 for n, (name, (_, rate)) in enumerate(points.items())]
-    share = speed / peak
-    remark = f"{report.kernel} does {speed:,.4g} operations in a cycle, {share:.1%} of the peak."
     return legend(canvas, y + 16 + 260 + 40, entries, [
         remark, "Rates count bytes that are used. A dot below its line has room.",
     ])

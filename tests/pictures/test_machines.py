@@ -64,7 +64,10 @@ def test_a_roofline_has_each_memory_and_the_kernel() -> None:
 
 
 def test_a_kernel_of_the_processor_has_a_report_to_look_at() -> None:
-    check_picture(kernel().report().picture())
+    report = kernel().report()
+    check_picture(report.picture())
+
+    assert "No memory or link that it uses has a known rate." in report.roofline_picture()
 
 
 @settings(max_examples=10)
