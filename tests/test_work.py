@@ -92,6 +92,9 @@ tecomp.build(B, [A, B], name="logged")
     assert lines[first + 1] == "tecomp DEBUG lower logged: nest: T ms"
     assert "tecomp DEBUG lower logged: flatten_buffer: T ms" in lines
     assert any(re.fullmatch(r"tecomp DEBUG LLVM compiles \d+ lines: T ms", x) for x in lines)
+    # The steps, and the build around all of them.
+    made = lines.index("tecomp DEBUG make LLVM code of logged: T ms")
+    assert lines.index("tecomp DEBUG build logged: T ms") > made
     assert lines[-1] == "tecomp DEBUG build logged: found, as it was built before"
 
 

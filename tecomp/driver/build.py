@@ -20,6 +20,7 @@ from tecomp.driver.cached import Build, Made, make
 from tecomp.driver.dump import asked_page, dump_build
 from tecomp.driver.grid import check_grid
 from tecomp.driver.logical import logical_parameter, run_logical, stored_arguments
+from tecomp.driver.measured import measured_trace
 from tecomp.driver.memories import check_fits, is_open
 from tecomp.driver.packing import Packing
 from tecomp.driver.scheduler import is_program, scheduled
@@ -213,6 +214,63 @@ class ScheduledKernel(Kernel):
             self.name, self._state, self.lowered, self._build.target, sizes
         )
         return report
+
+    def timeline(self, *arguments: Any, measured: bool = False, **sizes: int) -> str:
+        """What the kernel does when, as a trace that chrome://tracing and Perfetto open.
+
+        By the model, or measured: a bar for each outermost loop or statement, with the time that
+        it took in the quickest of five calls. The clock is read between them, which takes some ten
+        nanoseconds; threads that share a loop are one bar.
+
+        Args:
+            arguments: as for a call, where it is measured: outputs are written.
+            measured: whether to run it; else all is modelled, as `report().trace()` has it.
+            sizes: the size variables of the program, by name, where it is modelled.
+
+        Returns:
+            JSON; times are microseconds.
+
+        Raises:
+            CallError: an argument does not fit, a size is missing, or the kernel is for a machine
+                that is only described.
+            LowerError: there is too much to count.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((4,), name="A")
+        >>> B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+        >>> kernel = build(B, [A, B])
+        >>> a, b = np.zeros(4, "float32"), np.empty(4, "float32")
+        >>> "B" in kernel.timeline(a, b, measured=True), "B" in kernel.timeline()
+        (True, True)
+        """
+        check_kind(measured, bool | np.bool_, f"{self.name}.timeline: measured",
+                   "give True or False", CallError)
+        if not measured:
+            if arguments:
+                raise CallError(
+                    f"{self.name}.timeline: arguments are for a call that is measured; say "
+                    "measured=True, or leave them out",
+                    kind="contrary-options",
+                )
+            return self.report(**sizes).trace()
+        target = self._build.target
+        if target is not None and target.core is None:
+            raise CallError(
+                f"{self.name}.timeline: the kernel is for target {target.name}, which is only "
+                "described, so its times are modelled; leave measured out",
+                kind="contrary-options",
+            )
+        if sizes:
+            raise CallError(
+                f"{self.name}.timeline: the arguments of a call have its sizes; leave "
+                f"{', '.join(sizes)} out",
+                kind="contrary-options",
+            )
+        # What does not fit is refused in the kernel's own words.
+        self(*arguments)
+        return measured_trace(
+            self.lowered.final, self.signature, self._build.options, arguments
+        )
 
     def empty(self, tensor: Tensor, **sizes: int) -> np.ndarray[Any, Any]:
         """An array for `tensor` as this kernel takes it, contents undefined.

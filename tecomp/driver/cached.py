@@ -44,7 +44,7 @@ from tecomp.lowering.stages.strides import strides_of
 from tecomp.machine.descriptor import Target
 from tecomp.poly.sets.context import isl_version
 from tecomp.scheduling.schedule import Schedule
-from tecomp.work import tell
+from tecomp.work import doing, tell
 
 FACES = (
     PrimFunc, SeqStmt, Buffer, Var, Const, Binary, BinOp, Call, Cast, CmpOp, Compare, Not, Select,
@@ -129,10 +129,11 @@ def make(build: Build, lowered: Lowered | None = None) -> tuple[Made, Lowered | 
         if found is not None:
             tell("build %s: found, as it was built before", build.name)
             return found, None
-    if lowered is None:
-        tell("build %s: not built before", build.name)
-        lowered = build.lowered()
-    compiled = compile_function(lowered.final, **asdict(build.options))
+    with doing(f"build {build.name}"):
+        if lowered is None:
+            tell("build %s: not built before", build.name)
+            lowered = build.lowered()
+        compiled = compile_function(lowered.final, **asdict(build.options))
     made = Made(compiled, _signature(build.args, lowered), _logical(lowered))
     if store is not None and keys:
         # The second key has the places in the user's files in it.

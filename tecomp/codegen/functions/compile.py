@@ -13,6 +13,7 @@ from tecomp.codegen.llvm.source import Source
 from tecomp.ir.language.expr import Var
 from tecomp.ir.language.stmt import PrimFunc, SeqStmt
 from tecomp.ir.outside.bind import Calls, bind
+from tecomp.work import doing
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,8 @@ def compile_function(
         InternalError: `func` has something that should have been lowered.
     """
     options = Options(check_bounds, fast_math, fp_contract)
-    module = module_text(func, options)
+    with doing(f"make LLVM code of {func.name}"):
+        module = module_text(func, options)
     linked = machine_code(module.source, module.entry, outside=bind(module.calls))
     return Compiled(interface_of(func, module), linked, options, lambda: func, module)
 

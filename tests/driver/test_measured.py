@@ -1,0 +1,96 @@
+"""When the parts of a kernel ran, by the clock of the processor at hand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+
+N = te.var("n")
+
+
+def two_loops(extent: Any) -> tuple[te.Schedule, list[te.Tensor]]:
+    """A product of which the first loop prepares an operand."""
+    A = te.placeholder((extent, 256), name="A")
+    k = te.reduce_axis((0, 256), name="k")
+    B = te.compute((extent, 256), lambda i, j: te.exp(A[i, j]), name="B")
+    C = te.compute((extent,), lambda i: te.sum(B[i, k], axis=k), name="C")
+    s = te.create_schedule(C)
+    s[C].parallel(C.op.axis[0])
+    return s, [A, C]
+
+
+@pytest.mark.parametrize("extent", [64, N])
+def test_each_outermost_loop_has_a_bar_with_its_time(extent: Any) -> None:
+    s, args = two_loops(extent)
+    kernel = tecomp.build(s, args, name="sums")
+    a = np.random.default_rng(0).random((64, 256), np.float32)
+    c = np.zeros(64, np.float32)
+    trace = json.loads(kernel.timeline(a, c, measured=True))
+    bars = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+
+    np.testing.assert_allclose(c, np.exp(a).sum(1), rtol=1e-5)
+    assert [bar["name"] for bar in bars] == ["B", "C"]
+    assert bars[0]["ts"] == 0
+    assert bars[1]["ts"] == pytest.approx(bars[0]["dur"])
+    assert [bar["args"]["statement"].split()[0] for bar in bars] == ["for", "for"]
+    # 16384 values of exp take longer than a call does at least, and less than this machine's hour.
+    assert 1 < bars[0]["dur"] < 1e6
+    assert "tecomp.clock_gettime" not in tecomp.list_global_func_names()
+
+
+def test_without_measuring_it_is_the_modelled_one() -> None:
+    s, args = two_loops(64)
+    kernel = tecomp.build(s, args)
+
+    assert kernel.timeline() == kernel.report().trace()
+
+
+def on_stick128() -> Any:
+    X = te.placeholder((64, 64), "float16", name="X")
+    Y = te.compute((64, 64), lambda i, j: X[i, j] * 2.0, name="Y")
+    s = te.create_schedule(Y)
+    for tensor in (X, Y):
+        s[tensor].set_scope("ddr")
+    return tecomp.build(s, [X, Y], target="stick128", name="twice")
+
+
+WRONG: dict[str, tuple[Any, str]] = {
+    "arguments": (
+        lambda kernel: kernel.timeline(np.zeros(4)),
+        "sums.timeline: arguments are for a call that is measured; say measured=True, or leave "
+        "them out",
+    ),
+    "sizes": (
+        lambda kernel: kernel.timeline(n=4, measured=True),
+        "sums.timeline: the arguments of a call have its sizes; leave n out",
+    ),
+    "no truth": (
+        lambda kernel: kernel.timeline(measured="yes"),
+        "sums.timeline: measured is 'yes'; give True or False",
+    ),
+    "no machine": (
+        lambda kernel: on_stick128().timeline(measured=True),
+        "twice.timeline: the kernel is for target stick128, which is only described, so its times "
+        "are modelled; leave measured out",
+    ),
+    "count": (
+        lambda kernel: kernel.timeline(np.zeros((64, 256), np.float32), measured=True),
+        "sums: expected 2 arguments (A, C), got 1; C is passed as well, and written in place",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_refused(case: str) -> None:
+    action, message = WRONG[case]
+    kernel = tecomp.build(*two_loops(64), name="sums")
+    with pytest.raises(tecomp.CallError) as caught:
+        action(kernel)
+
+    assert caught.value.message == message
