@@ -275,7 +275,14 @@ CASES: dict[str, tuple[Callable[[], Any], str, str]] = {
     ),
 }
 
+HELD: list[Any] = []
+HELD.append(HELD)
 CASES |= {
+    "held": (
+        lambda: xp.jit(lambda a: a[0])(HELD),
+        "ArrayTypeError",
+        "jit <lambda>: arguments are lists, tuples or dicts of which one holds itself, or is in more than 100 others; give the arrays in fewer of them",
+    ),
     "device": (
         lambda: xp.zeros(4, device=replace(tecomp.Target.load("stick128"), clock_hz=1.0)),
         "ArrayValueError",

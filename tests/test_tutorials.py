@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tecomp import te
+
 FOLDER = Path(__file__).parents[1] / "tutorials"
 TUTORIALS = sorted(FOLDER.glob("[0-9]*.py"))
 SOLUTIONS = sorted((FOLDER / "solutions").glob("*.py"))
@@ -76,6 +78,22 @@ def test_a_notebook_was_run_from_end_to_end(path: Path) -> None:
     assert "error" not in {output["output_type"] for output in outputs}
     assert {output.get("name", "stdout") for output in outputs} == {"stdout"}
     assert any("image/svg+xml" in output.get("data", {}) for output in outputs), "no picture"
+
+
+def style_of(picture: str) -> str:
+    return picture.partition("<style>")[2].partition("</style>")[0]
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_pictures_of_a_notebook_are_drawn_as_today(path: Path) -> None:
+    """All pictures have one style; `python tutorials/make_notebooks.py` draws them again."""
+    A = te.placeholder((8,), name="A")
+    today = style_of(te.create_schedule(te.compute((8,), lambda i: A[i], name="B")).picture())
+    outputs = [output for cell in cells(path.with_suffix(".ipynb")) for output in cell.get("outputs", [])]
+    pictures = ["".join(output["data"]["image/svg+xml"]) for output in outputs
+                if "image/svg+xml" in output.get("data", {})]
+
+    assert {style_of(picture) for picture in pictures} == {today}
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)

@@ -17,7 +17,7 @@ def notebook(script: Path) -> nbformat.NotebookNode:
     made = jupytext.read(script, fmt="py:percent")
     made.metadata.clear()
     nbclient.NotebookClient(
-        made, timeout=120, kernel_name="python3", record_timing=False,
+        made, timeout=120, kernel_name="python3", record_timing=False, coalesce_streams=True,
         resources={"metadata": {"path": str(script.parent)}},
     ).execute()
     made.metadata = {

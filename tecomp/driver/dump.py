@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from importlib import import_module
@@ -19,7 +20,7 @@ from tecomp.driver.dump_page import Section, differences, numbered, page, plain
 from tecomp.driver.memories import in_memories
 from tecomp.errors import LowerError, TecompError
 from tecomp.ir.algebra.extents import constant_shape
-from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.language.stmt import Extent, PrimFunc
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.lowering.pipeline import Lowered, lower_all
 from tecomp.poly.maps.index_map import IndexMap
@@ -161,9 +162,13 @@ def _layouts(build: Build) -> str:
 
 def _stored(stage: StageState) -> str:
     return (
-        f"{stage.name}{list(map(str, stage.op.output(0).shape))} is stored as "
-        f"{list(map(str, stored_shape(stage)))}: {' then '.join(map(str, stage.layout.maps))}"
+        f"{stage.name}{_listed(stage.op.output(0).shape)} is stored as "
+        f"{_listed(stored_shape(stage))}: {' then '.join(map(str, stage.layout.maps))}"
     )
+
+
+def _listed(shape: Sequence[Extent]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
 
 
 def _picture(stage: StageState) -> str:

@@ -68,7 +68,7 @@ class Section:
 
 def page(title: str, sections: Sequence[Section], times: Sequence[tuple[str, float]]) -> str:
     """The page: its parts, and how long those took that are among `times`."""
-    links = "".join(f'<a href="#{escape(x.name)}">{escape(x.name)}</a>' for x in sections)
+    links = " ".join(f'<a href="#{escape(x.name)}">{escape(x.name)}</a>' for x in sections)
     parts = "".join(
         f'<section id="{escape(x.name)}"><h2>{escape(x.name)}</h2>{x.content}</section>'
         for x in sections

@@ -91,7 +91,7 @@ def test_the_page_has_all_steps_and_needs_no_other_file(tmp_path: Path) -> None:
     assert "url(" not in path.read_text().replace("url(#", "")
     assert found.parts["schedule"] == str(s.trace).splitlines()
     assert found.parts["layouts"][0] == (
-        "A['60', '64'] is stored as ['4', '60', '16']: lambda i, j: [j // 16, i, j % 16]"
+        "A[60, 64] is stored as [4, 60, 16]: lambda i, j: [j // 16, i, j % 16]"
     )
     layout = tecomp.Layout.of((60, 64), "float32", lambda i, j: [j // 16, i, j % 16])
     assert str(layout.picture()) in path.read_text()
