@@ -30,7 +30,7 @@ def evaluate(nodes: Sequence[Node], into: Mapping[Node, Buffer] | None = None) -
         into: memory for the elements of some of them, without gaps; new memory for others.
     """
     parts = parts_of(nodes)
-    if all(part.is_there for part in parts):
+    if all([part.is_there for part in parts]):
         return
     begun: list[Node] = []
     try:
@@ -83,7 +83,7 @@ def compute(work: Pending) -> None:
                 compute(part)
             return
     outputs = [work.nodes[place] for place in work.outputs]
-    if any(node.type.size for node in outputs):
+    if any([node.type.size for node in outputs]):
         start = 0.0 if lane.spans is None else perf_counter()
         _run(work)
         if start:

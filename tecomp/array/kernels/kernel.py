@@ -83,8 +83,9 @@ class Recipe:
     @property
     def is_worth_it(self) -> bool:
         """Whether there is the kernel, or it is soon built, or was asked for with other sizes."""
-        known = self.key, self.known
-        if not self.is_slow or self.own is not None or _kernels.get(known, None) is not None:
+        if not self.is_slow or self.own is not None:
+            return True
+        if _kernels.get((self.key, self.known), None) is not None:
             return True
         return _asked.keep(self.key, _asked.get(self.key, self.extents)) != self.extents
 
@@ -177,5 +178,5 @@ def viewed(chain: Chain, data: Buffer) -> Buffer:
 
 def _passed(result: Buffer, loops: Shape) -> Buffer:
     if result.dtype.kind != "c":
-        return result.reshape(loops)
+        return result if result.shape == loops else result.reshape(loops)
     return result.reshape((*loops, 1)).view(result.real.dtype)
