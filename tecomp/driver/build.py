@@ -24,8 +24,10 @@ from tecomp.driver.measured import measured_trace
 from tecomp.driver.memories import check_fits, is_open
 from tecomp.driver.packing import Packing
 from tecomp.driver.scheduler import is_program, scheduled
+from tecomp.driver.sizes import known_sizes
 from tecomp.driver.verified import Verifier
 from tecomp.errors import CallError, LowerError
+from tecomp.ir.language.expr import Var
 from tecomp.ir.language.given import check_kind
 from tecomp.ir.language.stmt import Buffer
 from tecomp.lowering.pipeline import Lowered
@@ -223,9 +225,10 @@ class ScheduledKernel(Kernel):
         nanoseconds; threads that share a loop are one bar.
 
         Args:
-            arguments: as for a call, where it is measured: outputs are written.
+            arguments: as for a call, where it is measured: outputs are written. Without any, the
+                call is one on zeros.
             measured: whether to run it; else all is modelled, as `report().trace()` has it.
-            sizes: the size variables of the program, by name, where it is modelled.
+            sizes: the size variables of the program, by name, where no arguments tell them.
 
         Returns:
             JSON; times are microseconds.
@@ -240,8 +243,10 @@ class ScheduledKernel(Kernel):
         >>> B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
         >>> kernel = build(B, [A, B])
         >>> a, b = np.zeros(4, "float32"), np.empty(4, "float32")
-        >>> "B" in kernel.timeline(a, b, measured=True), "B" in kernel.timeline()
+        >>> "B" in kernel.timeline(a, b, measured=True), "B" in kernel.timeline(measured=True)
         (True, True)
+        >>> "B" in kernel.timeline()
+        True
         """
         check_kind(measured, bool | np.bool_, f"{self.name}.timeline: measured",
                    "give True or False", CallError)
@@ -260,17 +265,31 @@ class ScheduledKernel(Kernel):
                 "described, so its times are modelled; leave measured out",
                 kind="contrary-options",
             )
-        if sizes:
+        if sizes and arguments:
             raise CallError(
                 f"{self.name}.timeline: the arguments of a call have its sizes; leave "
                 f"{', '.join(sizes)} out",
                 kind="contrary-options",
             )
+        arguments = arguments or self._zeros(sizes)
         # What does not fit is refused in the kernel's own words.
         self(*arguments)
         return measured_trace(
             self.lowered.final, self.signature, self._build.options, arguments
         )
+
+    def _zeros(self, sizes: Mapping[str, int]) -> tuple[Any, ...]:
+        """Arguments for a call of which only the time counts."""
+        known = known_sizes(self.lowered.final, sizes, f"{self.name}.timeline")
+        made: list[Any] = []
+        for each in self._build.args:
+            if isinstance(each, Tensor):
+                made.append(self._packing_of(each).empty(known))
+                made[-1].fill(0)
+            else:
+                assert isinstance(each, Var)
+                made.append(known.get(each.name, 0))
+        return tuple(made)
 
     def empty(self, tensor: Tensor, **sizes: int) -> np.ndarray[Any, Any]:
         """An array for `tensor` as this kernel takes it, contents undefined.

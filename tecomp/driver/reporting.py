@@ -8,9 +8,8 @@ from functools import partial
 from math import prod
 
 from tecomp.driver.memories import plan
-from tecomp.driver.sizes import extent_at, in_numbers
-from tecomp.errors import CallError, LowerError
-from tecomp.ir.language.expr import Var
+from tecomp.driver.sizes import extent_at, in_numbers, known_sizes
+from tecomp.errors import LowerError
 from tecomp.ir.language.stmt import PrimFunc
 from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.storage.distinct import distinct
@@ -53,31 +52,7 @@ def counted_form(
     the printed form.
     """
     func = lowered.functions["flatten_buffer"]
-    variables = [*func.sizes, *(p for p in func.params if isinstance(p, Var))]
-    values: set[Var] = set()
-    for var in variables:
-        if not var.dtype.is_integer:
-            continue
-        if var.name not in sizes:
-            raise CallError(
-                f"report: {name} depends on {var.name}, which is not known here; pass it by name, "
-                f"as in kernel.report({var.name}=8)",
-                kind="unknown-size",
-            )
-        size = sizes[var.name]
-        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            raise CallError(
-                f"report: {var.name} is {size!r}; a size is an integer from 0 on",
-                kind="wrong-number",
-            )
-        values.add(var)
-    known = {var.name: sizes[var.name] for var in values}
-    for given in sizes:
-        if given not in {var.name for var in variables}:
-            names = ", ".join(var.name for var in variables) or "none"
-            raise CallError(
-                f"report: {name} has no size {given}; its sizes are {names}", kind="unknown-size"
-            )
+    known = known_sizes(func, sizes, "report")
     return distinct(in_numbers(func, known)), known
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tecomp.errors import CallError
 from tecomp.ir.algebra.simplify import simplify
 from tecomp.ir.language.expr import Const, Expr, Var, index_value
 from tecomp.ir.language.stmt import Buffer, Extent, PrimFunc
@@ -20,6 +21,42 @@ def extent_at(extent: Extent, sizes: Mapping[str, int]) -> int | None:
     from_names = {var: Const(sizes[var.name], var.dtype) for var in known}
     value = simplify(index_value(substitute(extent, from_names)))
     return int(value.value) if isinstance(value, Const) else None
+
+
+def known_sizes(func: PrimFunc, sizes: Mapping[str, int], where: str) -> dict[str, int]:
+    """The sizes that a function depends on, of those that were given by name.
+
+    Args:
+        func: the function; its arguments that are integers are sizes too.
+        sizes: as they were given.
+        where: what was asked, for messages; the method's name is its last part.
+
+    Raises:
+        CallError: a size is missing, no number, or none of the function's.
+    """
+    scalars = [*func.sizes, *(p for p in func.params if isinstance(p, Var))]
+    names = [var.name for var in scalars if var.dtype.is_integer]
+    for name in names:
+        if name not in sizes:
+            raise CallError(
+                f"{where}: {func.name} depends on {name}, which is not known here; pass it by "
+                f"name, as in kernel.{where.rpartition('.')[2]}({name}=8)",
+                kind="unknown-size",
+            )
+        size = sizes[name]
+        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+            raise CallError(
+                f"{where}: {name} is {size!r}; a size is an integer from 0 on",
+                kind="wrong-number",
+            )
+    for given in sizes:
+        if given not in names:
+            raise CallError(
+                f"{where}: {func.name} has no size {given}; its sizes are "
+                f"{', '.join(names) or 'none'}",
+                kind="unknown-size",
+            )
+    return {name: sizes[name] for name in names}
 
 
 def in_numbers(func: PrimFunc, sizes: Mapping[str, int]) -> PrimFunc:

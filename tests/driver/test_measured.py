@@ -51,6 +51,16 @@ def test_without_measuring_it_is_the_modelled_one() -> None:
     assert kernel.timeline() == kernel.report().trace()
 
 
+@pytest.mark.parametrize(("extent", "sizes"), [(64, {}), (N, {"n": 64})])
+def test_without_arguments_it_runs_on_zeros(extent: Any, sizes: dict[str, int]) -> None:
+    kernel = tecomp.build(*two_loops(extent), name="sums")
+    trace = json.loads(kernel.timeline(measured=True, **sizes))
+
+    bars = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    assert [bar["name"] for bar in bars] == ["B", "C"]
+    assert all(bar["dur"] > 0 for bar in bars)
+
+
 def on_stick128() -> Any:
     X = te.placeholder((64, 64), "float16", name="X")
     Y = te.compute((64, 64), lambda i, j: X[i, j] * 2.0, name="Y")
@@ -67,8 +77,23 @@ WRONG: dict[str, tuple[Any, str]] = {
         "them out",
     ),
     "sizes": (
-        lambda kernel: kernel.timeline(n=4, measured=True),
+        lambda kernel: kernel.timeline(
+            np.zeros((64, 256), np.float32), np.zeros(64, np.float32), n=4, measured=True
+        ),
         "sums.timeline: the arguments of a call have its sizes; leave n out",
+    ),
+    "foreign size": (
+        lambda kernel: kernel.timeline(n=4, measured=True),
+        "sums.timeline: sums has no size n; its sizes are none",
+    ),
+    "missing size": (
+        lambda kernel: tecomp.build(*two_loops(N), name="rows").timeline(measured=True),
+        "rows.timeline: rows depends on n, which is not known here; pass it by name, as in "
+        "kernel.timeline(n=8)",
+    ),
+    "no size": (
+        lambda kernel: tecomp.build(*two_loops(N), name="rows").timeline(n=-1, measured=True),
+        "rows.timeline: n is -1; a size is an integer from 0 on",
     ),
     "no truth": (
         lambda kernel: kernel.timeline(measured="yes"),
