@@ -17,6 +17,7 @@ from tecomp.array.graph.lane import lane
 
 if TYPE_CHECKING:
     from tecomp.dist.runtime.waits import Waits
+    from tecomp.drawing.trace import Trace
 
 _cleared = [0.0]
 """When the last reset was, in seconds of `time.time`."""
@@ -136,7 +137,7 @@ def report(*arrays: Array) -> Report:
     return Report({name: _device(name, own) for name, own in made.items()}, total)
 
 
-def timeline(team: Any) -> str:
+def timeline(team: Any) -> Trace:
     """What the processes of a team did since the last reset: a lane for each, for Perfetto.
 
     All processes of the team have to call it. Kernels are in it, and waiting for others with what
@@ -146,7 +147,8 @@ def timeline(team: Any) -> str:
         team: the team, or its number.
 
     Returns:
-        JSON, which chrome://tracing opens too. Times are those of the clocks of machines.
+        JSON, which chrome://tracing opens too, and a notebook shows as a picture. Times are those
+        of the clocks of machines.
 
     Raises:
         TeamError: there is no such team.
@@ -161,7 +163,7 @@ def timeline(team: Any) -> str:
     ['team 1', 'rank 0']
     """
     # Known by name: who has no team does not wait for what teams need.
-    found: str = import_module("tecomp.array.teams.lanes").lanes_of(team, _cleared[0])
+    found: Trace = import_module("tecomp.array.teams.lanes").lanes_of(team, _cleared[0])
     return found
 
 

@@ -20,7 +20,6 @@ from tecomp.driver.cached import Build, Made, make
 from tecomp.driver.dump import asked_page, dump_build
 from tecomp.driver.grid import check_grid
 from tecomp.driver.logical import logical_parameter, run_logical, stored_arguments
-from tecomp.driver.measured import measured_trace
 from tecomp.driver.memories import check_fits, is_open
 from tecomp.driver.packing import Packing
 from tecomp.driver.scheduler import is_program, scheduled
@@ -39,6 +38,7 @@ from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import State
 
 if TYPE_CHECKING:
+    from tecomp.drawing.trace import Trace
     from tecomp.model.report import Report
 
 
@@ -217,7 +217,7 @@ class ScheduledKernel(Kernel):
         )
         return report
 
-    def timeline(self, *arguments: Any, measured: bool = False, **sizes: int) -> str:
+    def timeline(self, *arguments: Any, measured: bool = False, **sizes: int) -> Trace:
         """What the kernel does when, as a trace that chrome://tracing and Perfetto open.
 
         By the model, or measured: a bar for each outermost loop or statement, with the time that
@@ -231,7 +231,7 @@ class ScheduledKernel(Kernel):
             sizes: the size variables of the program, by name, where no arguments tell them.
 
         Returns:
-            JSON; times are microseconds.
+            JSON, which a notebook shows as a picture; times are microseconds.
 
         Raises:
             CallError: an argument does not fit, a size is missing, or the kernel is for a machine
@@ -274,9 +274,10 @@ class ScheduledKernel(Kernel):
         arguments = arguments or self._zeros(sizes)
         # What does not fit is refused in the kernel's own words.
         self(*arguments)
-        return measured_trace(
+        trace: Trace = import_module("tecomp.driver.measured").measured_trace(
             self.lowered.final, self.signature, self._build.options, arguments
         )
+        return trace
 
     def _zeros(self, sizes: Mapping[str, int]) -> tuple[Any, ...]:
         """Arguments for a call of which only the time counts."""

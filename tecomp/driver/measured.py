@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -13,6 +12,7 @@ import numpy as np
 
 from tecomp.codegen.calls.kernel import Kernel
 from tecomp.codegen.llvm.emit import Options
+from tecomp.drawing.trace import Trace, bar, process_named, trace_of
 from tecomp.ir.language.dtype import INT32, INT64
 from tecomp.ir.language.expr import Const, Var
 from tecomp.ir.language.outside_call import Convention, OutsideCall, array_argument
@@ -38,7 +38,7 @@ _CALLS = 5
 
 def measured_trace(
     func: PrimFunc, signature: Sequence[Buffer | Var], options: Options, arguments: Sequence[Any]
-) -> str:
+) -> Trace:
     """The outermost loops and statements of a function as a trace, with the times of a call.
 
     Args:
@@ -118,17 +118,11 @@ def _count(stmt: Stmt) -> int:
     return len(found)
 
 
-def _trace(name: str, parts: Sequence[Stmt], ticks: Sequence[int]) -> str:
-    said = {"name": f"{name}, measured"}
-    events: list[dict[str, Any]] = [
-        {"ph": "M", "name": "process_name", "pid": 0, "tid": 0, "args": said},
-    ]
+def _trace(name: str, parts: Sequence[Stmt], ticks: Sequence[int]) -> Trace:
+    events = [process_named(0, f"{name}, measured")]
     for part, start, end in zip(parts, ticks, ticks[1:], strict=False):
         stores = [node for node in walk(part) if isinstance(node, BufferStore)]
         written = ", ".join(dict.fromkeys(store.buffer.name for store in stores))
-        events.append({
-            "ph": "X", "name": written or "call", "cat": "measured", "pid": 0, "tid": 0,
-            "ts": start / 1e3, "dur": (end - start) / 1e3,
-            "args": {"statement": str(part).splitlines()[0]},
-        })
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"})
+        events.append(bar(written or "call", "measured", start / 1e3, (end - start) / 1e3,
+                          said={"statement": str(part).splitlines()[0]}))
+    return trace_of(events)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tecomp.compute.tensor import Tensor
+from tecomp.drawing.trace import Trace
 from tecomp.driver.parts import copy_rate
 from tecomp.graph.call import Call
 from tecomp.graph.edges import edges_of, relayouts_of
@@ -73,7 +74,7 @@ class Details:
             tuple(relayouts_of(self.layouts)), self.memory.residents, self.memory.spills, rate,
         )
 
-    def timeline(self, report: ProgramReport) -> str:
+    def timeline(self, report: ProgramReport) -> Trace:
         """The program as a trace, with the times of a report."""
         return trace(report, self.memory)
 

@@ -27,6 +27,7 @@ from tecomp.ir.language.text import counted
 if TYPE_CHECKING:
     # What a program is made of is loaded by those who look at it.
     from tecomp.drawing.svg import Svg
+    from tecomp.drawing.trace import Trace
     from tecomp.graph.call import Call
     from tecomp.graph.details import Details
     from tecomp.graph.memory import Plan
@@ -237,7 +238,7 @@ class Program(Pictured):
         """What it is called."""
         return self._kernel.name
 
-    def timeline(self, *, measure: bool = False) -> str:
+    def timeline(self, *, measure: bool = False) -> Trace:
         """The program as a trace that Perfetto and chrome://tracing open: kernels, and bytes held.
 
         Args:
@@ -245,7 +246,7 @@ class Program(Pictured):
                 at least, by the model.
 
         Returns:
-            JSON.
+            JSON, which a notebook shows as a picture.
 
         Raises:
             CallError: `measure` is no truth.

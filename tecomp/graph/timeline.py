@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from tecomp.drawing.trace import Trace, bar, lane_named, level, process_named, trace_of
 from tecomp.graph.memory import Plan
 from tecomp.graph.report import KernelReport, ProgramReport
 
@@ -12,34 +12,26 @@ _MOMENT = 1e-6
 """Seconds of a kernel of which nobody knows how long it takes."""
 
 
-def trace(report: ProgramReport, plan: Plan) -> str:
-    """JSON that Perfetto and chrome://tracing open.
+def trace(report: ProgramReport, plan: Plan) -> Trace:
+    """The trace of a program.
 
     Args:
         report: the kernels in order, with the times that they took or take at least.
         plan: where the values between kernels are.
     """
-    title = f"{report.program} on {report.target}"
-    events: list[dict[str, Any]] = [
-        {"ph": "M", "name": "process_name", "pid": 0, "tid": 0, "args": {"name": title}},
-        {"ph": "M", "name": "thread_name", "pid": 0, "tid": 0, "args": {"name": "kernels"}},
+    events = [
+        process_named(0, f"{report.program} on {report.target}"), lane_named(0, 0, "kernels"),
     ]
     now = 0.0
     for number, kernel in enumerate(report.kernels):
         live = sum(value.bytes for value in plan.live(number))
-        events.append({
-            "ph": "C", "name": "bytes between kernels", "pid": 0, "ts": now * 1e6,
-            "args": {"bytes": live},
-        })
+        events.append(level("bytes between kernels", now * 1e6, "bytes", live))
         seconds = _seconds(kernel)
-        events.append({
-            "ph": "X", "name": kernel.name, "cat": kernel.bound_by, "pid": 0, "tid": 0,
-            "ts": now * 1e6, "dur": seconds * 1e6, "args": _said(kernel),
-        })
+        events.append(bar(
+            kernel.name, kernel.bound_by, now * 1e6, seconds * 1e6, said=_said(kernel)))
         now += seconds
-    end = {"ph": "C", "name": "bytes between kernels", "pid": 0, "ts": now * 1e6}
-    events.append({**end, "args": {"bytes": 0}})
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"})
+    events.append(level("bytes between kernels", now * 1e6, "bytes", 0))
+    return trace_of(events)
 
 
 def _seconds(kernel: KernelReport) -> float:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tecomp.drawing.pictured import Pictured, drawn_by
+from tecomp.drawing.trace import Trace, bar, lane_named, process_named, trace_of
 from tecomp.model.timeline import SLICES, Activity, Event, Lane, timelines
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ class Report(Pictured):
                          found, strict=True))
         return whole if self.shared else whole[:-1]
 
-    def trace(self) -> str:
+    def trace(self) -> Trace:
         """The modelled timeline as a trace that chrome://tracing and Perfetto open.
 
         Each core has a row for each of its resources, and so has the chip, for what it does for all
@@ -223,21 +224,20 @@ class Report(Pictured):
         scale = 1.0 if self.clock_hz is None else 1e6 / self.clock_hz
         events: list[dict[str, Any]] = []
         for process, (name, activities, found) in enumerate(self.timelines()):
-            events.append(_named("process_name", process, 0, name))
+            events.append(process_named(process, name))
             rows = {each: row for row, each in enumerate(dict.fromkeys(
                 activity.resource for activity in activities))}
-            for resource, row in rows.items():
-                events.append(_named("thread_name", process, row, resource))
+            events += [lane_named(process, row, resource) for resource, row in rows.items()]
             for event in found:
                 activity = activities[event.activity]
-                events.append({
-                    "ph": "X", "name": activity.name, "cat": activity.resource, "pid": process,
-                    "tid": rows[activity.resource], "ts": event.start * scale,
-                    "dur": (event.end - event.start) * scale,
-                    "args": {"cycles": activity.cycles / SLICES, "statement": activity.statement,
-                             "slice": event.slice},
-                })
-        return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"})
+                said = {"cycles": activity.cycles / SLICES, "statement": activity.statement,
+                        "slice": event.slice}
+                events.append(bar(
+                    activity.name, activity.resource, event.start * scale,
+                    (event.end - event.start) * scale, process=process,
+                    lane=rows[activity.resource], said=said,
+                ))
+        return trace_of(events)
 
     def __str__(self) -> str:
         head = (
@@ -287,10 +287,6 @@ class Report(Pictured):
         return ["resource", "of each", "least", "most cycles", "share"], [
             [*row, f"{shares[row[0]]:.0%}"] for row in rows
         ]
-
-
-def _named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
-    return {"ph": "M", "name": what, "pid": process, "tid": thread, "args": {"name": name}}
 
 
 def _counts(found: Mapping[str, int]) -> str:

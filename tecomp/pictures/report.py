@@ -11,6 +11,7 @@ from tecomp.drawing.fonts import text_width
 from tecomp.drawing.palette import STRONG, colour
 from tecomp.drawing.panels import head, heading, legend, sampled
 from tecomp.drawing.svg import Svg
+from tecomp.drawing.ticks import ticks
 from tecomp.ir.language.text import counted
 from tecomp.model.report import Report
 from tecomp.model.timeline import Activity, Event
@@ -81,7 +82,7 @@ def _timeline(canvas: Canvas, report: Report, y: float) -> float:
                            colours[activity.name], title, activity.name)
             canvas.line([(left, top + _ROW), (_WIDE, top + _ROW)], style="faint", width=0.5)
             top += _ROW
-    _ticks(canvas, left, _WIDE, top, end)
+    ticks(canvas, left, _WIDE, top, end, "cycles")
     words = "Bars with no name are named where a mouse rests."
     if len(shown) < len(lanes):
         words += f" Left out: {len(lanes) - len(shown)} of {counted(len(lanes), 'lane')}."
@@ -113,29 +114,6 @@ def _bars(
                 bars.append((activities[k], event.start, event.end))
     longest = sorted(bars, key=lambda bar: bar[1] - bar[2])[:_MOST_BARS]
     yield from sorted((bar for bar in longest if bar[2] > bar[1]), key=lambda bar: bar[1])
-
-
-def _ticks(canvas: Canvas, left: float, right: float, y: float, end: float) -> None:
-    """Times below the bars."""
-    step = 10.0 ** floor(log10(end))
-    step = next(step * part for part in (0.1, 0.2, 0.5, 1.0, 2.0) if end / (step * part) <= 6.5)
-    for n in range(floor(end / step) + 1):
-        x = left + n * step * (right - left) / end
-        canvas.line([(x, y), (x, y + 4)])
-        canvas.text(x, y + 16, _short(n * step), size=9, style="mono soft", anchor="middle")
-    canvas.text(right + 36, y + 16, "cycles", size=9, style="mono soft")
-
-
-def _short(value: float) -> str:
-    """A number in few letters.
-
-    >>> _short(0.0), _short(2500.0), _short(3e9), _short(0.5)
-    ('0', '2.5k', '3G', '0.5')
-    """
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size:
-            return f"{value / size:.3g}{letter}" if value < 1e15 else f"{value:.1e}"
-    return f"{value:.3g}"
 
 
 def _cores(canvas: Canvas, report: Report, y: float) -> float:

@@ -28,6 +28,8 @@ PICTURES: dict[str, Callable[[], str]] = {
     "relayout": lambda: relayout(ROWS, CORES).picture(),
     "index-map": STICKS.index_map.picture,
     "report": lambda: demo("stick128").report().picture(),
+    "trace": lambda: demo("stick128").timeline().picture(),
+    "trace-program": lambda: residual().timeline().picture(),
     "program": lambda: residual().picture(),
     "plan": lambda: residual().memory.picture(),
     **{f"target-{name}": tecomp.Target.load(name).picture for name in tecomp.list_targets()},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,13 +13,14 @@ from tecomp.array.graph.lane import lane
 from tecomp.dist.runtime.reductions import allgather
 from tecomp.dist.runtime.team import AnyTeam, team_of
 from tecomp.dist.runtime.waits import waits
+from tecomp.drawing.trace import Trace, bar, lane_named, process_named, trace_of
 
 Did: TypeAlias = "tuple[str, str, float, float]"
 """A kernel or waiting, what it was (for), and from when to when."""
 
 
-def lanes_of(team: AnyTeam, since: float) -> str:
-    """JSON that Perfetto and chrome://tracing open; all processes have to call it.
+def lanes_of(team: AnyTeam, since: float) -> Trace:
+    """The trace of a team; all processes have to call it.
 
     Args:
         team: whose processes.
@@ -28,15 +29,14 @@ def lanes_of(team: AnyTeam, since: float) -> str:
     number = team_of(team).id
     everyone = lanes(number, since)
     first = min([start for own in everyone for _, _, start, _ in own], default=0.0)
-    events: list[dict[str, Any]] = [_named("process_name", 0, f"team {number}")]
+    events = [process_named(0, f"team {number}")]
     for rank, own in enumerate(everyone):
-        events.append(_named("thread_name", rank, f"rank {rank}"))
+        events.append(lane_named(0, rank, f"rank {rank}"))
         events += [
-            {"ph": "X", "cat": kind, "name": name, "pid": 0, "tid": rank,
-             "ts": (start - first) * 1e6, "dur": (stop - start) * 1e6}
+            bar(name, kind, (start - first) * 1e6, (stop - start) * 1e6, lane=rank)
             for kind, name, start, stop in own
         ]
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"})
+    return trace_of(events)
 
 
 @together
@@ -57,7 +57,3 @@ def _own(since: float) -> list[Did]:
         for kind, spans in kinds for name, start, end in spans
     ]
     return sorted([each for each in found if each[2] >= since], key=lambda each: each[2])
-
-
-def _named(what: str, thread: int, name: str) -> dict[str, Any]:
-    return {"ph": "M", "name": what, "pid": 0, "tid": thread, "args": {"name": name}}
