@@ -26,6 +26,7 @@ pre{margin:0;font:12px/1.45 ui-monospace,monospace;overflow-x:auto}
 pre div{min-height:1.45em}.n{background:var(--new)}.o{background:var(--old)}
 .s{color:var(--soft)}.found{outline:1px solid}.same{background:var(--mark)}
 .two{display:grid;grid-template-columns:1fr 1fr;gap:16px}.two>*{max-height:80vh;overflow:auto}
+h2:has(+.soft),h2+.soft{display:inline-block;margin:8px 12px 0 0}
 td{padding:0 8px}.bar{background:var(--soft);height:8px}
 section.whole .d,section:not(.whole) .w{display:none}section.now h2{text-decoration:underline}
 """
