@@ -44,14 +44,14 @@ class Details:
     stored: Mapping[Tensor, Layout]
     wishes: tuple[DivisionWish, ...]
 
-    def report(self, name: str, target: Target, constants: int, *, measure: bool) -> ProgramReport:
+    def report(self, name: str, target: Target, constants: int, *, measured: bool) -> ProgramReport:
         """What the program costs.
 
         Args:
             name: of the program.
             target: the machine.
             constants: bytes.
-            measure: whether to run each kernel for a moment.
+            measured: whether to run each kernel for a moment.
 
         Raises:
             LowerError: there is too much to count.
@@ -59,10 +59,10 @@ class Details:
         costs: dict[int, tuple[Report, float | None]] = {}
         for call in self.kernels:
             if id(call.part) not in costs:
-                seconds = call.part.measured() if measure else None
+                seconds = call.part.measured() if measured else None
                 costs[id(call.part)] = call.part.report(), seconds
         # Another machine's memory is not that of the host, which stands for it here.
-        rate = copy_rate(target) if measure and target.core is not None else None
+        rate = copy_rate(target) if measured and target.core is not None else None
         labels = labels_of(self.kernels)
         kernels = tuple(
             _kernel_report(call, name, self.stored, *costs[id(call.part)], rate)

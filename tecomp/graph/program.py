@@ -205,21 +205,22 @@ class Program(Pictured):
             return
         save(self._asked, self._native, folder)
 
-    def report(self, *, measure: bool = False) -> ProgramReport:
+    def report(self, *, measured: bool = False) -> ProgramReport:
         """What the program is made of, and what its kernels cost.
 
         Args:
-            measure: whether to run each kernel for a moment, on arrays of its own, and say how long
-                it took, and for which part of that the resource that binds was busy: units that
-                compute, or memory, if no cache has room for what it reads and writes.
+            measured: whether to run each kernel for a moment, on arrays of its own, and say how
+                long it took, and for which part of that the resource that binds was busy: units
+                that compute, or memory, if no cache has room for what it reads and writes.
 
         Raises:
-            CallError: `measure` is no truth.
+            CallError: `measured` is no truth.
             LowerError: there is too much to count.
         """
-        check_kind(measure, bool, f"{self._kernel.name}: measure", "give True or False", CallError)
+        check_kind(
+            measured, bool, f"{self._kernel.name}: measured", "give True or False", CallError)
         head = self._kernel.name, self.target, self._native.constant_bytes
-        return self.details.report(*head, measure=measure)
+        return self.details.report(*head, measured=measured)
 
     def picture(self) -> Svg:
         """The program as SVG: kernels, what goes between them, relayouts, and memory as time goes.
@@ -238,21 +239,21 @@ class Program(Pictured):
         """What it is called."""
         return self._kernel.name
 
-    def timeline(self, *, measure: bool = False) -> Trace:
+    def timeline(self, *, measured: bool = False) -> Trace:
         """The program as a trace that Perfetto and chrome://tracing open: kernels, and bytes held.
 
         Args:
-            measure: whether to run each kernel for a moment; else a kernel takes as long as it does
-                at least, by the model.
+            measured: whether to run each kernel for a moment; else a kernel takes as long as it
+                does at least, by the model.
 
         Returns:
             JSON, which a notebook shows as a picture.
 
         Raises:
-            CallError: `measure` is no truth.
+            CallError: `measured` is no truth.
             LowerError: there is too much to count.
         """
-        return self.details.timeline(self.report(measure=measure))
+        return self.details.timeline(self.report(measured=measured))
 
     def __repr__(self) -> str:
         inputs = ", ".join(tensor.name for tensor in self.inputs)

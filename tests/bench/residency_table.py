@@ -24,7 +24,7 @@ MACHINES = ("stick128", "tensix_wh")
 
 def reported(outline: Outline) -> ProgramReport:
     """What a program costs that is decided so."""
-    return details_from(outline).report("program", outline.asked.target, 0, measure=False)
+    return details_from(outline).report("program", outline.asked.target, 0, measured=False)
 
 
 def moved(report: ProgramReport) -> int:

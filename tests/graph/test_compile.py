@@ -276,12 +276,12 @@ def test_variables_in_definitions_are_refused(
             "program: expected 1 array in `out` (B), got 0",
         ),
         (
-            lambda: tecomp.compile(B, [A]).report(measure="x"),
-            "program: measure is 'x'; give True or False",
+            lambda: tecomp.compile(B, [A]).report(measured="x"),
+            "program: measured is 'x'; give True or False",
         ),
         (
-            lambda: tecomp.compile(B, [A]).timeline(measure=1),
-            "program: measure is 1; give True or False",
+            lambda: tecomp.compile(B, [A]).timeline(measured=1),
+            "program: measured is 1; give True or False",
         ),
     ],
 )
@@ -473,7 +473,7 @@ def test_report(golden: Callable[[object], None]) -> None:
 
 def test_a_measured_report_has_times() -> None:
     program, _ = perceptron(2)
-    report = program.report(measure=True)
+    report = program.report(measured=True)
 
     assert all(each.seconds is not None and each.seconds > 0 for each in report.kernels)
     assert report.copy_rate is not None
@@ -490,7 +490,7 @@ def test_a_measured_report_has_times() -> None:
 def test_a_table_of_one_row_is_measured() -> None:
     X, R = te.placeholder((1, 8), name="X"), te.placeholder((8,), "int32", name="R")
     Y = te.compute((8, 8), lambda i, j: X[R[i], j] * 2.0, name="Y")
-    (kernel,) = tecomp.compile(Y, [X, R]).report(measure=True).kernels
+    (kernel,) = tecomp.compile(Y, [X, R]).report(measured=True).kernels
 
     assert kernel.seconds is not None
 
@@ -500,7 +500,7 @@ def test_what_no_cache_has_room_for_is_measured_beside_a_copy() -> None:
     small = replace(MACHINE, core=replace(MACHINE.core, cache_bytes=(1024,)))
     X = te.placeholder((1 << 18,), name="X")
     report = tecomp.compile(te.compute(X.shape, lambda i: -X[i], name="Y"), [X], small).report(
-        measure=True
+        measured=True
     )
     (kernel,) = report.kernels
 

@@ -103,7 +103,7 @@ def test_a_trace_has_the_bytes_that_are_held() -> None:
 
 
 def test_a_trace_of_what_was_measured() -> None:
-    events = json.loads(residual().timeline(measure=True))["traceEvents"]
+    events = json.loads(residual().timeline(measured=True))["traceEvents"]
     kernels = [event for event in events if event["ph"] == "X"]
 
     assert all(event["dur"] == 1e6 * event["args"]["measured"] for event in kernels)
