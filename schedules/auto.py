@@ -115,12 +115,7 @@ def auto(
         )
     results = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
     target = Target.of(target)
-    if not isinstance(division, Mapping) or not all(
-        isinstance(x, te.Tensor) and isinstance(cut, Cut) for x, cut in division.items()
-    ):
-        raise ScheduleError(
-            f"auto: the division is {division!r}; give a Cut for each tensor", kind="wrong-argument"
-        )
+    _check_wishes(division, near)
     where = placement_of(target, layouts)
     if where is not None:
         where = replace(where, cuts=division, near=frozenset(near))
@@ -136,6 +131,25 @@ def auto(
     for x, layout in layouts.items():
         s[x].transform_layout(layout, loops="logical")
     return s
+
+
+def _check_wishes(division: Cuts, near: Collection[te.Tensor]) -> None:
+    """Refuse what says nothing about parts of tensors.
+
+    Raises:
+        ScheduleError: it does not.
+    """
+    if not isinstance(division, Mapping) or not all(
+        isinstance(x, te.Tensor) and isinstance(cut, Cut) for x, cut in division.items()
+    ):
+        raise ScheduleError(
+            f"auto: the division is {division!r}; give a Cut for each tensor", kind="wrong-argument"
+        )
+    if not isinstance(near, Collection) or not all(isinstance(x, te.Tensor) for x in near):
+        raise ScheduleError(
+            f"auto: near is {near!r}; give the tensors that stay in scratchpads",
+            kind="wrong-argument",
+        )
 
 
 def _in_caches(s: te.Schedule, target: Target, strides: Strides) -> te.Schedule:

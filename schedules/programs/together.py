@@ -41,10 +41,11 @@ def together(s: te.Schedule, p: Program, where: Placement) -> te.Schedule:
         where: the machine, with the values that stay, and how they and the result are cut.
 
     Raises:
-        ScheduleError: a value is computed step by step, or is needed before these loops.
+        ScheduleError: a value is computed step by step, or is needed before these loops; or there
+            are several results, or a value is not divided.
         CapacityError: there is no room for the values that stay.
     """
-    (result,) = p.results
+    result = _result_of(p, where)
     heads = [x for x in p.stages if x in where.near or x == result]
     given = {y for stage in s.stages for y in stage.op.outputs if not stage.op.input_tensors}
     for member in _members(heads, p, where):
@@ -59,6 +60,35 @@ def together(s: te.Schedule, p: Program, where: Placement) -> te.Schedule:
     return found
 
 
+def _result_of(p: Program, where: Placement) -> te.Tensor:
+    """The one result for which values stay.
+
+    Raises:
+        ScheduleError: there are several, or something is not divided, or not computed here.
+    """
+    if len(p.results) > 1:
+        raise ScheduleError(
+            f"auto: values stay in the scratchpads for one result, and there are {len(p.results)}; "
+            "leave near out, or schedule them one by one",
+            kind="not-divided",
+        )
+    result: te.Tensor = next(iter(p.results))
+    for x in (*where.near, result):
+        if x not in p.stages:
+            raise ScheduleError(
+                f"auto: {x.name} is to stay in the scratchpads, and is no value that is computed "
+                f"for {result.name}; leave it out of near",
+                kind="not-divided",
+            )
+        if x not in where.cuts:
+            raise ScheduleError(
+                f"auto: values stay in the scratchpads for {result.name}, and nothing says which "
+                f"part of {x.name} a core has; give a Cut for it in division",
+                kind="not-divided",
+            )
+    return result
+
+
 def _scheduled(
     s: te.Schedule, group: Group, member: Member, whole: Collection[te.Tensor], where: Placement
 ) -> te.Schedule:
@@ -67,7 +97,9 @@ def _scheduled(
     found: te.Schedule | None = first_taken(s, [way.walk for way in every])
     if found is None:
         raise ScheduleError(
-            f"auto: {group.output.name} is computed step by step", kind="not-divided"
+            f"auto: {group.output.name} is computed step by step, so that no value stays in the "
+            "scratchpads for it; leave near out",
+            kind="not-divided",
         )
     return found
 
@@ -95,7 +127,8 @@ def _members(heads: Sequence[te.Tensor], p: Program, where: Placement) -> Iterat
         if room <= 0:
             raise CapacityError(
                 f"auto: {taken} bytes stay in memory `{where.scratchpad}` while {head.name} is "
-                f"computed, of which each core of target {where.target.name} has {where.room}"
+                f"computed, of which each core of target {where.target.name} has {where.room}; "
+                "divide them among more cores, or leave the largest out of near"
             )
         yield Member(groups, program, replace(where, room=room))
 
@@ -112,7 +145,7 @@ def _check_before(
                 if y in heads:
                     raise ScheduleError(
                         f"auto: {y.name} stays in the scratchpads, and {group.output.name}, which "
-                        "reads it, does not",
+                        "reads it, does not; name both in near, or neither",
                         kind="not-divided",
                     )
                 if y in program.readers and y not in outputs and y not in todo:

@@ -221,7 +221,8 @@ class Machine:
             except NotAffine as error:
                 raise LayoutError(
                     f"layouts: `{error.args[0]}` in {op.name} or a layout of its operands is no "
-                    "affine function, so lanes cannot be compared",
+                    "affine function, so lanes cannot be compared; write indices and conditions as "
+                    "sums of axes times numbers, or build the operation alone with tecomp.build",
                     kind="demand",
                 ) from None
 

@@ -1,0 +1,205 @@
+"""What cores with scratchpads do not compute as asked, or in one of their ways; messages in full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, cast
+
+import pytest
+
+from tecomp import Target, TecompError, te
+from tecomp.schedules.auto import auto
+from tecomp.schedules.programs.groups import program_of
+from tecomp.schedules.programs.groups_on_cores import groups_on_cores, whole_of
+from tecomp.schedules.programs.ways_on_cores import Way, ways
+from tecomp.schedules.scratchpads.division import Cut
+from tecomp.schedules.scratchpads.need import work_of
+from tecomp.schedules.scratchpads.parts import outline_partial, schedule_partial
+from tecomp.schedules.scratchpads.placement import placement_of
+from tecomp.schedules.structure.stages import by_loops
+from tests.schedules.test_scratchpads import with_room
+
+HALF = Cut(cores={0: 2})
+
+
+def square(name: str, size: int = 64) -> te.Tensor:
+    return te.placeholder((size, size), "float16", name)
+
+
+def product(x: te.Tensor, y: te.Tensor, name: str) -> te.Tensor:
+    k = te.reduce_axis((0, x.shape[1]), name="k")
+    return te.compute(x.shape, lambda i, j: te.sum(x[i, k] * y[k, j], axis=k), name=name)
+
+
+A, B = square("A"), square("B")
+FIRST = product(A, B, "first")
+SECOND = product(FIRST, A, "second")
+THIRD = product(SECOND, B, "third")
+LARGE = square("L", 8192)
+PLUS = te.compute(A.shape, lambda i, j: A[i, j] + 1.0, name="plus")
+TWICE = te.compute(A.shape, lambda i, j: A[i, j] * 2.0, name="twice")
+MANY = te.placeholder((4,) * 5, "float16", "M")
+ALL = te.compute(MANY.shape, lambda *i: MANY(*i) + 1.0, name="all")
+
+
+def steps() -> te.Tensor:
+    """Sums of rows that a scan computes."""
+    X, state = te.placeholder((8, 64), name="X"), te.placeholder((8, 64), name="S")
+    first = te.compute((1, 64), lambda _, i: X[0, i], name="init")
+    then = te.compute(X.shape, lambda t, i: state[t - 1, i] + X[t, i], name="update")
+    return te.scan(first, then, state, inputs=[X], name="sums")
+
+
+SUMS = steps()
+MORE = te.compute(SUMS.shape, lambda i, j: SUMS[i, j] + 1.0, name="more")
+
+
+def of_large() -> te.Schedule:
+    first = product(LARGE, LARGE, "first")
+    second = product(first, LARGE, "second")
+    s: te.Schedule = auto(
+        second, "stick128", division={first: HALF, second: HALF}, near=[first])
+    return s
+
+
+def near(
+    output: te.Tensor | Sequence[te.Tensor], cut: Collection[te.Tensor], stay: object
+) -> Callable[[], object]:
+    """A schedule of a program of which some values stay in scratchpads."""
+    return lambda: auto(
+        output, "stick128", division=dict.fromkeys(cut, HALF), near=cast("Any", stay))
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: auto(SUMS, "stick128", division={SUMS: HALF}), "ScheduleError",
+         "auto: sums is computed step by step, or by no core, and is not divided; leave its "
+         "division out"),
+        (lambda: auto([PLUS, TWICE], "stick128", division={PLUS: HALF}), "ScheduleError",
+         "auto: plus is to be divided, and is computed with twice, which have loops of their own; "
+         "leave the division out"),
+        (lambda: auto(ALL, "stick128", division={ALL: Cut(cores={0: 2, 1: 2, 2: 2})}), "TargetError",
+         "all: 2 x 2 x 2 x 1 x 1 parts have no place on the cores of target stick128 (core.x: 32), "
+         "each of which two axes can share; ask for numbers that divide those, or along fewer axes"),
+        (near(MORE, [SUMS, MORE], [SUMS]), "ScheduleError",
+         "auto: sums is computed step by step, so that no value stays in the scratchpads for it; "
+         "leave near out"),
+        (near(THIRD, [FIRST, THIRD], [FIRST]), "ScheduleError",
+         "auto: first stays in the scratchpads, and second, which reads it, does not; name both in "
+         "near, or neither"),
+        (near(SECOND, [SECOND], [FIRST]), "ScheduleError",
+         "auto: values stay in the scratchpads for second, and nothing says which part of first a "
+         "core has; give a Cut for it in division"),
+        (near(SECOND, [FIRST], [FIRST]), "ScheduleError",
+         "auto: values stay in the scratchpads for second, and nothing says which part of second a "
+         "core has; give a Cut for it in division"),
+        (near(SECOND, [SECOND, THIRD], [THIRD]), "ScheduleError",
+         "auto: third is to stay in the scratchpads, and is no value that is computed for second; "
+         "leave it out of near"),
+        (near([FIRST, PLUS], [FIRST, PLUS], [FIRST]), "ScheduleError",
+         "auto: values stay in the scratchpads for one result, and there are 2; leave near out, or "
+         "schedule them one by one"),
+        (near(SECOND, [SECOND], 3), "ScheduleError",
+         "auto: near is 3; give the tensors that stay in scratchpads"),
+        (near(SECOND, [SECOND], "first"), "ScheduleError",
+         "auto: near is 'first'; give the tensors that stay in scratchpads"),
+        (of_large, "CapacityError",
+         "auto: 67108864 bytes stay in memory `lx` while first is computed, of which each core of "
+         "target stick128 has 2031616; divide them among more cores, or leave the largest out of "
+         "near"),
+    ],
+)
+def test_what_is_asked_for_and_cannot_be(
+    call: Callable[[], object], kind: str, message: str
+) -> None:
+    with pytest.raises(TecompError) as error:
+        call()
+
+    assert (type(error.value).__name__, error.value.message) == (kind, message)
+
+
+def first_way(output: te.Tensor, target: Target) -> tuple[te.Schedule, Way]:
+    """What is tried first for the last group of a program, with the schedule that it is tried on."""
+    where = placement_of(target)
+    assert where is not None
+    s = by_loops(output)
+    p = program_of(s)
+    groups = groups_on_cores(p, where)
+    return s, ways(groups[-1], p, whole_of(s, groups), where)[0]
+
+
+def of_a_formula() -> te.Tensor:
+    """A convolution of an image that is a formula, with zeros around it."""
+    X, W = te.placeholder((1, 16, 16, 64), "float16", "X"), te.placeholder((3, 3, 64, 64), "float16", "W")
+    root = te.compute(X.shape, lambda *i: te.sqrt(X(*i)), name="root")
+    image = te.compute(
+        (1, 18, 18, 64),
+        lambda n, h, w, c: te.if_then_else(
+            te.all(h > 0, h < 17, w > 0, w < 17), root[n, h - 1, w - 1, c], 0.0),
+        name="image",
+    )
+    a, b, c = (te.reduce_axis((0, n), name=name) for n, name in ((3, "a"), (3, "b"), (64, "c")))
+    return te.compute(
+        X.shape,
+        lambda n, h, w, o: te.sum(image[n, h + a, w + b, c] * W[a, b, c, o], axis=[a, b, c]),
+        name="C",
+    )
+
+
+@pytest.mark.parametrize(
+    ("output", "room", "message"),
+    [
+        (FIRST, 256, "first: there is no room for one tile of each operand"),
+        (of_a_formula(), 2**20, "C: root is computed for it"),
+    ],
+)
+def test_what_units_do_not_compute(output: te.Tensor, room: int, message: str) -> None:
+    s, way = first_way(output, with_room("stick128", room))
+    attempts: list[Callable[[], object]] = [lambda: way.walk(s), way.outline]
+    for attempt in attempts:
+        with pytest.raises(TecompError) as error:
+            attempt()
+
+        assert error.value.message == message
+
+
+def test_reductions_that_cores_do_not_share() -> None:
+    X, k = te.placeholder((4, 4096), name="X"), te.reduce_axis((0, 4096), name="k")
+    root = te.compute(X.shape, lambda i, j: te.sqrt(X[i, j]), name="root")
+    total = te.compute((4,), lambda i: te.sum(root[i, k], axis=k), name="total")
+    C = te.compute((4,), lambda i: total[i] + root[i, 0], name="C")
+    where = placement_of(Target.load("stick128"))
+    assert where is not None
+    w = work_of(C, total, [root, total, C], {X})
+    with pytest.raises(TecompError) as error:
+        schedule_partial(by_loops(C), w, where)
+
+    assert error.value.message == "C: a formula is computed for its reduction and after"
+
+
+def test_reductions_that_are_too_small_to_be_shared() -> None:
+    X, k = te.placeholder((4, 8), name="X"), te.reduce_axis((0, 8), name="k")
+    C = te.compute((4,), lambda i: te.sum(X[i, k], axis=k), name="C")
+    where = placement_of(Target.load("stick128"))
+    assert where is not None
+    w = work_of(C, C, [C], {X})
+    attempts: list[Callable[[], object]] = [
+        lambda: schedule_partial(by_loops(C), w, where), lambda: outline_partial(w, where)]
+    for attempt in attempts:
+        with pytest.raises(TecompError) as error:
+            attempt()
+
+        assert error.value.message == "C: its reduction is no work for several cores"
+
+
+def test_reductions_are_shared_along_one_axis() -> None:
+    X = te.placeholder((8, 8, 8, 512), "float16", "X")
+    q, r = te.reduce_axis((0, 8), "q"), te.reduce_axis((0, 8), "r")
+    C = te.compute((8, 512), lambda i, j: te.sum(X[q, r, i, j], axis=[q, r]), name="C")
+    with pytest.raises(TecompError) as error:
+        auto(C, "stick128", division={C: Cut(cores={2: 2, 3: 2})})
+
+    assert error.value.message == (
+        "C: cores share one axis of a reduction, and not q, r; ask for parts along one of them"
+    )
