@@ -12,9 +12,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tecomp.codegen.llvm.emit import close_guard, open_guard
 from tecomp.codegen.llvm.types import splat, suffix, vector_of
-from tecomp.codegen.math.helper import call_helper, each_lane
+from tecomp.codegen.math.helper import each_lane, mend_lanes
 from tecomp.codegen.math.lanes import Real, Truth, Whole, fma, polynomial
 
 _TWO_OVER_PI = 0.63661977236758134308
@@ -189,17 +188,13 @@ def _tan(angle: Quadrant) -> Real:
 
 def _of_any_size(name: str, formula: Callable[[Quadrant], Real], x: Real) -> Real:
     """The formula on all lanes as if no angle were far, and on all once more if one is."""
-    code = x.code
     is_far = abs(x) > _FAR[x.scalar]
     near = formula(_near(x))
-    guard = open_guard(code, is_far.any())
-    if x.scalar == "float":
-        far = call_helper(f"{name}.far", lambda v: formula(_far(v)), (x,), is_rare=True)
-    else:
-        far = call_helper(f"{name}.far", lambda v: each_lane(name, v), (x,), is_rare=True)
-    mixed = is_far.select(far, near)
-    joined = close_guard(code, guard, mixed.operand, x.kind, near.operand)
-    return Real(code, joined, x.scalar, x.lanes)
+
+    def far(angle: Real) -> Real:
+        return formula(_far(angle)) if angle.scalar == "float" else each_lane(name, angle)
+
+    return mend_lanes(near, is_far, f"{name}.far", far, (x,))
 
 
 def _near(x: Real) -> Quadrant:

@@ -6,21 +6,35 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
-from tecomp.codegen.llvm.emit import Code, Function
+from tecomp.codegen.llvm.emit import Code, Function, close_guard, open_guard
 from tecomp.codegen.llvm.types import suffix
-from tecomp.codegen.math.lanes import Real
+from tecomp.codegen.math.lanes import Real, Truth
 
 Formula: TypeAlias = Callable[..., Real]
 _RARE = "noinline cold"
 
 
-def call_helper(
-    name: str, formula: Formula, arguments: tuple[Real, ...], *, is_rare: bool = False
+def mend_lanes(
+    near: Real, is_far: Truth, name: str, formula: Formula, arguments: tuple[Real, ...]
 ) -> Real:
-    """What `formula` gives, computed by a function that every call of this name shares.
+    """`near`, but in the lanes where `is_far` holds what `formula` gives of the arguments.
 
-    What is rarely needed stays out of line.
+    It is a function out of line, called if there is such a lane.
     """
+    code = near.code
+    guard = open_guard(code, is_far.any())
+    far = _call(name, formula, arguments, is_rare=True)
+    mixed = is_far.select(far, near)
+    joined = close_guard(code, guard, mixed.operand, near.kind, near.operand)
+    return Real(code, joined, near.scalar, near.lanes)
+
+
+def call_helper(name: str, formula: Formula, arguments: tuple[Real, ...]) -> Real:
+    """What `formula` gives, computed by a function that every call of this name shares."""
+    return _call(name, formula, arguments, is_rare=False)
+
+
+def _call(name: str, formula: Formula, arguments: tuple[Real, ...], *, is_rare: bool) -> Real:
     first = arguments[0]
     module, symbol = first.code.module, f"tecomp.{name}.{suffix(first.kind)}"
     if symbol not in module.functions:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tecomp.codegen.llvm.emit import close_guard, open_guard
-from tecomp.codegen.math.helper import call_helper
+from tecomp.codegen.math.helper import mend_lanes
 from tecomp.codegen.math.lanes import Real, Truth, fma, polynomial
 
 _ROUNDER = 1.5 * 2.0**52
@@ -32,15 +31,10 @@ def power(x: Real, y: Real) -> Real:
     Arguments that are not positive numbers, and results far beyond all numbers, are left to a
     function of their own, which is called if any lane has them.
     """
-    code = x.code
     exponent = _wide(y) * _log2_of_positive(_wide(x))
     near = _single(_exp2_of_bounded(exponent))
     is_far = ~((x > 0.0) & (x < _INFINITY) & (abs(exponent) < _BEYOND))
-    guard = open_guard(code, is_far.any())
-    far = call_helper("pow.far", _power_of_any, (x, y), is_rare=True)
-    mixed = is_far.select(far, near)
-    joined = close_guard(code, guard, mixed.operand, x.kind, near.operand)
-    return Real(code, joined, x.scalar, x.lanes)
+    return mend_lanes(near, is_far, "pow.far", _power_of_any, (x, y))
 
 
 def _power_of_any(x: Real, y: Real) -> Real:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tecomp.codegen.llvm.emit import close_guard, open_guard
 from tecomp.codegen.math.exponential import power_of_2
-from tecomp.codegen.math.helper import call_helper
+from tecomp.codegen.math.helper import mend_lanes
 from tecomp.codegen.math.lanes import Real, Truth, fma, polynomial
 from tecomp.codegen.math.logarithm import exponent_number, log1p
 from tecomp.codegen.math.power import with_limits_of_power
@@ -51,17 +50,12 @@ def power(x: Real, y: Real) -> Real:
     Source:
         `e_pow.c` of FreeBSD's msun, for the series of the logarithm.
     """
-    code = x.code
     exponent = _times(y, _log2(x, 0.0))
     near, shifted = _exp2(exponent)
     near = (near.bits() + (shifted.bits() << _MANTISSA)).real()
     is_near = (x.constant(x.format.tiny) <= x) & (x < _INFINITY)
     is_far = ~(is_near & (abs(exponent.high) < _NORMAL))
-    guard = open_guard(code, is_far.any())
-    far = call_helper("pow.far", _power_of_any, (x, y), is_rare=True)
-    mixed = is_far.select(far, near)
-    joined = close_guard(code, guard, mixed.operand, x.kind, near.operand)
-    return Real(code, joined, x.scalar, x.lanes)
+    return mend_lanes(near, is_far, "pow.far", _power_of_any, (x, y))
 
 
 def _power_of_any(x: Real, y: Real) -> Real:

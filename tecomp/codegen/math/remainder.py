@@ -6,8 +6,7 @@ number of the type in both cases: it needs a product without error, and a fused 
 
 from __future__ import annotations
 
-from tecomp.codegen.llvm.emit import close_guard, open_guard
-from tecomp.codegen.math.helper import call_helper, each_lane
+from tecomp.codegen.math.helper import each_lane, mend_lanes
 from tecomp.codegen.math.lanes import Real
 
 _INFINITY = float("inf")
@@ -18,19 +17,15 @@ def fmod(x: Real, y: Real) -> Real:
 
     Longer quotients than a float32 has are left to float64, and its own to the C library.
     """
-    code, a, b = x.code, abs(x), abs(y)
+    a, b = abs(x), abs(y)
     ratio = a / b
     rest = (-ratio.intrinsic("trunc")).intrinsic("fma", b, a)
     rest = (rest < 0.0).select(rest + b, rest)
     # Infinity times 0 is no number.
     near = (b.is_equal(_INFINITY) & (a < _INFINITY)).select(a, rest)
     is_far = (ratio > 2.0**x.format.mantissa) & (a < _INFINITY) & (b > 0.0)
-    guard = open_guard(code, is_far.any())
     formula = _wider if x.scalar == "float" else _by_library
-    far = call_helper("fmod.far", formula, (a, b), is_rare=True)
-    mixed = is_far.select(far, near)
-    joined = close_guard(code, guard, mixed.operand, x.kind, near.operand)
-    return abs(Real(code, joined, x.scalar, x.lanes)).with_bits(x.sign())
+    return abs(mend_lanes(near, is_far, "fmod.far", formula, (a, b))).with_bits(x.sign())
 
 
 def _wider(a: Real, b: Real) -> Real:
