@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from tecomp.array.graph.node import Buffer, Node, leaf, record
 from tecomp.array.graph.shared import local_type
 from tecomp.array.graph.views import moved
 from tecomp.array.scalars import Scalar, beside
-from tecomp.drawing.pictured import drawn_by
+from tecomp.drawing.pictured import Drawable
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
@@ -119,11 +118,13 @@ def _unary(op: Operation) -> Callable[[Array], Array]:
     return method
 
 
-class Array:
+class Array(Drawable):
     """An array of the array-API standard.
 
     Shape, element type and device are known at once, so that every mistake is refused where it is
     written; elements are computed when somebody asks for them, in as few kernels as possible.
+    `picture()` shows what is known: type, device and layout, parts, and what would run. Nothing is
+    computed for it.
 
     Source:
         The Python array API standard, "array object".
@@ -139,9 +140,12 @@ class Array:
     >>> x * 2 + 1
     Array([[ 1.,  3.,  5.],
            [ 7.,  9., 11.]], dtype=float32)
+    >>> "Operations" in xp.sum(x + 1.0).picture()
+    True
     """
 
     __slots__ = ("__weakref__", "_above", "_below", "_node")
+    _drawn_by: ClassVar[str] = "array:drawn"
     _node: Node
     _above: Relations | None
     _below: Relations | None
@@ -346,40 +350,6 @@ class Array:
         return html_of(data_of(self._node), self.device)
 
     __str__ = __repr__
-
-    def picture(self) -> Any:
-        """What is known of the array as SVG: type, device and layout, parts, and what would run.
-
-        Nothing is computed for it.
-
-        Returns:
-            The text; `.save("x.svg")` and `.save("x.html")` write it to a file.
-
-        >>> import tecomp.array as xp
-        >>> x = xp.ones((3, 4))
-        >>> "Operations" in xp.sum(x + 1.0).picture()
-        True
-        """
-        return drawn_by("array:drawn", self)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture to a file `x.svg`, or a page with it to `x.html`.
-
-        Args:
-            path: of the file; one that is there is written anew.
-
-        Raises:
-            CallError: the path ends otherwise, or nothing can be written there.
-
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import tecomp.array as xp
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     xp.ones((3, 4)).save(f"{folder}/ones.svg")
-        ...     print([path.name for path in Path(folder).iterdir()])
-        ['ones.svg']
-        """
-        self.picture().save(path)
 
     __neg__ = _unary(FUNCTIONS["negative"])
     __pos__ = _unary(FUNCTIONS["positive"])

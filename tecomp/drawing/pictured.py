@@ -1,4 +1,4 @@
-"""What notebooks show: objects that know by its name the function that draws them."""
+"""Objects that know by its name the function that draws them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def drawn_by(where: str, *arguments: Any) -> Any:
     return getattr(import_module(f"tecomp.pictures.{module}"), name)(*arguments)
 
 
-class Pictured:
+class Drawable:
     """An object with a picture.
 
     The room of pictures stands above all that it draws, and is loaded with the first picture.
@@ -59,6 +59,12 @@ class Pictured:
         ['rows.svg']
         """
         self.picture().save(path)
+
+
+class Pictured(Drawable):
+    """An object that notebooks show as its picture."""
+
+    __slots__ = ()
 
     def _repr_svg_(self) -> str:
         return str(self.picture())
