@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,10 @@ from tecomp.array.graph.views import Chain, along
 from tecomp.array.graph.waiting import compiling
 from tecomp.array.kernels.kept import made_once
 from tecomp.array.kernels.loops import Operand
+from tecomp.array.kernels.often import calls_that_pay
 from tecomp.array.recent import Recent
 from tecomp.ptensor.types import Shape
 
-OFTEN = 16
-"""Calls with the same sizes after which these are built in."""
 _MANY = 1 << 14
 """Elements that make it worth while."""
 _MANY_PRODUCTS = 1 << 16
@@ -50,6 +49,7 @@ class Recipe:
         is_built_in: whether the kernel is for these extents alone.
         calls: how often it was called.
         own: the kernel, once it is known here.
+        most_calls: after which its sizes are built in.
     """
 
     key: Any
@@ -67,6 +67,10 @@ class Recipe:
     is_built_in: bool = False
     calls: int = 0
     own: Any = None
+    most_calls: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.most_calls = calls_that_pay(1, self.points)
 
     @property
     def kernel(self) -> Any:
@@ -164,7 +168,7 @@ def _call(recipe: Recipe, leaves: Sequence[Buffer], results: Sequence[Buffer]) -
     arrays = recipe.arrays(leaves)
     counters.called += 1
     recipe.calls += 1
-    if recipe.calls == OFTEN:
+    if recipe.calls == recipe.most_calls:
         recipe.build_in()
     recipe.kernel(*arrays, *[_passed(result, recipe.loops) for result in results])
 

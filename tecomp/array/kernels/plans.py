@@ -13,7 +13,8 @@ from tecomp.array.graph.pending import Pending
 from tecomp.array.graph.views import Chain, is_view
 from tecomp.array.kernels.copies import copy
 from tecomp.array.kernels.cutting import Part, chain_of, first_stored, parts_of, view_among
-from tecomp.array.kernels.kernel import OFTEN, Recipe, computed, viewed
+from tecomp.array.kernels.kernel import Recipe, computed, viewed
+from tecomp.array.kernels.often import calls_that_pay
 from tecomp.array.kernels.placed_parts import placed_by
 from tecomp.array.kernels.simpler import simpler
 
@@ -85,18 +86,20 @@ class Plan:
         stages: the parts, in order.
         outputs: the places of the results.
         constants: leaves that no others give.
+        most_calls: after which it is run no more.
         calls: how often it was run.
     """
 
     stages: tuple[Stage, ...]
     outputs: tuple[int, ...]
     constants: tuple[Buffer, ...]
+    most_calls: int
     calls: int = 0
 
     @property
     def is_worth_it(self) -> bool:
         """Whether kernels for all sizes are better than a program for these, which come often."""
-        return self.calls < OFTEN - 1 and all([recipe.is_worth_it for recipe in self.recipes])
+        return self.calls < self.most_calls and all([recipe.is_worth_it for recipe in self.recipes])
 
     @property
     def recipes(self) -> list[Recipe]:
@@ -126,7 +129,8 @@ def plan_of(work: Pending, recipe_of: Callable[[Pending], Recipe | None]) -> Pla
                 if action is not None
             ]
             constants = [node.data for node in work.leaves[known:] if node.data is not None]
-            return Plan(tuple(stages), work.outputs, tuple(constants))
+            most = _most_calls(parts, stages)
+            return Plan(tuple(stages), work.outputs, tuple(constants), most)
         inside = [part.inside for part in missing]
         if not all(inside):
             return None
@@ -141,6 +145,16 @@ def _action(part: Part, recipe_of: Callable[[Pending], Recipe | None]) -> Action
         return placed
     recipe = recipe_of(work)
     return None if recipe is None else Kernel(recipe)
+
+
+def _most_calls(parts: Sequence[Part], stages: Sequence[Stage]) -> int:
+    points = []
+    for part, stage in zip(parts, stages, strict=True):
+        if isinstance(stage.action, Kernel):
+            points.append(stage.action.recipe.points)
+        elif not isinstance(stage.action, View):
+            points.append(part.work.nodes[-1].type.size)
+    return calls_that_pay(max(len(points), 1), sum(points)) - 1
 
 
 def _view(work: Pending) -> Action | None:
