@@ -50,6 +50,29 @@ def test_arrays_wait_for_nothing_that_compiles() -> None:
     assert not {name[0] for name in names} & (SLOW | {"islpy"})
 
 
+@pytest.mark.parametrize("statement", [
+    "import tecomp.te",
+    """
+from tecomp import te
+A = te.placeholder((64,), name="A")
+B = te.compute((64,), lambda i: te.exp(A[i]) * 2.0, name="B")
+s = te.create_schedule(B)
+outer, inner = s[B].split(B.op.axis[0], factor=8)
+s[B].parallel(outer), s[B].vectorize(inner)
+te.IndexMap.from_func(lambda i, j: [j, te.AXIS_SEPARATOR, i])
+""",
+])
+def test_definitions_and_schedules_wait_for_nothing_that_decides_or_compiles(statement: str) -> None:
+    names = modules_of(statement)
+
+    assert not {name.partition(".")[0] for name in names} & (SLOW | {"islpy"})
+    rooms = {".".join(name.split(".")[1:3]) for name in names if name.startswith("tecomp.")}
+    assert {room for room in rooms if room.startswith("poly.")} == {"poly.maps"}
+    assert not rooms & {"ir.interpreter", "ir.parsing"}
+    known = {"compute", "drawing", "errors", "ir", "poly", "scheduling", "te", "tracebacks"}
+    assert {room.partition(".")[0] for room in rooms} == known
+
+
 def test_kernels_of_processors_are_compiled_without_the_model_of_costs() -> None:
     compiled = """
 import numpy as np, tecomp, tecomp.array as xp

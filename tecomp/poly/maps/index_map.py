@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -19,11 +20,11 @@ from tecomp.ir.language.given import check_list
 from tecomp.ir.language.stmt import Extent, Range
 from tecomp.ir.language.stmt import IndexMap as PlainIndexMap
 from tecomp.ir.traversal.rewrite import substitute
-from tecomp.poly.maps.analysis import Analysis, Index
-from tecomp.poly.maps.boxes import box_of
-from tecomp.poly.maps.equivalence import are_equal
 from tecomp.poly.maps.quasi_affine import check
 from tecomp.poly.maps.trace_map import AXIS_SEPARATOR, AxisSeparator, trace
+
+if TYPE_CHECKING:
+    from tecomp.poly.maps.analysis import Analysis, Index
 
 _CURE = "use IndexMap.from_func, which takes a function of the indices"
 
@@ -326,7 +327,8 @@ class IndexMap(PlainIndexMap, Pictured):
         values = dict(zip(theirs, mine, strict=True))
         exprs = [substitute(expr, values) for expr in other.final_indices]
         sizes = None if shape is None else self.on(shape).shape
-        return are_equal(self.final_indices, exprs, mine, sizes)
+        equivalence = _answering("equivalence")
+        return bool(equivalence.are_equal(self.final_indices, exprs, mine, sizes))
 
     def on(self, shape: Sequence[Extent]) -> Analysis:
         """The answers for one shape. They hold the extents, so that the key stays theirs."""
@@ -335,9 +337,10 @@ class IndexMap(PlainIndexMap, Pictured):
         found = self._answers.get(key)
         if found is None:
             sizes = self._checked(shape)
-            found = Analysis(
+            made: Analysis = _answering("analysis").Analysis(
                 self.initial_indices, self.final_indices, sizes, self._ends_of_parts(sizes)
             )
+            found = made
             if all(isinstance(b, int) or a is b for a, b in zip(sizes, shape, strict=True)):
                 self._answers[key] = found
         return found
@@ -432,7 +435,15 @@ def image_box(
         shape = lifted.map_shape([simplified(part.extent) for part in bounds])
         return tuple(Range(Const(0, INT64), index_value(extent)) for extent in shape)
     whole = None if shape is None else partial(lifted.map_shape, shape)
-    return box_of(lifted.final_indices, lifted.initial_indices, bounds, outer, whole)
+    box: tuple[Range, ...] = _answering("boxes").box_of(
+        lifted.final_indices, lifted.initial_indices, bounds, outer, whole
+    )
+    return box
+
+
+def _answering(module: str) -> Any:
+    # Loaded with the first question: who writes definitions and schedules does not wait for isl.
+    return import_module(f"tecomp.poly.maps.{module}")
 
 
 def _check_list(given: object, what: str) -> None:
