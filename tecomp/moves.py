@@ -239,7 +239,10 @@ def _granules(
     outer, inner = dict(enumerate(axes)), {}
     for k, granule in enumerate(moves.granules):
         if granule > 1:
-            tail = "shift_inwards" if isinstance(axes[k].extent, int) else "guard"
+            extent = axes[k].extent
+            # Where there is no element at all, no granule is whole.
+            is_whole = isinstance(extent, int) and extent >= granule
+            tail = "shift_inwards" if is_whole else "guard"
             outer[k], inner[k] = stage.split(axes[k], granule, tail=tail)
     return outer, inner
 

@@ -1,6 +1,7 @@
 """A long search for programs that go wrong: `python -m tests.search --help`.
 
-Every seed makes one program, as in `tests/properties/test_programs.py` and `test_operators.py`. Wrong numbers, errors that
+Every seed makes one program, as in `tests/properties/test_programs.py`, `test_operators.py` and
+`test_unscheduled.py`. Wrong numbers, errors that
 no documentation announces, crashes and programs that take too long are printed, each with its seed;
 `--reduce SEED` looks for a smaller program that goes wrong in the same way.
 """
@@ -31,6 +32,7 @@ from tests.strategies.agreement import bindings, check_ends
 from tests.strategies.draws import Dice
 from tests.strategies.operators import draw_operation
 from tests.strategies.schedules import draw_case
+from tests.strategies.unscheduled import draw_unscheduled
 
 os.environ["TECOMP_CACHE"] = "off"
 FORK = multiprocessing.get_context("fork")
@@ -100,12 +102,24 @@ def try_operation(dice: Dice) -> Outcome:
     return Outcome(PASSED)
 
 
+def try_unscheduled(dice: Dice) -> Outcome:
+    """Draw a program, build or compile it without a schedule, and compare it with its definition."""
+    program = ""
+    try:
+        case = draw_unscheduled(dice)
+        program = case.program.source
+        case.check()
+    except Exception as error:
+        return _wrong(error, program, dice)
+    return Outcome(PASSED)
+
+
 def _wrong(error: Exception, program: str, dice: Dice) -> Outcome:
     text = f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
     return Outcome(WRONG, text, program, dice.rolled)
 
 
-KINDS = {"programs": try_program, "operators": try_operation}
+KINDS = {"programs": try_program, "operators": try_operation, "unscheduled": try_unscheduled}
 
 
 @dataclass

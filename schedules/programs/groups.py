@@ -9,7 +9,7 @@ from math import prod
 from tecomp import Access, Target, accesses, te
 from tecomp.schedules.structure.convolutions import convolution_of
 from tecomp.schedules.structure.products import product_of
-from tecomp.schedules.structure.scans import grouped_scan_of
+from tecomp.schedules.structure.scans import grouped_scan_of, has_own_columns
 from tecomp.schedules.structure.sizes import Size, is_one, same_shape
 from tecomp.schedules.structure.stages import copied, is_pointwise, is_same, is_scan
 from tecomp.schedules.structure.windows import windows_of
@@ -324,6 +324,8 @@ def _transposed(
 ) -> te.Tensor | None:
     """The formula whose rows have the steps of a scan, if nothing else reads it."""
     if not is_scan(scan) or len(scan.shape) != 2 or scan.op.num_outputs > 1 or scan in p.results:
+        return None
+    if not has_own_columns(scan):
         return None
     core, steps = core_of(target), scan.shape[0]
     if not isinstance(steps, int) or 2 * steps * core.vector_bytes > core.second_cache:

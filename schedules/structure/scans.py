@@ -1,11 +1,17 @@
-"""Scans that are parts of something: sums inside of groups of a row, and of what is before them."""
+"""Scans: which columns follow from which, and sums inside of groups of a row and before them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from tecomp import accesses, te
-from tecomp.schedules.structure.stages import is_computed, is_pointwise, is_scan
+from tecomp.schedules.structure.stages import (
+    is_computed,
+    is_pointwise,
+    is_same,
+    is_scan,
+    leads_to,
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ def grouped_scan_of(output: te.Tensor) -> GroupedScan | None:
     made_of = list(dict.fromkeys(output.op.input_tensors))
     if not output.shape or not is_pointwise(output) or len(made_of) != 2:
         return None
-    if not all(map(is_scan, made_of)):
+    if not all(is_scan(x) and has_own_columns(x) for x in made_of):
         return None
     for sums, before in (made_of, made_of[::-1]):
         columns, totals = scanned(sums), scanned(before)
@@ -51,6 +57,36 @@ def grouped_scan_of(output: te.Tensor) -> GroupedScan | None:
         found = GroupedScan(output, sums, before, columns, totals)
         return found if _is_read_in_groups(found) else None
     return None
+
+
+def has_own_columns(scan: te.Tensor) -> bool:
+    """Whether each element of a step follows from that element of steps before, and from no other.
+
+    >>> X, S = te.placeholder((1, 8), name="X"), te.placeholder((5, 8), name="S")
+    >>> first = te.compute((1, 8), lambda t, i: X[t, i])
+    >>> halves = te.compute((5, 8), lambda t, i: S[t - 1, i] / 2.0)
+    >>> turned = te.compute((5, 8), lambda t, i: S[t - 1, 7 - i])
+    >>> [has_own_columns(te.scan(first, step, S)) for step in (halves, turned)]
+    [True, False]
+    """
+    assert isinstance(scan.op, te.ScanOp)
+    states = scan.op.states
+    todo, seen = list(scan.op.input_tensors), set(scan.op.input_tensors)
+    while todo:
+        x = todo.pop()
+        for read in x.op.input_tensors:
+            if _is_read_by_columns(x, read):
+                todo += {read} - seen
+                seen.add(read)
+            elif any(leads_to(read, state) for state in states):
+                return False
+    return True
+
+
+def _is_read_by_columns(x: te.Tensor, read: te.Tensor) -> bool:
+    """Whether `x` has of `read` the same columns alone, maybe of other steps."""
+    columns = [found.axes[1:] for found in accesses(x).reads if found.tensor == read]
+    return bool(columns) and all(is_same(axes, x.op.axis[1:]) for axes in columns)
 
 
 def scanned(x: te.Tensor) -> te.Tensor | None:

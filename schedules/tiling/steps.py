@@ -6,6 +6,7 @@ from collections.abc import Container
 
 from tecomp import Target, te
 from tecomp.schedules.structure.chains import reads_of_chain
+from tecomp.schedules.structure.scans import has_own_columns
 from tecomp.schedules.structure.sizes import ceil_div, round_up
 from tecomp.schedules.tiling.tiles import (
     core_of,
@@ -23,7 +24,7 @@ _FEW = 2
 def walk_steps(
     s: te.Schedule, scan: te.Tensor, target: Target, apart: Container[te.Tensor] | None = None
 ) -> None:
-    """Strips of columns, a row after another in each.
+    """Strips of columns, a row after another in each; where columns follow from others, row by row.
 
     Axes of known extent are one for that, so that short rows are no short strips. Formulas that the
     steps read are computed there, but for those `apart`.
@@ -34,7 +35,8 @@ def walk_steps(
     if not axes:
         _write_out(stage, steps, _STEPS)
         return
-    is_across = len(axes) == 1 and _is_read_across(scan, apart)
+    is_apart = has_own_columns(scan)
+    is_across = is_apart and len(axes) == 1 and _is_read_across(scan, apart)
     if all(isinstance(axis.extent, int) for axis in axes):
         axes = [stage.fuse(*axes)]
     core, last = core_of(target), axes.pop()
@@ -48,10 +50,11 @@ def walk_steps(
     if is_across:
         # Squares are read along memory, and transposed in registers.
         rows = _write_out(stage, steps, lanes)
-    elif isinstance(last.extent, int) and min(last.extent, most) <= _FEW * lanes:
+    elif is_apart and isinstance(last.extent, int) and min(last.extent, most) <= _FEW * lanes:
         rows = _write_out(stage, steps, _STEPS)
-    stage.reorder(*axes, strip, *rows, vectors, lane)
-    stage.parallel(stage.fuse(*axes, strip))
+    strips = [*axes, strip]
+    stage.reorder(*([*strips, *rows] if is_apart else [*rows, *strips]), vectors, lane)
+    stage.parallel(stage.fuse(*strips))
     stage.vectorize(lane)
 
 

@@ -51,6 +51,65 @@ def test_running_sums(seed: int) -> None:
     np.testing.assert_array_equal(b, expected if B is S else expected * 2)
 
 
+@pytest.mark.parametrize("size", [1, 7, 100, 900])
+@pytest.mark.parametrize("way", ["build", "compile"])
+def test_rows_that_follow_from_all_of_the_one_before(way: str, size: int) -> None:
+    """A network of one layer, applied again and again."""
+    steps = 5
+    X, W = te.placeholder((steps, size), name="X"), te.placeholder((size, size), name="W")
+    state, k = te.placeholder((steps, size), name="state"), te.reduce_axis((0, size), name="k")
+    start = te.compute((1, size), lambda t, i: X[t, i], name="start")
+    dot = te.compute(
+        (steps, size), lambda t, i: te.sum(state[t - 1, k] * W[k, i], axis=k), name="dot")
+    step = te.compute((steps, size), lambda t, i: dot[t, i] + X[t, i], name="step")
+    S = te.scan(start, step, state, [X, W], name="S")
+    numbers = np.random.default_rng(0)
+    x = numbers.uniform(-1, 1, (steps, size)).astype("float32")
+    w = (numbers.uniform(-1, 1, (size, size)) / size).astype("float32")
+    expected = x.copy()
+    for t in range(1, steps):
+        expected[t] += expected[t - 1] @ w
+
+    np.testing.assert_allclose(_computed(way, S, [X, W], [x, w]), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("size", [1, 7, 100, 9000])
+@pytest.mark.parametrize("way", ["build", "compile"])
+def test_elements_that_follow_from_neighbours(way: str, size: int, rows: int) -> None:
+    """Heat along a rod, of which the other end is read too."""
+    X = te.placeholder((1, rows, size), name="X")
+    state = te.placeholder((6, rows, size), name="state")
+    start = te.compute((1, rows, size), lambda t, j, i: X[t, j, i], name="start")
+    last = size - 1
+
+    def formula(t: te.Expr, j: te.Expr, i: te.Expr) -> te.Expr:
+        left, right = te.max(i - 1, 0), te.min(i + 1, last)
+        near = state[t - 1, j, left] + state[t - 1, j, right]
+        return near * 0.25 + state[t - 1, rows - 1 - j, last - i] * 0.5
+
+    step = te.compute(state.shape, formula, name="step")
+    S = te.scan(start, step, state, [X], name="S")
+    twice = te.compute((rows, size, 6), lambda j, i, t: S[t, j, i] * 2.0, name="twice")
+    x = np.random.default_rng(0).uniform(-1, 1, (1, rows, size)).astype("float32")
+    expected = np.repeat(x, 6, 0)
+    for t in range(1, 6):
+        before = np.pad(expected[t - 1], [(0, 0), (1, 1)], "edge")
+        expected[t] = (before[:, :-2] + before[:, 2:]) / 4 + expected[t - 1][::-1, ::-1] / 2
+
+    np.testing.assert_allclose(_computed(way, S, [X], [x]), expected, atol=1e-5)
+    np.testing.assert_allclose(
+        _computed(way, twice, [X], [x]), 2 * expected.transpose(1, 2, 0), atol=1e-5)
+
+
+def _computed(way: str, output: Any, inputs: list[te.Tensor], arrays: list[Any]) -> Any:
+    if way == "compile":
+        return tecomp.compile(output, inputs)(*arrays)
+    result = np.full(output.shape, np.nan, output.dtype)
+    tecomp.build(output, [*inputs, output])(*arrays, result)
+    return result
+
+
 def test_steps_along_memory_read_squares() -> None:
     A = te.placeholder((100, 600), name="A")
     view = te.compute((600, 100), lambda i, j: A[j, i], name="view")

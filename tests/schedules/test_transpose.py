@@ -39,6 +39,14 @@ def test_axes(axes: tuple[int, ...], shape: tuple[int, ...], target: tecomp.Targ
     check(te.placeholder(shape, name="A"), values(shape), axes, target)
 
 
+@pytest.mark.parametrize("axes", [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)])
+@pytest.mark.parametrize("shape", [(16, 0, 33), (0, 16, 16), (16, 16, 0), (0, 0, 33), (33, 0, 0)])
+def test_no_elements(
+    shape: tuple[int, ...], axes: tuple[int, ...], target: tecomp.Target
+) -> None:
+    check(te.placeholder(shape, name="A"), values(shape), axes, target)
+
+
 @pytest.mark.parametrize("axes", [(0, 2, 3, 1), (0, 3, 1, 2), (1, 0, 2, 3), (3, 2, 1, 0)])
 def test_four_axes(axes: tuple[int, ...], target: tecomp.Target) -> None:
     shape = (2, 17, 5, 24)

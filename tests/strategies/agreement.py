@@ -18,6 +18,7 @@ from tecomp.ir.language.stmt import Buffer, PrimFunc
 from tecomp.lowering.pipeline import Lowered
 from tests.strategies.arrays import Guarded, assert_equal, garbage
 from tests.strategies.layouts import function_of, pack, unpack
+from tests.strategies.programs import Program
 from tests.strategies.reference import Tensors, compute, number
 from tests.strategies.schedules import Case
 
@@ -60,13 +61,14 @@ def check_ends(case: Case, lowered: Lowered, kernel: Kernel | None, sizes: Sizes
 
 def run_of(case: Case, lowered: Lowered, sizes: Sizes) -> Run:
     """Arguments for calls with these sizes, and what they are to give."""
-    inputs = {tensor.op: random_input(case, tensor, sizes) for tensor in case.inputs}
+    inputs = {tensor.op: random_input(case.program, tensor, sizes) for tensor in case.inputs}
     wanted = compute([tensor.op for tensor in case.outputs], inputs, sizes)
     return Run(case, lowered, sizes, wanted)
 
 
-def random_input(case: Case, tensor: Tensor, sizes: Sizes) -> Array:
-    low, high = case.program.inputs[tensor.name]
+def random_input(program: Program, tensor: Tensor, sizes: Sizes) -> Array:
+    """Elements for a placeholder of a program."""
+    low, high = program.inputs[tensor.name]
     rng = np.random.default_rng(zlib.crc32(tensor.name.encode()))
     shape = [number(extent, sizes) for extent in tensor.shape]
     return rng.integers(low, high, shape, endpoint=True).astype(tensor.dtype.numpy)

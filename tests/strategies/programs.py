@@ -272,10 +272,12 @@ def _with_start(
     return min(low, start.low), start.high
 
 
-def draw_program(draw: Draw | Dice, *, most_stages: int = 5) -> Program:
-    """A computation of up to `most_stages` stages."""
+def draw_program(
+    draw: Draw | Dice, *, most_stages: int = 5, has_sizes: bool = True
+) -> Program:
+    """A computation of up to `most_stages` stages, with extents that come at the call or without."""
     maker = Maker(draw)
-    if maker.chance(70):
+    if has_sizes and maker.chance(70):
         dtype = "int64" if maker.chance(15) else "int32"
         for name in ("n", "m")[: maker.number(1, 2)]:
             maker.sizes[name] = (

@@ -1,0 +1,13 @@
+"""Programs of any types, sizes, gathers and scans that nobody scheduled are what NumPy says."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.strategies.draws import Dice
+from tests.strategies.unscheduled import draw_unscheduled
+
+
+@pytest.mark.parametrize("seed", range(32))
+def test_random_programs(seed: int) -> None:
+    draw_unscheduled(Dice(seed=seed)).check()

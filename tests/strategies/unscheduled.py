@@ -1,0 +1,103 @@
+"""Random programs without a schedule: built as one kernel, or compiled as a program of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tecomp
+from tecomp import te
+from tecomp.compute.topology import post_order
+from tests.strategies import reference
+from tests.strategies.agreement import random_input
+from tests.strategies.arrays import Guarded, assert_equal, garbage
+from tests.strategies.draws import Dice, Draw, Draws
+from tests.strategies.programs import Program, draw_program
+
+Array: TypeAlias = NDArray[Any]
+Call: TypeAlias = "Callable[[Sequence[int], Sequence[Array], Sequence[Array]], Sequence[Array]]"
+
+
+@dataclass
+class Unscheduled:
+    """A program, and what it is made of.
+
+    Attributes:
+        program: what is computed.
+        names: its tensors and sizes.
+        is_compiled: whether it becomes several kernels, and not one.
+    """
+
+    program: Program
+    is_compiled: bool
+    names: dict[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.names = self.program.define()
+
+    @property
+    def outputs(self) -> list[te.Tensor]:
+        """Tensors that the caller gets, all outputs of an operation if one."""
+        operations = dict.fromkeys(self.names[name].op for name in self.program.outputs)
+        return [tensor for op in operations for tensor in op.outputs]
+
+    @property
+    def inputs(self) -> list[te.Tensor]:
+        """Tensors that the caller passes."""
+        needed = set(post_order([x.op for x in self.outputs]))
+        found = (self.names[name] for name in self.program.inputs)
+        return [tensor for tensor in found if tensor.op in needed]
+
+    def check(self) -> None:
+        """Build or compile it, and compare it with its definition at all sizes."""
+        sizes = [self.names[name] for name in self.program.sizes]
+        call = self._compiled() if self.is_compiled else self._built(sizes)
+        for values in zip(*self.program.sizes.values(), strict=True) if sizes else [()]:
+            self._compare(call, dict(zip(sizes, values, strict=True)))
+
+    def _compare(self, call: Call, sizes: Mapping[te.Var, int]) -> None:
+        given = {x.op: random_input(self.program, x, sizes) for x in self.inputs}
+        wanted = reference.compute([x.op for x in self.outputs], given, sizes)
+        expected = [wanted[x.op, x.value_index] for x in self.outputs]
+        arrays = [Guarded(x) for x in given.values()]
+        results = [Guarded(garbage(x.shape, x.dtype)) for x in expected]
+        found = call([*sizes.values()], [x.array for x in arrays], [x.array for x in results])
+        for guarded in (*arrays, *results):
+            guarded.check()
+        for tensor, array, right in zip(self.outputs, found, expected, strict=True):
+            assert_equal(array, right, f"{tensor.name}, sizes {sizes}")
+
+    def _built(self, sizes: Sequence[te.Var]) -> Call:
+        outputs = self.outputs
+        kernel = tecomp.build(outputs, [*sizes, *self.inputs, *outputs])
+
+        def call(
+            values: Sequence[int], arrays: Sequence[Array], results: Sequence[Array]
+        ) -> Sequence[Array]:
+            kernel(*values, *arrays, *results)
+            return results
+
+        return call
+
+    def _compiled(self) -> Call:
+        program = tecomp.compile(self.outputs, self.inputs)
+
+        def call(
+            _: Sequence[int], arrays: Sequence[Array], results: Sequence[Array]
+        ) -> Sequence[Array]:
+            del results
+            found = program(*arrays)
+            return [found] if isinstance(found, np.ndarray) else found
+
+        return call
+
+
+def draw_unscheduled(draw: Draw | Dice) -> Unscheduled:
+    """A program of up to six stages; such as are compiled have no sizes that come at the call."""
+    is_compiled = Draws(draw).chance(30)
+    program = draw_program(draw, most_stages=6, has_sizes=not is_compiled)
+    return Unscheduled(program, is_compiled)
