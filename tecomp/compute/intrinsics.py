@@ -9,7 +9,7 @@ from tecomp.compute.arithmetic import Arithmetic, Value, value_of
 from tecomp.errors import TypeMismatchError
 from tecomp.ir.language import expr as ir
 from tecomp.ir.language.dtype import BOOL, DType
-from tecomp.ir.language.expr import BinOp, Call, Expr, as_expr, binary, const, match_types
+from tecomp.ir.language.expr import BinOp, Call, Const, Expr, as_expr, binary, const, match_types
 from tecomp.ir.language.intrinsics import dot_type
 
 
@@ -326,13 +326,34 @@ def fmod(x: Value, y: Value) -> Expr:
 
 
 def power(x: Value, y: Value) -> Expr:
-    """`x` to the power `y`; floats only: multiply integers out.
+    """`x` to the power `y`.
+
+    Of two integers it wraps; to a negative power it is rounded towards zero, and 0 of 0. A power
+    that is known and not negative becomes products.
 
     >>> from tecomp import te
     >>> te.power(te.var("x", "float32"), te.var("y", "float32"))
     pow(x, y)
+    >>> te.power(te.var("n", "int32"), 3)
+    n * (n * n)
     """
-    return _call2("pow", x, y)
+    a, b = match_types(value_of(x, "te.pow: "), value_of(y, "te.pow: "), "te.pow")
+    if not a.dtype.is_integer:
+        return _call2("pow", a, b)
+    if isinstance(b, Const) and b.value >= 0:
+        return _products(a, int(b.value))
+    return Call("pow", (a, b), a.dtype)
+
+
+def _products(x: Expr, power: int) -> Expr:
+    """x**y = product of x**(2**b) over the bits b of y."""
+    total, square = None, x
+    for bit in range(power.bit_length()):
+        if bit:
+            square = binary(BinOp.MUL, square, square)
+        if power >> bit & 1:
+            total = square if total is None else binary(BinOp.MUL, total, square)
+    return const(1, x.dtype) if total is None else total
 
 
 pow = power

@@ -185,25 +185,7 @@ def _power(x: Any, y: Any) -> te.Expr:
     if not isinstance(total, te.Expr) or total.dtype.is_float:
         return te.power(x, y)
     base, exponent = (te.cast(value, total.dtype) for value in (x, y))
-    return _integer_power(base, exponent)
-
-
-def _integer_power(base: te.Expr, exponent: te.Expr) -> te.Expr:
-    """x**y = product of x**(2**b) over the bits b of y, for y >= 0."""
-    dtype = base.dtype
-    zero, one = te.const(0, dtype), te.const(1, dtype)
-    is_signed = dtype.kind == "int"
-    result, square = one, base
-    for bit in range(dtype.bits - is_signed):
-        is_set = (exponent >> te.const(bit, dtype)) & one
-        result = te.Select(is_set != zero, result * square, result)
-        square = square * square
-    if not is_signed:
-        return result
-    is_odd = (exponent & one) != zero
-    of_minus_one = te.Select(is_odd, -one, one)
-    inverse = te.Select(base == one, one, te.Select(base == -one, of_minus_one, zero))
-    return te.Select(exponent < zero, inverse, result)
+    return te.power(base, exponent)
 
 
 def atan2(lhs: Operand, rhs: Operand) -> Any:

@@ -148,13 +148,28 @@ def test_integers_are_refused(name: str) -> None:
     assert refusal(lambda: getattr(te, name)(2)) == message
 
 
-@pytest.mark.parametrize("name", ["power", "atan2", "hypot", "fmod", "logaddexp"])
+@pytest.mark.parametrize("name", ["atan2", "hypot", "fmod", "logaddexp"])
 def test_two_integers_are_refused(name: str) -> None:
-    called = "pow" if name == "power" else name
-
     assert refusal(lambda: getattr(te, name)(element("int64"), 2)) == (
-        f"te.{called} takes a float, not int64; convert it first, for example with "
+        f"te.{name} takes a float, not int64; convert it first, for example with "
         '.astype("float32")'
+    )
+
+
+@pytest.mark.parametrize(
+    ("power", "text"),
+    [
+        (0, "int32(1)"), (1, "n"), (2, "n * n"), (3, "n * (n * n)"), (4, "n * n * (n * n)"),
+        (5, "n * (n * n * (n * n))"), (-1, "pow(n, int32(-1))"), (te.var("k", "int32"), "pow(n, k)"),
+    ],
+)
+def test_powers_of_integers_that_are_known_are_products(power: Expr | int, text: str) -> None:
+    assert str(te.power(te.var("n", "int32"), power)) == text
+
+
+def test_powers_of_conditions_are_refused() -> None:
+    assert refusal(lambda: te.power(element("bool"), element("bool"))) == (
+        'te.pow takes a float, not bool; convert it first, for example with .astype("float32")'
     )
 
 

@@ -121,6 +121,8 @@ def f(A: Buffer("float32", (n, m * 4)), p: "bool", *, n: "int64", m: "int64"):
         (Call("exp", (N,), INT64), "exp does not take int64: `exp(n)`"),
         (Call("pow", (X, Const(1.0, DType("float64"))), FLOAT32),
          "pow does not take float32, float64: `pow(x, float64(1.0))`"),
+        (Call("pow", (X, N), FLOAT32), "pow does not take float32, int64: `pow(x, n)`"),
+        (Call("pow", (P, P), BOOL), "pow does not take bool, bool: `pow(p, p)`"),
         (Call("if_then_else", (N, X, X), FLOAT32),
          "if_then_else does not take int64, float32, float32: `if_then_else(n, x, x)`"),
         (Call("check_index", (N, N, ZERO), BOOL),

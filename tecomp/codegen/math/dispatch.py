@@ -11,7 +11,8 @@ from tecomp.codegen.math.circular import acos, asin, atan, atan2, cos, sin, tan
 from tecomp.codegen.math.error import erf
 from tecomp.codegen.math.exponential import cosh, exp, exp2, expm1, sigmoid, sinh, tanh
 from tecomp.codegen.math.helper import Formula, call_helper
-from tecomp.codegen.math.lanes import Real
+from tecomp.codegen.math.integer_power import power_of_signed, power_of_unsigned
+from tecomp.codegen.math.lanes import Real, Whole
 from tecomp.codegen.math.logarithm import log, log1p, log2, log10
 from tecomp.codegen.math.power import acosh, asinh, atanh, hypot, power
 from tecomp.codegen.math.remainder import fmod
@@ -32,9 +33,13 @@ _DOUBLE: dict[str, Formula] = {
     "acosh": power_double.acosh, "atanh": power_double.atanh,
 }
 
+_POWERS = {"int": power_of_signed, "uint": power_of_unsigned}
+
 
 def has_formula(name: str, dtype: DType) -> bool:
     """Whether `by_formula` knows the function on this type."""
+    if dtype.is_integer:
+        return name == "pow"
     return dtype.bits in (32, 64) and name in _FORMULAS
 
 
@@ -43,7 +48,7 @@ def by_formula(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
     scalar = register_type(dtype.scalar)
     widest = 8 * _WIDEST // dtype.bits
     if dtype.lanes <= widest and dtype.lanes & dtype.lanes - 1 == 0:
-        return _piece(code, name, scalar, dtype.lanes, args)
+        return _piece(code, name, dtype.kind, scalar, dtype.lanes, args)
     whole = vector_of(scalar, dtype.lanes)
     joined = "poison"
     for start in range(0, dtype.lanes, widest):
@@ -51,7 +56,7 @@ def by_formula(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
         lanes = 1 << (count - 1).bit_length()
         kind = vector_of(scalar, lanes)
         cut = [_lanes_of(code, whole, arg, dtype.lanes, start, count, lanes) for arg in args]
-        part = _piece(code, name, scalar, lanes, cut)
+        part = _piece(code, name, dtype.kind, scalar, lanes, cut)
         if lanes == 1:
             joined = code.op(f"insertelement {whole} {joined}, {scalar} {part}, i64 {start}")
             continue
@@ -72,7 +77,12 @@ def _lanes_of(
     return code.op(f"shufflevector {kind} {value}, {kind} zeroinitializer, {shuffle_mask(mask)}")
 
 
-def _piece(code: Code, name: str, scalar: str, lanes: int, args: Sequence[str]) -> str:
+def _piece(
+    code: Code, name: str, numbers: str, scalar: str, lanes: int, args: Sequence[str]
+) -> str:
+    if numbers in _POWERS:
+        whole = tuple(Whole(code, arg, scalar, lanes) for arg in args)
+        return call_helper(f"{name}.{numbers}", _POWERS[numbers], whole).operand
     values = tuple(Real(code, arg, scalar, lanes) for arg in args)
     formula = _DOUBLE.get(name) if scalar == "double" else None
     return call_helper(name, formula or _FORMULAS[name], values).operand

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from tecomp.codegen.llvm.emit import Code, Function, close_guard, open_guard
 from tecomp.codegen.llvm.types import suffix
-from tecomp.codegen.math.lanes import Real, Truth
+from tecomp.codegen.math.lanes import Real, Truth, Whole
 
 Formula: TypeAlias = Callable[..., Real]
+Numbers = TypeVar("Numbers", Real, Whole)
 _RARE = "noinline cold"
 
 
@@ -29,12 +30,16 @@ def mend_lanes(
     return Real(code, joined, near.scalar, near.lanes)
 
 
-def call_helper(name: str, formula: Formula, arguments: tuple[Real, ...]) -> Real:
+def call_helper(
+    name: str, formula: Callable[..., Numbers], arguments: tuple[Numbers, ...]
+) -> Numbers:
     """What `formula` gives, computed by a function that every call of this name shares."""
     return _call(name, formula, arguments, is_rare=False)
 
 
-def _call(name: str, formula: Formula, arguments: tuple[Real, ...], *, is_rare: bool) -> Real:
+def _call(
+    name: str, formula: Callable[..., Numbers], arguments: tuple[Numbers, ...], *, is_rare: bool
+) -> Numbers:
     first = arguments[0]
     module, symbol = first.code.module, f"tecomp.{name}.{suffix(first.kind)}"
     if symbol not in module.functions:
@@ -45,13 +50,15 @@ def _call(name: str, formula: Formula, arguments: tuple[Real, ...], *, is_rare: 
     return first.made(f"call {first.kind} @{symbol}({listed})")
 
 
-def _helper(symbol: str, formula: Formula, arguments: tuple[Real, ...]) -> Function:
+def _helper(
+    symbol: str, formula: Callable[..., Numbers], arguments: tuple[Numbers, ...]
+) -> Function:
     first = arguments[0]
     code = Code(first.code.module, {})
     inside = []
     for k, value in enumerate(arguments):
         code.name(f"x{k}")
-        inside.append(Real(code, f"%x{k}", value.scalar, value.lanes))
+        inside.append(replace(value, code=code, operand=f"%x{k}"))
     code.do(f"ret {first.kind} {formula(*inside).operand}")
     parameters = ", ".join(f"{value.kind} {value.operand}" for value in inside)
     return code.function(f"internal {first.kind}", symbol, parameters)

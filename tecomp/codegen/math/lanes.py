@@ -14,7 +14,7 @@ from tecomp.codegen.llvm.emit import Code
 from tecomp.codegen.llvm.types import literal, splat, suffix, vector_of
 from tecomp.ir.language.dtype import DType
 
-_BITS = {"float": 32, "double": 64, "i32": 32, "i64": 64}
+_BITS = {"float": 32, "double": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,16 @@ class Whole:
         signed = (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
         return splat(str(signed), self.scalar, self.lanes)
 
+    def constant(self, value: int) -> Whole:
+        """One number in every lane."""
+        return Whole(self.code, self.like(value), self.scalar, self.lanes)
+
+    def made(self, text: str) -> Whole:
+        """The result of an instruction, in the type of this vector."""
+        return Whole(self.code, self.code.op(text), self.scalar, self.lanes)
+
     def _with(self, word: str, other: Whole | int) -> Whole:
-        made = self.code.op(f"{word} {self.kind} {self.operand}, {self.like(other)}")
-        return Whole(self.code, made, self.scalar, self.lanes)
+        return self.made(f"{word} {self.kind} {self.operand}, {self.like(other)}")
 
     def __add__(self, other: Whole | int) -> Whole:
         return self._with("add", other)

@@ -29,7 +29,7 @@ def call_function(code: Code, name: str, dtype: DType, args: Sequence[str]) -> s
         InternalError: there is no such function.
     """
     if dtype.is_integer:
-        return _integer_function(code, name, dtype, args[0])
+        return _integer_function(code, name, dtype, args)
     wide = wide_type(dtype)
     operands = [widen(code, arg, dtype) for arg in args]
     if name in ("isnan", "isinf", "isfinite"):
@@ -37,8 +37,10 @@ def call_function(code: Code, name: str, dtype: DType, args: Sequence[str]) -> s
     return narrow(code, _float_function(code, name, wide, operands), dtype)
 
 
-def _integer_function(code: Code, name: str, dtype: DType, value: str) -> str:
-    kind = register_type(dtype)
+def _integer_function(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
+    if has_formula(name, dtype):
+        return by_formula(code, name, dtype, args)
+    kind, value = register_type(dtype), args[0]
     if name == "popcount":
         return code.call(kind, f"llvm.ctpop.{suffix(kind)}", [(kind, value)])
     if name == "abs" and dtype.kind == "uint":

@@ -72,14 +72,18 @@ def binary_function(op: BinOp, dtype: DType) -> Dyadic:
         return _PLAIN[op]
     if op in (BinOp.MIN, BinOp.MAX):
         return np.minimum if op is BinOp.MIN else np.maximum
-    scalar = binary_function(op, dtype.scalar)
+    return _lanes_of_two(binary_function(op, dtype.scalar), dtype)
+
+
+def _lanes_of_two(scalar: Dyadic, dtype: DType) -> Dyadic:
+    """`scalar` of Python values on each lane of two vectors; itself of two numbers."""
     kind = dtype.numpy
 
     def lanes(a: Data, b: Data) -> Data:
         pairs = zip(a.tolist(), b.tolist(), strict=True)
         return np.array([scalar(x, y) for x, y in pairs], kind)
 
-    return lanes
+    return lanes if dtype.lanes > 1 else scalar
 
 
 def _float_function(op: BinOp) -> Dyadic:
@@ -191,6 +195,8 @@ def call_function(name: str, dtype: DType) -> Callable[..., Data]:
     if name in ("popcount", "abs"):
         one = _popcount(dtype.scalar) if name == "popcount" else _absolute(dtype.scalar)
         return lanewise(one, dtype) if dtype.lanes > 1 else one
+    if name == "pow" and dtype.is_integer:
+        return _lanes_of_two(_power(dtype.scalar), dtype)
     if name == "dot":
         return _dot(dtype)
     if name == "join":
@@ -226,6 +232,18 @@ def _dot(dtype: DType) -> Dyadic:
 def _popcount(dtype: DType) -> Unary:
     mask = (1 << dtype.bits) - 1
     return lambda value: (value & mask).bit_count()
+
+
+def _power(dtype: DType) -> Dyadic:
+    """Powers that wrap; negative ones are rounded towards zero, and 0 of 0."""
+    wrap = wrapping(dtype)
+
+    def power(x: int, y: int) -> int:
+        if y >= 0:
+            return int(wrap(pow(x, y, 1 << dtype.bits)))
+        return int(x ** (y % 2)) if x in (1, -1) else 0
+
+    return power
 
 
 def _absolute(dtype: DType) -> Unary:

@@ -16,15 +16,16 @@ class Intrinsic:
 
     Attributes:
         arguments: how many it takes.
-        takes: what they are: `float` (all of one floating type), `int` (integers), `groups` (see
-            `dot_type`), `bits` (as many bits as the result), `alike` (of one type), or `special`
-            (the two that are no arithmetic, which the verifier knows by name).
+        takes: what they are: `float` (all of one floating type), `int` (of one type of integers),
+            `number` (of one type of either), `groups` (see `dot_type`), `bits` (as many bits as the
+            result), `alike` (of one type), or `special` (the two that are no arithmetic, which the
+            verifier knows by name).
         gives: the argument whose type is the type of the result, `bool`, `sums` (see `dot_type`),
             `joined` (as many lanes as all arguments have), or None where each call says it.
     """
 
     arguments: int
-    takes: Literal["float", "int", "groups", "bits", "alike", "special"]
+    takes: Literal["float", "int", "number", "groups", "bits", "alike", "special"]
     gives: int | Literal["bool", "sums", "joined"] | None = 0
 
 
@@ -35,7 +36,8 @@ _UNARY = (
 INTRINSICS: MappingProxyType[str, Intrinsic] = MappingProxyType(
     {
         **{name: Intrinsic(1, "float") for name in _UNARY.split()},
-        **{name: Intrinsic(2, "float") for name in ("pow", "atan2", "hypot", "fmod")},
+        **{name: Intrinsic(2, "float") for name in ("atan2", "hypot", "fmod")},
+        "pow": Intrinsic(2, "number"),
         **{name: Intrinsic(1, "float", "bool") for name in ("isnan", "isinf", "isfinite")},
         **{name: Intrinsic(1, "int") for name in ("popcount", "abs")},
         "dot": Intrinsic(2, "groups", "sums"),

@@ -359,7 +359,10 @@ def _call(checker: _Checker, node: Call) -> str:
         return ""  # the type of the result has told
     if kind.takes == "special":
         return _if_then_else(node) if node.name == "if_then_else" else _check_index(checker, node)
-    fits = all(t.is_float if kind.takes == "float" else t.is_integer for t in types)
+    fits = {
+        "float": all(t.is_float for t in types), "int": all(t.is_integer for t in types),
+        "number": all(t.is_float or t.is_integer for t in types),
+    }[kind.takes]
     return "" if fits and len(set(types)) == 1 else f"{node.name} does not take {', '.join(types)}"
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from tecomp import te
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import BinOp, binary
-from tecomp.ptensor.formulas.integers import power as power_of_integers
 from tecomp.ptensor.formulas.numbers import LOG_2, is_float, like, sign_bit
 
 
@@ -33,10 +32,6 @@ def _sign(x: te.Expr) -> te.Expr:
     # NaN stays, and a zero of either sign becomes the positive one.
     rest = te.select(x == zero, zero, x) if is_float(x) else zero
     return te.select(x > zero, one, te.select(x < zero, like(-1, x), rest))
-
-
-def _power(x: te.Expr, y: te.Expr) -> te.Expr:
-    return te.pow(x, y) if is_float(x) else power_of_integers(x, y)
 
 
 def _floor_divide(x: te.Expr, y: te.Expr) -> te.Expr:
@@ -109,7 +104,7 @@ BINARY: Mapping[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
     "multiply": lambda x, y: x * y,
     "nextafter": te.nextafter,
     "not_equal": lambda x, y: x != y,
-    "pow": _power,
+    "pow": te.pow,
     "remainder": _remainder,
     "subtract": lambda x, y: x - y,
 }

@@ -1,0 +1,55 @@
+"""Powers of integers, by as many squares as the largest exponent of all lanes has bits."""
+
+from __future__ import annotations
+
+from tecomp.codegen.math.lanes import Truth, Whole
+
+
+def power_of_signed(x: Whole, y: Whole) -> Whole:
+    """`x` to the power `y`, modulo 2 to the number of bits.
+
+    A negative power is the reciprocal rounded towards zero: 0 but for 1 and -1, and 0 of 0.
+    """
+    below = _compared(y, "slt", 0)
+    # The lowest bit of a negative power is its parity, which is all that 1 and -1 need.
+    result = _power(x, _selected(below, y & 1, y))
+    is_unit = _compared(x, "eq", 1) | _compared(x, "eq", -1)
+    return _selected(below & ~is_unit, x.constant(0), result)
+
+
+def power_of_unsigned(x: Whole, y: Whole) -> Whole:
+    """`x` to the power `y`, modulo 2 to the number of bits."""
+    return _power(x, y)
+
+
+def _power(x: Whole, y: Whole) -> Whole:
+    """x**y = product of x**(2**b) over the bits b of y, an unsigned number."""
+    code, kind = x.code, x.kind
+    before, loop, after = code.block, code.name("loop"), code.name("after")
+    total, square, rest = (code.name(hint) for hint in ("total", "square", "rest"))
+    code.jump(loop)
+    code.label(loop)
+    following = [f"%{code.name('next')}" for _ in range(3)]
+    first = (x.constant(1), x, y)
+    for name, start, behind in zip((total, square, rest), first, following, strict=True):
+        code.do(f"%{name} = phi {kind} [ {start.operand}, %{before} ], [ {behind}, %{loop} ]")
+    result, factor, bits = (
+        Whole(code, f"%{name}", x.scalar, x.lanes) for name in (total, square, rest)
+    )
+    product = result * _selected((bits & 1).is_not(0), factor, x.constant(1))
+    shifted = bits.unsigned_shift(1)
+    for name, value in zip(following, (product, factor * factor, shifted), strict=True):
+        code.do(f"{name} = add {kind} {value.operand}, {value.like(0)}")
+    code.branch(shifted.is_not(0).any(), loop, after)
+    code.label(after)
+    return product
+
+
+def _compared(x: Whole, word: str, number: int) -> Truth:
+    made = x.code.op(f"icmp {word} {x.kind} {x.operand}, {x.like(number)}")
+    return Truth(x.code, made, x.lanes)
+
+
+def _selected(where: Truth, a: Whole, b: Whole) -> Whole:
+    text = f"select {where.kind} {where.operand}, {a.kind} {a.operand}, {b.kind} {b.operand}"
+    return a.made(text)

@@ -1,0 +1,75 @@
+"""Powers of integers: compiled, interpreted, and by Python's own, for all types and any lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import tecomp
+from tecomp import te
+from tecomp.ir.language.dtype import DType
+from tests.strategies.pairwise import pairwise
+
+SIGNED, UNSIGNED = ("int8", "int16", "int32", "int64"), ("uint8", "uint16", "uint32", "uint64")
+COUNT = 203
+
+
+def program(dtype: str, lanes: int) -> tuple[te.Schedule, list[te.Tensor]]:
+    """`x ** y` of vectors of so many lanes, with what is left at the end."""
+    x = te.placeholder((COUNT,), dtype, name="x")
+    y = te.placeholder((COUNT,), dtype, name="y")
+    z = te.compute((COUNT,), lambda i: te.power(x[i], y[i]), name="z")
+    s = te.create_schedule(z)
+    if lanes > 1:
+        _, inner = s[z].split(z.op.axis[0], factor=lanes)
+        s[z].vectorize(inner)
+    return s, [x, y, z]
+
+
+def drawn(dtype: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Bases and exponents: small ones, units, extremes."""
+    random, ends = np.random.default_rng(5), np.iinfo(dtype)
+    edges = [v for v in (-2, -1, 0, 1, 2, 3, ends.min, ends.max) if v >= ends.min]
+    x = random.choice(np.array([*edges, *range(5, 120, 11)], dtype), COUNT)
+    y = random.choice(np.array([*edges, *range(4, 100, 7)], dtype), COUNT)
+    return x, y
+
+
+def power(x: int, y: int, dtype: DType) -> int:
+    """As Python has it, brought into the range of the type."""
+    if y < 0:
+        return {1: 1, -1: -1 if y % 2 else 1}.get(x, 0)
+    found = pow(x, y, 1 << dtype.bits)
+    return found - (1 << dtype.bits) if dtype.kind == "int" and found >> dtype.bits - 1 else found
+
+
+@pairwise(dtype=(*SIGNED, *UNSIGNED), lanes=(1, 3, 4, 8, 16, 24, 64))
+def test_compiled_and_interpreted_powers(dtype: str, lanes: int) -> None:
+    s, args = program(dtype, lanes)
+    x, y = drawn(dtype)
+    expected = np.array(
+        [power(a, b, DType(dtype)) for a, b in zip(x.tolist(), y.tolist(), strict=True)], dtype)
+    result = np.empty_like(x)
+
+    tecomp.build(s, args)(x, y, result)
+    np.testing.assert_array_equal(result, expected)
+
+    interpreted = np.empty_like(x)
+    tecomp.evaluate(tecomp.lower(s, args), [x, y, interpreted])
+    np.testing.assert_array_equal(interpreted, expected)
+
+
+def test_a_power_is_a_loop_over_bits_and_not_a_product_for_each() -> None:
+    s, args = program("int64", 8)
+
+    text = tecomp.build(s, args).source("llvm")
+
+    assert text.count(" mul <8 x i64>") == 2
+
+
+def test_a_power_is_read_back() -> None:
+    s, args = program("uint16", 8)
+    func = tecomp.lower(s, args)
+    assert "pow(" in str(func)
+    assert tecomp.parse(str(func)) == func
