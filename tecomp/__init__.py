@@ -16,6 +16,7 @@ if typing.TYPE_CHECKING:
     from tecomp.constraints.wishes import Hint, hint, relayout_to, restickify
     from tecomp.copies.relayout import Relayout, relayout
     from tecomp.driver.build import build
+    from tecomp.driver.calibrate import calibrate
     from tecomp.driver.lower import lower
     from tecomp.driver.programs import compile, load
     from tecomp.errors import (
@@ -65,7 +66,9 @@ if typing.TYPE_CHECKING:
     from tecomp.lowering.storage.flatten import flatten_buffer
     from tecomp.machine.descriptor import Target
     from tecomp.machine.engine import Core, MatmulUnit, VectorUnit
+    from tecomp.machine.rates import Rates
     from tecomp.machine.registry import list_targets
+    from tecomp.model.roofline import Roofline
     from tecomp.plugin.conformance import check_target
     from tecomp.plugin.intrinsics import intrinsics
     from tecomp.poly.maps.index_map import IndexMap
@@ -98,7 +101,9 @@ __all__ = [
     "MissingError",
     "MissingLibraryError",
     "ParseError",
+    "Rates",
     "Relayout",
+    "Roofline",
     "Runs",
     "ScheduleError",
     "ShardLayout",
@@ -120,6 +125,7 @@ __all__ = [
     "blocked",
     "blocked_tag",
     "build",
+    "calibrate",
     "check_constraints",
     "check_target",
     "compile",
@@ -158,6 +164,7 @@ _HOMES = {
     "tecomp.constraints.wishes": "Hint hint relayout_to restickify",
     "tecomp.copies.relayout": "Relayout relayout",
     "tecomp.driver.build": "build",
+    "tecomp.driver.calibrate": "calibrate",
     "tecomp.driver.lower": "lower",
     "tecomp.driver.programs": "compile load",
     "tecomp.errors": (
@@ -191,7 +198,9 @@ _HOMES = {
     "tecomp.lowering.storage.flatten": "flatten_buffer",
     "tecomp.machine.descriptor": "Target",
     "tecomp.machine.engine": "Core MatmulUnit VectorUnit",
+    "tecomp.machine.rates": "Rates",
     "tecomp.machine.registry": "list_targets",
+    "tecomp.model.roofline": "Roofline",
     "tecomp.plugin.conformance": "check_target",
     "tecomp.plugin.intrinsics": "intrinsics",
     "tecomp.poly.maps.index_map": "IndexMap",

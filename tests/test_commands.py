@@ -55,6 +55,11 @@ def test_the_doctor_finds_this_machine_well() -> None:
     assert all(row["well"] for row in found.values())
     assert found["tecomp"]["found"].startswith(tecomp.__version__)
     assert re.fullmatch(r"a kernel was compiled in \d+ ms, and is right", found["compiler"]["found"])
+    rate = r"\w+ [\d.e+]+"
+    assert re.fullmatch(
+        rf"one core: (?:{rate}(?:, )?)+ G operations in a second with vectors, (?:{rate}(?:, )?)+ one by one; "
+        rf"reads (?:{rate}(?:, )?)+ GB in a second", found["rates"]["found"],
+    )
 
 
 def test_the_doctor_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,6 +77,23 @@ def _compiler() -> str:
     return f"a kernel was compiled in {1e3 * seconds:.0f} ms, and is right"
 
 
+def _rates() -> str:
+    """What one core does in a second; measured by the first who asks, and kept."""
+    rates = tecomp.calibrate().rates
+    if rates is None:
+        raise OSError("the processor was not measured")
+    vectors = ", ".join(f"{name} {rate / 1e9:.3g}" for name, rate in rates.flops.items())
+    scalars = ", ".join(f"{name} {rate / 1e9:.3g}" for name, rate in rates.scalar_flops.items())
+    reads = ", ".join(
+        f"{name} {rate / 1e9:.3g}"
+        for name, rate in zip(rates.levels, rates.read_bytes_per_second, strict=True)
+    )
+    return (
+        f"one core: {vectors} G operations in a second with vectors, {scalars} one by one; reads "
+        f"{reads} GB in a second"
+    )
+
+
 def _cache() -> str:
     store = current_store()
     if store is None:
@@ -108,6 +125,7 @@ _CHECKS: dict[str, Callable[[], str]] = {
     "libraries": _libraries,
     "processor": _processor,
     "compiler": _compiler,
+    "rates": _rates,
     "cache": _cache,
     "targets": _targets,
     "extras": _extras,

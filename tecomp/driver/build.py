@@ -40,6 +40,10 @@ from tecomp.scheduling.state import State
 if TYPE_CHECKING:
     from tecomp.drawing.trace import Trace
     from tecomp.model.report import Report
+    from tecomp.model.roofline import Roofline
+
+_MOMENT = 0.1
+"""Seconds that a kernel is measured for where its roofline is asked for."""
 
 
 class ScheduledKernel(Kernel):
@@ -248,30 +252,10 @@ class ScheduledKernel(Kernel):
         >>> "B" in kernel.timeline()
         True
         """
-        check_kind(measured, bool | np.bool_, f"{self.name}.timeline: measured",
-                   "give True or False", CallError)
+        self._check_measured("timeline", measured, arguments, sizes)
         if not measured:
-            if arguments:
-                raise CallError(
-                    f"{self.name}.timeline: arguments are for a call that is measured; say "
-                    "measured=True, or leave them out",
-                    kind="contrary-options",
-                )
             return self.report(**sizes).trace()
-        target = self._build.target
-        if target is not None and target.core is None:
-            raise CallError(
-                f"{self.name}.timeline: the kernel is for target {target.name}, which is only "
-                "described, so its times are modelled; leave measured out",
-                kind="contrary-options",
-            )
-        if sizes and arguments:
-            raise CallError(
-                f"{self.name}.timeline: the arguments of a call have its sizes; leave "
-                f"{', '.join(sizes)} out",
-                kind="contrary-options",
-            )
-        arguments = arguments or self._zeros(sizes)
+        arguments = arguments or self._zeros("timeline", sizes)
         # What does not fit is refused in the kernel's own words.
         self(*arguments)
         trace: Trace = import_module("tecomp.driver.measured").measured_trace(
@@ -279,9 +263,9 @@ class ScheduledKernel(Kernel):
         )
         return trace
 
-    def _zeros(self, sizes: Mapping[str, int]) -> tuple[Any, ...]:
+    def _zeros(self, what: str, sizes: Mapping[str, int]) -> tuple[Any, ...]:
         """Arguments for a call of which only the time counts."""
-        known = known_sizes(self.lowered.final, sizes, f"{self.name}.timeline")
+        known = known_sizes(self.lowered.final, sizes, f"{self.name}.{what}")
         made: list[Any] = []
         for each in self._build.args:
             if isinstance(each, Tensor):
@@ -291,6 +275,90 @@ class ScheduledKernel(Kernel):
                 assert isinstance(each, Var)
                 made.append(known.get(each.name, 0))
         return tuple(made)
+
+    def roofline(
+        self, *arguments: Any, measured: bool = False, label: str | None = None, **sizes: int
+    ) -> Roofline:
+        """How fast the kernel is, below the roofs of computing and of each memory; `a + b` is both.
+
+        On a processor a kernel is at its operations for each byte of its arguments, counted once
+        (compulsory traffic), and roofs are those of one core: `tecomp.calibrate` measures them
+        where the target does not state them. On other machines it is at the bytes that it moves,
+        for each memory and link, and all is modelled, by cycles.
+
+        Args:
+            arguments: as for a call, where it is measured: outputs are written. Without any, the
+                call is one on zeros.
+            measured: whether to run it; else its time is the least that the roofs allow.
+            label: what the picture calls it, if not by its name.
+            sizes: the size variables of the program, by name, where no arguments tell them.
+
+        Returns:
+            What a notebook shows, `print` prints, and `.save("x.svg")` writes as a picture.
+
+        Raises:
+            CallError: an argument does not fit, a size is missing, or the kernel is for a machine
+                that is only described.
+            LowerError: there is too much to count.
+
+        Source:
+            Williams, Waterman, Patterson: Roofline, Communications of the ACM 52 (4), 2009.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((4096,), name="A")
+        >>> B = te.compute((4096,), lambda i: A[i] * A[i] + A[i], name="B")
+        >>> s = te.create_schedule(B)
+        >>> plain = build(s, [A, B])
+        >>> _ = s[B].vectorize(s[B].split(B.op.axis[0], 16)[1])
+        >>> a, b = np.ones(4096, "float32"), np.empty(4096, "float32")
+        >>> both = plain.roofline(a, b, measured=True, label="plain") + (
+        ...     build(s, [A, B]).roofline(a, b, measured=True, label="vectors"))
+        >>> [(mark.kernel, mark.intensity, mark.memory) for mark in both.marks]
+        [('plain', 0.25, 'L1'), ('vectors', 0.25, 'L1')]
+        """
+        self._check_measured("roofline", measured, arguments, sizes)
+        check_kind(label, str | None, f"{self.name}.roofline: label",
+                   "give a text, or leave it out", CallError)
+        seconds = None
+        if measured:
+            arguments = arguments or self._zeros("roofline", sizes)
+            seconds = self.timeit(*arguments, seconds=_MOMENT).min
+            sizes = self.sizes_of(arguments)
+        assert self._build.target is not None
+        # What counts is loaded with the first roofline.
+        drawing = import_module("tecomp.driver.roofline")
+        found: Roofline = drawing.kernel_roofline(
+            self.name if label is None else label, self._state, self.lowered, self._build.target,
+            sizes, seconds,
+        )
+        return found
+
+    def _check_measured(
+        self, what: str, measured: bool, arguments: Sequence[Any], sizes: Mapping[str, int]
+    ) -> None:
+        """Refuse arguments without a measurement, and measurements of what does not run here."""
+        where = f"{self.name}.{what}"
+        check_kind(measured, bool | np.bool_, f"{where}: measured", "give True or False", CallError)
+        if not measured:
+            if arguments:
+                raise CallError(
+                    f"{where}: arguments are for a call that is measured; say "
+                    "measured=True, or leave them out",
+                    kind="contrary-options",
+                )
+            return
+        target = self._build.target
+        if target is not None and target.core is None:
+            raise CallError(
+                f"{where}: the kernel is for target {target.name}, which is only "
+                "described, so its times are modelled; leave measured out",
+                kind="contrary-options",
+            )
+        if sizes and arguments:
+            raise CallError(
+                f"{where}: the arguments of a call have its sizes; leave {', '.join(sizes)} out",
+                kind="contrary-options",
+            )
 
     def empty(self, tensor: Tensor, **sizes: int) -> np.ndarray[Any, Any]:
         """An array for `tensor` as this kernel takes it, contents undefined.

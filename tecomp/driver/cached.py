@@ -42,6 +42,7 @@ from tecomp.ir.traversal.codec import NotPlainError, Word, decode, encode
 from tecomp.lowering.pipeline import Lowered, lower_all
 from tecomp.lowering.stages.strides import strides_of
 from tecomp.machine.descriptor import Target
+from tecomp.machine.rates import Rates
 from tecomp.poly.sets.context import isl_version
 from tecomp.scheduling.schedule import Schedule
 from tecomp.work import doing, tell
@@ -171,7 +172,8 @@ def keys_of(asked: object, *makers: str) -> Iterator[str]:
         return "place"
 
     try:
-        words = encode(asked, {Location: place})
+        # Code does not depend on rates, which may be measured again.
+        words = encode(asked, {Location: place, Rates: lambda _: encode(None)[0]})
     except NotPlainError:
         return
     compiler = [SOURCES, isl_version(), sys.implementation.cache_tag, *made_by(), *makers]

@@ -17,11 +17,13 @@ from tecomp.drawing.pictured import Pictured
 from tecomp.errors import CapacityError, TargetError
 from tecomp.ir.language.given import check_kind, is_one_of
 from tecomp.ir.language.stmt import Buffer
+from tecomp.ir.language.text import counted
 from tecomp.machine.engine import Core, Unit
 from tecomp.machine.fields import Count, DTypeName, FromHost, Key, Matches, Rate, Source
 from tecomp.machine.host import host_clock, host_cores
 from tecomp.machine.memory import Link, Memory
 from tecomp.machine.place import Place
+from tecomp.machine.rates import Rates
 from tecomp.machine.read import check_fields, read_table, table_of
 from tecomp.machine.registry import find_description
 from tecomp.machine.rules import Rule
@@ -137,6 +139,8 @@ class Target(Pictured):
         links: what moves data between its memories, by name.
         rules: what it asks of the operands of operations.
         limits: what a core has only so much of.
+        rates: of one core of a processor, which its roofline is drawn with; `tecomp.calibrate`
+            measures them. Code does not depend on them.
 
     >>> machine = Target.load("stick128")
     >>> machine.name, machine.description
@@ -149,6 +153,8 @@ class Target(Pictured):
     ['host_in', 'host_out', 'load', 'store', 'ring']
     >>> machine.clock_hz, machine.code.kind, machine.core, machine.tile, machine.limits is None
     (1500000000.0, 'functional', None, None, False)
+    >>> machine.rates is None
+    True
     """
 
     _drawn_by: ClassVar[str] = "target:drawn"
@@ -167,9 +173,11 @@ class Target(Pictured):
     links: Annotated[Mapping[str, Link], Key("link")] = field(default_factory=lambda: _NONE)
     rules: Annotated[tuple[Rule, ...], Key("rule")] = ()
     limits: Limits | None = None
+    rates: Rates | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
+        self._check_rates()
         for link in self.links.values():
             for port in link.ports:
                 inside = len(port) == len(self.grid) and all(
@@ -180,6 +188,22 @@ class Target(Pictured):
                         f"link `{link.name}` has a port at {list(port)}, which is no core; give a "
                         f"coordinate from 0 on for each axis of the grid: {axes or 'none'}"
                     )
+
+    def _check_rates(self) -> None:
+        """There are rates for each cache and for memory."""
+        if self.rates is None:
+            return
+        if self.core is None:
+            raise TargetError(
+                f"target {self.name} has rates of a core, but no [core] with its caches; give "
+                "rates of its memories instead, such as read_bytes_per_cycle"
+            )
+        given, caches = len(self.rates.read_bytes_per_second), len(self.core.cache_bytes)
+        if given != caches + 1:
+            raise TargetError(
+                f"target {self.name} has {counted(caches, 'cache')} and {given} "
+                f"read_bytes_per_second; give {caches + 1}: one for each cache, and one for memory"
+            )
 
     @classmethod
     def load(cls, name: str | Path, **overrides: Any) -> Target:

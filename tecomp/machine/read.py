@@ -46,6 +46,8 @@ _PLAIN = {
 }
 _UNITS = {
     "bytes_per_cycle": "bytes per cycle",
+    "bytes_per_second": "bytes per second",
+    "flops": "operations per second",
     "bytes": "bytes",
     "cycles": "cycles",
     "hz": "hertz",

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import Counter as Totals
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import Const
-from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.language.expr import Const, Var
+from tecomp.ir.language.stmt import Buffer, PrimFunc
 from tecomp.machine.descriptor import Target
 from tecomp.machine.engine import VectorUnit
 from tecomp.machine.memory import Link, Memory
@@ -112,6 +113,7 @@ class _Model:
         self.target = target
         self.sites = sites
         self.counter = Counter({axis: target.grid.get(axis, 1) for axis in sites.axes})
+        self.accessed: Totals[Var] = Totals()
         self.flows: dict[tuple[str, Direction], _Flow] = {}
         self.workers: dict[Core, _Worker] = {}
         self.operations: Totals[str] = Totals()
@@ -160,6 +162,7 @@ class _Model:
         flow = self.flows.setdefault((memory.name, site.direction), _Flow(memory))
         size = site.buffer.dtype.bytes
         flow.bytes += accesses.count * size
+        self.accessed[site.buffer.data] += accesses.count * size
         flow.runs += accesses.runs
         flow.longest = max(flow.longest, accesses.longest * size)
         flow.blocks += accesses.blocks
@@ -289,8 +292,19 @@ class _Model:
             tuple(self._memories(program)),
             dict(sorted(self.operations.items())), _tiles(self.workers.values()),
             dict(self.chip), self.target.clock_hz, self.sites.unknown, self.sites.calls,
-            _core_work((), self.shared, after).activities,
+            _core_work((), self.shared, after).activities, self._compulsory(program.func),
+            self.target.core.cache_bytes if self.target.core is not None else (),
+            self.target.rates,
         )
+
+    def _compulsory(self, func: PrimFunc) -> int:
+        """Bytes of arguments, each once; of those that are not touched as a whole, no more."""
+        total = 0
+        for param in func.params:
+            if isinstance(param, Buffer):
+                elements = prod(extent for extent in param.shape if isinstance(extent, int))
+                total += min(elements * param.dtype.bytes, self.accessed[param.data])
+        return total
 
     def _traffic(self, order: list[Core]) -> list[Traffic]:
         names = list(self.target.memories)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tecomp.drawing.pictured import Pictured, drawn_by
 from tecomp.drawing.trace import Trace, bar, lane_named, process_named, trace_of
+from tecomp.machine.rates import Rates
+from tecomp.machine.read import table_of
 from tecomp.model.timeline import SLICES, Activity, Event, Lane, timelines
 
 if TYPE_CHECKING:
@@ -125,6 +127,9 @@ class Report(Pictured):
         unknown: conditions, bounds and indices that depend on data, as they are written.
         calls: functions outside of the program that nobody said the work of: it is not counted.
         shared: what the chip does for all cores, in the order of the program.
+        compulsory_bytes: of the arguments, each once: what has to be moved in any order of loops.
+        cache_bytes: of the caches of a processor's core, the smallest first.
+        rates: of a processor's core, if its description states them.
     """
 
     _drawn_by: ClassVar[str] = "report:drawn"
@@ -144,6 +149,9 @@ class Report(Pictured):
     unknown: tuple[str, ...]
     calls: tuple[str, ...] = ()
     shared: tuple[Activity, ...] = ()
+    compulsory_bytes: int = 0
+    cache_bytes: tuple[int, ...] = ()
+    rates: Rates | None = None
 
     @property
     def cycles(self) -> float:
@@ -187,7 +195,8 @@ class Report(Pictured):
     def to_json(self) -> str:
         """Everything as JSON, figures that follow from others included."""
         document = {
-            **asdict(self), "cycles": self.cycles, "seconds": self.seconds,
+            **asdict(replace(self, rates=None)), "rates": table_of(self.rates),
+            "cycles": self.cycles, "seconds": self.seconds,
             "bound_by": self.bound_by, "shares": self.shares, "imbalance": self.imbalance,
         }
         return json.dumps(document, indent=2)

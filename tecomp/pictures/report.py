@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from math import ceil, floor, log10
 
 from tecomp.drawing.canvas import MARGIN, Canvas
 from tecomp.drawing.fonts import text_width
-from tecomp.drawing.palette import STRONG, colour
+from tecomp.drawing.palette import colour
 from tecomp.drawing.panels import head, heading, legend, sampled
 from tecomp.drawing.svg import Svg
 from tecomp.drawing.ticks import ticks
 from tecomp.ir.language.text import counted
 from tecomp.model.report import Report
+from tecomp.model.roofline import roofline_of
 from tecomp.model.timeline import Activity, Event
+from tecomp.pictures.roofline import panel
 
 _WIDE = 820.0
 _ROW = 20.0
@@ -150,107 +151,9 @@ def _cores(canvas: Canvas, report: Report, y: float) -> float:
     return legend(canvas, base + 12, fills, words)
 
 
-def _rates(report: Report) -> dict[str, tuple[int, float]]:
-    """For each memory and link, bytes that it moves, and how many it can move in a cycle."""
-    moved = {f"{each.memory} {each.direction}": each.bytes for each in report.traffic}
-    moved |= {each.link: each.bytes for each in report.links}
-    found: dict[str, tuple[int, float]] = {}
-    for name in report.shares:
-        cycles = sum(core.cycles.get(name, 0.0) for core in report.cores)
-        cores = report.available if cycles else 1
-        cycles = cycles or report.chip.get(name, 0.0)
-        if moved.get(name) and cycles:
-            found[name] = moved[name], moved[name] / cycles * cores
-    return found
-
-
 def _roofline(canvas: Canvas, report: Report, y: float) -> float:
-    """Operations in a cycle over operations for a byte, on logarithmic axes; where it ends."""
-    heading(canvas, MARGIN, y, "Roofline", "operations in a cycle, by operations for a byte moved")
-    operations = sum(core.operations for core in report.cores)
-    computing = sum(core.computing for core in report.cores)
-    rates = _rates(report)
-    if not operations or not computing or not report.cycles:
-        canvas.text(MARGIN, y + 22, "nothing is computed", style="soft")
-        return y + 22
-    peak, speed = operations / computing * report.available, operations / report.cycles
-    share = speed / peak
-    remark = f"{report.kernel} does {speed:,.4g} operations in a cycle, {share:.1%} of the peak."
-    if not rates:
-        unknown = f"{remark} No memory or link that it uses has a known rate."
-        canvas.text(MARGIN, y + 22, unknown, style="soft")
-        return y + 22
-    points = {name: (operations / moved, rate) for name, (moved, rate) in rates.items()}
-    plot = _Plot(
-        (MARGIN + 60, y + 16, 560, 260),
-        [x for x, _ in points.values()] + [peak / rate for _, rate in points.values()],
-        [speed, peak],
-    )
-    plot.axes(canvas)
-    for n, (name, (intensity, rate)) in enumerate(points.items()):
-        ridge = peak / rate
-        title = f"{name}: at most {rate:,.4g} bytes in a cycle"
-        plot.line(canvas, [(plot.low, plot.low * rate), (ridge, peak)], colour(n, 2), title)
-        plot.dot(canvas, intensity, speed, colour(n, 2),
-                 f"{report.kernel} and {name}: {intensity:.4g} operations for a byte, "
-                 f"{speed:,.4g} in a cycle, of {min(peak, intensity * rate):,.4g}")
-    plot.line(canvas, [(plot.low, peak), (plot.high, peak)], STRONG,
-              f"compute: at most {peak:,.4g} operations in a cycle")
-    entries = [(STRONG, f"compute: {peak:,.4g} operations in a cycle on all cores")]
-    entries += [(colour(n, 2), f"{name}: {rate:,.4g} B in a cycle")
-                for n, (name, (_, rate)) in enumerate(points.items())]
-    return legend(canvas, y + 16 + 260 + 40, entries, [
-        remark, "Rates count bytes that are used. A dot below its line has room.",
-    ])
-
-
-class _Plot:
-    """Logarithmic axes in a frame, wide enough for all that is to be shown."""
-
-    def __init__(
-        self, frame: tuple[float, float, float, float], xs: Sequence[float], ys: Sequence[float]
-    ) -> None:
-        self._x, self._y, self._wide, self._high = frame
-        self.low = 10.0 ** (floor(log10(min(xs))) - 1)
-        self.high = 10.0 ** (ceil(log10(max(xs))) + 1)
-        self.bottom = 10.0 ** (floor(log10(min(ys))) - 1)
-        self.top = 10.0 ** ceil(log10(max(ys)) + 0.1)
-
-    def at(self, x: float, y: float) -> tuple[float, float]:
-        """Where a point is in the picture."""
-        across = (log10(x) - log10(self.low)) / (log10(self.high) - log10(self.low))
-        up = (log10(y) - log10(self.bottom)) / (log10(self.top) - log10(self.bottom))
-        return self._x + across * self._wide, self._y + (1 - up) * self._high
-
-    def axes(self, canvas: Canvas) -> None:
-        """The frame, and powers of ten along it."""
-        canvas.frame(self._x, self._y, self._wide, self._high)
-        for power in _powers(self.low, self.high, 8):
-            x, _ = self.at(10.0**power, self.bottom)
-            canvas.text(x, self._y + self._high + 14, f"1e{power}", size=9, style="mono soft",
-                        anchor="middle")
-        for power in _powers(self.bottom, self.top, 8):
-            _, y = self.at(self.low, 10.0**power)
-            canvas.text(self._x - 6, y + 3, f"1e{power}", size=9, style="mono soft", anchor="end")
-
-    def line(
-        self, canvas: Canvas, points: Sequence[tuple[float, float]], fill: str, title: str
-    ) -> None:
-        """A straight line, cut where it leaves the frame below."""
-        (x0, y0), (x1, y1) = points
-        if y0 < self.bottom and y1 > y0:
-            x0, y0 = x0 * self.bottom / y0, self.bottom
-        canvas.line([self.at(x0, y0), self.at(x1, y1)], fill, title=title, width=2)
-
-    def dot(self, canvas: Canvas, x: float, y: float, fill: str, title: str) -> None:
-        """A point."""
-        across, up = self.at(x, y)
-        canvas.dot(across, up, 5, fill, title)
-
-
-def _powers(low: float, high: float, most: int) -> range:
-    first, last = round(log10(low)), round(log10(high))
-    return range(first, last + 1, max(1, ceil((last - first) / most)))
+    """The roofline, where it ends."""
+    return panel(canvas, roofline_of(report), y)
 
 
 def _memories(canvas: Canvas, report: Report, y: float) -> float:

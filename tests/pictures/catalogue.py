@@ -11,6 +11,7 @@ from tests.pictures.programs import kernel, named, rectified
 from tests.pictures.test_array import softmax
 from tests.pictures.test_domain import product, recurrence
 from tests.pictures.test_layout import LAYOUTS
+from tests.pictures.test_machines import steps
 from tests.pictures.test_relayout import CORES, ROWS, STICKS
 from tests.properties.test_timeline import demo
 
@@ -30,6 +31,8 @@ PICTURES: dict[str, Callable[[], str]] = {
     "report": lambda: demo("stick128").report().picture(),
     "trace": lambda: demo("stick128").timeline().picture(),
     "trace-program": lambda: residual().timeline().picture(),
+    "roofline": lambda: steps(1.3e9, 5.5e10, 9.8e10, 9.9e10, 3e11).picture(),
+    "roofline-of-many": lambda: steps(*(1e9 * 1.1**k for k in range(40)), name="W" * 40).picture(),
     "program": lambda: residual().picture(),
     "plan": lambda: residual().memory.picture(),
     **{f"target-{name}": tecomp.Target.load(name).picture for name in tecomp.list_targets()},

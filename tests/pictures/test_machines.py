@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tecomp
 from tecomp.driver.build import ScheduledKernel
+from tecomp.model.roofline import Mark, Roof, Roofline
 from tests.pictures.programs import kernel
 from tests.properties.test_timeline import chains, demo
 from tests.strategies.pictures import SVG, check_picture, words_of
@@ -59,7 +61,7 @@ def test_a_roofline_has_each_memory_and_the_kernel() -> None:
     picture = report.roofline_picture()
     check_picture(picture)
 
-    assert picture.count("<circle") == picture.count("B in a cycle</text>") > 2
+    assert picture.count('<circle') == 2 * picture.count("B in a cycle</text>") > 4
     assert f"{report.kernel} does " in picture
 
 
@@ -67,7 +69,41 @@ def test_a_kernel_of_the_processor_has_a_report_to_look_at() -> None:
     report = kernel().report()
     check_picture(report.picture())
 
-    assert "No memory or link that it uses has a known rate." in report.roofline_picture()
+    assert "tecomp.calibrate() measures those of the processor at hand." in report.roofline_picture()
+
+
+def steps(*speeds: float, name: str = "step") -> Roofline:
+    """Kernels of one program, each with its speed, below roofs of a made-up processor."""
+    marks = tuple(Mark(f"{name} {k}", "L2", 42.7, speed, 1e11, is_measured=k % 2 == 0)
+                  for k, speed in enumerate(speeds))
+    return Roofline(
+        "cpu", "second",
+        (Roof("float32 vectors", 1e11), Roof("float32 one by one", 1.4e10), Roof("float32 vectors", 4e11, 4)),
+        (Roof("L1", 2e11), Roof("L2", 1e11), Roof("L3", 7e10), Roof("memory", 3e10), Roof("L2", 4e11, 4)),
+        marks, ("What the legend says.",),
+    )
+
+
+def test_drawn_roofline(golden: Golden) -> None:
+    golden(steps(1.3e9, 5.5e10, 9.8e10).picture())
+
+
+def test_a_roofline_of_a_processor_names_roofs_and_kernels() -> None:
+    lines = [line.text for line in words_of(check_picture(steps(1.3e9, 5.5e10).picture()))]
+
+    for words in ("step 0: 1.3G, 1% of its roof", "step 1: 55G, 55% of its roof", "float32 vectors: 100G",
+                  "float32 one by one: 14G", "float32 vectors, 4 cores: 400G", "L1: 200 GB in a second",
+                  "memory: 30 GB in a second", "L2, 4 cores: 400 GB in a second", "What the legend says."):
+        assert words in lines
+
+
+@settings(max_examples=30)
+@given(st.lists(st.floats(1e3, 5e11), max_size=60), st.sampled_from(("step", "W" * 200, "<&>")))
+def test_labels_of_any_number_of_kernels_are_apart(speeds: list[float], name: str) -> None:
+    picture = steps(*speeds, name=name).picture()
+
+    assert picture.count("<circle") == len(speeds) + len(speeds) // 2
+    check_picture(picture)
 
 
 @settings(max_examples=10)

@@ -1,0 +1,268 @@
+"""`calibrate`: how fast the processor at hand computes and reads, measured by small kernels."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from math import prod
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from tecomp.codegen.calls.kernel import Kernel
+from tecomp.codegen.llvm.emit import Options
+from tecomp.codegen.llvm.jit import host
+from tecomp.codegen.llvm.store import current_store
+from tecomp.compute.axis import IterVar
+from tecomp.compute.define import compute, placeholder, reduce_axis, var
+from tecomp.compute.reduce import sum as sum_of
+from tecomp.compute.tensor import Tensor
+from tecomp.driver.cached import Build, keys_of, make
+from tecomp.errors import TargetError
+from tecomp.ir.language.given import check_kind
+from tecomp.machine.descriptor import Target
+from tecomp.machine.engine import Core
+from tecomp.machine.place import Place
+from tecomp.machine.rates import Rates
+from tecomp.machine.read import read_table, table_of
+from tecomp.scheduling.schedule import Schedule, create_schedule
+from tecomp.work import doing
+
+_TYPES = ("float32", "float64", "int32")
+_SCALARS = ("float32", "float64")
+"""Types whose single elements are measured: sums of integers become vectors anyhow."""
+_TERMS, _TILES = 128, 64
+"""Terms of a sum, and sums that one call computes: some ten microseconds."""
+_VECTORS = 4
+"""That are read side by side: enough that no sum waits for itself."""
+_READ = 8 << 20
+"""Bytes that one call reads at least, again and again where they are in a cache."""
+_LEAST_MEMORY, _MOST_MEMORY = 64 << 20, 256 << 20
+"""Bytes that stand for memory: more than all caches have, as far as that is no burden."""
+_LINE = 64
+_SECONDS, _LEAST_ROUNDS = 0.25, 3
+_CALLS = 3
+"""Of each kernel in a row: the first one brings to the cache what others took its place from."""
+
+_KNOWN: dict[str, Rates] = {}
+"""The rates that this process has measured or read, by the machine."""
+
+Array = np.ndarray[Any, Any]
+
+
+def calibrate(target: str | Path | Target = "cpu", *, again: bool = False) -> Target:
+    """The processor at hand with its rates, of one core: what a roofline is drawn with.
+
+    Small kernels measure them: operations in a second by type, with vectors and one by one, and
+    bytes in a second that are read from each cache and from memory. That takes half a second, once
+    for each machine: they are kept with compiled kernels. Of all runs the quickest counts, as other
+    work only slows them down; and a cache is taken to be as quick as what lies behind it at least.
+
+    Args:
+        target: a processor: its name, a description, or a path to one. Rates that it states are
+            left as they are.
+        again: measure, although rates are known or stated.
+
+    Returns:
+        The target; `target.rates` has them. Kernels for it are those for the target without.
+
+    Raises:
+        TargetError: the target is only described, so that nothing can be measured.
+
+    Source:
+        Williams, Waterman, Patterson: Roofline, Communications of the ACM 52 (4), 2009; ceilings
+        that are measured are those of the Empirical Roofline Toolkit.
+
+    >>> import tecomp
+    >>> rates = calibrate("cpu").rates
+    >>> len(rates.read_bytes_per_second) == len(tecomp.Target.load("cpu").core.cache_bytes) + 1
+    True
+    >>> rates.flops["float32"] >= rates.scalar_flops["float32"] > 0
+    True
+    """
+    machine = Target.of(target)
+    check_kind(again, bool | np.bool_, "calibrate: again", "give True or False", TargetError)
+    core = machine.core
+    if core is None or machine.code.kind != "host":
+        raise TargetError(
+            f"calibrate: target {machine.name} is only described, so that nothing can be measured; "
+            "state read_bytes_per_cycle of its memories and cycles of its units",
+            kind="contrary-options",
+        )
+    if machine.rates is not None and not again:
+        return machine
+    key = _key(core)
+    found = None if again else _KNOWN.get(key) or _kept(key)
+    if found is None or len(found.read_bytes_per_second) != len(core.cache_bytes) + 1:
+        with doing("calibrate"):
+            found = measured(core)
+        _keep(key, found)
+    _KNOWN[key] = found
+    return replace(machine, rates=found)
+
+
+def measured(core: Core) -> Rates:
+    """The rates of one core of the processor at hand; see `calibrate`."""
+    probes = [*_computing(core), *_reading(core)]
+    best = dict.fromkeys((probe.name for probe in probes), float("inf"))
+    until, rounds = time.perf_counter() + _SECONDS, 0
+    # All of them in each round: what disturbs some calls does not disturb all of one kernel.
+    while rounds < _LEAST_ROUNDS or time.perf_counter() < until:
+        rounds += 1
+        for probe in probes:
+            for _ in range(_CALLS):
+                best[probe.name] = min(best[probe.name], probe.seconds())
+    return rates_of({probe.name: probe.work / best[probe.name] for probe in probes})
+
+
+def rates_of(found: Mapping[tuple[str, str], float]) -> Rates:
+    """Rates that go together, of measured ones by `(kind, name)`.
+
+    A measurement only ever says too little. So what is nearer to the core is as quick as what is
+    further away, and vectors are as quick as single elements, at least.
+
+    >>> rates = rates_of({
+    ...     ("vectors", "float32"): 3.0, ("scalars", "float32"): 4.0,
+    ...     ("read", "0"): 5.0, ("read", "1"): 7.0, ("read", "2"): 2.0,
+    ... })
+    >>> rates.flops, rates.scalar_flops, rates.read_bytes_per_second
+    ({'float32': 4.0}, {'float32': 4.0}, (7.0, 7.0, 2.0))
+    """
+    of = {
+        kind: {name: rate for (each, name), rate in found.items() if each == kind}
+        for kind in ("vectors", "scalars", "read")
+    }
+    reads = tuple(accumulate(reversed(list(of["read"].values())), max))[::-1]
+    flops = {name: max(rate, of["scalars"].get(name, rate)) for name, rate in of["vectors"].items()}
+    return Rates(reads, flops, of["scalars"], "measured on the machine at hand, by one core")
+
+
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    """A kernel that is measured.
+
+    Attributes:
+        name: what it measures: `vectors`, `scalars` or `read`, and of which type or level.
+        call: runs it.
+        work: operations or bytes of one call.
+    """
+
+    name: tuple[str, str]
+    call: Callable[[], object]
+    work: int
+
+    def seconds(self) -> float:
+        """That one call takes."""
+        start = time.perf_counter_ns()
+        self.call()
+        return max(time.perf_counter_ns() - start, 1) / 1e9
+
+
+def _computing(core: Core) -> Iterator[_Probe]:
+    """Products of a few rows and columns, which stay in registers."""
+    rows = max(3 * core.vector_registers // 8, 1)
+    wide = [("vectors", dtype, core.lanes(dtype)) for dtype in _TYPES]
+    for kind, dtype, lanes in (*wide, *(("scalars", dtype, 1) for dtype in _SCALARS)):
+        kernel, tensors = _product(dtype, rows, 2 * lanes, is_vector=lanes > 1)
+        arrays = [_ones([int(n) for n in each.shape], dtype) for each in tensors]
+        yield _Probe((kind, dtype), _bound(kernel, *arrays), 2 * arrays[-1].size * _TERMS)
+
+
+def _product(
+    dtype: str, rows: int, columns: int, *, is_vector: bool
+) -> tuple[Kernel, Sequence[Tensor]]:
+    x, y = placeholder((rows, _TERMS), dtype, "x"), placeholder((_TERMS, columns), dtype, "y")
+    k = reduce_axis((0, _TERMS), "k")
+    made = _tensor(compute(
+        (_TILES, rows, columns), lambda t, i, j: sum_of(x[i, k] * y[k, j], axis=k), "tiles"))
+    s = create_schedule(made)
+    tile = _tensor(s.cache_write(made, "local"))
+    for tensor in (tile, made):
+        _, i, j = _axes(tensor)
+        s[tensor].unroll(i)
+        (s[tensor].vectorize if is_vector else s[tensor].unroll)(j)
+    return _in_registers(s, tile, made, [x, y, made])
+
+
+def _reading(core: Core) -> Iterator[_Probe]:
+    """Sums of arrays as large as half of a cache, and of one that has no room in any."""
+    numbers = _VECTORS * core.lanes("int32")
+    rows, times = var("rows"), var("times")
+    x = placeholder((rows, numbers), "int32", "x")
+    k = reduce_axis((0, rows), "k")
+    made = _tensor(compute((times, numbers), lambda t, j: sum_of(x[k, j], axis=k), "sums"))
+    s = create_schedule(made)
+    sums = _tensor(s.cache_write(made, "local"))
+    for tensor in (sums, made):
+        s[tensor].vectorize(_axes(tensor)[-1])
+    kernel, _ = _in_registers(s, sums, made, [x, made])
+    far = min(max(2 * core.cache_bytes[-1], _LEAST_MEMORY), _MOST_MEMORY)
+    space = _ones((far // (4 * numbers), numbers), "int32")
+    for level, size in enumerate((*(cache // 2 for cache in core.cache_bytes), far)):
+        part = space[: max(size // (4 * numbers), 1)]
+        result = _ones((max(_READ // part.nbytes, 1), numbers), "int32")
+        work = part.nbytes * len(result)
+        yield _Probe(("read", str(level)), _bound(kernel, part, result), work)
+
+
+def _in_registers(
+    s: Schedule, tile: Tensor, result: Tensor, args: list[Tensor]
+) -> tuple[Kernel, Sequence[Tensor]]:
+    """The kernel that has what a turn of the outermost loop computes in registers."""
+    s[tile].compute_at(s[result], _axes(result)[0])
+    s[tile].reorder(*cast(Any, tile.op).reduce_axis, *_axes(tile)[1:])
+    made, _ = make(Build(s, args, "calibrate", None, Options()))
+    return Kernel(made.compiled, made.signature), args
+
+
+def _ones(shape: Sequence[int], dtype: str) -> Array:
+    """Ones from the start of a line of the cache on, so that no vector lies in two."""
+    count = prod(shape) * np.dtype(dtype).itemsize
+    space = np.empty(count + _LINE, np.uint8)
+    start = -space.ctypes.data % _LINE
+    made = space[start : start + count].view(dtype).reshape(shape)
+    made[...] = 1
+    return made
+
+
+def _axes(tensor: Tensor) -> Sequence[IterVar]:
+    return cast(Any, tensor.op).axis  # type: ignore[no-any-return]
+
+
+def _tensor(made: object) -> Tensor:
+    assert isinstance(made, Tensor)
+    return made
+
+
+def _bound(kernel: Kernel, *arrays: Array) -> Callable[[], object]:
+    return lambda: kernel(*arrays)
+
+
+def _key(core: Core) -> str:
+    """The name of the machine: which processor, in which computer, measured with which kernels."""
+    one = replace(core, count=1)
+    facts = ("rates", platform.node(), host().cpu, host().features, one)
+    return f"rates-{next(iter(keys_of(facts)))}"
+
+
+def _kept(key: str) -> Rates | None:
+    """The rates that were measured before, if they are there, and whole."""
+    store = current_store()
+    content = None if store is None else store.get(key)
+    if content is None:
+        return None
+    try:
+        table = json.loads(content)
+        return read_table(Rates, table, Place("kept rates", table))
+    except (ValueError, TargetError):
+        return None
+
+
+def _keep(key: str, rates: Rates) -> None:
+    if (store := current_store()) is not None:
+        store.put(key, json.dumps(table_of(rates)).encode())

@@ -1,0 +1,191 @@
+"""`kernel.roofline`: where a kernel is, which roofs are above it, and what is said of both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.driver import roofline as room
+from tecomp.driver.build import ScheduledKernel
+from tecomp.errors import CallError
+from tests.properties.test_timeline import demo
+
+CPU = tecomp.Target.load(
+    "cpu", grid={"core.x": 4}, clock_hz=1e9,
+    core={"count": 4, "cache_bytes": [1 << 15, 1 << 20], "vector_bytes": 32},
+    rates={"read_bytes_per_second": [2e11, 1e11, 2e10], "flops": {"float32": 1e11, "float64": 5e10},
+           "scalar_flops": {"float32": 1e10}, "source": "made up"},
+)
+
+
+def product(n: int, dtype: str = "float32", *, is_parallel: bool = False, **options: Any) -> ScheduledKernel:
+    A, B = (te.placeholder((n, n), dtype, name=name) for name in "AB")
+    k = te.reduce_axis((0, n), name="k")
+    C = te.compute((n, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    s = te.create_schedule(C)
+    if is_parallel:
+        s[C].parallel(C.op.axis[0])
+    return tecomp.build(s, [A, B, C], **{"target": CPU, **options})
+
+
+def test_arguments_count_once_and_bind_where_they_have_room() -> None:
+    """32 x 32 numbers are 4 KB; three such matrices fit into the first cache, of 64 x 64 they do not."""
+    for n, memory in ((32, "L1"), (64, "L2"), (512, "memory")):
+        found = product(n).roofline()
+        (mark,) = found.marks
+
+        assert mark.intensity == 2 * n**3 / (3 * 4 * n * n)
+        assert (mark.memory, mark.kernel, mark.is_measured) == (memory, "main", False)
+        rate = {"L1": 2e11, "L2": 1e11, "memory": 2e10}[memory]
+        assert mark.speed == mark.bound == pytest.approx(min(1e11, mark.intensity * rate))
+        assert [(roof.title, roof.rate) for roof in found.compute] == [
+            ("float32 vectors", 1e11), ("float32 one by one", 1e10)]
+        assert [(roof.title, roof.rate) for roof in found.memories] == [
+            ("L1", 2e11), ("L2", 1e11), ("memory", 2e10)]
+
+
+def test_several_cores_have_roofs_of_their_own() -> None:
+    found = product(64, is_parallel=True).roofline()
+    (mark,) = found.marks
+
+    assert ("float32 vectors, 4 cores", 4e11) in [(roof.title, roof.rate) for roof in found.compute]
+    # A quarter of the matrices is in the first cache of each.
+    assert ("L1, 4 cores", 8e11) in [(roof.title, roof.rate) for roof in found.memories]
+    assert mark.bound == 4e11
+
+
+def test_a_measured_kernel_is_where_its_time_says() -> None:
+    kernel = product(32)
+    a, b, c = np.ones((3, 32, 32), "float32")
+    (mark,) = kernel.roofline(a, b, c, measured=True, label="naive").marks
+
+    assert (mark.kernel, mark.is_measured, mark.memory) == ("naive", True, "L1")
+    assert mark.speed > 0
+    np.testing.assert_array_equal(c, a @ b)
+
+
+def test_sizes_come_from_arguments_or_by_name() -> None:
+    n = te.var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] * A[i] + A[i], name="B")
+    kernel = tecomp.build(te.create_schedule(B), [A, B], target=CPU)
+    a, b = np.ones((2, 4096), "float32")
+
+    assert [mark.intensity for mark in kernel.roofline(n=4096).marks] == [0.25]
+    assert [mark.memory for mark in kernel.roofline(a, b, measured=True).marks] == ["L1"]
+    assert [mark.memory for mark in kernel.roofline(measured=True, n=10**5).marks] == ["L2"]
+
+
+def test_only_what_is_touched_counts() -> None:
+    A = te.placeholder((1000, 16), name="A")
+    B = te.compute((16,), lambda i: A[3, i] * 2.0, name="B")
+    (mark,) = tecomp.build(te.create_schedule(B), [A, B], target=CPU).roofline().marks
+
+    assert mark.intensity == 16 / (2 * 64)
+
+
+def test_rates_of_the_machine_at_hand_are_measured_if_need_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tecomp.Target] = []
+
+    def calibrate(target: tecomp.Target) -> tecomp.Target:
+        asked.append(target)
+        return CPU
+
+    monkeypatch.setattr(room, "calibrate", calibrate)
+    cpu = tecomp.Target.load("cpu")
+
+    assert product(32, target=cpu).roofline().memories == product(32).roofline().memories
+    assert asked == [cpu, CPU]
+
+
+def test_two_kernels_in_one_picture() -> None:
+    both = product(32).roofline(label="small") + product(64, "float64").roofline(label="large")
+
+    assert [mark.kernel for mark in both.marks] == ["small", "large"]
+    assert [roof.title for roof in both.compute] == [
+        "float32 vectors", "float32 one by one", "float64 vectors"]
+    assert str(both) == """\
+cpu, in a second:
+  float32 vectors: 1e+11 operations
+  float32 one by one: 1e+10 operations
+  float64 vectors: 5e+10 operations
+  L1: 2e+11 bytes
+  L2: 1e+11 bytes
+  memory: 2e+10 bytes
+small: at most 1e+11 operations; 5.333 for a byte of L1
+large: at most 5e+10 operations; 5.333 for a byte of L2
+Full lines are roofs of one core, dashed ones of several together; a fused product and sum are two operations.
+A kernel is at its operations for each byte of its arguments, which are counted once, however often it \
+reads them (compulsory traffic).
+A full dot is a measured time, the least of many calls; a ring is the least by the model."""
+
+
+def test_a_machine_that_is_described_has_cycles() -> None:
+    report = demo("stick128").report()
+    found = demo("stick128").roofline()
+
+    assert found.unit == "cycle"
+    assert {roof.name for roof in found.memories} <= {*report.shares}
+    assert [mark.kernel for mark in found.marks if mark.is_main] == ["main"]
+    assert all(mark.speed <= mark.bound * 1.001 for mark in found.marks)
+    with pytest.raises(CallError) as caught:
+        found + product(32).roofline()
+    assert caught.value.message == (
+        "roofline: one is of target stick128 and the other of cpu; draw a picture for each"
+    )
+
+
+def test_what_computes_nothing_has_no_mark() -> None:
+    A = te.placeholder((1024,), name="A")
+    B = te.compute((1024,), lambda i: A[i], name="B")
+    found = tecomp.build(te.create_schedule(B), [A, B], target=CPU).roofline()
+
+    assert found.marks == ()
+    assert found.remarks[-1] == "main computes nothing, and moves 2e+11 bytes in a second, 100% of what it could."
+
+
+def test_a_type_without_a_peak_is_named() -> None:
+    found = product(32, "int64").roofline()
+
+    assert found.compute == ()
+    assert [mark.bound for mark in found.marks] == [pytest.approx(found.marks[0].intensity * 2e11)]
+    assert found.remarks[-1] == "How fast int64 is computed is not known."
+
+
+def test_a_kernel_above_its_roof_is_doubted() -> None:
+    slow = CPU.overridden(rates={"read_bytes_per_second": [3.0, 2.0, 1.0], "flops": {"float32": 1.0},
+                                 "scalar_flops": None})
+    a, b, c = np.ones((3, 32, 32), "float32")
+    found = product(32, target=slow).roofline(a, b, c, measured=True)
+
+    assert found.remarks[-1] == (
+        "main is above its roof: rates were measured beside other work, or its operations are not those of "
+        "the roof. tecomp.calibrate(again=True) measures again."
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: product(32).roofline(1), "main.roofline: arguments are for a call that is measured; say "
+         "measured=True, or leave them out"),
+        (lambda: product(32).roofline(measured=1),  # type: ignore[arg-type]
+         "main.roofline: measured is 1; give True or False"),
+        (lambda: product(32).roofline(label=3),  # type: ignore[arg-type]
+         "main.roofline: label is 3; give a text, or leave it out"),
+        (lambda: product(32).roofline(n=3), "report: main has no size n; its sizes are none"),
+        (lambda: product(32).roofline(1, measured=True, n=3),
+         "main.roofline: the arguments of a call have its sizes; leave n out"),
+        (lambda: demo("stick128").roofline(measured=True), "main.roofline: the kernel is for target stick128, "
+         "which is only described, so its times are modelled; leave measured out"),
+    ],
+)
+def test_what_is_refused(call: Any, message: str) -> None:
+    with pytest.raises(CallError) as caught:
+        call()
+
+    assert caught.value.message == message

@@ -1,0 +1,94 @@
+"""`[rates]`: what one core does in a second, given by hand; it goes together, and makes no other code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tecomp
+from tecomp import te
+from tecomp.codegen.llvm.emit import Options
+from tecomp.driver.cached import Build, program_keys
+from tecomp.errors import TargetError
+from tecomp.machine.descriptor import read_target
+from tecomp.machine.rates import Rates
+from tests.machine.test_core import TOY
+
+RATES = '''
+[rates]
+read_bytes_per_second = [2e11, 1e11, 3e10]
+flops = { float32 = 1e11, float64 = 5e10 }
+scalar_flops = { float32 = 1.4e10 }
+source = "a manual"
+'''
+
+
+def test_rates_are_read() -> None:
+    found = read_target(TOY + RATES, "toy.toml").rates
+
+    assert found is not None
+    assert found.read_bytes_per_second == (2e11, 1e11, 3e10)
+    assert (dict(found.flops), dict(found.scalar_flops)) == (
+        {"float32": 1e11, "float64": 5e10}, {"float32": 1.4e10})
+
+
+def test_those_of_the_processor_at_hand_are_not_known_before() -> None:
+    assert tecomp.Target.load("cpu").rates is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[2e11, 1e11, 3e10]", "[1e11, 2e11, 3e10]",
+         "toy.toml:18: [rates]: read_bytes_per_second has 1e+11 before 2e+11, but a cache is no slower than "
+         "what lies behind it; list the caches first, the smallest one of all, and memory at last"),
+        ("[2e11, 1e11, 3e10]", "[2e11, 3e10]",
+         "toy.toml: target toy has 2 caches and 2 read_bytes_per_second; give 3: one for each cache, and one "
+         "for memory"),
+        ("[2e11, 1e11, 3e10]", "[2e11, 1e11, 0.0]",
+         "toy.toml:19: [rates]: `read_bytes_per_second` is [200000000000.0, 100000000000.0, 0.0]; expected a "
+         "list of numbers of bytes per second, above 0"),
+        ("{ float32 = 1.4e10 }", "{ float32 = 2e11 }",
+         "toy.toml:18: [rates]: scalar_flops has 2e+11 for float32, but flops 1e+11; vectors are no slower "
+         "than single elements"),
+        ("float64 = 5e10", "flot64 = 5e10",
+         "toy.toml:20: [rates.flops]: `flot64`: there is no type `flot64`; did you mean `float64`?"),
+        ('source = "a manual"', "", "toy.toml:18: [rates]: missing `source` (a text); add it"),
+    ],
+    ids=["order", "count", "zero", "scalars", "type", "source"],
+)
+def test_mistakes_are_named(old: str, new: str, message: str) -> None:
+    with pytest.raises(TargetError) as caught:
+        read_target(TOY + RATES.replace(old, new), "toy.toml")
+
+    assert caught.value.message == message
+
+
+def test_rates_are_of_a_core() -> None:
+    rates: dict[str, Any] = {"read_bytes_per_second": [1.0], "flops": {"float32": 1.0}, "source": "made up"}
+    with pytest.raises(TargetError) as caught:
+        tecomp.Target.load("stick128").overridden(rates=rates)
+
+    assert caught.value.message == (
+        "target stick128, overridden: target stick128 has rates of a core, but no [core] with its caches; "
+        "give rates of its memories instead, such as read_bytes_per_cycle"
+    )
+
+
+def test_code_does_not_depend_on_rates() -> None:
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B)
+    plain = read_target(TOY, "toy.toml")
+    keys = [
+        list(program_keys(Build(s, [A, B], "main", target, Options())))
+        for target in (plain, read_target(TOY + RATES, "toy.toml"))
+    ]
+
+    assert keys[0] == keys[1]
+    assert keys[0]
+
+
+def test_rates_by_hand_need_no_description() -> None:
+    assert Rates((2.0, 1.0), {"float32": 3.0}).source == ""
