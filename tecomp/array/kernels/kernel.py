@@ -50,6 +50,8 @@ class Recipe:
         calls: how often it was called.
         own: the kernel, once it is known here.
         most_calls: after which its sizes are built in.
+        is_plain: whether the leaves and the results are passed as they are; None if that is not
+            known yet.
     """
 
     key: Any
@@ -68,6 +70,7 @@ class Recipe:
     calls: int = 0
     own: Any = None
     most_calls: int = field(init=False)
+    is_plain: bool | None = None
 
     def __post_init__(self) -> None:
         self.most_calls = calls_that_pay(1, self.points)
@@ -92,6 +95,12 @@ class Recipe:
         if _kernels.get((self.key, self.known), None) is not None:
             return True
         return _asked.keep(self.key, _asked.get(self.key, self.extents)) != self.extents
+
+    def passes_as_they_are(self) -> bool:
+        """Whether the leaves and the results are passed as they are."""
+        is_complex = any([dtype.kind == "c" for dtype in self.dtypes])
+        is_other = any([how.index or how.shape is not None or how.part for how in self.operands])
+        return self.sources is None and self.shape == self.loops and not is_complex and not is_other
 
     def arrays(self, leaves: Sequence[Buffer]) -> list[Buffer]:
         """What is passed to the kernel for these leaves."""
@@ -165,12 +174,17 @@ def computed(
 
 
 def _call(recipe: Recipe, leaves: Sequence[Buffer], results: Sequence[Buffer]) -> None:
-    arrays = recipe.arrays(leaves)
     counters.called += 1
     recipe.calls += 1
     if recipe.calls == recipe.most_calls:
         recipe.build_in()
-    recipe.kernel(*arrays, *[_passed(result, recipe.loops) for result in results])
+    if recipe.is_plain is None:
+        recipe.is_plain = recipe.passes_as_they_are()
+    kernel = recipe.own or recipe.kernel
+    if recipe.is_plain:
+        kernel(*leaves, *results)
+        return
+    kernel(*recipe.arrays(leaves), *[_passed(result, recipe.loops) for result in results])
 
 
 def viewed(chain: Chain, data: Buffer) -> Buffer:

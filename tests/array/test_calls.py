@@ -1,0 +1,47 @@
+"""What a small array waits for beside its kernel: calls of Python functions, which are counted."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+
+A, B = xp.asarray(np.ones(100, "float32")), xp.asarray(np.ones(100, "float32"))
+
+
+def calls_of(work: Callable[[], Any]) -> int:
+    """The Python functions that are called, once everything is compiled and known."""
+    for _ in range(5):
+        work()
+    called = 0
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        nonlocal called
+        called += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return called
+
+
+@pytest.mark.parametrize(
+    ("work", "most"),
+    [
+        (lambda: A + B, 10),
+        (lambda: xp.eval(A + B), 56),
+        (lambda: float(xp.sum(A)), 64),
+        (lambda: xp.eval((A + B) * A - B), 89),
+    ],
+    ids=["recorded", "one operation", "a number", "a chain"],
+)
+def test_few_functions_are_called_for_what_is_computed(work: Callable[[], Any], most: int) -> None:
+    assert calls_of(work) <= most
