@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
@@ -124,20 +124,48 @@ def reads_of_chain(
     """
     place = {axis: k for k, axis in enumerate(output.op.axis)}
     found: list[Moved] = []
+    for x, own in _links(output, apart):
+        for read in accesses(x).reads:
+            if not _is_here(read, x, output, apart):
+                index = read.at(own).index if own else read.index
+                found.append(_moved(read.tensor, index, place, strides.get(read.tensor)))
+    return found
+
+
+def are_counted(output: te.Tensor, last: int, apart: Container[te.Tensor] | None = None) -> bool:
+    """Whether numbers of some of its last axes are values of `output`, or of what leads to it.
+
+    What is computed `apart` does not count.
+
+    >>> A = te.placeholder((4, 8), name="A")
+    >>> B = te.compute((4, 8), lambda i, j: te.select(i < j, A[i, j], 0.0), name="B")
+    >>> are_counted(B, 2), are_counted(te.compute((4, 8), lambda i, j: A[i, j] + 1.0), 2)
+    (True, False)
+    """
+    axes = {*output.op.axis[len(output.op.axis) - last :]}
+    for x, own in _links(output, apart):
+        for axis in accesses(x).counted:
+            if not axes.isdisjoint(own[axis].axes if own else (axis,)):
+                return True
+    return False
+
+
+def _links(
+    output: te.Tensor, apart: Container[te.Tensor] | None
+) -> Iterator[tuple[te.Tensor, Mapping[te.IterVar, Affine]]]:
+    """What is computed with `output`, and where: its axes, of others than `output` itself."""
     todo: list[tuple[te.Tensor, Mapping[te.IterVar, Affine]]] = [(output, {})]
     seen: set[tuple[te.Tensor, tuple[str, ...]]] = set()
     while todo:
         x, own = todo.pop()
+        yield x, own
         for read in accesses(x).reads:
-            index = read.at(own).index if own else read.index
             if _is_here(read, x, output, apart):
+                index = read.at(own).index if own else read.index
                 key = read.tensor, tuple(str(each.value) for each in index)
                 if key not in seen:
                     seen.add(key)
                     todo.append((read.tensor, dict(zip(read.tensor.op.axis, index, strict=True))))
-                continue
-            found.append(_moved(read.tensor, index, place, strides.get(read.tensor)))
-    return found
 
 
 def _moved(

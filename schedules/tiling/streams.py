@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from math import prod
 
 from tecomp import Target, te
-from tecomp.schedules.structure.chains import repeated_work
+from tecomp.schedules.structure.chains import are_counted, repeated_work
 from tecomp.schedules.structure.sizes import product
 from tecomp.schedules.tiling.tiles import balanced, core_of, elements_at_hand, lanes_of, width_of
 
@@ -58,9 +58,11 @@ def stream(
     *rows, last = stage.op.axis
     along, unit = last, 1
     if count > 1 and not isinstance(last.extent, int):
-        # How long a row is, only the call says; one loop through all of them suits any length.
-        along = stage.fuse(*stage.op.axis[-count:])
-        del rows[len(rows) + 1 - count :]
+        # How long a row is, only the call says; one loop through all of them suits any length. Not
+        # where the numbers of axes are values, which each lane would have to divide for.
+        if not are_counted(output, count, apart):
+            along = stage.fuse(*stage.op.axis[-count:])
+            del rows[len(rows) + 1 - count :]
     elif count > 1 and is_short(last, lanes_of(output, last, target)):
         along, unit = stage.fuse(rows.pop(), last), max(int(str(last.extent)), 1)
     lanes = lanes_of(output, along, target)

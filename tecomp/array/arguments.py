@@ -23,6 +23,9 @@ MOST_BYTES = 2**47
 MOST_AXES = 64
 """NumPy has no arrays of more."""
 
+_NAMES = {numpy_dtype(name): name for name in ALL}
+"""NumPy puts a name together each time it is asked for one."""
+
 
 def dtype_name(dtype: Any, where: str) -> str:
     """The name of an element type.
@@ -39,6 +42,8 @@ def dtype_name(dtype: Any, where: str) -> str:
     """
     if isinstance(dtype, str) and dtype in ALL:
         return str(dtype)
+    if isinstance(dtype, np.dtype) and dtype in _NAMES:
+        return _NAMES[dtype]
     name = repr(dtype)
     # NumPy takes None for float64, and the type of whatever has one, arrays too.
     if isinstance(dtype, np.dtype | type | str):

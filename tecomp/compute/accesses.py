@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -301,6 +301,7 @@ class Accesses:
         rising: of a reducer that takes one of two tuples whole the number of a value that is
             greater with each step along its one axis; None if there is none.
         is_apart: whether several values are reduced, each by a common reducer of its own.
+        counted: the axes of the result whose numbers are values, not only indices.
 
     >>> import tecomp
     >>> from tecomp import te
@@ -331,6 +332,7 @@ class Accesses:
     repeated: tuple[int, ...] = ()
     rising: int | None = None
     is_apart: bool = False
+    counted: frozenset[IterVar] = frozenset()
 
 
 def accesses(tensor: Tensor) -> Accesses:
@@ -389,6 +391,7 @@ def _accesses(op: ComputeOp, body: Expr) -> Accesses:
         written=parts if len(parts) > 1 else (), repeated=_repeated(op),
         rising=_rising(body) if isinstance(body, Reduce) else None,
         is_apart=isinstance(body, Reduce) and _are_apart(body.combiner),
+        counted=frozenset(_outside_of_indices(bodies)) & frozenset(op.axis),
     )
 
 
@@ -499,8 +502,12 @@ def _divisor(term: Expr, axis: IterVar) -> int | None:
 
 def _work(body: tuple[Expr, ...]) -> int:
     """Operations on elements; those of indices are not counted."""
-    nodes = walk(*body, parts=lambda node: () if isinstance(node, TensorLoad) else children(node))
-    return sum(map(_cost, nodes))
+    return sum(map(_cost, _outside_of_indices(body)))
+
+
+def _outside_of_indices(body: tuple[Expr, ...]) -> Iterator[Any]:
+    """What is computed of elements, and not to find them."""
+    return walk(*body, parts=lambda node: () if isinstance(node, TensorLoad) else children(node))
 
 
 def _kind(combiner: CommReducer) -> Reducer | None:

@@ -57,12 +57,21 @@ def _order(stable: bool) -> Any:
     return "stable" if stable else None
 
 
+def _order_of_values(stable: bool, x: Buffer) -> Any:
+    """The same where only values are asked for: of most types equal ones cannot be told apart."""
+    if not stable or x.dtype.kind in "biu":
+        return None
+    # Zeros of both signs are equal; whatever stands first stays first then.
+    return "stable" if x.dtype.kind == "c" or (x == 0).any() else None
+
+
 @_computed.register
 def _(op: Sort, x: Buffer) -> Any:
     # Turned round before, so that of equal ones the first stays the first: 0.0 and -0.0 are equal.
     if not op.descending:
-        return np.sort(x, op.axis, kind=_order(op.stable))
-    return np.flip(np.sort(np.flip(x, op.axis), op.axis, kind=_order(op.stable)), op.axis)
+        return np.sort(x, op.axis, kind=_order_of_values(op.stable, x))
+    order = _order_of_values(op.stable, x)
+    return np.flip(np.sort(np.flip(x, op.axis), op.axis, kind=order), op.axis)
 
 
 @_computed.register

@@ -39,6 +39,19 @@ def test_equal_elements_stay_in_their_order() -> None:
     assert signs.tolist() == [False, False, True, True]
 
 
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_zeros_of_both_signs_stay_in_their_order_in_long_rows(dtype: str, descending: bool) -> None:
+    random = np.random.default_rng(0)
+    x = random.choice(np.array([0.0, -0.0, 1.0, -2.0, 3.0]), (3, 500)).astype(dtype)
+    for rows in (x, np.abs(x), x + np.array(1e-3, dtype)):
+        order = np.argsort(-rows if descending else rows, axis=-1, kind="stable")
+        wanted = np.take_along_axis(rows, order, -1)
+        found = np.asarray(xp.sort(array(rows), descending=descending))
+        check(xp.sort(array(rows), descending=descending), wanted)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+
+
 def test_no_number_is_the_greatest() -> None:
     x = np.array([np.nan, 1, -np.inf, np.inf])
     check(xp.sort(array(x)), np.array([-np.inf, 1, np.inf, np.nan]))

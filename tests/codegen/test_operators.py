@@ -7,17 +7,22 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tecomp.codegen import Kernel
 from tecomp.ir.language.dtype import BOOL, SCALARS, DType
 from tecomp.ir.language.expr import (
     Binary,
     BinOp,
+    BufferLoad,
     Call,
     CmpOp,
     Const,
     Expr,
     Not,
+    Ramp,
+    Var,
     binary,
     cast,
     compare,
@@ -25,6 +30,7 @@ from tecomp.ir.language.expr import (
     select,
 )
 from tecomp.ir.language.intrinsics import INTRINSICS
+from tecomp.ir.language.stmt import Buffer, BufferStore, For, ForKind, PrimFunc
 
 LANES = (1, 3, 4, 7, 8, 16)
 FEW_LANES = (1, 7, 8)
@@ -138,6 +144,36 @@ def test_literals_are_exact(elementwise: Elementwise, name: str, lanes: int) -> 
         return lambda x: select(x, Const(value, DType(name)), Const(value, DType(name)))
 
     elementwise(lanes, ["bool"], [literal(value) for value in literals(name)])
+
+
+@pytest.mark.parametrize("op", [BinOp.FLOORDIV, BinOp.MOD])
+@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+def test_vectors_are_divided_as_python_divides(name: str, op: BinOp) -> None:
+    kind, lanes, count = np.dtype(name), 16, 1 << 16
+    least, most = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+    random = np.random.default_rng(op is BinOp.MOD)
+    near = np.array([least, least + 1, most - 1, most, *range(-3 if least else 0, 4)], np.int64)
+    x, y = (
+        np.where(random.random(count) < 0.5, random.integers(least, most, count, np.int64),
+            random.choice(near, count))
+        for _ in range(2)
+    )
+    # Multiples of the divisor and their neighbours are where a rounded quotient would be seen.
+    multiples = x[::3] // np.maximum(y[::3], 1) * y[::3]
+    x[::3] = np.clip(multiples - random.integers(0, 2, multiples.shape), least, most)
+    a, b, c = (Buffer(each, (count,), DType(name)) for each in "abc")
+    i = Var("i")
+    place = (Ramp(i * lanes, Const(1), lanes),)
+    store = BufferStore(c, binary(op, BufferLoad(a, place), BufferLoad(b, place)), place)
+    loop = For(i, Const(0), Const(count // lanes), ForKind.SERIAL, store)
+    kernel = Kernel(PrimFunc("divide", (a, b, c), loop))
+    found = np.zeros(count, kind)
+    kernel(x.astype(kind), y.astype(kind), found)
+
+    divided = np.floor_divide if op is BinOp.FLOORDIV else np.remainder
+    wanted = np.where(y == 0, 0, divided(x, np.where(y == 0, 1, y))).astype(kind)
+    np.testing.assert_array_equal(found, wanted)
+    assert not {"sdiv", "udiv", "srem", "urem"} & {*kernel.source("llvm").split()}
 
 
 PROGRAM = """

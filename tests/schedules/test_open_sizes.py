@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import tecomp
@@ -38,3 +39,20 @@ def _lines(name: str, rows: te.Expr | int, columns: te.Expr | int) -> int:
     A = te.placeholder((rows, columns), name="A")
     B = OPERATORS[name](A)
     return len(str(tecomp.lower(auto(B, "cpu"), [A, B])).splitlines())
+
+
+def test_no_lane_divides_for_the_numbers_of_its_axes() -> None:
+    def upper(i: te.Expr, j: te.Expr) -> te.Expr:
+        return te.select(te.cast(i, "int64") < te.cast(j, "int64"), A[i, j], 0.0)
+
+    A = te.placeholder((te.size_var("m"), te.size_var("n")), name="A")
+    B = te.compute(A.shape, upper, name="B")
+    C = te.compute(A.shape, lambda i, j: B[i, j] + 1.0, name="C")
+    s = auto(C, "cpu")
+    text = str(tecomp.lower(s, [A, C]))
+
+    assert "% broadcast" not in text
+    assert "// broadcast" not in text
+    x, found = np.random.default_rng(0).random((37, 41), "float32"), np.empty((37, 41), "float32")
+    tecomp.build(s, [A, C])(x, found)
+    np.testing.assert_array_equal(found, np.triu(x, 1) + np.float32(1))

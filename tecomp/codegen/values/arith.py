@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tecomp.codegen.llvm.emit import Code
-from tecomp.codegen.llvm.types import literal, register_type, splat, suffix, zero
+from tecomp.codegen.llvm.types import literal, register_type, splat, suffix, vector_of, zero
 from tecomp.codegen.math.dispatch import by_formula
 from tecomp.codegen.values.convert import narrow, select, splat_int, wide_type, widen
 from tecomp.ir.language.dtype import DType
@@ -165,12 +165,12 @@ def _divide(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
     by_zero = code.op(f"icmp eq {kind} {b}, {zero(dtype)}")
     if dtype.kind == "uint":
         safe = select(code, by_zero, splat_int(1, dtype), b, kind, lanes)
-        result = _floor_divide(code, op, dtype, a, safe)
+        result = _floor_divide(code, op, dtype, a, safe, is_known=False)
         return select(code, by_zero, zero(dtype), result, kind, lanes)
     by_minus = code.op(f"icmp eq {kind} {b}, {splat_int(-1, dtype)}")
     either = code.op(f"or {register_type(DType('bool').with_lanes(lanes))} {by_zero}, {by_minus}")
     safe = select(code, either, splat_int(1, dtype), b, kind, lanes)
-    result = _floor_divide(code, op, dtype, a, safe)
+    result = _floor_divide(code, op, dtype, a, safe, is_known=False)
     if op is BinOp.MOD:
         # The remainder by the 1 that stands in for 0 and -1 is 0 already.
         return result
@@ -179,14 +179,24 @@ def _divide(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
     return select(code, by_zero, zero(dtype), signed, kind, lanes)
 
 
-def _floor_divide(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
+def _floor_divide(
+    code: Code, op: BinOp, dtype: DType, a: str, b: str, *, is_known: bool = True
+) -> str:
     """Floor division or modulo by a divisor that is neither 0 nor -1."""
     kind, lanes = register_type(dtype), dtype.lanes
-    if dtype.kind == "uint":
+    by_floats = not is_known and lanes > 1 and dtype.bits < 64
+    if dtype.kind == "uint" and not by_floats:
         return code.op(f"{'urem' if op is BinOp.MOD else 'udiv'} {kind} {a}, {b}")
-    quotient = code.op(f"sdiv {kind} {a}, {b}")
+    if by_floats:
+        quotient = _quotient_of_floats(code, dtype, a, b)
+        if dtype.kind == "uint" and op is not BinOp.MOD:
+            return quotient
+    else:
+        quotient = code.op(f"sdiv {kind} {a}, {b}")
     product = code.op(f"mul {kind} {quotient}, {b}")
     rest = code.op(f"sub {kind} {a}, {product}")
+    if dtype.kind == "uint":
+        return rest
     inexact = code.op(f"icmp ne {kind} {rest}, {zero(dtype)}")
     mixed = code.op(f"xor {kind} {rest}, {b}")
     opposite = code.op(f"icmp slt {kind} {mixed}, {zero(dtype)}")
@@ -197,3 +207,21 @@ def _floor_divide(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
         return select(code, down, lifted, rest, kind, lanes)
     lower = code.op(f"sub {kind} {quotient}, {splat_int(1, dtype)}")
     return select(code, down, lower, quotient, kind, lanes)
+
+
+def _quotient_of_floats(code: Code, dtype: DType, a: str, b: str) -> str:
+    """The quotient of vectors without its fraction.
+
+    No processor divides vectors of integers: each lane would be taken out and put back. Floats with
+    more digits than both operands never round a quotient up to the next integer.
+    """
+    kind, lanes = register_type(dtype), dtype.lanes
+    wide = vector_of("float" if dtype.bits < 32 else "double", lanes)
+    whole = vector_of("i32", lanes)
+    sign = "s" if dtype.kind == "int" else "u"
+    x, y = (code.op(f"{sign}itofp {kind} {operand} to {wide}") for operand in (a, b))
+    ratio = code.op(f"fdiv {wide} {x}, {y}")
+    if dtype.bits == 32:
+        return code.op(f"fpto{sign}i {wide} {ratio} to {whole}")
+    quotient = code.op(f"fptosi {wide} {ratio} to {whole}")
+    return code.op(f"trunc {whole} {quotient} to {kind}")
