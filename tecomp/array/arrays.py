@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, TypeAlias
 
@@ -25,13 +25,16 @@ from tecomp.array.scalars import Scalar, beside
 from tecomp.drawing.pictured import Drawable
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.elementwise import FUNCTIONS
+from tecomp.ptensor.operations.elementwise import FUNCTIONS, POWERS, ElementwisePower
 from tecomp.ptensor.operations.linear_algebra import MatMul
 from tecomp.ptensor.operations.manipulation import PermuteDims
 from tecomp.ptensor.promotion import COMPLEX, FLOATING, FLOATS, NUMERIC
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
 
 _POWER = FUNCTIONS["pow"]
+_OF_ROOTS: Mapping[object, Operation] = {
+    power: ElementwisePower(kind) for kind, power in POWERS.items()
+}
 
 Methods: TypeAlias = "tuple[Callable[[Array, Any], Array], ...]"
 
@@ -76,7 +79,7 @@ def _with_number(op: Operation, node: Node, number: object, where: str) -> Node 
 
 
 def _shorter_power(node: Node, number: object) -> Node | None:
-    """A power that one or two operations give, which are much quicker; None of others.
+    """A power that products, quotients and roots give, which are much quicker; None of others.
 
     They are off by one and a half units in the last place at most, and overflow where a power does.
     """
@@ -85,6 +88,8 @@ def _shorter_power(node: Node, number: object) -> Node | None:
         return None
     if number == -1 and dtype in FLOATS:
         return record(FUNCTIONS["reciprocal"], node)
+    if dtype in FLOATS and (of_roots := _OF_ROOTS.get(number)) is not None:
+        return record(of_roots, node)
     if number not in (2, 3) or dtype not in (NUMERIC if kind is int else FLOATING):
         return None
     square = record(FUNCTIONS["square"], node)

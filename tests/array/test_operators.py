@@ -180,3 +180,21 @@ def test_numbers_are_no_reason_to_compile_again() -> None:
     for k in range(5):
         assert float((x * (k + 0.5) + k)[0]) == 2 * k + 0.5
     assert counters.compiled == before
+
+
+@pytest.mark.parametrize("power", [-1.5, -0.5, 0.5, 1.5])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_powers_of_roots_are_powers(dtype: str, power: float) -> None:
+    random = np.random.default_rng(0)
+    kind, limits = np.dtype(dtype), np.finfo(dtype)
+    low, high = np.log2(float(limits.smallest_normal)) - 5, np.log2(float(limits.max))
+    data = np.exp2(random.uniform(low, high, 5000)).astype(kind)
+    data[:4], data[4:14] = -data[:4], [0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 4, 0.25, 9]
+    found = np.asarray(xp.asarray(data) ** power)
+
+    wide = data.astype(np.longdouble)
+    with np.errstate(all="ignore"):
+        wanted = np.power(wide, power).astype(kind)  # the operator takes roots, which differ
+    assert distances(found, wanted).max() <= 2
+    is_number = ~np.isnan(wanted)
+    np.testing.assert_array_equal(np.signbit(found[is_number]), np.signbit(wanted[is_number]))

@@ -70,6 +70,7 @@ def _elementwise() -> list[tuple[Operation, Operands]]:
     return [
         *of(elementwise.UNARY, elementwise.ElementwiseUnaryOp, 1),
         *of(elementwise.UNARY_TESTS, elementwise.ElementwiseUnaryTest, 1),
+        *of(elementwise.ElementwisePower.functions, elementwise.ElementwisePower, 1),
         *of(elementwise.BINARY, elementwise.ElementwiseBinaryOp, 2),
         *of(elementwise.BINARY_TESTS, elementwise.ElementwiseBinaryTest, 2),
         (elementwise.Cast("complex64"), _ROW), (elementwise.Cast("int8", False), _ROW),

@@ -6,6 +6,7 @@ Special values of floating point are those of the standard; integers wrap.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from tecomp import te
 from tecomp.ir.language.dtype import DType
@@ -32,6 +33,23 @@ def _sign(x: te.Expr) -> te.Expr:
     # NaN stays, and a zero of either sign becomes the positive one.
     rest = te.select(x == zero, zero, x) if is_float(x) else zero
     return te.select(x > zero, one, te.select(x < zero, like(-1, x), rest))
+
+
+def _half_power(x: te.Expr, times: int) -> te.Expr:
+    """The square root to the power `times`, with the special values of a power.
+
+    Each step is as far from overflow as the result.
+    """
+    if DType(x.dtype).bits == 16:
+        return te.cast(_half_power(te.cast(x, "float32"), times), x.dtype)
+    # Signs of zeros and infinities do not count; roots of other negative numbers are none.
+    has_none = te.any(x == like(0, x), x == like(float("-inf"), x))
+    size = te.select(has_none, te.abs(x), x)
+    root = te.sqrt(size)
+    part = root if times > 0 else like(1, x) / root
+    if abs(times) == 1:
+        return part
+    return part * size if times > 0 else part / size
 
 
 def _floor_divide(x: te.Expr, y: te.Expr) -> te.Expr:
@@ -68,13 +86,17 @@ UNARY: Mapping[str, Callable[[te.Expr], te.Expr]] = {
     },
     **dict.fromkeys(("conj", "positive", "real"), _identity),
     "bitwise_invert": lambda x: ~x,
+    "half": partial(_half_power, times=1),
     "imag": _imag,
+    "minus_half": partial(_half_power, times=-1),
+    "minus_three_halves": partial(_half_power, times=-3),
     "negative": lambda x: -x,
     "reciprocal": _reciprocal,
     "round": te.nearbyint,
     "sign": _sign,
     "signbit": sign_bit,
     "square": lambda x: x * x,
+    "three_halves": partial(_half_power, times=3),
 }
 """The functions of one number."""
 

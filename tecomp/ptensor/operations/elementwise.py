@@ -43,6 +43,11 @@ UNARY_TESTS: Mapping[str, Sequence[str]] = {
     "logical_not": BOOLEAN,
 }
 
+POWERS: Mapping[str, float] = {
+    "half": 0.5, "three_halves": 1.5, "minus_half": -0.5, "minus_three_halves": -1.5
+}
+"""The exponents that square roots are enough for."""
+
 BINARY: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("add", "subtract", "multiply", "pow"), NUMERIC),
     "divide": NUMERIC,
@@ -153,6 +158,18 @@ class ElementwiseUnaryTest(_Test):
 
     name = "elementwise_unary_test"
     functions = UNARY_TESTS
+    arity = 1
+
+
+class ElementwisePower(Elementwise):
+    """The power of each element whose exponent is known, and half of an odd number.
+
+    >>> ElementwisePower("three_halves").infer(PTensorType((4,), "float32")).dtype
+    'float32'
+    """
+
+    name = "elementwise_power"
+    functions = dict.fromkeys(POWERS, FLOATS)
     arity = 1
 
 
