@@ -16,6 +16,8 @@ class Counters:
         libraries: calls of functions of libraries, by name.
         gathered: arrays of teams of which every process got all elements, by what asked for them.
         exchanges: rounds in which this process sent messages to others, or got some.
+        overlapped: exchanges that were on their way while this process computed what does not
+            need them.
         messages: that it sent in these.
         collectives: messages that all processes of a team take part in.
         sent: bytes that this process sent, or gave to collectives, by what for.
@@ -26,6 +28,7 @@ class Counters:
     libraries: Counter[str] = field(default_factory=Counter)
     gathered: Counter[str] = field(default_factory=Counter)
     exchanges: int = 0
+    overlapped: int = 0
     messages: int = 0
     collectives: int = 0
     sent: Counter[str] = field(default_factory=Counter)
@@ -40,6 +43,8 @@ class Counters:
                 f"{self.exchanges} exchanges with {self.messages} messages, "
                 f"{self.collectives} collectives"
             )
+        if self.overlapped:
+            lines.append(f"{self.overlapped} exchanges while something was computed")
         lines += [f"{count} bytes sent, {why}" for why, count in sorted(self.sent.items())]
         return "\n".join(lines)
 

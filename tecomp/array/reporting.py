@@ -77,6 +77,8 @@ class Report:
         called: calls of kernels and programs in this process, everywhere.
         messages: that this process sent to others of its teams.
         collectives: messages that all processes of a team took part in.
+        exchanges: rounds in which this process sent messages, or got some.
+        overlapped: those of them that were on their way while it computed what needs none.
         sent: bytes that this process sent, or gave to collectives, by what for.
         gathered: arrays of teams that every process got all of, by what asked for them.
         waited: seconds in which this process waited for others of its teams, by what for.
@@ -86,6 +88,8 @@ class Report:
     called: int
     messages: int = 0
     collectives: int = 0
+    exchanges: int = 0
+    overlapped: int = 0
     sent: tuple[tuple[str, int], ...] = ()
     gathered: tuple[tuple[str, int], ...] = ()
     waited: tuple[tuple[str, float], ...] = ()
@@ -94,6 +98,9 @@ class Report:
         lines = [f"{self.called:_} calls of kernels", *map(str, self.devices.values())]
         if self.messages or self.collectives:
             lines.append(f"{self.messages:_} messages sent, {self.collectives:_} collectives")
+        if self.exchanges:
+            lines.append(
+                f"{self.exchanges:_} exchanges, {self.overlapped:_} while something was computed")
         lines += [f"  {count:_} bytes sent, {why}" for why, count in self.sent]
         lines += [f"  {count:_} arrays gathered for {why}" for why, count in self.gathered]
         lines += [f"  {seconds * 1e3:_.3f} ms of waiting, {why}" for why, seconds in self.waited]
@@ -123,8 +130,9 @@ def report(*arrays: Array) -> Report:
         waited = {} if known is None else known.seconds
         return Report(
             {name: _device(name, each) for name, each in costs.items()}, counters.called,
-            counters.messages, counters.collectives, tuple(sorted(counters.sent.items())),
-            tuple(sorted(counters.gathered.items())), tuple(sorted(waited.items())),
+            counters.messages, counters.collectives, counters.exchanges, counters.overlapped,
+            tuple(sorted(counters.sent.items())), tuple(sorted(counters.gathered.items())),
+            tuple(sorted(waited.items())),
         )
     nodes = [node_of(x, "report") for x in arrays]
     evaluate(nodes)
@@ -181,7 +189,8 @@ def reset() -> None:
     if lane.spans:
         lane.spans.clear()
     counters.compiled = counters.called = 0
-    counters.exchanges = counters.messages = counters.collectives = 0
+    counters.exchanges = counters.overlapped = 0
+    counters.messages = counters.collectives = 0
     for named in (counters.libraries, counters.gathered, counters.sent):
         named.clear()
 

@@ -28,6 +28,12 @@ def test_arrays_take_as_few_messages_as_programs_by_hand(n: int, pools: Pools) -
     assert pools.printed("exchanges", n) == ["as few as by hand"]
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_cores_are_computed_while_halos_come(n: int, pools: Pools) -> None:
+    """Of stencils of any radius along any axes: the same bits, and it is told what was when."""
+    assert pools.printed("overlaps", n, str(100 * n), "4") == ["the same bits"]
+
+
 @pytest.mark.parametrize(("n", "seed"), [(3, 0), (4, 100)])
 def test_drawn_programs_give_what_they_give_with_numpy(n: int, seed: int, pools: Pools) -> None:
     """Slices, rolls, assignments and reductions, of parts of any extents, in any order."""

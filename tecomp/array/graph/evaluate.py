@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint
 from time import perf_counter
@@ -22,14 +22,18 @@ from tecomp.ptensor.types import numpy_dtype
 _COMPILER = EntryPoint("compiler", "tecomp.array.kernels.compiling", "tecomp.compilers")
 
 
-def evaluate(nodes: Sequence[Node], into: Mapping[Node, Buffer] | None = None) -> None:
+def evaluate(
+    nodes: Sequence[Node], into: Mapping[Node, Buffer] | None = None,
+    by: Callable[[Pending], None] | None = None,
+) -> None:
     """Compute nodes, and what else was recorded on the way to them and can still be asked for.
 
     Args:
         nodes: these.
         into: memory for the elements of some of them, without gaps; new memory for others.
+        by: computes pending operations on what is there, or will be.
     """
-    parts = parts_of(nodes)
+    parts = parts_of(nodes, at_once=True)
     if all([part.is_there for part in parts]):
         return
     begun: list[Node] = []
@@ -42,7 +46,7 @@ def evaluate(nodes: Sequence[Node], into: Mapping[Node, Buffer] | None = None) -
                 places = {node: k for k, node in enumerate(begun)}
                 work.into = {places[node]: data for node, data in into.items() if node in places}
         if begun:  # no other thread was faster
-            compute(work)
+            (by or compute)(work)
     finally:
         end(begun)
 
@@ -74,20 +78,25 @@ def no_elements() -> ArrayTypeError:
     )
 
 
-def compute(work: Pending) -> None:
-    """Compute pending operations on arrays that are there."""
+def compute(work: Pending, what: str = "") -> None:
+    """Compute pending operations on arrays that are there.
+
+    Args:
+        work: the operations.
+        what: what part of others they are, for those who look when it was computed.
+    """
     if len(work.outputs) > 1:
         apart = by_device(work)
         if len(apart) > 1:
             for part in apart:
-                compute(part)
+                compute(part, what)
             return
     outputs = [work.nodes[place] for place in work.outputs]
     if any([0 not in node.type.shape for node in outputs]):
         start = 0.0 if lane.spans is None else perf_counter()
         _run(work)
         if start:
-            lane.note(work, start)
+            lane.note(work, start, what)
         return
     for node in outputs:
         node.computed(empty(node.type))

@@ -31,10 +31,12 @@ class Lane:
             waits = import_module("tecomp.dist.runtime.waits")
             self.spans, self._span = deque(maxlen=waits.KEPT), waits.Span
 
-    def note(self, work: Pending, start: float) -> None:
-        """Operations are computed, which began some time ago."""
+    def note(self, work: Pending, start: float, what: str = "") -> None:
+        """Operations are computed, or a part of them, which began some time ago."""
         if self.spans is not None:
             names = dict.fromkeys([op.where for op, _ in work.steps])
+            if what:
+                names[f"({what})"] = None
             self.spans.append(self._span(" ".join(names), start, perf_counter()))
 
 

@@ -178,7 +178,8 @@ class Teams(NamedTuple):
         places: where a mask is true, as a row of numbers.
         place: finds who has which elements of an array.
         explain: says what is sent before the parts of arrays are computed.
-        settle: waits for the messages that the parts of arrays are computed of.
+        settle: waits for the messages that the parts of arrays are computed of, and if they are
+            wanted at once, computes them meanwhile.
     """
 
     record: Callable[[Operation, PTensorType, tuple[Node, ...]], Node]
@@ -188,7 +189,7 @@ class Teams(NamedTuple):
     places: Callable[[Node], Node]
     place: Callable[[Any], None]
     explain: Callable[[Sequence[Any]], tuple[str, ...]]
-    settle: Callable[[Sequence[Any]], None]
+    settle: Callable[[Sequence[Any], bool], None]
 
 
 def serve(found: Teams) -> None:

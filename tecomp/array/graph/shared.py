@@ -76,12 +76,17 @@ def part_of(node: Node) -> Node:
     return parts_of((node,))[0]
 
 
-def parts_of(nodes: Sequence[Node]) -> Sequence[Node]:
-    """The same for several nodes, which wait together."""
+def parts_of(nodes: Sequence[Node], at_once: bool = False) -> Sequence[Node]:
+    """The same for several nodes, which wait together.
+
+    Args:
+        nodes: the nodes.
+        at_once: whether their elements are wanted, so that they may be computed while they wait.
+    """
     shared = [node for node in nodes if isinstance(node, Shared)]
     if not shared:
         return nodes
-    teams().settle(shared)
+    teams().settle(shared, at_once)
     return [node.part if isinstance(node, Shared) else node for node in nodes]
 
 

@@ -19,7 +19,9 @@ from tecomp.array.counters import counters
 from tecomp.array.graph.evaluate import evaluate
 from tecomp.array.graph.lane import lane
 from tecomp.array.graph.node import Buffer, Node
+from tecomp.array.graph.reads import Box
 from tecomp.array.graph.shared import Shared, local_type
+from tecomp.array.teams.overlap import Flight
 from tecomp.array.teams.windows import Window, Windows, windows_of
 from tecomp.dist.partition.mesh import Mesh
 from tecomp.dist.partition.partition import Partition
@@ -86,6 +88,7 @@ class Queue:
 
     Attributes:
         waiting: arrivals that nobody has sent anything for yet.
+        flying: how many of those behind it are on their way.
         done: the last one that is there.
         steps: operations recorded since the first of those that wait.
         why: the operation that is being recorded.
@@ -94,6 +97,7 @@ class Queue:
 
     team: Team
     waiting: list[Arrival] = field(default_factory=list)
+    flying: int = 0
     done: int = 0
     steps: int = 0
     why: str = ""
@@ -107,7 +111,7 @@ class Queue:
     @property
     def last(self) -> int:
         """The ticket of the last arrival that was asked for."""
-        return self.done + len(self.waiting)
+        return self.done + self.flying + len(self.waiting)
 
     def step(self, why: str) -> None:
         """Note that an operation is recorded."""
@@ -117,20 +121,43 @@ class Queue:
             if len(self.waiting) >= MOST_WAITING or self.steps >= MOST_STEPS:
                 self.flush()
 
-    def flush(self) -> None:
-        """Send everything, and wait for it."""
+    def flush(self, then: Sequence[Node] = ()) -> None:
+        """Send everything, and wait for it.
+
+        Args:
+            then: what is computed of it, which may begin before all of it has come.
+        """
         with self.lock:
-            while self.waiting:
-                first = self.done + 1
-                count = next(
-                    (k for k, each in enumerate(self.waiting) if each.after >= first),
-                    len(self.waiting),
-                )
-                group, self.waiting = self.waiting[:count], self.waiting[count:]
-                _Group(self.team, group).run()
-                self.done += count
+            flight: Flight | None = None
+            try:
+                while self.waiting:
+                    group = self._next()
+                    group.compute(flight)
+                    self._land(flight)
+                    flight = None
+                    flight = group.send()
+                if flight is not None and then:
+                    evaluate(then, by=flight.compute)
+            finally:
+                self._land(flight)
             self.steps = 0
             waits.why = self.why
+
+    def _next(self) -> _Group:
+        """The first of those that wait, as many as do not wait for each other."""
+        first = self.done + self.flying + 1
+        count = next(
+            (k for k, each in enumerate(self.waiting) if each.after >= first), len(self.waiting))
+        group, self.waiting = self.waiting[:count], self.waiting[count:]
+        self.flying += count
+        return _Group(self.team, group)
+
+    def _land(self, flight: Flight | None) -> None:
+        """Wait for what is on its way."""
+        if flight is not None:
+            flight.wait()
+            self.flying -= flight.count
+            self.done += flight.count
 
 
 _queues: dict[int, Queue] = {}
@@ -177,14 +204,20 @@ def told_later(type: PTensorType, source: Node, after: int) -> tuple[Node, int]:
     return node, queue.add(Told(node, after, source, queue.why))
 
 
-def settle(xs: Sequence[Shared]) -> None:
-    """Wait for the messages that the parts of arrays are computed of."""
+def settle(xs: Sequence[Shared], then: bool = False) -> None:
+    """Wait for the messages that the parts of arrays are computed of.
+
+    Args:
+        xs: the arrays.
+        then: whether the parts are wanted at once: what can be computed of them while messages are
+            on their way is.
+    """
     for x in xs:
         x.part  # noqa: B018  # finds who has what, which may ask for messages
     for team in dict.fromkeys([_number(x.type) for x in xs]):
-        queue = queue_of(team)
-        if any(x.ticket > queue.done for x in xs if x.type.team == team):
-            queue.flush()
+        queue, own = queue_of(team), [x for x in xs if x.type.team == team]
+        if any(x.ticket > queue.done for x in own):
+            queue.flush([x.part for x in own] if then else ())
 
 
 def is_settled(x: Shared) -> bool:
@@ -258,37 +291,38 @@ class _Group:
             if isinstance(each, Around):
                 self.bases[each.source, each.base.partition].append(each)
         self.jobs: list[tuple[str, Any, Job]] = []
+        self.halos: list[_Halo] = []
+        self.coming: dict[Node, Box | None] = {}
 
-    def run(self) -> None:
-        """Compute what is sent, send it, and put it where it belongs."""
-        waits.why = " and ".join(dict.fromkeys([each.why for each in self.arrivals]))
-        halos = [self._halo(base, seen) for base, seen in self.bases.items()]
-        self._compute(halos)
-        for halo in halos:
+    def compute(self, flight: Flight | None) -> None:
+        """Compute what is sent, of what has come and of what is on its way."""
+        self.halos = [self._halo(base, seen) for base, seen in self.bases.items()]
+        into = {
+            each.node: each.core for each in self.halos
+            if each.node.data is None and each.core.flags.c_contiguous
+        }
+        sources = [each.node for each in self.halos]
+        sources += [each.source for each in (*self.moved, *self.told)]
+        evaluate(sources, into, None if flight is None else flight.compute)
+
+    def send(self) -> Flight:
+        """Send it, and say where what comes belongs."""
+        why = waits.why = " and ".join(dict.fromkeys([each.why for each in self.arrivals]))
+        for halo in self.halos:
             self._surround(halo)
         for each in self.moved:
             if not each.moves.reduced:
                 self._move(each)
-        pending = self._started()
+        flight = Flight(why, len(self.arrivals), self._started(), self.coming)
         self._combine([each for each in self.moved if each.moves.reduced])
         self._tell()
-        if pending is not None:
-            pending.wait()
+        return flight
 
     def _halo(self, base: tuple[Node, Partition], seen: Sequence[Around]) -> _Halo:
         node, partition = base
         plan = windows_of(partition, tuple([each.window for each in seen]))
         room = np.empty(plan.halo.shape(self.team.rank), numpy_dtype(node.type.dtype))
         return _Halo(node, seen, plan, room, room[plan.halo.core(self.team.rank)])
-
-    def _compute(self, halos: Sequence[_Halo]) -> None:
-        """The sources; those that get a halo in the midst of it, if that is one piece."""
-        into = {
-            each.node: each.core for each in halos
-            if each.node.data is None and each.core.flags.c_contiguous
-        }
-        sources = [each.node for each in halos]
-        evaluate([*sources, *[each.source for each in (*self.moved, *self.told)]], into)
 
     def _surround(self, own: _Halo) -> None:
         data = _data(own.node)
@@ -298,14 +332,18 @@ class _Group:
                 own.node.data = own.core
         halo = own.plan.halo
         self.jobs.append((f"halo for {own.seen[0].why}", halo, Job(halo, own.core, own.room)))
-        for each, index in zip(own.seen, own.plan.indices(self.team.rank), strict=True):
+        rank = self.team.rank
+        places = zip(own.plan.indices(rank), own.plan.inner(rank), strict=True)
+        for each, (index, inner) in zip(own.seen, places, strict=True):
             each.node.computed(own.room[index])
+            self.coming[each.node] = inner
 
     def _move(self, each: Moved) -> None:
         made = np.empty(each.node.type.shape, numpy_dtype(each.node.type.dtype))
         job = Job(each.moves, _data(each.source), made, each.moves.op)
         self.jobs.append((each.why, each.moves, job))
         each.node.computed(made)
+        self.coming[each.node] = None
 
     def _started(self) -> Transfer | None:
         if not self.jobs:

@@ -23,13 +23,19 @@ from tecomp.array.teams.rules import record_together
 from tecomp.array.teams.transfers import like_operands, whole_of
 
 
-def _settle(xs: Sequence[Shared]) -> None:
+def _settle(xs: Sequence[Shared], at_once: bool) -> None:
     """Wait for messages; who runs the script alone tells others to compute the same."""
     if not is_sent() or not all(map(is_settled, xs)):
-        _settle_together(tuple(xs))
+        (_compute_together if at_once else _settle_together)(tuple(xs))
+
+
+def compute_parts(xs: Sequence[Shared]) -> None:
+    """Wait for messages, and compute the parts of arrays meanwhile."""
+    settle(xs, then=True)
 
 
 _settle_together = together(settle, others=evaluate)
+_compute_together = together(compute_parts, others=evaluate)
 
 serve(Teams(
     together(record_together), whole_of, together(like_operands), together(called),

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from tecomp.array.graph.reads import Box, Span
 from tecomp.array.teams.partitions import cuts_of
 from tecomp.dist.partition.halo import Halo, halo
 from tecomp.dist.partition.partition import Partition
-
-Span: TypeAlias = tuple[int, int]
-"""First index and end."""
 
 
 class Window(NamedTuple):
@@ -53,6 +51,10 @@ class Windows(NamedTuple):
         """Where each window is in the part of a process with its halo."""
         return _indices(self, rank)
 
+    def inner(self, rank: int) -> list[Box]:
+        """Which elements of each window a process has without its halo."""
+        return _inner(self, rank)
+
 
 @lru_cache(maxsize=4096)
 def _indices(windows: Windows, rank: int) -> list[tuple[slice, ...]]:
@@ -67,6 +69,19 @@ def _indices(windows: Windows, rank: int) -> list[tuple[slice, ...]]:
                 window.wanted(rank), own, core, strict=True)
         ]))
     return made
+
+
+@lru_cache(maxsize=4096)
+def _inner(windows: Windows, rank: int) -> list[Box]:
+    core = windows.halo.core(rank)
+    return [
+        tuple([
+            (min(max(own.start - at.start, 0), at.stop - at.start),
+             min(max(own.stop - at.start, 0), at.stop - at.start))
+            for own, at in zip(core, index, strict=True)
+        ])
+        for index in windows.indices(rank)
+    ]
 
 
 @lru_cache(maxsize=4096)

@@ -52,6 +52,7 @@ class Transfer:
     there are, each process sends each other at most one message.
 
     Attributes:
+        name: what they do, as all processes say it.
         n_sent: messages that this process sends to others.
         n_received: those that it gets from others.
 
@@ -72,7 +73,7 @@ class Transfer:
             name: what they do, with all that has to be the same on all of them.
             jobs: what is moved.
         """
-        self._team, self._name = team, name
+        self._team, self.name = team, name
         self.n_sent = self.n_received = 0
         self._requests: list[Any] = []
         self._received: list[tuple[Message, Job, Bytes | None]] = []
@@ -102,7 +103,7 @@ class Transfer:
         >>> target
         array([0., 1., 2., 3.])
         """
-        with self._team.waiting(self._name):
+        with self._team.waiting(self.name):
             self._team.wait_all(self._requests)
         seen: set[int] = set()
         for message, job, data in self._received:

@@ -1,0 +1,191 @@
+"""Stencils whose core is computed while halos are on their way: the same bits as without.
+
+Drawn: one to three axes, any radius, uneven and empty parts, one axis of processes or two, ends
+that meet or not, steps that give new arrays or write into one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import tecomp.array as xp
+from tecomp import dist
+from tecomp.array.teams import overlap
+
+TEAM = dist.world()
+N, RANK = TEAM.size, TEAM.rank
+COUNTERS = xp.counters.counters
+Taps = list[tuple[tuple[int, ...], float]]
+
+
+@contextmanager
+def always(wanted: bool) -> Iterator[None]:
+    """Overlap wherever there is a core, or nowhere, whatever is measured."""
+    before = overlap.Choice.pays
+    overlap.Choice.pays = lambda self: wanted  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        overlap.Choice.pays = before  # type: ignore[method-assign]
+
+
+def taps(random: np.random.Generator, rank: int) -> Taps:
+    """A stencil: places around an element, and weights."""
+    radius = [int(random.integers(0, 4)) for _ in range(rank)]
+    return [
+        (tuple([int(random.integers(-r, r + 1)) for r in radius]), float(random.normal()))
+        for _ in range(random.integers(2, 6))
+    ]
+
+
+def rolled(array: Any, u: Any, stencil: Taps) -> Any:
+    """The sum of shifted arrays, on a torus."""
+    total = u * 0.5
+    for shift, weight in stencil:
+        by = [(s, axis) for axis, s in enumerate(shift) if s]
+        moved = array.roll(u, tuple(s for s, _ in by), axis=tuple(a for _, a in by)) if by else u
+        total = total + moved * weight
+    return total
+
+
+def sliced(array: Any, u: Any, stencil: Taps) -> Any:
+    """The sum of slices, which is smaller than the array."""
+    widths = [max([abs(shift[axis]) for shift, _ in stencil]) for axis in range(u.ndim)]
+    total = None
+    for shift, weight in [((0,) * u.ndim, 0.5), *stencil]:
+        part = u[tuple([slice(w + s, n - w + s) for w, s, n in zip(widths, shift, u.shape)])]
+        total = part * weight if total is None else total + part * weight
+    return total
+
+
+def written(array: Any, u: Any, stencil: Taps) -> Any:
+    """The same in place of the inner elements."""
+    widths = [max([abs(shift[axis]) for shift, _ in stencil]) for axis in range(u.ndim)]
+    made = u + 0
+    made[tuple([slice(w, n - w) for w, n in zip(widths, u.shape)])] = sliced(array, u, stencil)
+    return made
+
+
+KINDS: tuple[Callable[[Any, Any, Taps], Any], ...] = (rolled, sliced, written)
+
+
+def placement(random: np.random.Generator, axis: int, n: int, count: int) -> dist.Placement:
+    """Blocks, or parts of any extents, empty ones too."""
+    if random.integers(2):
+        return dist.Shard(axis)
+    ends = np.sort(random.integers(0, n + 1, count - 1))
+    return dist.Shard(axis, sizes=np.diff([0, *ends, n]).tolist())
+
+
+def partition(random: np.random.Generator, shape: tuple[int, ...]) -> dist.Partition:
+    """How an array is divided: along one axis, or along two."""
+    counts = (2, 2) if N == 4 and len(shape) > 1 and random.integers(2) else (N,)
+    placed = [
+        placement(random, int(axis), shape[axis], count)
+        for axis, count in zip(random.permutation(len(shape)), counts, strict=False)
+    ]
+    return dist.Partition(shape, "float64", dist.Mesh(counts), placed)
+
+
+def steps(array: Any, u: Any, kind: Callable[[Any, Any, Taps], Any], drawn: list[Taps]) -> Any:
+    """The array after some steps."""
+    for stencil in drawn:
+        u = kind(array, u, stencil)
+    return u
+
+
+def draw(seed: int) -> int:
+    """One program, both ways and with NumPy; how many of its exchanges were overlapped."""
+    random = np.random.default_rng(seed)
+    rank = int(random.integers(1, 4))
+    shape = tuple([int(n) for n in random.integers(*((60, 90) if rank == 1 else (17, 30)), rank)])
+    kind = KINDS[random.integers(len(KINDS))]
+    one = taps(random, rank)
+    drawn = [one if random.integers(4) else taps(random, rank) for _ in range(2)]
+    data = random.normal(size=shape)
+    where = partition(random, shape)
+    found = []
+    for wanted in (False, True):
+        COUNTERS.overlapped = 0
+        with always(wanted):
+            u = steps(xp, xp.asarray(data, team=TEAM, copy=True, placements=where), kind, drawn)
+            found.append(np.asarray(u))
+    assert found[0].tobytes() == found[1].tobytes(), (seed, where, shape, kind, drawn)
+    np.testing.assert_allclose(found[1], steps(np, data, kind, drawn), rtol=1e-11, atol=1e-11)
+    return COUNTERS.overlapped
+
+
+def often() -> None:
+    """A loop that is so long that sizes are built in: bit for bit too, with one exchange a step."""
+    data = np.random.default_rng(5).random((40, 30))
+    stencil: Taps = [((1, 0), 0.2), ((-1, 0), 0.3), ((0, 1), 0.1), ((0, -1), 0.15)]
+    for kind in KINDS[0], KINDS[2]:
+        found = []
+        for wanted in (False, True):
+            xp.reset()
+            with always(wanted):
+                u = xp.asarray(data, team=TEAM, copy=True)
+                for _ in range(40):
+                    u = kind(xp, u, stencil)
+                    xp.eval(u)
+                found.append(np.asarray(u.to_local()))
+            report = xp.report()
+            assert report.exchanges == 40 * (N > 1), report
+            assert report.overlapped == (40 * (N > 1) if wanted else 0), report
+        assert found[0].tobytes() == found[1].tobytes(), kind
+    assert N == 1 or "40 exchanges, 40 while something was computed" in str(report), report
+
+
+def seen() -> None:
+    """The core is computed before what is waited for, and what is around it behind it."""
+    x = xp.asarray(np.ones((24, 5)), team=TEAM)
+    xp.eval(x[1:] + x[:-1])
+    xp.reset()
+    with always(True):
+        xp.eval(x[1:] + x[:-1])
+    events = [
+        (event["name"], event["tid"]) for event in json.loads(xp.timeline(TEAM))["traceEvents"]
+        if event["ph"] == "X"
+    ]
+    for rank in range(N):
+        own = [name for name, tid in events if tid == rank]
+        # Its row and the next one are added up where the first of them is.
+        waits = ["waits for add"] if N > 1 else []
+        border = ["add (border)"] if rank < N - 1 else []
+        assert own == (["add (core)", *waits, *border] if N > 1 else ["add"]), (rank, own)
+
+
+def measured() -> None:
+    """Nothing is cut where there is no waiting, and where it is no faster."""
+    assert asked(waited=1e-6, plain=2e-3, cut=1e-3) == (0, 0), "there was no waiting"
+    assert asked(waited=1e-3, plain=2e-3, cut=1e-3) == (32, 900), "it was faster"
+    assert asked(waited=1e-3, plain=2e-3, cut=3e-3) == (32, 0), "it was slower"
+
+
+def asked(waited: float, plain: float, cut: float) -> tuple[int, int]:
+    """How often something is cut among the first exchanges, and in the second round."""
+    choice, found = overlap.Choice(), []
+    for _ in range(1536):
+        found.append(choice.pays())
+        choice.was_cut(cut) if found[-1] else choice.was_plain(waited, plain)
+    return sum(found[:72]), sum(found[-900:])
+
+
+def main(first: int, count: int) -> None:
+    """Programs from one seed on, and what does not depend on one."""
+    overlapped = sum([draw(seed) for seed in range(first, first + count)])
+    everywhere = int(dist.allreduce(TEAM, np.array([overlapped]))[0])
+    assert everywhere > 0 or N == 1
+    for part in (often, seen, measured):
+        part()
+
+
+main(*(int(word) for word in sys.argv[1:3]))
+if RANK == 0:
+    print("the same bits")
