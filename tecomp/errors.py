@@ -166,10 +166,10 @@ def user_location() -> Location | None:
 def users_call() -> Location | None:
     """Where the user called the method that asks; None if one of ours called it.
 
-    Quick, as primitives ask at each call: the rooms between are this one's caller and its own.
+    Quick, as primitives ask at each call: between are files of the room that asks, and no others.
     """
-    own = (frame := sys._getframe(1)).f_globals["__name__"]
-    while (caller := frame.f_back) is not None and caller.f_globals.get("__name__") == own:
+    own = (frame := sys._getframe(1)).f_globals["__package__"]
+    while (caller := frame.f_back) is not None and caller.f_globals.get("__package__") == own:
         frame = caller
     if caller is None or str(caller.f_globals.get("__name__")).startswith("tecomp."):
         return None

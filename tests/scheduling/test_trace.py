@@ -388,3 +388,24 @@ def test_a_stage_is_found_by_the_name_that_the_trace_has_for_it() -> None:
 
     assert offered == ["A", "B", "B_1", "B_local"]
     assert [s[name] for name in offered] == [s[A], s[first], s[second], s[cache]]
+
+
+def test_calls_say_where_the_user_made_them() -> None:
+    """In whichever file of the room a primitive is; what a replay calls, no user has called."""
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] * 2.0, name="B")
+    C = te.compute((8,), lambda i: B[i] + 1.0, name="C")
+    s = te.create_schedule(C)
+    s[C].split(C.op.axis[0], factor=4)
+    s[C].vectorize(s[C].leaf_iter_vars[1])
+    s[B].set_scope("local")
+    s.create_group(outputs=B, inputs=A).compute_at(s[C], s[C].leaf_iter_vars[0])
+    s.cache_read(A, "local", [B])
+    s.merge_formula(B)
+
+    places = [place for _, place in s.calls]
+
+    lines = [place.line for place in places if place is not None]
+    assert lines == [lines[0] + k for k in (0, 1, 2, 3, 3, 4, 5)]
+    assert {place.file for place in places if place is not None} == {__file__}
+    assert {place for _, place in replay(s.trace.to_json(), C).calls} == {None}

@@ -1,0 +1,82 @@
+"""Calls of primitives: each takes effect as a whole or not at all, and is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tecomp.compute.operation import Operation
+from tecomp.errors import Location, users_call
+from tecomp.scheduling.state import StageState, State
+from tecomp.scheduling.trace import Trace
+
+
+class ScheduleCalls:
+    """The state that calls on a schedule swap, and these calls."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._start = state
+        self._calls: tuple[tuple[Any, ...], ...] = ()
+        # For each call where the user made it; None where somebody else did.
+        self._places: tuple[Location | None, ...] = ()
+        # Few schedules are asked for their trace, and its text takes as long as the decisions.
+        self._written: tuple[int, Trace] | None = None
+
+    @property
+    def trace(self) -> Trace:
+        """The calls so far, as JSON or Python text that makes the same schedule again."""
+        count, trace = self._written or (0, Trace.start(self._start))
+        for call in self._calls[count:]:
+            trace = trace.then(*call)
+        self._written = len(self._calls), trace
+        return trace
+
+    @property
+    def calls(self) -> tuple[tuple[tuple[Any, ...], Location | None], ...]:
+        """The primitives that were called, and where the user called them.
+
+        Each with the states before and after it, its name, its stage, its arguments and its result.
+        """
+        return tuple(zip(self._calls, self._places, strict=True))
+
+    def _apply(
+        self,
+        primitive: Callable[..., tuple[State, Any]],
+        name: str,
+        stage: Operation | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Run a primitive; the state and the trace change together or not at all."""
+        before = self.state
+        first = () if stage is None else (stage,)
+        state, result = primitive(before, *first, *args, **(kwargs or {}))
+        given = tuple(map(_as_given, args))
+        named = {key: _as_given(value) for key, value in (kwargs or {}).items()}
+        self._calls = (*self._calls, (before, state, name, stage, given, named, result))
+        self._places = (*self._places, users_call())
+        self.state = state
+        return result
+
+
+class StageCalls:
+    """A stage of a schedule, on which primitives are called."""
+
+    def __init__(self, schedule: ScheduleCalls, key: Operation) -> None:
+        self._schedule = schedule
+        self._key = key
+
+    @property
+    def _state(self) -> StageState:
+        return self._schedule.state.stage(self._key)
+
+    def _apply(
+        self, primitive: Callable[..., tuple[State, Any]], name: str, *args: Any, **kwargs: Any
+    ) -> Any:
+        return self._schedule._apply(primitive, name, self._key, args, kwargs)
+
+
+def _as_given(value: Any) -> Any:
+    """An argument that its owner cannot change afterwards."""
+    return tuple(map(_as_given, value)) if isinstance(value, list) else value
