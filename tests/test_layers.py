@@ -124,6 +124,7 @@ INSIDE = {
     "topi": [
         {"absent", "sizes", "tag"},
         {"given"},
+        {"typed"},
         {"math", "scatter", "transform", "windows"},
         {"broadcast", "contraction", "image", "reduction", "scan", "sort"},
         {"nn", "tensor"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import update_wrapper
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from tecomp.array.arrays import Array, made
 from tecomp.array.graph.cuts import MOST
@@ -16,6 +16,9 @@ from tecomp.array.graph.pieces import Piece, pieces_of
 from tecomp.array.recent import Recent
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.types import PTensorType
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _MOST = 256
 """Shapes and types for which one function is kept as it was recorded."""
@@ -68,7 +71,7 @@ class _Recorded:
     structure: Any
 
 
-def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+def jit(function: Callable[P, R]) -> Callable[P, R]:
     """A function of arrays whose operations are recorded once for each shape and type.
 
     Calls after the first run what was recorded then, without calling the function. What depends on
@@ -97,12 +100,12 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
     known: Recent[Any, _Recorded] = Recent(_MOST)
     name = getattr(function, "__name__", "function")
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
         nodes: list[Node] = []
         structure = _taken((args, kwargs), nodes, f"jit {name}: arguments")
         if tracing.depth:  # a part of what is recorded
-            args, kwargs = _given(structure, [made(node) for node in nodes])
-            return function(*args, **kwargs)
+            again: tuple[Any, Any] = _given(structure, [made(node) for node in nodes])
+            return function(*again[0], **again[1])
         key = structure, tuple([node.type for node in nodes])
         try:
             recorded = known.get(key, None)
@@ -114,7 +117,8 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
         if recorded is None:
             types = [node.type for node in nodes]
             recorded = known.keep(key, _record(function, name, structure, types))
-        return _run(recorded, nodes)
+        results: R = _run(recorded, nodes)
+        return results
 
     return update_wrapper(run, function)
 

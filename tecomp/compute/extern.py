@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.builder import Operand, check_statement
@@ -77,6 +77,34 @@ class ExternOp(ComputeOp):
             yield ", " if k else ""
             yield Name(tensor)
         yield ")"
+
+
+@overload
+def extern(
+    shape: Extent | Sequence[Extent],
+    inputs: Tensor | Sequence[Tensor],
+    fcompute: Callable[[list[Operand], list[Operand]], Stmt],
+    name: str = "extern",
+    dtype: str | Sequence[str] | None = None,
+    in_buffers: Buffer | Sequence[Buffer] | None = None,
+    out_buffers: Buffer | Sequence[Buffer] | None = None,
+    tag: str = "",
+    attrs: Mapping[str, object] | None = None,
+) -> Tensor: ...
+
+
+@overload
+def extern(
+    shape: Sequence[Sequence[Extent]],
+    inputs: Tensor | Sequence[Tensor],
+    fcompute: Callable[[list[Operand], list[Operand]], Stmt],
+    name: str = "extern",
+    dtype: str | Sequence[str] | None = None,
+    in_buffers: Buffer | Sequence[Buffer] | None = None,
+    out_buffers: Buffer | Sequence[Buffer] | None = None,
+    tag: str = "",
+    attrs: Mapping[str, object] | None = None,
+) -> Any: ...
 
 
 def extern(

@@ -36,8 +36,8 @@ class Operation(ABC):
     >>> op = B.op
     >>> op.name, op.axis, op.reduce_axis, op.input_tensors
     ('B', (i,), (n,), (Tensor(A, shape=(4, 5), dtype=float32),))
-    >>> op.shape, op.shapes, op.dtypes, op.num_outputs, op.outputs == (B,), dict(op.attrs)
-    ((4,), ((4,),), ('float32',), 1, True, {'mine': 1})
+    >>> op.shape, op.shapes, op.dtypes, op.num_outputs, op.outputs == (B,), op.tag, dict(op.attrs)
+    ((4,), ((4,),), ('float32',), 1, True, '', {'mine': 1})
     >>> op.are_alike, op.location is not None
     (True, True)
     """
@@ -58,6 +58,11 @@ class Operation(ABC):
     @abstractmethod
     def axis(self) -> tuple[IterVar, ...]:
         """One variable for each axis of what it computes; a placeholder has none."""
+
+    @property
+    @abstractmethod
+    def tag(self) -> str:
+        """Free text that the user gave it."""
 
     @property
     @abstractmethod

@@ -73,7 +73,7 @@ class Relayout(Pictured):
         )
         self.kernel: Kernel = kernel_of(copy, "relayout")
 
-    def __call__(self, array: Any, out: Any = None) -> Any:
+    def __call__(self, array: Any, out: Any = None) -> Array:
         """The elements of `array` in the other layout.
 
         Args:
@@ -94,7 +94,8 @@ class Relayout(Pictured):
             self.kernel(array, out)
         else:
             self._convert(array, out)
-        return out
+        result: Array = out
+        return result
 
     def _convert(self, array: Any, out: Any) -> None:
         src, dst = self.src, self.dst
@@ -156,7 +157,7 @@ def relayout(src: Layout, dst: Layout) -> Relayout:
 _compiled = lru_cache(maxsize=256)(Relayout)
 
 
-def packed(layout: Layout, array: Any, out: Any) -> Any:
+def packed(layout: Layout, array: Any, out: Any) -> Array:
     """An array of NumPy in a layout.
 
     Places that hold no element get the pad value, or 0.
@@ -186,7 +187,7 @@ def packed(layout: Layout, array: Any, out: Any) -> Any:
     return relayout(host, layout)(given.transpose(order).reshape(host.physical_shape), out)
 
 
-def unpacked(layout: Layout, array: Any, out: Any) -> Any:
+def unpacked(layout: Layout, array: Any, out: Any) -> Array:
     """The elements of an array in a layout as an array of NumPy.
 
     Args:
@@ -201,13 +202,14 @@ def unpacked(layout: Layout, array: Any, out: Any) -> Any:
         out = np.empty(layout.shape, layout.dtype.numpy)
     check_array("unpack: out", out, layout.dtype, layout.shape)
     check_writable("unpack: out", out)
+    result: Array = out
     order = _dense_order(out)
     if order is None:
         np.copyto(out, unpacked(layout, array, None))
-        return out
+        return result
     host = layout.row_major(layout.shape, layout.dtype, order)
     relayout(layout, host)(array, out.transpose(order).reshape(host.physical_shape))
-    return out
+    return result
 
 
 def _dense_order(array: Array) -> tuple[int, ...] | None:

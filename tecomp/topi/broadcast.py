@@ -13,6 +13,7 @@ from tecomp.ir.language.shapes import broadcast_shape, shape_text
 from tecomp.topi import sizes, tag
 from tecomp.topi.given import Operand, operand_of, shape_of, tensor_of, value_of
 from tecomp.topi.sizes import Size, element, place
+from tecomp.topi.typed import of_one, of_two
 
 
 def broadcast_to(data: te.Tensor, shape: Size | Sequence[Size]) -> te.Tensor:
@@ -66,6 +67,7 @@ def _of_one(data: Operand, function: Callable[[Any], te.Expr], name: str) -> Any
     )
 
 
+@of_two
 def add(lhs: Operand, rhs: Operand) -> Any:
     """`lhs + rhs`.
 
@@ -88,6 +90,7 @@ def add(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x + y, "add")
 
 
+@of_two
 def subtract(lhs: Operand, rhs: Operand) -> Any:
     """`lhs - rhs`, as `add`.
 
@@ -97,6 +100,7 @@ def subtract(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x - y, "subtract")
 
 
+@of_two
 def multiply(lhs: Operand, rhs: Operand) -> Any:
     """`lhs * rhs`, as `add`.
 
@@ -106,6 +110,7 @@ def multiply(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x * y, "multiply")
 
 
+@of_two
 def divide(lhs: Operand, rhs: Operand) -> Any:
     """`lhs / rhs`; of two integers rounded towards zero, as `te.div`.
 
@@ -115,6 +120,7 @@ def divide(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.div, "divide")
 
 
+@of_two
 def floor_divide(lhs: Operand, rhs: Operand) -> Any:
     """`lhs // rhs`, rounded towards minus infinity; 0 where an integer is divided by 0.
 
@@ -124,6 +130,7 @@ def floor_divide(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.floordiv, "floor_divide")
 
 
+@of_two
 def mod(lhs: Operand, rhs: Operand) -> Any:
     """The remainder with the sign of `lhs`, as in C; 0 where an integer is divided by 0.
 
@@ -142,6 +149,7 @@ def _is_float(value: Any) -> bool:
     return isinstance(value, float) or bool(getattr(getattr(value, "dtype", None), "is_float", 0))
 
 
+@of_two
 def floor_mod(lhs: Operand, rhs: Operand) -> Any:
     """The remainder with the sign of `rhs`; 0 where an integer is divided by 0.
 
@@ -151,6 +159,7 @@ def floor_mod(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.floormod, "floor_mod")
 
 
+@of_two
 def maximum(lhs: Operand, rhs: Operand) -> Any:
     """The greater of two elements; NaN if one is NaN.
 
@@ -160,6 +169,7 @@ def maximum(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.max, "maximum")
 
 
+@of_two
 def minimum(lhs: Operand, rhs: Operand) -> Any:
     """The lesser of two elements; NaN if one is NaN.
 
@@ -169,6 +179,7 @@ def minimum(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.min, "minimum")
 
 
+@of_two
 def power(lhs: Operand, rhs: Operand) -> Any:
     """`lhs` to the power `rhs`.
 
@@ -188,6 +199,7 @@ def _power(x: Any, y: Any) -> te.Expr:
     return te.power(base, exponent)
 
 
+@of_two
 def atan2(lhs: Operand, rhs: Operand) -> Any:
     """The angle of the point (rhs, lhs), in [-pi, pi].
 
@@ -197,6 +209,7 @@ def atan2(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.atan2, "atan2")
 
 
+@of_two
 def log_add_exp(lhs: Operand, rhs: Operand) -> Any:
     """`log(exp(lhs) + exp(rhs))` without overflow in between.
 
@@ -206,6 +219,7 @@ def log_add_exp(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.logaddexp, "log_add_exp")
 
 
+@of_two
 def left_shift(lhs: Operand, rhs: Operand) -> Any:
     """`lhs << rhs` of integers, as `te` has it.
 
@@ -215,6 +229,7 @@ def left_shift(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x << y, "left_shift")
 
 
+@of_two
 def right_shift(lhs: Operand, rhs: Operand) -> Any:
     """`lhs >> rhs` of integers, as `te` has it; the sign stays.
 
@@ -224,6 +239,7 @@ def right_shift(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x >> y, "right_shift")
 
 
+@of_two
 def greater(lhs: Operand, rhs: Operand) -> Any:
     """Whether `lhs > rhs`, in bool.
 
@@ -233,6 +249,7 @@ def greater(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x > y, "greater")
 
 
+@of_two
 def greater_equal(lhs: Operand, rhs: Operand) -> Any:
     """Whether `lhs >= rhs`, in bool.
 
@@ -242,6 +259,7 @@ def greater_equal(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x >= y, "greater_equal")
 
 
+@of_two
 def less(lhs: Operand, rhs: Operand) -> Any:
     """Whether `lhs < rhs`, in bool.
 
@@ -251,6 +269,7 @@ def less(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x < y, "less")
 
 
+@of_two
 def less_equal(lhs: Operand, rhs: Operand) -> Any:
     """Whether `lhs <= rhs`, in bool.
 
@@ -260,6 +279,7 @@ def less_equal(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x <= y, "less_equal")
 
 
+@of_two
 def equal(lhs: Operand, rhs: Operand) -> Any:
     """Whether `lhs == rhs`, in bool.
 
@@ -269,6 +289,7 @@ def equal(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x == y, "equal")
 
 
+@of_two
 def not_equal(lhs: Operand, rhs: Operand) -> Any:
     """Whether `lhs != rhs`, in bool.
 
@@ -278,6 +299,7 @@ def not_equal(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x != y, "not_equal")
 
 
+@of_two
 def logical_and(lhs: Operand, rhs: Operand) -> Any:
     """Whether both conditions hold.
 
@@ -289,6 +311,7 @@ def logical_and(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.all, "logical_and")
 
 
+@of_two
 def logical_or(lhs: Operand, rhs: Operand) -> Any:
     """Whether one of two conditions holds, or both.
 
@@ -300,6 +323,7 @@ def logical_or(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.any, "logical_or")
 
 
+@of_two
 def logical_xor(lhs: Operand, rhs: Operand) -> Any:
     """Whether one of two conditions holds, and not both.
 
@@ -315,6 +339,7 @@ def logical_xor(lhs: Operand, rhs: Operand) -> Any:
     )
 
 
+@of_one
 def logical_not(data: Operand) -> Any:
     """Whether a condition does not hold.
 
@@ -324,6 +349,7 @@ def logical_not(data: Operand) -> Any:
     return _of_one(data, te.logical_not, "logical_not")
 
 
+@of_two
 def bitwise_and(lhs: Operand, rhs: Operand) -> Any:
     """`lhs & rhs` of integers or bool.
 
@@ -333,6 +359,7 @@ def bitwise_and(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x & y, "bitwise_and")
 
 
+@of_two
 def bitwise_or(lhs: Operand, rhs: Operand) -> Any:
     """`lhs | rhs` of integers or bool.
 
@@ -342,6 +369,7 @@ def bitwise_or(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x | y, "bitwise_or")
 
 
+@of_two
 def bitwise_xor(lhs: Operand, rhs: Operand) -> Any:
     """`lhs ^ rhs` of integers or bool.
 
@@ -351,6 +379,7 @@ def bitwise_xor(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x ^ y, "bitwise_xor")
 
 
+@of_one
 def bitwise_not(data: Operand) -> Any:
     """`~data` of integers or bool.
 

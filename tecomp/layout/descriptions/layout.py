@@ -37,10 +37,10 @@ class Copies(Protocol):
     It stands above the driver, and layouts, which only describe, below the compiler.
     """
 
-    def packed(self, layout: Layout, array: Any, out: Any) -> Any:
+    def packed(self, layout: Layout, array: Any, out: Any) -> np.ndarray[Any, Any]:
         """See `Layout.pack`."""
 
-    def unpacked(self, layout: Layout, array: Any, out: Any) -> Any:
+    def unpacked(self, layout: Layout, array: Any, out: Any) -> np.ndarray[Any, Any]:
         """See `Layout.unpack`."""
 
 
@@ -241,7 +241,7 @@ class Layout(StoredTensor, Pictured):
         """
         return all_offsets(self)
 
-    def pack(self, array: Any, out: Any = None) -> Any:
+    def pack(self, array: Any, out: Any = None) -> np.ndarray[Any, Any]:
         """An array of NumPy in this layout, compiled; see `tecomp.copies.relayout.packed`.
 
         >>> sticks = Layout.of((2, 6), "int32", lambda i, j: [j // 4, i, j % 4])
@@ -251,7 +251,7 @@ class Layout(StoredTensor, Pictured):
         """
         return _copies().packed(self, array, out)
 
-    def unpack(self, array: Any, out: Any = None) -> Any:
+    def unpack(self, array: Any, out: Any = None) -> np.ndarray[Any, Any]:
         """An array in this layout as one of NumPy, compiled.
 
         Args:
