@@ -17,59 +17,46 @@ k = te.reduce_axis((0, n), name="k")
 C = te.compute((n, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
 
 # %% [markdown]
-# The roofline first: what can a core do at best? A target says what the system tells of the
-# processor, but clocks change while a program runs. So it is measured: a product of a few rows
-# and columns, so small that all of it stays in registers and in the first cache, a thousand
-# times. You will know its schedule by the end.
+# The roofline first: what can a core do at best? The system does not tell. So it is measured, once
+# for each machine, by products that stay in registers and by sums of arrays in each cache and in
+# memory. You will know the schedule of those products by the end.
+#
+# Each schedule below is compared with that, and its numbers with NumPy's. `steps` is the roofline
+# of all of them, to which each adds itself:
 
 # %%
-cpu = tecomp.Target.load("cpu")
+cpu = tecomp.calibrate("cpu")
+peak = cpu.rates.flops["float32"]
+one_by_one = cpu.rates.scalar_flops["float32"]
+print(f"on one core {peak / 1e9:.0f} GFLOP/s with vectors, {one_by_one / 1e9:.0f} without")
 lanes = cpu.core.vector_bytes // 4
-rows, columns = cpu.core.vector_registers // 4, 2 * lanes
-
-
-def in_registers(s, tile, tensor, loop, i, j):
-    """Compute a tile of `tensor` in registers in each iteration of `loop`."""
-    s[tensor].unroll(i)
-    s[tensor].vectorize(j)
-    s[tile].compute_at(s[tensor], loop)
-    *_, i, j = tile.op.axis
-    s[tile].reorder(*tile.op.reduce_axis, i, j)
-    s[tile].unroll(i)
-    s[tile].vectorize(j)
-
-
-X, Y = te.placeholder((rows, 128), name="X"), te.placeholder((128, columns), name="Y")
-r = te.reduce_axis((0, 128), name="r")
-T = te.compute((1000, rows, columns), lambda t, i, j: te.sum(X[i, r] * Y[r, j], axis=r), name="T")
-s = te.create_schedule(T)
-in_registers(s, s.cache_write(T, "local"), T, *T.op.axis)
-kernel = tecomp.build(s, [X, Y, T], target=cpu)
-x, y, t = (np.zeros(tensor.shape, np.float32) for tensor in (X, Y, T))
-peak = 2 * t.size * 128 / kernel.timeit(x, y, t).min / 1e9
 print(f"{lanes} numbers in a vector, {cpu.core.vector_registers} vectors in registers")
-print(f"{peak:.0f} GFLOP/s on one core; cores: {cpu.core.count}")
 
-# %% [markdown]
-# Each schedule below is compared with that, and its numbers with NumPy's:
-
-# %%
 a, b = np.random.default_rng(0).random((2, n, n), dtype=np.float32)
 c = np.empty((n, n), np.float32)
-rates = {}
+steps = None
 
 
 def measure(name, s):
+    global steps
     kernel = tecomp.build(s, [A, B, C], target=cpu)
     kernel(a, b, c)
     np.testing.assert_allclose(c, a @ b, rtol=1e-4)
-    rates[name] = 2 * n**3 / kernel.timeit(a, b, c).min / 1e9
-    print(f"{name:12} {rates[name]:6.1f} GFLOP/s, {rates[name] / peak:4.0%} of the peak of a core")
+    found = kernel.roofline(a, b, c, measured=True, label=name)
+    steps = found if steps is None else steps + found
+    speed = found.marks[0].speed
+    print(f"{name:12} {speed / 1e9:6.1f} GFLOP/s, {speed / peak:4.0%} of the peak of a core")
+    return steps
 
 
 measure("naive", te.create_schedule(C))
 
 # %% [markdown]
+# A line that slopes is what a cache or memory lets through, a level one what computing allows. The
+# product does 43 operations for each byte of its matrices, so it stands far right of where
+# the slopes end: no memory has to bind it, only the way in which the loops use it. All
+# schedules stand at the same place, and have to climb.
+#
 # The naive loops add up one element at a time, and walk down a column of `B`.
 #
 # **Predict.** With `k` outside of `j`, a row of `B` times one number is added to a row of `C`.
@@ -97,23 +84,32 @@ s[C].domain_picture(k, j)
 # %% [markdown]
 # So a tile of `C` should stay in registers while `k` runs through. `cache_write` makes a stage
 # that computes a tile in a memory of its own; `local`, with all of its loops unrolled or vectors,
-# becomes registers. The function above does that, and the picture shows where the tile is computed:
+# becomes registers. The picture shows where the tile is computed:
 
 # %%
+rows, columns = cpu.core.vector_registers // 4, 2 * lanes
+
+
 def tiled(rows, columns):
     s = te.create_schedule(C)
     tile = s.cache_write(C, "local")
     io, jo, ii, ji = s[C].tile(*C.op.axis, rows, columns)
     s[C].reorder(jo, io, ii, ji)
-    in_registers(s, tile, C, io, ii, ji)
+    s[tile].compute_at(s[C], io)
+    i, j = tile.op.axis
+    s[tile].reorder(*tile.op.reduce_axis, i, j)
+    for tensor, few, lanes_of in ((C, ii, ji), (tile, i, j)):
+        s[tensor].unroll(few)
+        s[tensor].vectorize(lanes_of)
     return s, jo, tile
 
 
-s, *_ = tiled(4, lanes)
-measure("small tile", s)
 s, *_ = tiled(rows, columns)
-measure("tile", s)
 s.picture()
+
+# %%
+measure("small tile", tiled(4, lanes)[0])
+measure("tile", s)
 
 # %% [markdown]
 # A step of `k` reads `rows` numbers of `A` and `columns` of `B` for `2 * rows * columns`
@@ -137,23 +133,23 @@ except tecomp.ScheduleError as error:
 # strips of four columns:
 
 # %%
+tecomp.Layout.of((6, 12), "float32", lambda p, q: [q // 4, p, q % 4])
+
+# %%
 s, jo, tile = tiled(rows, columns)
 strips = s.cache_read(B, "global", [tile])
 s[strips].transform_layout(lambda p, q: [q // columns, p, q % columns])
 measure("strips", s)
-tecomp.Layout.of((6, 12), "float32", lambda p, q: [q // 4, p, q % 4])
 
 # %% [markdown]
 # The last step is the outer loop on all cores. `tecomp.schedules.auto` takes all of these
-# decisions itself, for any size; its trace is a schedule like the ones above.
+# decisions itself, for any size; its trace is a schedule like the ones above. Both use
+# all cores, so there are dashed roofs for these: so many times that of one core.
 
 # %%
 s[C].parallel(jo)
 measure("parallel", s)
 measure("auto", tecomp.schedules.auto(C, cpu))
-
-for name, rate in rates.items():
-    print(f"{name:12} {'#' * round(50 * rate / peak)} {rate:.0f}")
 
 
 # %% [markdown]
