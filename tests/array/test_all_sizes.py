@@ -174,3 +174,41 @@ def test_products_with_short_axes(shape: tuple[int, int]) -> None:
         a = xp.asarray(part)
         np.testing.assert_array_equal(np.asarray(xp.matrix_transpose(a) @ a), part.T @ part)
         np.testing.assert_array_equal(np.asarray(a @ xp.asarray(small)), part @ small)
+
+
+_COPIES: dict[str, Callable[[Any, Any], Any]] = {
+    "reshape of a transpose": lambda xp, x: xp.reshape(x.T, (-1,)),
+    "repeat along rows": lambda xp, x: xp.repeat(x, 3, axis=1),
+    "repeat rows": lambda xp, x: xp.repeat(x, 3, axis=0),
+    "tile": lambda xp, x: xp.tile(x, (2, 2)),
+    "tile with an axis more": lambda xp, x: xp.tile(x, (2, 1, 3)),
+    "reshape of all columns but one": lambda xp, x: xp.reshape(x[:, 1:], (-1,)),
+}
+
+
+@pytest.mark.parametrize("name", _COPIES)
+def test_copies_are_one_pass_however_often(name: str) -> None:
+    data = numbers(150, 120)
+    x = xp.asarray(data)
+    for _ in range(40):
+        before = counters.called
+        found = _COPIES[name](xp, x)
+        xp.eval(found)
+        assert counters.called == before + 1
+    np.testing.assert_array_equal(np.asarray(found), _COPIES[name](np, data))
+
+
+@pytest.mark.parametrize("name", _COPIES)
+def test_copies_have_memory_of_their_own(name: str) -> None:
+    data = numbers(15, 12)
+    x = xp.asarray(data, copy=True)
+    one, other = _COPIES[name](xp, x), _COPIES[name](xp, x)
+    turned = xp.flip(one)
+    xp.eval(one, other, turned)
+    wanted = _COPIES[name](np, data)
+    one[:1] = -1.0
+    x[:1] = -2.0
+    for found, own in ((other, wanted), (turned, np.flip(wanted))):
+        np.testing.assert_array_equal(np.asarray(found), own)
+    wanted[:1] = -1.0
+    np.testing.assert_array_equal(np.asarray(one), wanted)

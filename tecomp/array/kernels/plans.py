@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from sys import maxsize
 from typing import Any, Protocol
 
 import numpy as np
@@ -148,6 +149,9 @@ def _action(part: Part, recipe_of: Callable[[Pending], Recipe | None]) -> Action
 
 
 def _most_calls(parts: Sequence[Part], stages: Sequence[Stage]) -> int:
+    """How often it is run; always if it only copies, to which a program has nothing to add."""
+    if not any(isinstance(stage.action, Kernel) for stage in stages):
+        return maxsize
     points = []
     for part, stage in zip(parts, stages, strict=True):
         if isinstance(stage.action, Kernel):

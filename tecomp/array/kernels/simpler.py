@@ -11,7 +11,7 @@ import numpy as np
 
 from tecomp.array.graph.node import Buffer, Node, leaf, type_of
 from tecomp.array.graph.pending import Pending, Step
-from tecomp.array.graph.views import is_view
+from tecomp.array.graph.views import along, is_view
 from tecomp.array.kernels.cores import SumOfProducts
 from tecomp.ptensor.axes import axes_of, axis_of
 from tecomp.ptensor.definitions.reduction import summed_in
@@ -89,10 +89,18 @@ class _Builder:
         return len(self.steps) - 1
 
     def is_given(self, place: int) -> bool:
-        """Whether an operand has elements that are there."""
+        """Whether an operand has elements that are there, and is no copy of them."""
+        chain: list[Operation] = []
         while place >= 0 and is_view(self.steps[place][0]):
-            (place,) = self.steps[place][1]
-        return place < 0
+            op, (place,) = self.steps[place]
+            chain.append(op)
+        if place >= 0:
+            return False
+        # A shape that memory cannot show is copied, and is an array of its own if that comes last.
+        data = self.leaves[-1 - place].data
+        last = chain[:1]
+        before = along(chain[:0:-1], data)
+        return before is None or along(last, before) is not None
 
     def cast(self, place: int, dtype: str) -> int:
         """An operand in a type."""
