@@ -742,6 +742,6 @@ def test_what_is_no_function() -> None:
     assert error.value.message == (
         "te.hybrid.script: the function is 3; give a Python function"
     )
-    assert refused(eval("lambda a: a")) == (
+    assert refused(eval(compile("lambda a: a", "<nowhere>", "eval"))) == (
         "te.hybrid <lambda>: its text is not there to be read; write it in a file"
     )
