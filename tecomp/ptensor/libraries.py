@@ -88,12 +88,17 @@ def _(op: SearchSorted, x: Buffer, values: Buffer, sorter: Buffer | None = None)
     if sorter is not None:
         outside = sorter[(sorter < 0) | (sorter >= x.size)]
         if outside.size:
-            raise ArrayIndexError(
-                f"searchsorted: the sorter has the index {outside[0]}, and x1 has {x.size} "
-                "elements; give xp.argsort(x1)"
-            )
+            raise wrong_sorter(int(outside[0]), x.size)
         sorter = sorter.astype(np.int64, copy=False)  # NumPy takes no uint64
     return np.searchsorted(x, values, side, sorter)
+
+
+def wrong_sorter(index: int, size: int) -> ArrayIndexError:
+    """The error for an index in a sorter of which there is no element."""
+    return ArrayIndexError(
+        f"searchsorted: the sorter has the index {index}, and x1 has {size} elements; give "
+        "xp.argsort(x1)"
+    )
 
 
 @_computed.register

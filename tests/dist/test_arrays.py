@@ -9,6 +9,15 @@ import pytest
 from tests.strategies.ranks import Pools, printed
 
 
+GATHER = {
+    "fft.fft", "fft.fftn", "fft.hfft", "fft.ifft", "fft.ifftn", "fft.ihfft", "fft.irfft", "fft.irfftn",
+    "fft.rfft", "fft.rfftn", "linalg.cholesky", "linalg.det", "linalg.eig", "linalg.eigh", "linalg.eigvals",
+    "linalg.eigvalsh", "linalg.inv", "linalg.matrix_norm", "linalg.matrix_rank", "linalg.pinv", "linalg.qr",
+    "linalg.slogdet", "linalg.solve", "linalg.svd", "linalg.svdvals",
+}
+"""All functions for which every process gets all elements of an array."""
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 @pytest.mark.parametrize("group", ["elementwise", "reductions", "moves", "products"])
 def test_functions_give_the_same_for_parts(group: str, n: int, pools: Pools) -> None:
@@ -55,7 +64,18 @@ def test_recorded_functions(n: int, pools: Pools) -> None:
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_drawn_calls_of_every_function(n: int, pools: Pools) -> None:
     """In lock-step; `python -m tests.dist.conformance -n 4 --count 50` draws more."""
-    assert pools.printed("conforms", n, "1", "0") == ["0 of 161 calls differ"]
+    said, gathering = pools.printed("conforms", n, "1", "0")
+
+    assert said == "0 of 161 calls differ"
+    assert set(gathering.removeprefix("gathered by").split()) <= GATHER
+
+
+def test_linear_algebra_and_transforms_alone_gather(pools: Pools) -> None:
+    """Those of whole matrices; no function of the namespace itself is drawn that does."""
+    count, *gathering = pools.printed("gathers", 2)[0].split()
+
+    assert count == "39"
+    assert set(gathering) == GATHER
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])

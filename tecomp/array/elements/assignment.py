@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, Protocol
 
 from tecomp.array.elements.borrowed import is_read_only
-from tecomp.array.elements.indexing import counted, spans_of, view_at
+from tecomp.array.elements.indexing import counted, located, spans_of, view_at
 from tecomp.array.elements.keys import At, By, Entry, Mask, New, Span, axes_of, entries_of, is_basic
 from tecomp.array.elements.ownership import is_alone
 from tecomp.array.elements.writes import copied, copy_to, put
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Buffer, Node, leaf, record, tracing
+from tecomp.array.graph.node import Buffer, Node, leaf, record, teams, tracing, type_of
 from tecomp.array.graph.views import moved
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operations.elementwise import Cast, Where
-from tecomp.ptensor.operations.indexing import InsertSlice
+from tecomp.ptensor.operations.indexing import InsertSlice, Take
 from tecomp.ptensor.operations.manipulation import Broadcast, Reshape
 from tecomp.ptensor.promotion import BOOLEAN, COMPLEX, INTEGERS
 from tecomp.ptensor.types import PTensorType, Shape, check_together
@@ -59,21 +58,25 @@ def assign(holder: Holder, key: Any, value: Node) -> None:
         holder._node = _inserted(holder._node, entries, value)
     elif _is_mask_alone(entries, holder._node.type.shape) and value.type.size == 1:
         holder._node = _masked(holder._node, entries, value)
+    elif holder._node.type.team is not None:
+        holder._node = _put_together(holder._node, entries, value)
     else:
         _check_indices(holder._node, entries)
         where = tuple([_given(entry) for entry in entries])
         given = data_of(value)
-        if holder._node.type.team is not None:
-            data = copied(data_of(holder._node))
-            put(data, where, given, WHERE)
-            holder._node = _teams().again(holder._node, data)
-            return
         put(own_memory(holder), where, given, WHERE)
 
 
-def _teams() -> Any:
-    # Known by name: who has no team does not wait for what teams need.
-    return import_module("tecomp.array.teams.creation")
+def _put_together(node: Node, entries: list[Entry], value: Node) -> Node:
+    """An array of a team: elements are sent to where they belong."""
+    part, indices, axes, place = located(node, entries, WHERE)
+    op = Take(axes, place)
+    shape = type_of(op, part.type, *[index.type for index in indices]).shape
+    _check_shape(value.type.shape, shape)
+    made = teams().put(op, part, moved(Broadcast(shape), value), *indices)
+    spans = spans_of(entries, node.type.shape)
+    counts = tuple([count for _, _, count in spans])
+    return record(InsertSlice(spans), node, moved(Reshape(counts), made))
 
 
 def own_memory(holder: Holder) -> Buffer:

@@ -25,7 +25,7 @@ from tecomp.array.elements.places import counted_from_start, rows_at
 from tecomp.array.elements.writes import in_order
 from tecomp.array.graph.devices import default_dtype, is_apart
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Buffer, Node, leaf, record, tracing
+from tecomp.array.graph.node import Buffer, Node, leaf, record, teams, tracing
 from tecomp.array.graph.views import moved
 from tecomp.ptensor.operations.elementwise import (
     Cast,
@@ -133,8 +133,26 @@ def _part(node: Node, entries: Sequence[Entry]) -> Node:
 
 def _elements(node: Node, entries: Sequence[Entry]) -> Node:
     """The elements that arrays in an index say."""
+    return taken(*located(node, entries, WHERE))
+
+
+def located(
+    node: Node, entries: Sequence[Entry], where: str
+) -> tuple[Node, list[Node], tuple[int, ...], int]:
+    """What `taken` takes for an index with arrays, of the elements that the rest of it says.
+
+    Args:
+        node: an array.
+        entries: of the index.
+        where: the operation, for messages.
+
+    Raises:
+        ArrayIndexError: there is no such element.
+        DeviceMismatchError: arrays live on different devices.
+        TeamMismatchError: they belong to different teams.
+    """
     given = [entry.node.type for entry in entries if isinstance(entry, By | Mask)]
-    check_together([node.type, *given], WHERE)
+    check_together([node.type, *given], where)
     part = _sliced(node, entries)
     extents = _extents(entries, part.type.shape)
     shape = tuple([extent for extent in extents if extent is not None])
@@ -146,16 +164,16 @@ def _elements(node: Node, entries: Sequence[Entry]) -> Node:
     for entry, extent in zip(entries, extents, strict=True):
         if isinstance(entry, By | Mask):
             axes.append(axis)
-            indices.append(_said(entry, node.type.shape, own))
+            indices.append(_said(entry, node.type.shape, own, where))
         axis += extent is not None
         own += axes_of(entry)
-    return taken(part, indices, tuple(axes), _place(entries))
+    return part, indices, tuple(axes), _place(entries)
 
 
-def _said(entry: By | Mask, shape: Sequence[int], axis: int) -> Node:
+def _said(entry: By | Mask, shape: Sequence[int], axis: int, where: str) -> Node:
     """The places that an array in an index says."""
     if isinstance(entry, By):
-        return counted(entry.node, shape[axis], axis, WHERE)
+        return counted(entry.node, shape[axis], axis, where)
     return row_of_places(entry.node)
 
 
@@ -200,6 +218,11 @@ def counted(indices: Node, extent: int, axis: int, where: str) -> Node:
         below = record(ElementwiseBinaryTest("less"), indices, zero)
         wrapped = record(ElementwiseBinaryOp("add"), indices, more)
         return record(Where(), below, wrapped, indices)
+    if type.team is not None:
+        found, outside = teams().from_start(indices, extent)
+        if outside is not None:
+            raise out_of_bounds(outside, axis, extent, where)
+        return found
     data = in_order(data_of(indices)).reshape(-1)
     places, wrong = counted_from_start(data, extent)
     if wrong is not None:

@@ -12,7 +12,7 @@ from tecomp.array.elements.indexing import taken
 from tecomp.array.elements.places import repeated_places
 from tecomp.array.graph.devices import default_dtype
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Node, leaf, record
+from tecomp.array.graph.node import Node, leaf, record, teams
 from tecomp.array.graph.views import moved
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.axes import axes_of, axis_of
@@ -262,17 +262,25 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
         shape_of(result.type.shape, where, result.type.dtype)
         return made(result)
     counts = _counts(node_of(repeats, where), node, along)
+    if node.type.team is not None:
+        found, fault = teams().repeated(node, counts, along)
+        if fault is not None:
+            raise _below_zero(*fault)
+        return made(found)
     data = data_of(counts)
     places, wrong = repeated_places(data)
     if wrong is not None:
-        raise ArrayValueError(
-            f"{where}: repeats has {data[wrong]} at {wrong}; give how often for each element, 0 or "
-            "more"
-        )
+        raise _below_zero(data[wrong], wrong)
     name = default_dtype("int64", node.type.device)
     given = places.astype(numpy_dtype(name), copy=False)
     index = leaf(given, node.type.like((places.size,), name))
     return made(taken(node, [index], (along,), along))
+
+
+def _below_zero(count: int, place: int) -> ArrayValueError:
+    return ArrayValueError(
+        f"repeat: repeats has {count} at {place}; give how often for each element, 0 or more"
+    )
 
 
 def _counts(repeats: Node, node: Node, axis: int) -> Node:

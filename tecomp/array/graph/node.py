@@ -176,6 +176,9 @@ class Teams(NamedTuple):
         like_operands: results of which every process has all elements, divided if operands were.
         called: the results of an operation of a library on parts; None if it needs whole arrays.
         places: where a mask is true, as a row of numbers.
+        from_start: indices counted from the first element of an axis, and one that is outside.
+        put: an array with other elements in place of those at indices.
+        repeated: elements along an axis, each as often as a row says, and what that has below 0.
         place: finds who has which elements of an array.
         explain: says what is sent before the parts of arrays are computed.
         settle: waits for the messages that the parts of arrays are computed of, and if they are
@@ -187,6 +190,9 @@ class Teams(NamedTuple):
     like_operands: Callable[[tuple[Node, ...], tuple[Node, ...]], tuple[Node, ...]]
     called: Callable[[Any, tuple[Node, ...]], tuple[Node, ...] | None]
     places: Callable[[Node], Node]
+    from_start: Callable[[Node, int], tuple[Node, int | None]]
+    put: Callable[..., Node]
+    repeated: Callable[[Node, Node, int], tuple[Node, tuple[int, int] | None]]
     place: Callable[[Any], None]
     explain: Callable[[Sequence[Any]], tuple[str, ...]]
     settle: Callable[[Sequence[Any], bool], None]

@@ -2,65 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
 
+from tecomp.array.elements.places import counted_from_start
+from tecomp.array.elements.writes import in_order
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Buffer, Node, leaf
 from tecomp.array.graph.shared import Shared, local_type
+from tecomp.array.teams.collectives import told
 from tecomp.array.teams.partitions import Cut, of_cuts, usual
 from tecomp.array.teams.queue import settle
-from tecomp.array.teams.rules import cuts, number
+from tecomp.array.teams.routes import Given, Routes, in_front, key_of, owners
+from tecomp.array.teams.rules import by_cuts, cuts, number
 from tecomp.array.teams.transfers import (
     as_shared,
     brought,
     in_one_piece,
     in_pieces,
-    in_rows,
     is_everywhere,
     team_number,
 )
-from tecomp.dist.runtime.reductions import allgather, alltoall
+from tecomp.ptensor.operations.indexing import Take
 from tecomp.ptensor.types import PTensorType
 
 
-def asked_for(x: Shared, index: Shared, type: PTensorType, cut: Cut) -> Shared:
-    """The elements along an axis that is cut at indices, for those processes that have these.
+def asked_for(
+    op: Take, x: Shared, indices: Sequence[Shared], type: PTensorType, cut: Cut
+) -> Shared:
+    """The elements at indices, for those processes that have these.
 
     Args:
+        op: says which axes are indexed; one of them is cut, and no other.
         x: the array.
-        index: counted from the first element; of one axis or more.
-        type: of the result, with the axes of the indices in place of the one that is cut.
+        indices: counted from the first element; they broadcast.
+        type: of the result.
         cut: of the array.
     """
-    if is_everywhere(index) or index.partition.mesh.ndim > 1:
-        index = in_rows(index)
-    settle((x, index))
-    (own,) = cuts(index)
-    asked = data_of(index.part)
-    rows = _answered(x, cut, asked.reshape(-1))
-    shape = x.part.type.shape
-    data = np.moveaxis(rows, 0, cut.axis) if rows.ndim > 1 else rows
-    data = data.reshape(*shape[: cut.axis], *asked.shape, *shape[cut.axis + 1 :])
-    made = own._replace(axis=own.axis + cut.axis)
-    target = of_cuts(type, index.partition.mesh, [made])
+    given = Given(op, x, indices)
+    first = in_one_piece(x.part)
+    front = in_front(first, op.axis)
+    routes = Routes(team_number(x), owners(cut, given.row(op.axis.index(cut.axis))))
+    wanted = routes.sent(given.rows)
+    found = routes.answered([front[key_of(op, x, cut, each)] for each in wanted])
+    rest = front.shape[len(op.axis) :]
+    data = found.reshape(*given.shape, *rest)
+    middle = len(given.shape)
+    data = np.moveaxis(data, range(middle), range(op.place, op.place + middle))
+    made = [each._replace(axis=each.axis + op.place) for each in given.cuts]
+    target = of_cuts(type, given.mesh, made)
     return Shared(type, leaf(data, local_type(type, data.shape)), target)
 
 
-def _answered(x: Shared, cut: Cut, asked: Buffer) -> Buffer:
-    """What is at indices, of whoever has it, with the axis that is indexed in front."""
-    owners = np.searchsorted(np.array(cut.ends[1:]), asked, "right")
-    order = np.argsort(owners, kind="stable")
-    counts = np.bincount(owners, minlength=len(cut.ends) - 1)
-    team, ends = team_number(x), np.cumsum(counts)[:-1]
-    wanted = alltoall(team, np.split(asked[order], ends))
-    data = np.moveaxis(in_one_piece(x.part), cut.axis, 0)
-    first = cut.ends[number(x, cut)]
-    found = np.concatenate(alltoall(team, [data[each - first] for each in wanted]))
-    rows = np.empty_like(found)
-    rows[order] = found
-    return rows
+def from_start(node: Node, extent: int) -> tuple[Node, int | None]:
+    """Indices counted from the first element of an axis, and one that is out of bounds."""
+    x = in_pieces(as_shared(node))
+    settle((x,))
+    data = in_order(data_of(x.part)).reshape(-1)
+    places, wrong = counted_from_start(data, extent)
+    outside = data[:0] if wrong is None else data[wrong : wrong + 1]
+    type = x.type.like(x.type.shape, "int64")
+    part = leaf(places.reshape(x.part.type.shape), local_type(type, x.part.type.shape))
+    made = by_cuts(type, part, x.partition.mesh, cuts(x))
+    return made, first_of(x, outside)
+
+
+def first_of(x: Shared, values: Buffer) -> int | None:
+    """The first integer that a process has, the same for all; None if none has one."""
+    if not is_everywhere(x):
+        values = told(team_number(x), values[:1])
+    return int(values[0]) if len(values) else None
 
 
 def places_of(node: Node) -> Shared:
@@ -80,7 +93,7 @@ def places_of(node: Node) -> Shared:
     (cut,) = found
     behind = int(np.prod(mask.type.shape[cut.axis + 1 :], dtype=np.int64))
     places = np.flatnonzero(data) + cut.ends[number(mask, cut)] * behind
-    lengths = allgather(team_number(mask), np.array([len(places)])).tolist()
+    lengths = told(team_number(mask), np.array([len(places)])).tolist()
     ends = (0, *accumulate(lengths))
     type = type.like((ends[-1],))
     target = of_cuts(type, mask.partition.mesh, [Cut(0, cut.mesh_axis, ends)])

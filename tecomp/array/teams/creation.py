@@ -20,7 +20,6 @@ from tecomp.array.teams.transfers import (
     gathered,
     in_one_piece,
     rank_of,
-    team_number,
 )
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement, Replicate
@@ -194,10 +193,3 @@ def part(node: Node) -> Node:
 def alone(node: Node) -> Node:
     """An array of a team with all of its elements, as one of this process."""
     return part_of(gathered(as_shared(node), "gather"))
-
-
-@together
-def again(node: Node, data: Any) -> Node:
-    """An array by the partition of another, of elements that every process has."""
-    team_number(node)
-    return divided(leaf(data, node.type), alike(node))

@@ -9,17 +9,17 @@ from tecomp.array.graph.node import record
 from tecomp.array.graph.shared import Shared
 from tecomp.array.graph.views import moved
 from tecomp.array.teams.asking import asked_for
-from tecomp.array.teams.partitions import Cut, blocks, everywhere, of_cuts, row_of
+from tecomp.array.teams.partitions import Cut, blocks, everywhere, of_cuts, row_of, usual
 from tecomp.array.teams.placing import Aligned, aligned, lowered
 from tecomp.array.teams.rules import (
     by_cuts,
     cuts,
     mesh_of,
     number,
-    on_all_elements,
     rule,
     ruled,
     uncut,
+    without_elements,
 )
 from tecomp.array.teams.slices import slice_along
 from tecomp.array.teams.transfers import (
@@ -126,13 +126,8 @@ def _(op: Take, xs: Sequence[Shared], type: PTensorType) -> Shared:
     found = [cut for cut in cuts(x) if cut.axis in op.axis]
     if found and x.partition.mesh.ndim > 1:
         return ruled(op, [in_rows(x), *indices], type)
-    if found and len(indices) == 1 and indices[0].type.shape and op.place == found[0].axis:
-        return asked_for(x, indices[0], type, found[0])
-    row = row_of(team_number(x))
-    if found and (made := _cut_beside(x.type, row, op.axis)):
-        return ruled(op, [brought(x, of_cuts(x.type, row, made)), *indices], type)
     if found:
-        return on_all_elements(op, xs, type)
+        return asked_for(op, x, indices, type, found[0])
     indices = [brought(index, everywhere(index.type, x.partition.mesh)) for index in indices]
     kept = [axis for axis in range(x.type.rank) if axis not in op.axis]
     middle = type.rank - len(kept)
@@ -165,9 +160,26 @@ def _(op: TakeAlongAxis, xs: Sequence[Shared], type: PTensorType) -> Shared:
         mesh = row_of(team_number(x))
         made = _cut_beside(type, mesh, (axis,))
     if not made:
-        return on_all_elements(op, xs, type)
+        return _along_a_row(op, x, indices, type)
     x, indices = (lowered(each, type.shape, Aligned(mesh, made)) for each in (x, indices))
     return waits_for(by_cuts(type, record(op, x.part, indices.part), mesh, made), [x, indices])
+
+
+def _along_a_row(op: TakeAlongAxis, x: Shared, indices: Shared, type: PTensorType) -> Shared:
+    """The same where no other axis has two elements."""
+    if not type.size:
+        return without_elements(type, mesh_of([x, indices]))
+    row, places = (ruled(_as_row(each.type), [each], _row_of(each.type)) for each in (x, indices))
+    found = ruled(Take((0,), 0), [row, places], _row_of(type))
+    return ruled(Reshape(type.shape), [found], type)
+
+
+def _row_of(type: PTensorType) -> PTensorType:
+    return type.like((type.size,))
+
+
+def _as_row(type: PTensorType) -> Reshape:
+    return Reshape((type.size,))
 
 
 @rule.register
@@ -176,9 +188,13 @@ def _(op: Tile, xs: Sequence[Shared], type: PTensorType) -> Shared:
     more = type.rank - x.type.rank
     counts = (1,) * (type.rank - len(op.repetitions)) + op.repetitions
     along = [(cut._replace(axis=cut.axis + more), counts[cut.axis + more]) for cut in cuts(x)]
+    if not type.size:
+        return without_elements(type, x.partition.mesh)
     # Who has a part of so many repetitions needs all elements.
-    if any(n >= x.partition.mesh.size for _, n in along) or not type.size:
-        return on_all_elements(op, xs, type)
+    if any(n >= x.partition.mesh.size for _, n in along):
+        x = brought(x, everywhere(x.type, x.partition.mesh))
+        tiled = Shared(type, record(op, x.part), everywhere(type, x.partition.mesh))
+        return brought(waits_for(tiled, [x]), usual(type))
     mesh, placed = x.partition.mesh, [cut for cut, _ in along]
     whole = {cut.axis for cut in placed}
     inside = Tile(tuple([1 if k in whole else n for k, n in enumerate(counts)]))
@@ -271,8 +287,10 @@ def _(op: Reshape, xs: Sequence[Shared], type: PTensorType) -> Shared:
     found = cuts(x)
     if not found:
         return by_cuts(type, moved(op, x.part), x.partition.mesh, ())
-    if not type.size or not type.shape:
-        return on_all_elements(op, xs, type)
+    if not type.size:
+        return without_elements(type, x.partition.mesh)
+    if not type.shape:
+        return ruled(op, [brought(x, everywhere(x.type, x.partition.mesh))], type)
     if len(found) > 1:
         return ruled(op, [in_rows(x)], type)
     kept = _kept(x, type, found[0])

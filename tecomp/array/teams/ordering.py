@@ -1,4 +1,4 @@
-"""Elements of arrays of a team in order, and those that are different: by sample sort.
+"""Elements of arrays of a team in order: by sample sort.
 
 Each process sorts what it has. Samples of all, in order, say where the elements are cut so that
 each process gets as many; what a process gets is sorted again. Equal elements stay in the order of
@@ -8,78 +8,28 @@ the processes and of their places there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import singledispatch
-from itertools import accumulate, pairwise
+from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tecomp.array.counters import counters
-from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Buffer, Node, leaf
-from tecomp.array.graph.shared import Shared, local_type
-from tecomp.array.teams.partitions import Cut, blocks, everywhere, of_cuts
-from tecomp.array.teams.queue import queue_of, settle
-from tecomp.array.teams.rules import cuts, number
-from tecomp.array.teams.transfers import as_shared, brought, in_pieces, rank_of, team_number
-from tecomp.dist.runtime.reductions import allgather, alltoall
+from tecomp.array.graph.node import Buffer, Node, type_of
+from tecomp.array.graph.shared import Shared
+from tecomp.array.teams.collectives import dealt, told
+from tecomp.array.teams.libraries import call, elements, in_one_row, of_data, of_parts, row
+from tecomp.array.teams.partitions import Cut, blocks, of_cuts, row_of
+from tecomp.array.teams.rules import cuts, number, ruled
+from tecomp.array.teams.transfers import brought, in_pieces, in_rows, rank_of, team_number
 from tecomp.ptensor.libraries import compute
-from tecomp.ptensor.operations.library import LibraryOperation
-from tecomp.ptensor.operations.sets import (
-    IsIn,
-    UniqueAll,
-    UniqueCounts,
-    UniqueInverse,
-    UniqueValues,
-)
-from tecomp.ptensor.operations.sorting import Argsort, SearchSorted, Sort
+from tecomp.ptensor.operations.indexing import ExtractSlice
+from tecomp.ptensor.operations.manipulation import Combine, PermuteDims, Reshape
+from tecomp.ptensor.operations.sorting import Argsort, Sort
 from tecomp.ptensor.types import PTensorType
 
 _SAMPLES = 256
 """Of each process, for each of the processes."""
-
-
-def called(op: LibraryOperation, operands: Sequence[Node]) -> tuple[Node, ...] | None:
-    """The results of an operation of a library on parts; None if it needs whole arrays."""
-    queue_of(team_number(operands[0])).step(op.where)
-    return of_parts(op, [as_shared(node) for node in operands])
-
-
-@singledispatch
-def of_parts(op: LibraryOperation, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
-    """The same by the rule for such operations."""
-    return None
-
-
-def elements(x: Shared) -> Buffer:
-    """What this process has, computed."""
-    settle((x,))
-    return data_of(x.part)
-
-
-def _call(op: LibraryOperation, *data: Buffer) -> tuple[Buffer, ...]:
-    counters.libraries[op.library] += 1
-    return compute(op, *data)
-
-
-def of_data(type: PTensorType, data: Buffer, x: Shared, made: Sequence[Cut]) -> Shared:
-    """An array of what each process has found."""
-    target = of_cuts(type, x.partition.mesh, made)
-    data = np.asarray(data, target.dtype)
-    return Shared(type, leaf(data, local_type(type, data.shape)), target)
-
-
-def row(x: Shared, data: Buffer, dtype: str) -> Shared:
-    """A row of what processes have found, of any lengths, one after the other."""
-    (cut,) = cuts(x)
-    ends = (0, *accumulate(allgather(team_number(x), np.array([len(data)])).tolist()))
-    return of_data(x.type.like((ends[-1],), dtype), data, x, [Cut(0, cut.mesh_axis, ends)])
-
-
-def _single(x: Shared) -> Cut | None:
-    """How an array is cut, if it is by all processes along one axis."""
-    found = cuts(x)
-    return found[0] if x.partition.mesh.ndim == 1 and found else None
 
 
 @of_parts.register(Sort)
@@ -87,40 +37,63 @@ def _single(x: Shared) -> Cut | None:
 def _(op: Sort | Argsort, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
     x = in_pieces(xs[0])
     (type,) = op.results(x.type)
-    if all(cut.axis != op.axis % x.type.rank for cut in cuts(x)):
-        (data,) = _call(op, elements(x))
+    axis = op.axis % x.type.rank
+    if all(cut.axis != axis for cut in cuts(x)):
+        (data,) = call(op, elements(x))
         return (of_data(type, data, x, cuts(x)),)
-    cut = _single(x)
-    if cut is None:
-        return None
-    if x.type.rank == 1:
-        return (_sorted_row(op, x, cut, type),)
+    others = [(n, -k) for k, n in enumerate(x.type.shape) if k != axis]
+    lines = prod(n for n, _ in others)
+    if lines == 1:
+        line = _sorted_row(op, in_one_row(x), type.like((type.size,)))
+        return (line if type.rank == 1 else ruled(Reshape(type.shape), [line], type),)
+    if lines < x.partition.mesh.size and x.type.shape[axis] > _SAMPLES * x.partition.mesh.size:
+        return (_line_by_line(op, x, type, axis),)
     # Another axis is cut for it: what is sorted is whole then.
-    axis = max((n, -k) for k, n in enumerate(x.type.shape) if k != cut.axis)[1]
-    ends = blocks(x.type.shape[-axis], len(cut.ends) - 1)
-    x = brought(x, of_cuts(x.type, x.partition.mesh, [Cut(-axis, cut.mesh_axis, ends)]))
-    (data,) = _call(op, elements(x))
+    other = -max(others)[1]
+    mesh = x.partition.mesh if x.partition.mesh.ndim == 1 else row_of(team_number(x))
+    ends = blocks(x.type.shape[other], mesh.size)
+    x = brought(x, of_cuts(x.type, mesh, [Cut(other, 0, ends)]))
+    (data,) = call(op, elements(x))
     return (of_data(type, data, x, cuts(x)),)
 
 
-def _sorted_row(op: Sort | Argsort, x: Shared, cut: Cut, type: PTensorType) -> Shared:
+def _line_by_line(op: Sort | Argsort, x: Shared, type: PTensorType, axis: int) -> Shared:
+    """Fewer lines than processes: all of these sort each line."""
+    order = (*(k for k in range(type.rank) if k != axis), axis)
+    turned = ruled(PermuteDims(order), [x], type_of(PermuteDims(order), x.type))
+    shape = turned.type.shape
+    made: list[Shared] = []
+    for at in np.ndindex(*shape[:-1]):
+        spans = (*((k, 1, 1) for k in at), (0, 1, shape[-1]))
+        line = ruled(ExtractSlice(spans), [turned], x.type.like((*(1,) * len(at), shape[-1])))
+        found = _sorted_row(op, in_one_row(line), type.like(shape[-1:]))
+        made.append(in_rows(found))  # all by one partition
+    lines = Combine("stack", 0)
+    together = ruled(lines, made, type_of(lines, *[each.type for each in made]))
+    together = ruled(Reshape(shape), [together], type.like(shape))
+    back = PermuteDims(tuple([order.index(k) for k in range(type.rank)]))
+    return ruled(back, [together], type)
+
+
+def _sorted_row(op: Sort | Argsort, x: Shared, type: PTensorType) -> Shared:
     """A row in order; where a process has how many is as it comes."""
     data = elements(x)
+    (cut,) = cuts(x)
     places = None
     if isinstance(op, Argsort):
-        (own,) = _call(Argsort(0, op.descending), data)
+        (own,) = call(Argsort(0, op.descending), data)
         data, places = data[own], own + cut.ends[number(x, cut)]
     else:
         counters.libraries[op.library] += 1
         data = in_order(data, descending=op.descending)
-    ends = _ends(x, data, descending=op.descending)
-    got = np.concatenate(alltoall(team_number(x), _cut_at(data, ends)))
+    ends = ends_of(x, data, descending=op.descending)
+    got = np.concatenate(dealt(team_number(x), cut_at(data, ends)))
     if places is None:
         # Parts are in order, and come in that of processes: a stable sort merges them.
         (merged,) = compute(Sort(0, op.descending), got)
         return row(x, merged, type.dtype)
     (order,) = compute(Argsort(0, op.descending), got)
-    found = np.concatenate(alltoall(team_number(x), _cut_at(places, ends)))
+    found = np.concatenate(dealt(team_number(x), cut_at(places, ends)))
     return row(x, found[order], type.dtype)
 
 
@@ -143,7 +116,7 @@ def in_order(data: Buffer, *, descending: bool = False) -> Buffer:
     return made[::-1] if descending else made
 
 
-def _ends(
+def ends_of(
     x: Shared, data: Buffer, *, descending: bool, together: bool = False
 ) -> list[int]:
     """Where a row that is in order is cut, so that each process gets as much of all rows.
@@ -153,9 +126,9 @@ def _ends(
     team, rank, size = team_number(x), rank_of(x), x.partition.mesh.size
     count = min(len(data), _SAMPLES * size)
     at = np.arange(count) * len(data) // max(count, 1)
-    lengths = allgather(team, np.array([len(data)]))
+    lengths = told(team, np.array([len(data)]))
     counts = np.minimum(lengths, _SAMPLES * size)
-    values = allgather(team, np.ascontiguousarray(data[at]))
+    values = told(team, np.ascontiguousarray(data[at]))
     (order,) = compute(Argsort(0, descending), values)
     ranks = np.repeat(np.arange(size), counts)[order]
     places = np.concatenate([
@@ -181,98 +154,6 @@ def _below(data: Buffer, value: Any, *, with_equal: bool, descending: bool) -> i
     return int(np.searchsorted(data, value, "right" if with_equal else "left"))
 
 
-def _cut_at(data: Buffer, ends: Sequence[int]) -> list[Buffer]:
+def cut_at(data: Buffer, ends: Sequence[int]) -> list[Buffer]:
+    """A row in pieces."""
     return [data[a:b] for a, b in pairwise(ends)]
-
-
-@of_parts.register
-def _(op: SearchSorted, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
-    line, values, *sorter = xs
-    types = op.results(*[x.type for x in xs])
-    values = in_pieces(values)
-    given = [_everywhere(x) for x in (line, *sorter)]
-    (data,) = _call(op, given[0], elements(values), *given[1:])
-    return (of_data(types[0], data, values, cuts(values)),)
-
-
-@of_parts.register
-def _(op: IsIn, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
-    x, among = in_pieces(xs[0]), _everywhere(xs[1])
-    (type,) = op.results(*[x.type for x in xs])
-    (data,) = _call(op, elements(x), among)
-    return (of_data(type, data, x, cuts(x)),)
-
-
-def _everywhere(x: Shared) -> Buffer:
-    return elements(brought(x, everywhere(x.type, x.partition.mesh)))
-
-
-@of_parts.register(UniqueValues)
-@of_parts.register(UniqueCounts)
-@of_parts.register(UniqueAll)
-@of_parts.register(UniqueInverse)
-def _(op: Any, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
-    x = in_pieces(xs[0])
-    cut = _single(x)
-    if cut is None or x.type.dtype.startswith("complex"):
-        return None
-    found = _Different(x, cut, elements(x))
-    values = row(x, found.values, x.type.dtype)
-    made: dict[str, Any] = {"values": lambda: values}
-    made["counts"] = lambda: row(x, found.counts, "int64")
-    made["indices"] = lambda: row(x, found.indices, "int64")
-    made["inverse"] = lambda: of_data(
-        x.type.like(x.type.shape, "int64"),
-        found.inverse(_everywhere(values)).reshape(x.part.type.shape), x, cuts(x))
-    return tuple([made[part]() for part in op.parts])
-
-
-class _Different:
-    """The different elements of an array: those that this process gets.
-
-    Attributes:
-        values: in order.
-        counts: how many of each there are on all processes.
-        indices: where the first of each is in the array as a row.
-    """
-
-    def __init__(self, x: Shared, cut: Cut, data: Buffer) -> None:
-        counters.libraries["numpy.unique"] += 1
-        self._team, self._data = team_number(x), data.reshape(-1)
-        self._places = _places(x, cut)
-        values, first, counts = np.unique(
-            self._data, return_index=True, return_counts=True, equal_nan=False)
-        ends = _ends(x, values, descending=False, together=True)
-        parts = [values, counts, self._places[first]]
-        values, counts, first = [
-            np.concatenate(alltoall(self._team, _cut_at(part, ends))) for part in parts]
-        order = np.lexsort((first, values))
-        values, counts, first = values[order], counts[order], first[order]
-        differs = np.ones(len(values), bool)
-        differs[1:] = values[1:] != values[:-1]
-        begin = np.flatnonzero(differs)
-        self.values = values[begin]
-        self.counts = np.add.reduceat(counts, begin) if len(begin) else counts
-        self.indices = np.minimum.reduceat(first, begin) if len(begin) else first
-
-    def inverse(self, values: Buffer) -> Buffer:
-        """Which of all different elements each of this process is, as a row."""
-        found = np.searchsorted(values, self._data)
-        if self._data.dtype.kind != "f":
-            return found
-        # Each NaN is one of its own, in the order of their places.
-        is_nan = np.isnan(self._data)
-        all_nan = np.sort(allgather(self._team, self._places[is_nan]))
-        found[is_nan] = len(values) - len(all_nan) + np.searchsorted(all_nan, self._places[is_nan])
-        return found
-
-
-def _places(x: Shared, cut: Cut) -> Buffer:
-    """Where the elements of this process are in the array as a row."""
-    shape = x.type.shape
-    made = np.zeros((), np.int64)
-    for axis, extent in enumerate(shape):
-        first = cut.ends[number(x, cut)] if axis == cut.axis else 0
-        count = x.part.type.shape[axis] if axis == cut.axis else extent
-        made = made[..., None] * extent + np.arange(first, first + count)
-    return made.reshape(-1)

@@ -12,8 +12,8 @@ from tecomp.array.graph.shared import Shared
 from tecomp.array.teams.partitions import Cut, blocks, cuts_of, everywhere, of_cuts
 from tecomp.array.teams.placing import aligned, sent
 from tecomp.array.teams.queue import arriving
-from tecomp.array.teams.rules import by_cuts, cuts, mesh_of, on_all_elements, rule
-from tecomp.array.teams.transfers import brought, in_pieces, waits_for
+from tecomp.array.teams.rules import by_cuts, cuts, mesh_of, rule, without_elements
+from tecomp.array.teams.transfers import brought, in_pieces, in_rows, waits_for
 from tecomp.dist.partition.mesh import Mesh
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement
@@ -85,8 +85,8 @@ def _divided(
 ) -> Shared:
     """A product as it is cheapest to divide."""
     way = cheapest(x.partition, y.partition, everywhere(type, mesh_of([x, y])), kinds)
-    if way is None:
-        return on_all_elements(op, [x, y], type)
+    if way is None:  # not by these meshes; but there is one for processes in a row
+        return _divided(op, in_rows(x), in_rows(y), type, kinds)
     x, y = brought(x, way.x), brought(y, way.y)
     part = record(op, x.part, y.part)
     if way.partial == way.target:
@@ -211,8 +211,8 @@ def _(op: VecDot, xs: Sequence[Shared], type: PTensorType) -> Shared:
         max(x.type.shape[k] for x in xs if x.type.rank >= -k) for k in range(-rank, 0)
     ])
     axis = rank + op.axis
-    if any(x.type.shape[op.axis] != shape[axis] for x in xs) or not type.size:
-        return on_all_elements(op, xs, type)
+    if not type.size:
+        return without_elements(type, mesh_of(xs))
     (x, y), mesh, made = aligned(xs, type.like(shape))
     summed = [cut for cut in made if cut.axis == axis]
     kept = [cut._replace(axis=cut.axis - (cut.axis > axis)) for cut in made if cut not in summed]

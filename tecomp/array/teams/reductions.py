@@ -12,6 +12,7 @@ import numpy as np
 from tecomp.array.graph.evaluate import data_of, evaluate
 from tecomp.array.graph.node import Node, leaf, record
 from tecomp.array.graph.shared import Shared, local_type
+from tecomp.array.teams.collectives import told
 from tecomp.array.teams.partitions import Cut, of_cuts
 from tecomp.array.teams.queue import arriving, settle, told_later
 from tecomp.array.teams.rules import by_cuts, cuts, number, on_all_elements, rule, ruled
@@ -19,7 +20,6 @@ from tecomp.array.teams.transfers import in_pieces, in_rows, rank_of, team_numbe
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement
 from tecomp.dist.partition.redistribution import redistribution
-from tecomp.dist.runtime.reductions import allgather
 from tecomp.ptensor.axes import axes_of
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, Cast
@@ -183,7 +183,7 @@ def _first(op: FindIndex, x: Shared, type: PTensorType, cut: Cut) -> Shared:
         values = data_of(value)[None]
         places = data_of(place)[None] + cut.ends[rank_of(x)] * behind
     team = team_number(x)
-    values, places = allgather(team, values), allgather(team, places)
+    values, places = told(team, values), told(team, places)
     own = local_type(x.type, values.shape)
     winner = record(FindIndex(op.kind, 0, True), leaf(values, own))
     chosen = record(TakeAlongAxis(0), leaf(places, own.like(own.shape, "int64")), winner)

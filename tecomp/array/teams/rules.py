@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import singledispatch
 
-from tecomp.array.graph.node import Node, record
-from tecomp.array.graph.shared import Shared
+import numpy as np
+
+from tecomp.array.graph.node import Node, leaf, record
+from tecomp.array.graph.shared import Shared, local_type
 from tecomp.array.teams.partitions import Cut, cuts_of, everywhere, of_cuts, usual
 from tecomp.array.teams.queue import queue_of
 from tecomp.array.teams.transfers import (
@@ -19,7 +21,7 @@ from tecomp.array.teams.transfers import (
 )
 from tecomp.dist.partition.mesh import Mesh
 from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor.types import PTensorType, numpy_dtype
 
 
 def record_together(op: Operation, type: PTensorType, operands: Sequence[Node]) -> Node:
@@ -65,6 +67,12 @@ def on_all_elements(op: Operation, xs: Sequence[Shared], type: PTensorType) -> S
     part = record(op, *[x.part for x in whole])
     result = waits_for(Shared(type, part, everywhere(type, mesh_of(xs))), whole)
     return result if all(map(is_everywhere, xs)) else brought(result, usual(type))
+
+
+def without_elements(type: PTensorType, mesh: Mesh) -> Shared:
+    """An array of no elements."""
+    data = np.empty(type.shape, numpy_dtype(type.dtype))
+    return Shared(type, leaf(data, local_type(type, type.shape)), everywhere(type, mesh))
 
 
 def mesh_of(xs: Sequence[Shared]) -> Mesh:

@@ -7,10 +7,10 @@ from itertools import accumulate
 
 from tecomp.array.graph.node import leaf, record
 from tecomp.array.graph.shared import Shared, local_type
+from tecomp.array.teams.collectives import before
 from tecomp.array.teams.queue import settle
 from tecomp.array.teams.rules import by_cuts, cuts, number, rule, ruled
 from tecomp.array.teams.transfers import in_one_piece, in_pieces, in_rows, team_number
-from tecomp.dist.runtime.reductions import exscan
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 from tecomp.ptensor.operations.reduction import Cumulative, Reduce
 from tecomp.ptensor.types import PTensorType
@@ -30,9 +30,9 @@ def _(op: Cumulative, xs: Sequence[Shared], type: PTensorType) -> Shared:
     leads = op.include_initial and number(x, found) == 0
     part = record(Cumulative(op.kind, op.axis, leads, op.dtype), x.part)
     total = record(Reduce(op.kind, (op.axis,), True, 0, type.dtype), x.part)
-    before = exscan(team_number(x), in_one_piece(total), op.kind)
-    if before is not None:
-        other = leaf(before, local_type(type, before.shape))
+    earlier = before(team_number(x), in_one_piece(total), op.kind)
+    if earlier is not None:
+        other = leaf(earlier, local_type(type, earlier.shape))
         part = record(FUNCTIONS["add" if op.kind == "sum" else "multiply"], part, other)
     sizes = list(found.sizes)
     sizes[0] += op.include_initial

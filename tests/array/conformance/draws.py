@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,6 +102,10 @@ class Draw:
     def slice(self, extent: int) -> slice:
         ends: list[Any] = [None, *range(-extent - 1, extent + 2)]
         return slice(self.pick(ends), self.pick(ends), self.pick([None, 1, 2, 3, -1, -2]))
+
+    def called(self, name: str, function: Callable[[], Any]) -> Any:
+        """What a function of the standard gives, whose arguments were drawn."""
+        return function()
 
     def array(self, data: Data) -> Array:
         """An array with these elements: computed or not, in order or not, of our memory or not."""

@@ -44,7 +44,7 @@ def _try(call: Call, draw: Draw, wanted: Any, place: Mapping[str, Any]) -> None:
     args, options = _ours(call.args, draw), _ours(call.options, draw)
     try:
         use: Any = USES.get(call.name) or _found(xp, call.name)
-        got = use(*args, **options, **place)
+        got = draw.called(call.name, lambda: use(*args, **options, **place))
     except TecompError:
         if isinstance(wanted, Exception):
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,15 +18,38 @@ from tests.array.conformance.tries import fault_of
 
 TEAM = dist.world()
 
+GATHERED = xp.counters.counters.gathered
+
+GATHERING: set[str] = set()
+"""Functions that had every process get all elements."""
+
 MADE = ("arange", "eye", "full", "linspace", "ones", "zeros")
 """Functions that take the team in place of arrays that have it."""
 
 
 class OfTeam(Draw):
-    """Arrays are of the team, by rows, columns, blocks that are dealt out, parts of any size, or whole."""
+    """Arrays are of the team, by rows, columns, blocks that are dealt out, parts of any size, blocks of
+    two axes, or whole."""
 
     def array(self, data: Any) -> Array:
-        return xp.asarray(data, team=TEAM, placements=[self.placement(data.shape)])
+        return xp.asarray(data, team=TEAM, placements=self.placed(data))
+
+    def called(self, name: str, function: Callable[[], Any]) -> Any:
+        GATHERED.clear()
+        got = function()
+        arrays = got if isinstance(got, tuple) else (got,)
+        xp.eval(*[each for each in arrays if isinstance(each, Array)])
+        if GATHERED:
+            GATHERING.add(name)
+        return got
+
+    def placed(self, data: Any) -> Any:
+        if data.ndim < 2 or self.chance(0.7):
+            return [self.placement(data.shape)]
+        mesh = dist.Mesh((2, 2) if TEAM.size == 4 else (1, TEAM.size))
+        first, second = self.number(0, data.ndim - 1), self.number(0, data.ndim - 2)
+        other = dist.Shard(second + (second >= first)) if self.chance(0.8) else dist.Replicate()
+        return dist.Partition(data.shape, data.dtype, mesh, [dist.Shard(first), other])
 
     def placement(self, shape: Sequence[int]) -> dist.Placement:
         if not shape or self.chance(0.15):
@@ -58,6 +81,7 @@ def main(count: int, seed: int, names: Sequence[str]) -> None:
                     print(f"{name}, try {k}, rank {rank}: {faults[rank]}", flush=True)
     if TEAM.rank == 0:
         print(f"{wrong} of {count * len(names or MAKERS)} calls differ")
+        print("gathered by", *sorted(GATHERING))
 
 
 main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

@@ -13,7 +13,7 @@ from tecomp import dist
 TEAM = dist.world()
 N = TEAM.size
 GATHERED = xp.counters.counters.gathered
-SIZES = (0, 1, 3, 50, 1000)
+SIZES = (0, 3, 300)
 
 
 def rows() -> Iterator[tuple[str, Any]]:
@@ -26,16 +26,22 @@ def rows() -> Iterator[tuple[str, Any]]:
         yield f"{size} special ones", special
         yield f"{size} truth values", random.random(size) > 0.9
         yield f"{size} in order", np.sort(random.integers(0, 9, size))
+        pairs = random.choice([1, 0, np.nan, -1], (2, size))
+        yield f"{size} complex ones", pairs[0] + 1j * pairs[1]
 
 
 def same(where: str, found: Any, wanted: Any) -> None:
-    """Equal, also in type and in the signs of zeros."""
+    """Equal, also in type and in the signs of zeros; and nothing was gathered for it."""
+    if isinstance(found, xp.Array):
+        xp.eval(found)
+        assert not GATHERED, (where, GATHERED)
     found, wanted = np.asarray(found), np.asarray(wanted)
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), (where, found, wanted)
     np.testing.assert_array_equal(found, wanted, err_msg=where)
     if found.dtype.kind == "f":
         signs = np.signbit(found[found == 0]), np.signbit(wanted[wanted == 0])
         np.testing.assert_array_equal(*signs, err_msg=where)
+    GATHERED.clear()
 
 
 ORDERED: dict[str, Callable[[Any], Any]] = {
@@ -56,8 +62,17 @@ OTHERS: dict[str, Callable[[Any], Any]] = {
     "isin": lambda x: xp.isin(x, x[:2]),
     "taken": lambda x: xp.take(x, xp.nonzero(x)[0]),
     "taken twice": lambda x: xp.concat([x, x])[xp.argsort(xp.astype(x, xp.float64))],
-    "searched": lambda x: xp.searchsorted(xp.sort(x), x, side="right") if x.dtype != xp.bool else x,
+    "searched": lambda x: xp.searchsorted(xp.sort(x), x, side="right"),
+    "searched by few": lambda x: xp.searchsorted(xp.sort(x), x[:9]),
+    "searched by one": lambda x: xp.searchsorted(xp.sort(x), x[-1]) if x.size else x,
+    "searched in few": lambda x: xp.searchsorted(xp.sort(x)[:2], x),
+    "sorter": lambda x: xp.searchsorted(x, x, side="right", sorter=xp.argsort(x)),
+    "is among many": lambda x: xp.isin(x[:2], x, invert=True),
+    "repeated": lambda x: xp.repeat(x, xp.astype(x != 0, xp.int64) + 1),
 }
+
+REFUSED = {"b": ("searched", "sorter"), "c": ("mask", "taken twice", "searched", "sorter")}
+"""Functions, by the first words of their names, that do not take truth values and complex ones."""
 
 
 def ordered() -> None:
@@ -66,12 +81,33 @@ def ordered() -> None:
         alone = xp.asarray(data)
         for placed in (None, [dist.Shard(0, sizes=(data.size, *(0,) * (N - 1)))]):
             x = xp.asarray(data, team=TEAM, placements=placed)
-            functions = ORDERED if data.dtype != bool else {}
+            functions = ORDERED if data.dtype.kind not in "bc" else {}
             functions = functions | (OTHERS if placed is None else {})
+            refused = REFUSED.get(data.dtype.kind, ())
             for said, function in functions.items():
+                if said.startswith(refused):
+                    continue
                 same(f"{said} of {name}", function(x), function(alone))
         values = xp.unique_values(x)
+        xp.eval(values)
+        assert not GATHERED, (name, GATHERED)
         np.testing.assert_array_equal(np.asarray(values), np.asarray(xp.unique_values(alone)))
+        GATHERED.clear()
+
+
+def written(key: Callable[[Any], Any], value: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Other elements in place of those at an index with arrays."""
+    def function(x: Any) -> Any:
+        made = x + 0
+        made[key(x)] = value(x)
+        return made
+
+    return function
+
+
+def at(x: Any, places: Any) -> Any:
+    """Indices where an array is."""
+    return xp.asarray(places, team=x.team)
 
 
 PLANES: dict[str, Callable[[Any], Any]] = {
@@ -96,6 +132,32 @@ PLANES: dict[str, Callable[[Any], Any]] = {
     "tensordot of three": lambda x: xp.tensordot(x[None] + 1, x, axes=((2,), (1,))),
     "argmax": lambda x: xp.argmax(x),
     "take of columns": lambda x: xp.take(x, xp.nonzero(x[1, :])[0], axis=1),
+    "take of one": lambda x: xp.take(x, at(x, 7), axis=0),
+    "pairs": lambda x: x[at(x, [[0, -1], [5, 5]]), at(x, [3, 0])],
+    "pairs apart": lambda x: x[at(x, [1, 2]), None, at(x, [[3], [0]])],
+    "repeated 0": lambda x: xp.repeat(x, xp.astype(x[:, 0], xp.int64), axis=0),
+    "repeated 1": lambda x: xp.repeat(x, xp.astype(x[0, :], xp.int64), axis=1),
+    "searchsorted": lambda x: xp.searchsorted(xp.sort(xp.reshape(x, (-1,))), x),
+    "isin": lambda x: xp.isin(x, x[0] + 1),
+    "tiled often": lambda x: xp.tile(x, (5, 6)),
+    "along one": lambda x: xp.take_along_axis(x[:1, :], xp.argsort(x[:1, :], axis=1), axis=1),
+    "along one of none": lambda x: xp.take_along_axis(x[:, :1], xp.argsort(x[:0, :1], axis=0), axis=0),
+    "sort of one": lambda x: xp.sort(x[:, 2:3], axis=0, descending=True),
+    "argsort of few": lambda x: xp.argsort(xp.tile(x[:, :2] * x[:, 2:4], (100, 1)), axis=0),
+    "reshape to one": lambda x: xp.reshape(x[3:4, 2:3], ()),
+    "vecdot of none": lambda x: xp.vecdot(x[:0], x[:1]),
+    "vecdot": lambda x: xp.vecdot(x[:, :1], x, axis=-2),
+    "written rows": written(lambda x: at(x, [3, -1, 3]), lambda x: x[:3] + 7),
+    "written columns": written(
+        lambda x: (slice(None), at(x, [3, 0])), lambda x: at(x, [[7.5, 8.5]])),
+    "written pairs": written(
+        lambda x: (at(x, [[0], [9]]), at(x, [1, 2, -1])), lambda x: at(x, [1.0, 2.0, 3.0])),
+    "written by a mask": written(lambda x: x > 2, lambda x: -x[x > 2]),
+    "written rows by a mask": written(
+        lambda x: (x[:, 1] > 1, slice(1, 3)), lambda x: at(x, [[9.0, 10.0]])),
+    "written beside a number": written(lambda x: (2, at(x, [1, 1, 0])), lambda x: x[:3, 0]),
+    "written apart": written(
+        lambda x: (at(x, [1, 2]), None, at(x, [[3], [0]])), lambda x: at(x, [[[5.0]], [[6.0]]])),
 }
 
 
@@ -126,15 +188,32 @@ BLOCKS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+BLOCKS |= {
+    said: PLANES[said] for said in (
+        "sort 0", "argsort 1", "unique indices", "unique inverse", "nonzero", "mask", "rows by mask",
+        "take of one", "pairs", "repeated 0", "searchsorted", "isin", "sort of one",
+        "argsort of few", "tiled often", "written rows", "written columns", "written pairs",
+        "written by a mask", "written rows by a mask",
+    )
+} | {
+    "with a row": lambda x: x @ xp.reshape(x, (10, 12)),
+    "with itself in rows": lambda x: xp.vecdot(x[:, 0], xp.reshape(x, (-1,))[:12]),
+    "inner": lambda x: x[0, :] @ x[1, :],
+}
+
+
 def blocks() -> None:
     """Arrays cut along both axes, by processes in rows and columns."""
     data = np.random.default_rng(10).integers(0, 5, (12, 10)).astype(np.float64)
     alone = xp.asarray(data)
     mesh = dist.Mesh((N // 2, 2)) if N % 2 == 0 else dist.Mesh((1, N))
-    placed = dist.Partition(data.shape, data.dtype, mesh, [dist.Shard(0), dist.Shard(1)])
-    for said, function in BLOCKS.items():
-        x = xp.asarray(data, team=TEAM, placements=placed)
-        same(f"{said} of blocks", function(x), function(alone))
+    ways: list[list[dist.Placement]] = [
+        [dist.Shard(0), dist.Shard(1)], [dist.Shard(1), dist.Replicate()]]
+    for kinds in ways:
+        placed = dist.Partition(data.shape, data.dtype, mesh, kinds)
+        for said, function in BLOCKS.items():
+            x = xp.asarray(data, team=TEAM, placements=placed)
+            same(f"{said} of {kinds}", function(x), function(alone))
 
 
 def products() -> None:
@@ -164,6 +243,5 @@ def products() -> None:
 GATHERED.clear()
 for part in (ordered, planes, blocks, products):
     part()
-assert set(GATHERED) <= {"values"}, GATHERED
 if TEAM.rank == 0:
     print("ungathered")

@@ -1,0 +1,49 @@
+"""Which functions of the extensions have every process get all elements of a matrix in rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import tecomp.array as xp
+from tecomp import dist
+from tecomp.array import Array
+
+TEAM = dist.world()
+GATHERED = xp.counters.counters.gathered
+
+OTHERS: dict[str, Callable[[Any, Any], Any]] = {
+    "linalg.cross": lambda f, x: f(x[:, :3], x[:, 1:]),
+    "linalg.matmul": lambda f, x: f(x, x),
+    "linalg.matrix_power": lambda f, x: f(x, 3),
+    "linalg.matrix_norm": lambda f, x: f(x, ord=2),
+    "linalg.outer": lambda f, x: f(x[0, :], x[:, 0]),
+    "linalg.solve": lambda f, x: f(x, x[:, 0]),
+    "linalg.tensordot": lambda f, x: f(x, x),
+    "linalg.vecdot": lambda f, x: f(x, x),
+    "fft.fftfreq": lambda f, x: f(4),
+    "fft.rfftfreq": lambda f, x: f(4),
+}
+"""Calls of functions that do not take one matrix."""
+
+
+def gathers(name: str) -> bool:
+    """Whether a function gathers."""
+    x = xp.asarray(np.eye(4) * 4 + np.ones((4, 4)), team=TEAM)
+    group, own = name.split(".")
+    function = getattr(getattr(xp, group), own)
+    GATHERED.clear()
+    got = OTHERS[name](function, x) if name in OTHERS else function(x)
+    xp.eval(*[each for each in (got if isinstance(got, tuple) else (got,)) if isinstance(each, Array)])
+    return bool(GATHERED)
+
+
+names = [
+    f"{group}.{name}" for group in ("fft", "linalg") for name in getattr(xp, group).__all__
+    if not name.endswith("Result")
+]
+found = [name for name in names if gathers(name)]
+if TEAM.rank == 0:
+    print(len(names), *found)
