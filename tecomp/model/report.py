@@ -155,14 +155,25 @@ class Report(Pictured):
 
     @property
     def cycles(self) -> float:
-        """How long it takes: as long as the busiest core, or the busiest resource of the chip."""
+        """How long it takes at least: the time of the busiest core, or resource of the chip."""
         latency = max((core.latency for core in self.cores), default=0.0)
         busiest = max((core.busy for core in self.cores), default=0.0)
         return max(busiest, max(self.chip.values(), default=0.0) + latency)
 
     @property
+    def makespan(self) -> float:
+        """When the last part of the timeline has ended: no less than `cycles`.
+
+        It is more where parts of the program wait for each other: phases without a common loop,
+        or few iterations, of which the first ones overlap with nothing.
+        """
+        return max(
+            (event.end for _, _, found in self.timelines() for event in found), default=0.0
+        )
+
+    @property
     def seconds(self) -> float | None:
-        """The same in seconds; None without a clock."""
+        """`cycles` in seconds; None without a clock."""
         return None if self.clock_hz is None else self.cycles / self.clock_hz
 
     @property
@@ -214,7 +225,9 @@ class Report(Pictured):
     def timelines(self) -> list[tuple[str, tuple[Activity, ...], tuple[Event, ...]]]:
         """For each core, and at last for the chip: its name, what it does, and when, in cycles."""
         lanes = [Lane(core.activities, core.latency) for core in self.cores]
-        found = timelines(lanes, Lane(self.shared))
+        # What the chip does first waits as long for its first data as the cores do.
+        latency = max((core.latency for core in self.cores), default=0.0)
+        found = timelines(lanes, Lane(self.shared, latency))
         names = [
             "core " + ",".join(map(str, core.core)) if self.axes else "core" for core in self.cores
         ]

@@ -17,6 +17,8 @@ from tecomp.model.roofline import roofline_of
 from tecomp.model.timeline import Activity, Event
 from tecomp.pictures.roofline import panel
 
+_Named = tuple[str, tuple[Activity, ...], tuple[Event, ...]]
+"""A core or the chip: its name, what it does, and when."""
 _WIDE = 820.0
 _ROW = 20.0
 _MOST_BARS, _MOST_NAMES, _MOST_CORES = 220, 24, 128
@@ -25,8 +27,8 @@ _MOST_BARS, _MOST_NAMES, _MOST_CORES = 220, 24, 128
 def drawn(report: Report) -> Svg:
     """The picture of a report: all of it, below each other."""
     canvas = Canvas()
-    y = _head(canvas, report) + 34
-    for part in (_timeline, _cores, _roofline, _memories):
+    y = _with_timeline(canvas, report) + 40
+    for part in (_cores, _roofline, _memories):
         y = part(canvas, report, y) + 40
     return canvas.finished(f"what {report.kernel} costs on {report.target}")
 
@@ -34,7 +36,7 @@ def drawn(report: Report) -> Svg:
 def drawn_timeline(report: Report) -> Svg:
     """When each resource works."""
     canvas = Canvas()
-    _timeline(canvas, report, _head(canvas, report) + 34)
+    _with_timeline(canvas, report)
     return canvas.finished(f"the timeline of {report.kernel} on {report.target}")
 
 
@@ -45,22 +47,26 @@ def drawn_roofline(report: Report) -> Svg:
     return canvas.finished(f"the roofline of {report.kernel} on {report.target}")
 
 
-def _head(canvas: Canvas, report: Report) -> float:
-    cycles = f"{report.cycles:,.0f} cycles"
+def _with_timeline(canvas: Canvas, report: Report) -> float:
+    """The head and the timeline, which say how long all of it takes; where they end."""
+    lanes = report.timelines()
+    end = max((event.end for _, _, found in lanes for event in found), default=0.0)
+    order = f"{end:,.0f} in the order of the timeline" if end else ""
+    return _timeline(canvas, lanes, end, _head(canvas, report, order) + 34)
+
+
+def _head(canvas: Canvas, report: Report, order: str = "") -> float:
+    cycles = f"at least {report.cycles:,.0f} cycles"
     if report.seconds is not None:
         cycles += f", {report.seconds:.3g} s"
-    return head(
-        canvas, f"{report.kernel} on {report.target}",
-        f"{cycles}, bound by {report.bound_by}; {len(report.cores)} of "
-        f"{counted(report.available, 'core')}",
-    )
+    cores = f"{len(report.cores)} of {counted(report.available, 'core')}"
+    parts = (f"{cycles}, bound by {report.bound_by}", order, cores)
+    return head(canvas, f"{report.kernel} on {report.target}", "; ".join(filter(None, parts)))
 
 
-def _timeline(canvas: Canvas, report: Report, y: float) -> float:
+def _timeline(canvas: Canvas, lanes: Sequence[_Named], end: float, y: float) -> float:
     """Bars of what works when; where they end."""
-    lanes = report.timelines()
     shown = _lanes(lanes)
-    end = max((event.end for _, _, found in lanes for event in found), default=0.0)
     heading(canvas, MARGIN, y, "Timeline", "each resource of some cores; a colour for each buffer")
     if not end:
         canvas.text(MARGIN, y + 22, "nothing takes time", style="soft")
@@ -91,7 +97,7 @@ def _timeline(canvas: Canvas, report: Report, y: float) -> float:
     return legend(canvas, top + 34, entries, [words])
 
 
-def _lanes(lanes: Sequence[tuple[str, tuple[Activity, ...], tuple[Event, ...]]]) -> list[int]:
+def _lanes(lanes: Sequence[_Named]) -> list[int]:
     """Those that are shown: the chip, the first core, the next one, and the one that ends last."""
     chip = [len(lanes) - 1] if lanes and lanes[-1][0] == "chip" else []
     cores = range(len(lanes) - len(chip))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given, settings
@@ -20,8 +22,10 @@ from tecomp.ir.language.expr import BufferLoad
 from tecomp.ir.language.stmt import Allocate, BufferStore
 from tecomp.ir.language.tensor_op import Touch
 from tecomp.ir.traversal.rewrite import walk
+from tecomp.model.report import Report
 from tecomp.model.timeline import SLICES, Activity, last_slice, timeline
 from tests.strategies.draws import Draw
+from tests.strategies.pictures import words_of
 
 MACHINES = ("stick128", "tensix_wh", "tensix_bh", "texture2d", "vtcm2d")
 _NEARLY = 1e-6
@@ -169,6 +173,58 @@ def check_across(kernel: ScheduledKernel) -> int:
 
 def _end(events: Iterable[dict[str, Any]]) -> float:
     return max((float(event["ts"] + event["dur"]) for event in events), default=0.0)
+
+
+def check_ends(kernel: ScheduledKernel) -> None:
+    """The picture, the trace and the report agree on when all is done; the busiest resource is first."""
+    report = kernel.report()
+    scale = 1.0 if report.clock_hz is None else report.clock_hz / 1e6
+    events = json.loads(report.trace())["traceEvents"]
+    end = max((scale * (e["ts"] + e["dur"]) for e in events if e["ph"] == "X"), default=0.0)
+    for picture in (report.picture(), report.timeline_picture()):
+        said = [line for line in words_of(ET.fromstring(picture)) if "in the order of the timeline" in line.text]
+        found = re.search(r"at least ([\d,]+) cycles.*; ([\d,]+) in the order", said[0].text)
+        assert found
+
+        assert abs(int(found[1].replace(",", "")) - report.cycles) <= 0.5
+        assert abs(int(found[2].replace(",", "")) - end) <= 0.6
+    assert report.makespan == pytest.approx(end)
+    assert report.makespan >= report.cycles - _NEARLY
+
+
+@settings(max_examples=10)
+@given(chains())
+def test_head_and_axis_of_a_timeline_say_the_same(kernel: ScheduledKernel) -> None:
+    check_ends(kernel)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_head_and_axis_of_a_demo_say_the_same(name: str) -> None:
+    check_ends(demo(name))
+
+
+def in_blocks(blocks: int) -> Report:
+    """Elements that are doubled, each block loaded, computed and stored by one core after the other."""
+    A = te.placeholder((64, 4096), "float16", name="A")
+    B = te.compute(A.shape, lambda i, j: A[i, j] + A[i, j], name="B")
+    s = te.create_schedule(B)
+    for tensor in (A, B):
+        s[tensor].set_scope("ddr")
+    near, out = s.cache_read(A, "lx", [B]), s.cache_write(B, "lx")
+    block, _ = s[B].split(B.op.axis[0], nparts=blocks)
+    s[near].compute_at(s[B], block)
+    s[out].compute_at(s[B], block)
+    return tecomp.build(s, [A, B], target=tecomp.Target.load("stick128")).report()
+
+
+def test_more_iterations_overlap_more() -> None:
+    """The busiest resource works as long; one block at a time overlaps with nothing."""
+    found = [in_blocks(blocks) for blocks in (1, 2, 4, 8, 64)]
+    spans = [report.makespan for report in found]
+
+    assert len({report.cycles for report in found}) == 1
+    assert spans[0] > spans[1] > spans[2] > spans[3] == pytest.approx(spans[4])
+    assert spans[3] > found[3].cycles
 
 
 @pytest.mark.parametrize("name", MACHINES)
