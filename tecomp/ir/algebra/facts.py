@@ -16,6 +16,7 @@ from tecomp.ir.algebra.intervals import (
     Interval,
     digit_of,
     greater,
+    interval_of_sum,
     least_of,
     less,
     most_of,
@@ -265,14 +266,7 @@ class Facts:
 
     def interval(self, total: QuasiAffine) -> Interval:
         """Least and greatest value of a sum, as far as constants tell."""
-        low: int | None = total.const
-        high: int | None = total.const
-        for term, c in total.terms.items():
-            least, most = self._interval_of(term)
-            if c < 0:
-                least, most = most, least
-            low = None if low is None or least is None else low + c * least
-            high = None if high is None or most is None else high + c * most
+        low, high = interval_of_sum(total.const, total.terms, self._interval_of)
         if self._sums and total.terms:
             parts, scale = _canonical(total)
             least, most = self._sums.get(parts, UNKNOWN)

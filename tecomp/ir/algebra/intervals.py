@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 E = TypeVar("E")
+T = TypeVar("T")
 
 Interval: TypeAlias = "tuple[int | None, int | None]"
 
@@ -46,6 +47,21 @@ def digit_of(x: Interval, low: int, size: int | None) -> Interval:
     if size is None or (least is not None and most is not None and least >= 0 and most < size):
         return least, most
     return 0, size - 1
+
+
+def interval_of_sum(
+    const: int, terms: Mapping[T, int], interval_of: Callable[[T], Interval]
+) -> Interval:
+    """What a constant plus multiples of terms can be, these taken as independent."""
+    low: int | None = const
+    high: int | None = const
+    for term, n in terms.items():
+        least, most = interval_of(term)
+        if n < 0:
+            least, most = most, least
+        low = None if low is None or least is None else low + n * least
+        high = None if high is None or most is None else high + n * most
+    return low, high
 
 
 def product(x: Interval, y: Interval) -> Interval:

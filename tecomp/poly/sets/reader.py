@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from operator import and_, or_, xor
 
 from tecomp.ir.algebra.division import floordiv, joined, modulo
-from tecomp.ir.algebra.intervals import UNKNOWN, Interval, digit_of, greater, less
+from tecomp.ir.algebra.intervals import UNKNOWN, Interval, digit_of, greater, interval_of_sum, less
 from tecomp.ir.algebra.quasi_affine import DEEPEST, Digit, Opaque, QuasiAffine, Term
 from tecomp.ir.algebra.written import written
 from tecomp.ir.language.dtype import INT64
@@ -162,14 +162,7 @@ class Reader:
 
     def interval(self, total: QuasiAffine) -> Interval:
         """Bounds of a sum, taking its terms as independent."""
-        low: int | None = total.const
-        high: int | None = total.const
-        for term, n in total.terms.items():
-            first, last = self.interval_of(term)
-            if n < 0:
-                first, last = last, first
-            low = None if low is None or first is None else low + n * first
-            high = None if high is None or last is None else high + n * last
+        low, high = interval_of_sum(total.const, total.terms, self.interval_of)
         if self.assumed and total.terms:
             least, most = self.assumed.get(total.shifted(-total.const), UNKNOWN)
             low = greater(low, None if least is None else least + total.const)

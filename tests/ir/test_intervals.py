@@ -1,0 +1,33 @@
+"""Intervals of sums: what an enumeration of their values finds."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from tecomp.ir.algebra.intervals import Interval, interval_of_sum
+
+ENDS: tuple[Interval, ...] = ((-2, 3), (0, 0), (1, None), (None, 4), (None, None))
+FAR = 1000
+
+
+def values(interval: Interval) -> range:
+    """Those inside, up to far beyond all others where an end is unknown."""
+    low, high = interval
+    return range(-FAR if low is None else low, (FAR if high is None else high) + 1, 1)
+
+
+@pytest.mark.parametrize("factors", [(1, 1), (2, -3), (-1, -1), (5, 1)])
+@pytest.mark.parametrize("first", ENDS)
+@pytest.mark.parametrize("second", ENDS)
+def test_a_sum_is_between_what_its_terms_give(
+    factors: tuple[int, int], first: Interval, second: Interval
+) -> None:
+    ends = {"x": first, "y": second}
+    low, high = interval_of_sum(7, dict(zip(ends, factors, strict=True)), ends.__getitem__)
+
+    corners = [(values(each)[0], values(each)[-1]) for each in (first, second)]
+    sums = [7 + sum(n * x for n, x in zip(factors, at, strict=True)) for at in product(*corners)]
+    assert low == (min(sums) if min(sums) > -FAR // 2 else None)
+    assert high == (max(sums) if max(sums) < FAR // 2 else None)
