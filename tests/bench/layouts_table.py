@@ -11,10 +11,10 @@ from pathlib import Path
 
 from tecomp import Target, te
 from tecomp.graph.dag import graph_of
-from tecomp.graph.forward import forward_relayouts
 from tecomp.graph.layouts import choose_layouts
 from tests.bench.programs.in_te import tensors
 from tests.bench.programs.networks import encoder_layer
+from tests.graph.forward import forward_relayouts
 
 MACHINES = ("stick128", "tensix_wh", str(Path(__file__).with_name("made_up.toml")))
 

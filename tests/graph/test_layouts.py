@@ -19,11 +19,11 @@ from tecomp.constraints.check import keeps_rules
 from tecomp.constraints.operation import computation
 from tecomp.errors import LayoutError
 from tecomp.graph.dag import graph_of
-from tecomp.graph.forward import forward_relayouts
 from tecomp.graph.layouts import choose_layouts
 from tecomp.graph.outcome import Layouts
 from tecomp.poly.sets.context import isl_work
 from tests.bench.layouts_table import MACHINES, residual
+from tests.graph.forward import forward_relayouts
 
 STICK = Target.load("stick128")
 SIZE = 128
