@@ -24,6 +24,7 @@ from tecomp.schedules.scratchpads.placement import placement_of
 from tecomp.schedules.structure.contraction import of_images
 from tecomp.schedules.structure.convolutions import Convolution, need_convolution
 from tecomp.schedules.structure.images import Pair, Sliding, pair
+from tecomp.schedules.structure.sizes import is_one
 from tecomp.schedules.structure.stages import begin, is_computed, is_own
 from tecomp.schedules.tiling import image_tiles
 from tecomp.schedules.tiling.dots import add_dots, dot_types, sum_in_vectors
@@ -318,8 +319,8 @@ def _side_by_side(s: te.Schedule, weights: te.Tensor, lanes: int) -> None:
     stage = s[weights]
     k, channel, *taps = stage.op.axis
     tap = stage.fuse(*taps)
-    is_one = all(axis.extent == 1 for axis in taps)
-    along, other = (channel, tap) if is_one else (tap, channel)
+    is_single = all(is_one(axis.extent) for axis in taps)
+    along, other = (channel, tap) if is_single else (tap, channel)
     outer, lane = stage.split(along, factor=lanes)
     stage.reorder(k, other, outer, lane)
     stage.vectorize(lane)

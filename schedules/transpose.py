@@ -19,10 +19,15 @@ from tecomp.schedules.structure.chains import (
     lies_apart,
     reads_of_chain,
     run_length,
+    work_of_chain,
 )
+from tecomp.schedules.structure.sizes import same_shape
 from tecomp.schedules.structure.stages import is_result
 from tecomp.schedules.tiling.streams import stream, stream_large
 from tecomp.schedules.tiling.tiles import core_of, width_of
+
+_MOST_WORK = 64
+"""Operations of a formula up to which tiles of it are transposed."""
 
 
 def define(
@@ -75,7 +80,13 @@ def describe(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> in
 def _transposed(
     output: te.Tensor, apart: Container[te.Tensor] | None, strides: Strides = NO_STRIDES
 ) -> Moved | None:
-    """The first read that moves with the last axis, and is contiguous along another."""
+    """The first read that moves with the last axis, and is contiguous along another.
+
+    None of a formula that does more than move: each of its operations would be written out for
+    every row of a tile.
+    """
+    if work_of_chain(output, apart) > _MOST_WORK:
+        return None
     last = len(output.shape) - 1
     return next(
         (read for read in reads_of_chain(output, apart, strides)
@@ -157,7 +168,9 @@ def _neighbours(
 def _are_one(read: Moved, axis: int, extent: int) -> bool:
     """Whether axis number `axis` and the next, of such an extent, are neighbours in a tensor."""
     pairs = zip(pairwise(read.dims), read.tensor.shape[1:], strict=True)
-    return any(dims == (axis, axis + 1) and size == extent for dims, size in pairs)
+    return any(
+        dims == (axis, axis + 1) and same_shape((size,), (extent,)) for dims, size in pairs
+    )
 
 
 def _taken_together(

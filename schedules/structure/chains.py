@@ -194,6 +194,24 @@ def _is_here(
     return _is_link(read.tensor, output) and is_same(read.axes, x.op.axis)
 
 
+def work_of_chain(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> int:
+    """Operations of a chain, each formula once; see `reads_of_chain`.
+
+    >>> A = te.placeholder((9, 8), name="A")
+    >>> B = te.compute((9, 8), lambda i, j: A[i, j] * 2.0 + 1.0, name="B")
+    >>> C = te.compute((9, 8), lambda i, j: te.exp(B[i, j]), name="C")
+    >>> work_of_chain(C, apart=[]), work_of_chain(C, apart=[B])
+    (12, 10)
+    """
+    links, todo = {output}, [output]
+    while todo:
+        x = todo.pop()
+        here = {read.tensor for read in accesses(x).reads if _is_here(read, x, output, apart)}
+        todo += here - links
+        links |= here
+    return sum(accesses(x).work for x in links)
+
+
 def repeated_work(output: te.Tensor, axis: int, apart: Container[te.Tensor] | None = None) -> int:
     """Operations of a chain that give the same for each value of an axis of its result.
 

@@ -200,6 +200,32 @@ def test_a_start_value(decide: Decide, run: Any) -> None:
     np.testing.assert_array_equal(c, a.sum(1) + 2 * start)
 
 
+@pytest.mark.parametrize("depth", [0, 1, 3])
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_start_value_that_is_computed_where_loops_are_fused(
+    depth: int, first: int, run: Any
+) -> None:
+    """Also where nothing is reduced, and the loop over both runs no times."""
+    T = te.compute((3, 5), lambda i, j: A[i, j] + 1.0, name="T")
+    r = te.reduce_axis((0, depth), name="r")
+    P = te.placeholder((3, 5, depth), name="P")
+    C = te.compute((3, 5), lambda i, j: te.sum(P[i, j, r], axis=r, init=T[i, j]), name="C")
+    s = te.create_schedule(C)
+    i, j = C.op.axis
+    if first:
+        s[C].split(s[C].fuse(j, r), factor=2)
+    else:
+        s[C].fuse(j, r)
+    s[T].compute_at(s[C], i)
+    a = np.arange(ROWS * DEPTH, dtype=np.float32).reshape(ROWS, DEPTH)
+    p = np.arange(15 * depth, dtype=np.float32).reshape(3, 5, depth)
+    c = np.full((3, 5), np.nan, np.float32)
+
+    run(s, [A, P, C], a, p, c)
+
+    np.testing.assert_array_equal(c, p.sum(2) + a[:3, :5] + 1)
+
+
 @pytest.mark.parametrize("order", ["ijk", "kij", "ikj", "jki", "kji"])
 @pytest.mark.parametrize("factor", [1, 4])
 def test_a_matrix_product(order: str, factor: int, run: Any) -> None:

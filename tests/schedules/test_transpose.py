@@ -77,3 +77,33 @@ def test_wrong_axes_are_refused(axes: tuple[int, ...]) -> None:
     assert str(error.value) == (
         f"transpose.define: axes={axes} of 2 axes; name each axis once"
     )
+
+
+def test_formulas_that_do_more_than_move_are_no_tiles() -> None:
+    """Each of their operations would be written out for every row of a tile."""
+    A = te.placeholder((64, 48), name="A")
+
+    def of(count: int) -> te.Tensor:
+        def element(i: te.Expr, j: te.Expr) -> te.Expr:
+            x = A[j, i]
+            for k in range(count):
+                x = x * 0.5 + te.if_then_else(i + k < 48, A[j, i + k], 0.0)
+            return x
+
+        return te.compute((48, 64), element, name="formula")
+
+    assert [transpose.describe(of(count)) for count in (1, 4, 40)] == [0, 0, None]
+
+
+def test_extents_that_depend_on_sizes_are_none_of_others(target: tecomp.Target) -> None:
+    m = te.var("m")
+    A = te.placeholder((16, m * m), name="A")
+    B = te.compute((m * m, 4, 15), lambda i, j, k: A[j, i] + A[k, i], name="B")
+    kernel = tecomp.build(transpose.schedule(B, target), [m, A, B])
+    for size in (0, 1, 3, 9):
+        a = np.random.default_rng(0).uniform(size=(16, size * size)).astype("float32")
+        b = np.full((size * size, 4, 15), np.nan, np.float32)
+
+        kernel(size, a, b)
+
+        np.testing.assert_array_equal(b, a.T[:, :4, None] + a.T[:, None, :15])

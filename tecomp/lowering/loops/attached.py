@@ -14,7 +14,13 @@ from tecomp.lowering.loops.arguments import check_computed_inside
 from tecomp.lowering.loops.prefetch import fetch_ahead
 from tecomp.lowering.loops.producer import Producer, memory_of
 from tecomp.lowering.loops.work import StageWork
-from tecomp.lowering.stages.footprint import Region, Restriction, evaluated, propagated_regions
+from tecomp.lowering.stages.footprint import (
+    Region,
+    Restriction,
+    evaluated,
+    initially,
+    propagated_regions,
+)
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import Check
 from tecomp.lowering.stages.whole_tiles import whole_tiles, with_padding
@@ -23,7 +29,7 @@ from tecomp.lowering.tensor_ops.tensorize import Tensorizer
 from tecomp.poly.loops.regions import where_equal
 from tecomp.poly.loops.scopes import Scope, first_dims
 from tecomp.poly.sets.point_sets import Points
-from tecomp.scheduling.state import is_scan
+from tecomp.scheduling.state import is_data, is_scan
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,14 @@ class Attached:
             pairs = [(work.frame.values[leaf], value) for leaf, value in values.items()]
             return where_equal(points, scope.space(axes), pairs)
         inner = [leaf for leaf in work.leaves if leaf not in values]
-        return work.frame.root_points(points, axes, inner, values, scope)
+        found = work.frame.root_points(points, axes, inner, values, scope)
+        if work.frame.data_loops_suffice or not all(map(is_data, values)):
+            return found
+        # Elements are given their first values one by one, also where a loop over them and what is
+        # reduced to them has no iteration.
+        pairs = [(value, values[leaf]) for leaf, value in work.frame.values_of_data(tuple(values))]
+        first = initially(self.program, work.definition, work.region, scope)
+        return found if first is None else found.union(where_equal(first, scope.space(axes), pairs))
 
     def _instances(
         self,
@@ -77,7 +90,7 @@ class Attached:
         here = work.attached.get(position, ())
         if not here:
             return []
-        window = Window(self.program, work.loop_variables(values), scope)
+        window = Window(self.program, work.loop_variables(values), scope, work.memory)
         rolling = [definition.stage.key for definition in here if definition.stage.is_rolling]
         needed, made = (dict.fromkeys(rolling, f) for f in (window.needed, window.computed))
         _, regions = self._instances(work, position, values, scope, needed)
@@ -89,6 +102,7 @@ class Attached:
                 continue
             if definition.stage.is_rolling:
                 region = window.needed(definition, region)
+            valid = region.points
             loop = window.carried(definition, region)
             shape = self.program.shape(definition)
             bounds = window.bounds(definition, region, loop)
@@ -103,7 +117,8 @@ class Attached:
                     {**work.memory, **memory_of(found)}, self.checks, scope,
                 )
                 bounds = with_padding(definition, bounds, shape, scope)
-            found.append(Producer(definition, region, bounds, loop))
+                valid = region.points
+            found.append(Producer(definition, region, valid, bounds, loop))
         return found
 
     def measured(

@@ -20,12 +20,15 @@ from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index import index_of
 from tecomp.lowering.stages.kinds import concurrent
 from tecomp.lowering.stages.program import Program
+from tecomp.lowering.stages.whole_tiles import Memory
 from tecomp.poly.loops.scopes import Scope
 from tecomp.poly.sets.express import set_to_condition
 from tecomp.poly.sets.point_sets import Points
 from tecomp.scheduling.state import Fuse, Split, Transform, is_data, is_reduction
 
-Producers = Callable[[int, Mapping[IterVar, Expr], Scope, Stmt], Stmt]
+Producers = Callable[
+    [int, Mapping[IterVar, Expr], Scope, Memory, Callable[[Memory], Stmt]], Stmt
+]
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,8 @@ class BoxedLoops:
         start: those that get a first value; of a scan, the places that have first steps.
         kinds: how loops run.
         threads: the axes of the grid of cores that loops are bound to.
-        producers: puts the stages that are computed after a number of loops before a statement.
+        producers: puts the stages that are computed after a number of loops before the others,
+            which it makes with the memory that there is then.
     """
 
     program: Program
@@ -69,9 +73,9 @@ class BoxedLoops:
     threads: Mapping[Var, str]
     producers: Producers
 
-    def build(self, scope: Scope, first_reduction: int | None) -> Stmt:
+    def build(self, scope: Scope, first_reduction: int | None, memory: Memory) -> Stmt:
         """All loops; none where a data axis that is fused has no values."""
-        statement = self._inside(0, {}, scope, first_reduction)
+        statement = self._inside(0, {}, scope, first_reduction, memory)
         return guarded(self._some_values(reduction=False), statement)
 
     def _some_values(self, *, reduction: bool) -> list[Expr]:
@@ -94,6 +98,20 @@ class BoxedLoops:
         values: Mapping[IterVar, Expr],
         scope: Scope,
         first_reduction: int | None,
+        memory: Memory,
+    ) -> Stmt:
+        return self.producers(
+            position, values, scope, memory,
+            lambda held: self._loop(position, values, scope, first_reduction, held),
+        )
+
+    def _loop(
+        self,
+        position: int,
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
+        first_reduction: int | None,
+        memory: Memory,
     ) -> Stmt:
         leaves = self.definition.stage.leaves
         if position == len(leaves):
@@ -107,13 +125,14 @@ class BoxedLoops:
             inside = scope.within(var, extent).running_at_once(
                 concurrent(self.definition.stage, {leaf: var})
             )
-            body = self._inside(position + 1, {**values, leaf: var}, inside, first_reduction)
+            body = self._inside(
+                position + 1, {**values, leaf: var}, inside, first_reduction, memory)
             thread = self.threads.get(leaf, "")
             rest = For(var, Const(0), extent, self._kind(leaf), body, thread)
         if position == first_reduction:
             initial = self._initial(leaves[position:], values, scope)
             rest = seq(initial, guarded(self._some_values(reduction=True), rest))
-        return self.producers(position, values, scope, rest)
+        return rest
 
     def _initial(
         self, rest: Sequence[IterVar], values: Mapping[IterVar, Expr], scope: Scope

@@ -10,7 +10,7 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tecomp.compute.axis import IterVar
@@ -63,6 +63,7 @@ from tecomp.lowering.stages.kinds import concurrent, grid_axes, loop_kinds
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import ReadChecker
 from tecomp.lowering.stages.whole_tiles import (
+    Held,
     Memory,
     memory_of_arguments,
     with_padding,
@@ -132,7 +133,9 @@ class _Nests:
             extents = self.program.shape(definition)
             bounds = [(Const(0), extent) for extent in extents]
             stored = with_padding(definition, bounds, extents, scope)
-            memory.setdefault(definition.stage.key, stored)
+            part = self.in_part.get(definition.stage.key)
+            held = Held(stored, None if part is None else part.points)
+            memory.setdefault(definition.stage.key, held)
         regions = {**first_steps(self.program, scope), **self.in_part}
         for definition in reversed(roots):
             nest = None
@@ -144,7 +147,8 @@ class _Nests:
                 nest = self.stage(definition, region, memory, scope)
             statement = seq(nest, statement)
             if not definition.is_argument:
-                statement = realized(definition, memory[definition.stage.key], statement)
+                box = memory[definition.stage.key].bounds
+                statement = realized(definition, box, statement)
         return statement
 
     def _counted(self, definition: Definition) -> Stmt | None:
@@ -296,11 +300,14 @@ class _Nests:
         """The loops of a stage whose loops are no affine functions of its axes."""
 
         def producers(
-            position: int, values: Mapping[IterVar, Expr], inside: Scope, statement: Stmt
+            position: int, values: Mapping[IterVar, Expr], inside: Scope, memory: Memory,
+            loop: Callable[[Memory], Stmt],
         ) -> Stmt:
-            made = self._attached.producers(work, position, values, inside)
-            requests = self._attached.ahead(work, position, values, inside)
-            done = seq(requests, self._with_producers(work, made, values, inside, statement))
+            here = replace(work, memory=memory)
+            made = self._attached.producers(here, position, values, inside)
+            requests = self._attached.ahead(here, position, values, inside)
+            statement = loop({**memory, **memory_of(made)})
+            done = seq(requests, self._with_producers(here, made, values, inside, statement))
             return unrolled_within(done, work.most_steps(position))
 
         def elements(part: tuple[Points, tuple[IterVar, ...]]) -> Elements:
@@ -312,7 +319,7 @@ class _Nests:
             self.program, work.definition, work.frame, work.body, elements(looped), elements(start),
             self._kinds(work), grid_axes(work.definition.stage), producers,
         )
-        return loops.build(scope, work.first_reduction)
+        return loops.build(scope, work.first_reduction, work.memory)
 
     def _attached_by_position(self, stage: StageState) -> dict[int, tuple[Definition, ...]]:
         found: dict[int, tuple[Definition, ...]] = {}

@@ -71,7 +71,7 @@ def fetch_ahead(
             "fetch ahead; prefetch what it is computed from, or compute it further out",
             kind="between-iterations",
         )
-    memory = work.memory[key]
+    memory = work.memory[key].bounds
     space = scope.space([Var("element") for _ in memory])
     shape = [program.extent(extent) for extent in ahead.tensor.shape]
     whole = space.box([(index_value(0), extent) for extent in shape])

@@ -10,7 +10,8 @@ from tecomp.ir.language.expr import Var, index_value
 from tecomp.ir.language.stmt import BufferRealize, Range, Stmt
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import Region
-from tecomp.lowering.stages.whole_tiles import Bounds
+from tecomp.lowering.stages.whole_tiles import Bounds, Held
+from tecomp.poly.sets.point_sets import Points
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,14 @@ class Producer:
     Attributes:
         definition: the stage.
         region: the elements to compute.
+        valid: those that then have their values: of a rolling buffer also what is kept.
         bounds: the box of elements that there is memory for.
         carried: the variable of the loop whose iterations keep elements for later ones, if any.
     """
 
     definition: Definition
     region: Region
+    valid: Points
     bounds: Bounds
     carried: Var | None
 
@@ -36,9 +39,12 @@ class Producer:
         return realized(self.definition, self.bounds, body, ahead, self.carried)
 
 
-def memory_of(producers: Sequence[Producer]) -> dict[Operation, Bounds]:
+def memory_of(producers: Sequence[Producer]) -> dict[Operation, Held]:
     """The elements that there is memory for, by stage."""
-    return {p.definition.stage.key: p.bounds for p in producers if not p.definition.is_argument}
+    return {
+        p.definition.stage.key: Held(p.bounds, p.valid)
+        for p in producers if not p.definition.is_argument
+    }
 
 
 def realized(

@@ -89,13 +89,21 @@ def evaluated(program: Program, definition: Definition, points: Points, scope: S
     such an element counts at the first values of the reduction axes.
     """
     domain, _ = with_reduction(program, definition, points, scope)
+    first = initially(program, definition, points, scope)
+    return domain if first is None else domain.union(first)
+
+
+def initially(
+    program: Program, definition: Definition, points: Points, scope: Scope
+) -> Points | None:
+    """The points at which elements are given what a reduction starts from, if that is read."""
     if definition.reduce is None or not definition.starts_from_tensors:
-        return domain
+        return None
     ranges = domain_ranges(program, definition)
     first = scope.space(definition.reduce_axis).box(
         [(ranges[axis].min, index_value(1)) for axis in definition.reduce_axis]
     )
-    return domain.union(points.flat_product(first))
+    return points.flat_product(first)
 
 
 def conditions_of(program: Program, definition: Definition, read: Read) -> tuple[Expr, ...]:

@@ -7,6 +7,7 @@ it lies in memory too: in the padding of a layout, say.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import Operation
@@ -31,22 +32,37 @@ from tecomp.scheduling.state import Split, StageState, Transform
 _AT_ONCE = (ForKind.VECTORIZED, ForKind.UNROLLED)
 
 Bounds = Sequence[tuple[Expr, Extent]]
-Memory = Mapping[Operation, Bounds]
 
 
-def memory_of_arguments(program: Program) -> dict[Operation, Bounds]:
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Elements of a tensor that there is memory for.
+
+    Attributes:
+        bounds: a box of them.
+        points: those that have their values; None where all do.
+    """
+
+    bounds: Bounds
+    points: Points | None = None
+
+
+Memory = Mapping[Operation, Held]
+
+
+def memory_of_arguments(program: Program) -> dict[Operation, Held]:
     """The elements that the memory of each argument has."""
-    found: dict[Operation, Bounds] = {
-        key: [
+    found = {
+        key: Held([
             (Const(0), n if isinstance(n, int) else program.products.named(n))
             for n in buffer.shape
-        ]
+        ])
         for key, buffer in program.placeholders.items()
     }
     for definition in program.definitions.values():
         if definition.is_argument:
             extents = program.shape(definition)
-            found[definition.stage.key] = [(Const(0), extent) for extent in extents]
+            found[definition.stage.key] = Held([(Const(0), extent) for extent in extents])
     return found
 
 
@@ -199,7 +215,8 @@ def _is_in_memory(
             elements = touched(
                 read.load.indices, conditions_of(program, reader, read), instances, inner
             )
-            held = memory.get(key)
+            known = memory.get(key)
+            held = None if known is None else known.bounds
             if held is None:
                 if key not in inside or not _is_made_as_needed(program.definitions[key]):
                     return False

@@ -31,15 +31,22 @@ from tecomp.ir.language.stmt import (
 )
 from tecomp.ir.traversal.rewrite import fold, free_variables, walk
 from tecomp.lowering.stages.definition import Definition
-from tecomp.lowering.stages.footprint import Region, whole
+from tecomp.lowering.stages.footprint import (
+    Region,
+    evaluated,
+    propagated,
+    read_elements,
+    whole,
+)
 from tecomp.lowering.stages.kinds import loop_kinds
 from tecomp.lowering.stages.program import Program
-from tecomp.lowering.stages.whole_tiles import Bounds
+from tecomp.lowering.stages.whole_tiles import Bounds, Memory
 from tecomp.lowering.storage.across import across_iterations, allocated_around, regions_of, replaced
 from tecomp.lowering.storage.allocations import Indices, local_buffer, rebased
 from tecomp.poly.loops.hulls import box_around, windows_around
 from tecomp.poly.loops.regions import (
     convex_around,
+    is_inside,
     of_earlier_iterations,
     of_loops_inside,
     without_gaps,
@@ -107,14 +114,25 @@ class Window:
         loops: the variables of those loops that are open and have several iterations, outermost
             first.
         scope: what surrounds them.
+        memory: what is computed around the loops.
     """
 
     program: Program
     loops: Mapping[IterVar, Var]
     scope: Scope
+    memory: Memory
 
     def needed(self, definition: Definition, region: Region) -> Region:
-        """`region` without gaps, which others would be computed to fill one by one."""
+        """`region` without gaps, which others would be computed to fill one by one.
+
+        With them, if what is in the gaps needs elements that were not computed further out.
+        """
+        filled = self._filled(definition, region)
+        if is_inside(filled.points, region.points, self.scope):
+            return filled
+        return filled if self._can_be_computed(definition, filled.points) else region
+
+    def _filled(self, definition: Definition, region: Region) -> Region:
         everything = whole(self.program, definition, self.scope)
         points = without_gaps(region.points)
         if points is not None:
@@ -122,6 +140,21 @@ class Window:
         points = convex_around(region.points)
         around = convex_around(region.unclipped.union(points))
         return Region(points.intersect(everything), around)
+
+    def _can_be_computed(self, definition: Definition, points: Points) -> bool:
+        """Whether all that `points` need of stages further out has its values."""
+        parts = {key: held.points for key, held in self.memory.items() if held.points is not None}
+        if not parts:
+            return True
+        others = self.program.definitions.keys() - self.memory.keys()
+        at = {definition.stage.key: evaluated(self.program, definition, points, self.scope)}
+        instances = propagated(self.program, at, others, self.scope)
+        for key, known in parts.items():
+            read = read_elements(self.program, key, instances, self.scope)
+            everything = whole(self.program, self.program.definitions[key], self.scope)
+            if read is not None and not is_inside(read.intersect(everything), known, self.scope):
+                return False
+        return True
 
     def computed(self, definition: Definition, region: Region) -> Region:
         """The elements of `needed` that are not there from iterations before."""

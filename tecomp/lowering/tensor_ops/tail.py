@@ -114,7 +114,7 @@ def _held(
     if isinstance(definition.stage.attach, AtRoot):
         # It is stored as a whole, with all of its padding.
         return with_padding(definition, shape, [extent for _, extent in shape], tile.scope)
-    return memory[definition.stage.key]
+    return memory[definition.stage.key].bounds
 
 
 def _zero(load: TensorLoad) -> Const:
@@ -144,8 +144,8 @@ def runs_over(
         return False
     try:
         if not all(
-            bounds is not None and tile.lies_in(access, bounds)
-            for access, bounds in zip(used, held, strict=True)
+            place is not None and tile.lies_in(access, place.bounds)
+            for access, place in zip(used, held, strict=True)
         ):
             return False
     except NotAffine:

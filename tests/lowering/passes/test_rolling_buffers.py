@@ -529,3 +529,34 @@ def test_loops_and_memory_are_those_of_one_window(m: int) -> None:
     rows = [[(x[j, i * 2 + j * 3, ::3] + 1).sum() for j in range(2)] for i in range(2)]
 
     check(s, [n, X, Z], [m, x], np.array(rows, "float32"))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 10])
+@pytest.mark.parametrize("has_row", [False, True])
+def test_gaps_take_nothing_that_is_not_computed_further_out(n: int, has_row: bool) -> None:
+    """Of a cache there are the rows that are read; in between there may be more than those."""
+    size = te.var("n")
+    X = te.placeholder((size, size), name="X")
+    D = te.compute(
+        (size, size), lambda i, j: te.if_then_else(i + 1 < size, X[j // 2, i + 1], 0.0)
+        + te.if_then_else(te.all(j % 3 < size, size > 2), X[j % 3, 2], 0.0), name="D")
+    s = te.create_schedule(D)
+    whole = s.cache_read(X, "shared", [D])
+    kept = s.cache_read(whole, "local", [D])
+    i, j = s[D].op.axis
+    around = i if has_row else s[D].split(i, nparts=1)[0]
+    s[whole].compute_at(s[D], around)
+    s[kept].compute_at(s[D], j)
+    s[kept].rolling_buffer()
+    x = np.arange(n * n, dtype=np.float32).reshape(n, n)
+    d = np.zeros((n, n), np.float32)
+
+    evaluate(tecomp.lower(s, [size, X, D]), [n, x.ravel(), d.ravel()])
+    again = np.zeros((n, n), np.float32)
+    tecomp.build(s, [size, X, D])(n, x, again)
+
+    rows, columns = np.indices((n, n))
+    near = np.where(rows + 1 < n, x[columns // 2, np.minimum(rows + 1, n - 1)], 0)
+    far = np.where(columns % 3 < n, x[np.minimum(columns % 3, n - 1), 2], 0) if n > 2 else 0
+    np.testing.assert_array_equal(d, near + far)
+    np.testing.assert_array_equal(again, near + far)
