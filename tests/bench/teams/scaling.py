@@ -6,8 +6,11 @@ Each process has the same work (weak scaling). The model, whose numbers are argu
   second, whatever others do: as one process of the benchmark alone.
 - A message takes `LATENCY` seconds and `1 / BANDWIDTH` per byte; messages of one process follow
   each other, those of different processes do not disturb each other.
-- Nothing is overlapped. The stencil sends a row to each of two neighbours, or a side to each of
-  four. The product gathers the second operand (rows), or rows and columns of blocks (SUMMA).
+- The stencil sends a row to each of two neighbours, or a side to each of four. The product gathers
+  the second operand (rows), or rows and columns of blocks (SUMMA).
+- Nothing is overlapped, except where a curve says so: there messages go on while the process
+  computes what needs none, as over a network, and not where MPI copies them by the processor. The
+  ring adds up a product with the rows of each process, at `MEMORY` bytes per second.
 
 `python -m tests.bench.teams.scaling docs/teams-scaling.svg`
 """
@@ -20,7 +23,7 @@ from math import isqrt
 from pathlib import Path
 
 RATE, FLOPS = 7.5e8, 5.0e10
-LATENCY, BANDWIDTH = 2e-6, 1.0e10
+LATENCY, BANDWIDTH, MEMORY = 2e-6, 1.0e10, 1.0e10
 SIDE, ORDER = 2000, 1200
 """Rows and columns of the stencil's part, and of the product's, of one process."""
 COUNTS = (1, 4, 16, 64, 256, 1024)
@@ -38,6 +41,13 @@ def stencil_rows(count: int) -> float:
     """
     work = SIDE * SIDE / RATE
     return work / (work + (2 * message(8 * SIDE * isqrt(count)) if count > 1 else 0))
+
+
+def stencil_meanwhile(count: int) -> float:
+    """The same, with messages on their way while all but two rows are computed."""
+    work, columns = SIDE * SIDE / RATE, SIDE * isqrt(count)
+    core = work - 2 * columns / RATE
+    return work / (max(core, 2 * message(8 * columns) if count > 1 else 0) + work - core)
 
 
 def stencil_blocks(count: int) -> float:
@@ -62,11 +72,24 @@ def product_blocks(count: int) -> float:
     return work / (work + sent)
 
 
-CURVES: dict[str, Callable[[int], float]] = {
-    "stencil, rows": stencil_rows, "stencil, squares": stencil_blocks,
-    "product, rows": product_rows, "product, blocks (SUMMA)": product_blocks,
+def product_ring(count: int) -> float:
+    """The same with the rows of one process after the other, while the next ones come."""
+    order = ORDER * isqrt(count)
+    work = 2 * order**3 / count / FLOPS
+    added = 3 * 8 * order * order / count / MEMORY
+    step = max(work / count + added, message(8 * order * order / count))
+    return work / (work + (count - 1) * (step - work / count))
+
+
+BLUE, RED = "#1b6ca8", "#b3541e"
+CURVES: dict[str, tuple[Callable[[int], float], str, str]] = {
+    "stencil, rows, overlapped": (stencil_meanwhile, BLUE, "1 3"),
+    "stencil, squares": (stencil_blocks, BLUE, ""),
+    "stencil, rows": (stencil_rows, BLUE, "5 4"),
+    "product, blocks (SUMMA)": (product_blocks, RED, ""),
+    "product, ring, overlapped": (product_ring, RED, "1 3"),
+    "product, rows": (product_rows, RED, "5 4"),
 }
-COLOURS = ("#1b6ca8", "#1b6ca8", "#b3541e", "#b3541e")
 
 
 def picture() -> str:
@@ -87,14 +110,17 @@ def picture() -> str:
     parts.append(
         f'<text x="{left + width / 2}" y="{top + height + 38}" text-anchor="middle">processes, each '
         "with the same work</text>")
-    parts.append(f'<text x="{left}" y="18">share of the time that is not spent on messages</text>')
-    for k, ((name, curve), colour) in enumerate(zip(CURVES.items(), COLOURS, strict=True)):
+    parts.append(f'<text x="{left}" y="18">share of the time that is spent on what one process would do</text>')
+    below = 0.0
+    for name, (curve, colour, dash) in sorted(
+        CURVES.items(), key=lambda each: -each[1][0](COUNTS[-1])
+    ):
         line = [top + height * (1 - curve(count)) for count in COUNTS]
         path = "L".join([f"{at:.1f} {down:.1f}" for at, down in zip(x, line, strict=True)])
-        dash = "" if k % 2 else ' stroke-dasharray="5 4"'
-        parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
-        below = line[-1] + (4 if k != 1 else -6)
-        parts.append(f'<text x="{x[-1] + 8:.1f}" y="{below:.1f}">{name}</text>')
+        dashed = f' stroke-dasharray="{dash}"' if dash else ""
+        parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"{dashed}/>')
+        below = max(line[-1] + 4, below + 14)  # beside the end of the line, below other names
+        parts.append(f'<text x="{x[-1] + 8:.1f}" y="{below:.1f}" fill="{colour}">{name}</text>')
     return "\n".join([*parts, "</svg>\n"])
 
 
@@ -102,7 +128,7 @@ def main(arguments: Sequence[str]) -> int:
     """Write the picture, and print its numbers."""
     Path(arguments[0]).write_text(picture())
     print("| | " + " | ".join(map(str, COUNTS)) + " |")
-    for name, curve in CURVES.items():
+    for name, (curve, _, _) in CURVES.items():
         print(f"| {name} | " + " | ".join(f"{curve(count):.1%}" for count in COUNTS) + " |")
     return 0
 
