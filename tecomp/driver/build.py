@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from importlib import import_module
+from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,16 +15,23 @@ from tecomp.codegen.calls.kernel import Kernel
 from tecomp.codegen.calls.parameter import Parameter
 from tecomp.codegen.calls.plan import Quick
 from tecomp.codegen.llvm.emit import Options
+from tecomp.codegen.llvm.store import current_store
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.advice import advise
-from tecomp.driver.cached import Build, Made, make
+from tecomp.driver.cached import Build, Made, found_by, keep, make
 from tecomp.driver.dump import asked_page, dump_build
 from tecomp.driver.grid import check_grid
-from tecomp.driver.logical import logical_parameter, run_logical, stored_arguments
+from tecomp.driver.logical import (
+    logical_parameter,
+    plain_arguments,
+    run_logical,
+    stored_arguments,
+)
 from tecomp.driver.memories import check_fits, is_open
 from tecomp.driver.packing import Packing
-from tecomp.driver.scheduler import is_program, scheduled
+from tecomp.driver.scheduler import is_program
 from tecomp.driver.sizes import known_sizes
+from tecomp.driver.unscheduled import Unscheduled
 from tecomp.driver.verified import Verifier
 from tecomp.errors import CallError, LowerError
 from tecomp.ir.language.expr import Var
@@ -36,6 +44,7 @@ from tecomp.scheduling.arguments import with_arguments
 from tecomp.scheduling.places import told_at_primitives
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import State
+from tecomp.work import tell
 
 if TYPE_CHECKING:
     from tecomp.drawing.trace import Trace
@@ -63,22 +72,31 @@ class ScheduledKernel(Kernel):
         B[i] = A[i] * float32(2.0)
     """
 
-    __slots__ = ("_build", "_logical", "_lowered", "_packing", "_state")
+    __slots__ = ("_asked", "_logical", "_lowered", "_packing")
 
-    def __init__(self, build: Build, made: Made, lowered: Lowered | None = None) -> None:
-        super().__init__(
-            made.compiled, made.signature,
-            stored=stored_arguments(build.schedule.state, build.args, made.logical),
+    def __init__(
+        self, asked: Build | Unscheduled, made: Made, lowered: Lowered | None = None
+    ) -> None:
+        stored = plain_arguments(asked.args) if isinstance(asked, Unscheduled) else (
+            stored_arguments(asked.schedule.state, asked.args, made.logical)
         )
-        self._build = build
+        super().__init__(made.compiled, made.signature, stored=stored)
+        self._asked = asked
         self._logical: tuple[Parameter, ...] | None = None
         self._lowered = lowered
-        self._state: State = build.schedule.state
         self._packing: dict[Any, Packing] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Machine code stays where it is trusted: the other process finds its own, or builds.
         return _built, (self._build,)
+
+    @property
+    def _build(self) -> Build:
+        return self._asked.build if isinstance(self._asked, Unscheduled) else self._asked
+
+    @property
+    def _state(self) -> State:
+        return self._build.schedule.state
 
     @property
     def schedule(self) -> Schedule:
@@ -94,7 +112,7 @@ class ScheduledKernel(Kernel):
 
     def _first_call(self) -> Quick:
         quick = self._checked_call()
-        if self._build.verify:
+        if self._asked.verify:
             self._quick = quick = self._verified(quick)
         return quick
 
@@ -121,7 +139,7 @@ class ScheduledKernel(Kernel):
 
     def _checked_call(self) -> Quick:
         quick = super()._first_call()
-        target = self._build.target
+        target = self._asked.target
         if target is None or all(m.capacity_bytes is None for m in target.memories.values()) or (
             not is_open(self.lowered, target)
         ):
@@ -452,16 +470,12 @@ def build(
     array([1., 3., 5., 7.], dtype=float32)
     """
     machine, strides = Target.of(target), strides_of(binds, args, "build")
-    if isinstance(schedule, Tensor | list | tuple) and is_program(schedule):
-        known = {
-            arg: each for arg, each in zip(args, strides, strict=False)
-            if isinstance(arg, Tensor) and each is not None
-        }
-        schedule = scheduled(schedule, machine, strides=known)
-    check_kind(
-        schedule, Schedule, "build: the schedule", "make one with te.create_schedule", LowerError
-    )
-    assert isinstance(schedule, Schedule)
+    is_unscheduled = isinstance(schedule, Tensor | list | tuple) and is_program(schedule)
+    if not is_unscheduled:
+        check_kind(
+            schedule, Schedule, "build: the schedule", "make one with te.create_schedule",
+            LowerError,
+        )
     for flag in (check_bounds, fast_math, fp_contract, verify):
         check_kind(flag, bool | np.bool_, "build: a flag", "give True or False", LowerError)
     options = Options(check_bounds, fast_math, fp_contract)
@@ -471,13 +485,35 @@ def build(
             "build: verify=True compares arrays without gaps; leave binds out",
             kind="contrary-options",
         )
-    whole = copy(with_arguments(schedule, args))
-    asked = Build(whole, args, name, machine, options, strided, bool(verify))
+    if isinstance(schedule, Schedule):
+        whole = copy(with_arguments(schedule, args))
+        asked = Build(whole, args, name, machine, options, strided, bool(verify))
+        return ScheduledKernel(asked, *_made(schedule, asked, asked_page(name)))
+    return _unscheduled(
+        Unscheduled(schedule, args, name, machine, options, strided, bool(verify), strides))
+
+
+def _unscheduled(asked: Unscheduled) -> ScheduledKernel:
+    """The kernel of results without a schedule, which is looked for if there is no kernel yet."""
+    page = asked_page(asked.name)
+    # Cores with scratchpads have layouts, which the schedule says.
+    is_kept = page is None and asked.target.core is not None and current_store() is not None
+    tried, keys = tee(asked.keys() if is_kept else ())
+    found = found_by(tried, asked)
+    if found is not None:
+        tell("build %s: found, as it was built before", asked.name)
+        return ScheduledKernel(asked, found)
+    made, lowered = _made(asked.build.schedule, asked.build, page)
+    keep([*keys], made)
+    return ScheduledKernel(asked.build, made, lowered)
+
+
+def _made(schedule: Schedule, asked: Build, page: Path | None) -> tuple[Made, Lowered | None]:
     with told_at_primitives(schedule):
-        page = asked_page(name)
         told = None if page is None else dump_build(asked, page)
-        check_grid(schedule.state, machine)
+        assert asked.target is not None
+        check_grid(schedule.state, asked.target)
         made, lowered = make(asked, told)
     if lowered is not None:
-        advise(asked.schedule, lowered, machine)
-    return ScheduledKernel(asked, made, lowered)
+        advise(asked.schedule, lowered, asked.target)
+    return made, lowered

@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from itertools import tee
+from typing import Any, Protocol
 
 from tecomp.codegen.functions.compile import Compiled, Interface, compile_function
 from tecomp.codegen.llvm.cached import Recent, cached_code, code_key, digest, made_by
@@ -108,6 +109,17 @@ class Made:
     logical: Shapes
 
 
+class Asked(Protocol):
+    """What a kernel is built from."""
+
+    @property
+    def options(self) -> Options:
+        """How code is generated."""
+
+    def lowered(self) -> Lowered:
+        """The function after each pass."""
+
+
 MADE: Recent[Made] = Recent()
 
 
@@ -121,27 +133,46 @@ def make(build: Build, lowered: Lowered | None = None) -> tuple[Made, Lowered | 
     Raises:
         TecompError: lowering, the target or code generation refuses it.
     """
-    store = current_store()
-    keys = list(program_keys(build)) if store is not None else []
-    for key in keys if lowered is None else ():
-        found = MADE.get(key)
-        if found is None and store is not None and (loaded := _load(store, key, build)):
-            found = _kept(key, loaded)
-        if found is not None:
-            tell("build %s: found, as it was built before", build.name)
-            return found, None
+    tried, keys = tee(program_keys(build) if current_store() is not None else ())
+    if lowered is None and (found := found_by(tried, build)) is not None:
+        tell("build %s: found, as it was built before", build.name)
+        return found, None
     with doing(f"build {build.name}"):
         if lowered is None:
             tell("build %s: not built before", build.name)
             lowered = build.lowered()
         compiled = compile_function(lowered.final, **asdict(build.options))
     made = Made(compiled, _signature(build.args, lowered), _logical(lowered))
-    if store is not None and keys:
-        # The second key has the places in the user's files in it.
-        key = keys[-1 if lowered.final.sites else 0]
-        store.put(key, _saved(made))
-        _kept(key, made)
+    keep([*keys], made)
     return made, lowered
+
+
+def found_by(keys: Iterable[str], asked: Asked) -> Made | None:
+    """What was made under one of these names, by this process or another one.
+
+    Args:
+        keys: as `keys_of` gives them; no more are asked for than it takes.
+        asked: what says the rest, if somebody asks for more than the code.
+    """
+    store = current_store()
+    for key in keys:
+        found = MADE.get(key)
+        if found is None and store is not None and (loaded := _load(store, key, asked)):
+            found = _kept(key, loaded)
+        if found is not None:
+            return found
+    return None
+
+
+def keep(keys: Sequence[str], made: Made) -> None:
+    """Keep what was made under the name that says enough of it, if it has names."""
+    store = current_store()
+    if store is None or not keys:
+        return
+    # The second key has the places in the user's files in it.
+    key = keys[-1 if made.compiled.interface.sites else 0]
+    store.put(key, _saved(made))
+    _kept(key, made)
 
 
 def _kept(key: str, made: Made) -> Made:
@@ -206,7 +237,7 @@ def _saved(made: Made) -> bytes:
     return json.dumps(words).encode()
 
 
-def _load(store: Store, key: str, build: Build) -> Made | None:
+def _load(store: Store, key: str, asked: Asked) -> Made | None:
     content = store.get(key)
     if content is None:
         return None
@@ -217,7 +248,7 @@ def _load(store: Store, key: str, build: Build) -> Made | None:
             return None
         face = Interface(head, written, entry, sites, is_parallel, calls)
         return Made(
-            Compiled(face, linked, build.options, lambda: build.lowered().final), signature,
+            Compiled(face, linked, asked.options, lambda: asked.lowered().final), signature,
             logical,
         )
     return None

@@ -34,6 +34,14 @@ def stored_arguments(
     return found
 
 
+def plain_arguments(args: Sequence[object]) -> dict[int, Stored]:
+    """The same where no tensor has a layout."""
+    return {
+        position: Stored(plain_mark(len(tensor.shape)), None)
+        for position, tensor in enumerate(args) if isinstance(tensor, Tensor)
+    }
+
+
 def logical_parameter(parameter: Parameter) -> Parameter:
     """The same parameter for an array in the shape of the computation."""
     if parameter.logical is None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
@@ -16,6 +18,14 @@ def fingerprint(package: Path) -> str:
     A version would not do: a checkout changes without it.
     """
     return sha256("\n".join(_files(str(package), "")).encode()).hexdigest()
+
+
+@cache
+def schedules() -> str:
+    """A name for the source files of the library of schedules, which are part of the compiler."""
+    found = find_spec("tecomp.schedules")
+    assert found is not None
+    return fingerprint(Path(str(found.origin)).parent)
 
 
 def _files(folder: str, place: str) -> Iterator[str]:

@@ -6,13 +6,10 @@ What constants are does not count: they are laid out anew whenever a program is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 
 from tecomp.codegen.llvm.store import current_store
 from tecomp.driver.cached import keys_of
-from tecomp.driver.sources import fingerprint
+from tecomp.driver.sources import schedules
 from tecomp.graph.asked import Asked
 from tecomp.graph.native import Native
 from tecomp.graph.written import native_from, native_text
@@ -47,11 +44,3 @@ def _keys(asked: Asked) -> Iterator[str]:
         dict(asked.layouts), asked.hints, asked.relayouts, asked.packed,
     )
     return keys_of(("program", definitions), schedules())
-
-
-@cache
-def schedules() -> str:
-    """A name for the source files of the library of schedules, which are part of the compiler."""
-    found = find_spec("tecomp.schedules")
-    assert found is not None
-    return fingerprint(Path(str(found.origin)).parent)

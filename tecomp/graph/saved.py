@@ -19,11 +19,10 @@ import numpy as np
 from tecomp import __version__
 from tecomp.codegen.llvm.cached import digest, made_by
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.sources import SOURCES
+from tecomp.driver.sources import SOURCES, schedules
 from tecomp.errors import CacheError
 from tecomp.graph.asked import Array, Asked
 from tecomp.graph.definitions import definitions_from, definitions_text
-from tecomp.graph.kept import schedules
 from tecomp.graph.native import Native
 from tecomp.graph.sizes import bytes_of, sizes_of
 from tecomp.graph.written import native_from, native_text
