@@ -11,7 +11,7 @@ import linecache
 import re
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -438,12 +438,39 @@ class MissingError(TecompError, AttributeError):
         >>> MissingError.of("tecomp.te", "te", "gradient", {"gradient": "write it"}).message
         'te.gradient: write it'
         """
-        if name not in instead:
-            near = () if name.startswith("_") else get_close_matches(
-                name, getattr(sys.modules.get(module), "__all__", ()), n=1)
-            hint = f"; did you mean {called}.{near[0]}?" if near else ""
-            return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
-        return MissingError(f"{called}.{name}: {instead[name]}")
+        if name in instead:
+            return MissingError(f"{called}.{name}: {instead[name]}")
+        known = getattr(sys.modules.get(module), "__all__", ())
+        return MissingError.near(called, name, known, f"module {module!r}")
+
+    @staticmethod
+    def near(called: str, name: str, known: Sequence[str], what: str) -> AttributeError:
+        """What is said of a name that nobody has.
+
+        Args:
+            called: how users write what should have it.
+            name: what was asked for.
+            known: the names that it has.
+            what: it is, where nothing of that is near.
+
+        >>> MissingError.near("s[C]", "vectorise", ["split", "vectorize"], "'Stage' object").message
+        "s[C] has no 'vectorise'; did you mean s[C].vectorize?"
+        >>> MissingError.near("s[C]", "quaternion", ["split"], "'Stage' object")
+        AttributeError("'Stage' object has no attribute 'quaternion'")
+        """
+        near = _nearest(name, known)
+        if near is None:
+            return AttributeError(f"{what} has no attribute {name!r}")
+        return MissingError(f"{called} has no {name!r}; did you mean {called}.{near}?")
+
+
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    """The name that somebody may have meant: first of all one of the same letters."""
+    if name.startswith("_"):
+        return None
+    named = [each for each in known if not each.startswith("_")]
+    same = [each for each in named if each.lower() == name.lower()]
+    return next(iter([*same, *get_close_matches(name, named, n=1)]), None)
 
 
 class ArrayTypeError(TecompError, TypeError):

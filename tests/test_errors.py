@@ -6,6 +6,7 @@ import copy
 import linecache
 import os
 import pickle
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -114,6 +115,21 @@ def test_carets_are_under_all_lines_of_an_expression(tmp_path: Path) -> None:
         "    ^\n"
         "  TE0006: `tecomp explain TE0006` tells more"
     )
+
+
+def test_carets_are_under_what_is_used_too_late(tmp_path: Path) -> None:
+    """A part of a tensor is refused where it is taken for a number, and shown where it is written."""
+    (tmp_path / "user.py").write_text(
+        "from tecomp import te\nA = te.placeholder((8, 16), name='A')\n"
+        "B = [te.compute((n,), lambda i: A[i]) for n in (3, 4)]\n"
+    )
+    with pytest.raises(tecomp.TecompError) as caught:
+        runpy.run_path(str(tmp_path / "user.py"))
+
+    assert str(caught.value).splitlines()[2:-1] == [
+        "    B = [te.compute((n,), lambda i: A[i]) for n in (3, 4)]",
+        "                                    ^^^^",
+    ]
 
 
 def test_long_expressions_lose_their_middle(tmp_path: Path) -> None:

@@ -176,6 +176,12 @@ def reduce_axis(dom: object, name: str = "rv", thread_tag: str = "") -> IterVar:
         >>> te.reduce_axis((0, 16), name="k").extent
         16
     """
+    if isinstance(name, int) and isinstance(dom, int):
+        raise TypeMismatchError(
+            f"te.reduce_axis: the name is {name}; write both ends as one domain, "
+            f"te.reduce_axis(({dom}, {name}))",
+            kind="wrong-argument",
+        )
     name = name_of(name, "te.reduce_axis")
     where = f"te.reduce_axis {name}"
     check_kind(thread_tag, str, f"{where}: thread_tag", "give a text", DefinitionError)

@@ -301,18 +301,20 @@ class TensorSlice(Arithmetic):
     Attributes:
         tensor: of which it is a part.
         indices: expressions, and slices of expressions.
+        location: where the user wrote it.
 
     >>> from tecomp import te
     >>> A = te.placeholder((4, 32), "int8", "A")
     >>> row = A[2]
-    >>> row, row.tensor == A, row.indices, row.dtype
-    (TensorSlice(A[2] of shape (4, 32)), True, (int32(2),), 'int8')
+    >>> row, row.tensor == A, row.indices, row.dtype, row.location is not None
+    (TensorSlice(A[2] of shape (4, 32)), True, (int32(2),), 'int8', True)
     >>> row[5]
     A[int32(2), int32(5)]
     """
 
     tensor: Tensor
     indices: tuple[Expr | slice, ...]
+    location: Location | None = None
 
     @property
     def dtype(self) -> DType:
@@ -322,7 +324,7 @@ class TensorSlice(Arithmetic):
     def as_expr(self) -> Expr:
         """Refused: it stands for many elements."""
         self._refuse_ranges()
-        _refuse_count(self.tensor, len(self.indices))
+        _refuse_count(self.tensor, len(self.indices), self.location)
 
     def _refuse_ranges(self) -> None:
         if any(isinstance(index, slice) for index in self.indices):
@@ -330,6 +332,7 @@ class TensorSlice(Arithmetic):
                 f"{self.tensor.name}[{', '.join(map(range_text, self.indices))}] is a part of "
                 f"{self.tensor.name}, not a number; call an intrinsic on it, or index an element: "
                 f"{example(self.tensor)}",
+                self.location,
                 kind="whole-tensor",
             )
 
@@ -405,7 +408,7 @@ def _element(
         _refuse_count(tensor, len(indices))
     places = tuple(index for index in indices if not isinstance(index, slice))
     if len(places) < tensor.ndim:
-        return TensorSlice(tensor, indices)
+        return TensorSlice(tensor, indices, user_location())
     return TensorLoad(tensor, places, user_location())
 
 
@@ -416,11 +419,12 @@ def range_text(index: Expr | slice) -> str:
     return str(index.value if isinstance(index, Const) else index)
 
 
-def _refuse_count(tensor: Tensor, count: int) -> NoReturn:
+def _refuse_count(tensor: Tensor, count: int, location: Location | None = None) -> NoReturn:
     axes = "1 axis" if tensor.ndim == 1 else f"{tensor.ndim} axes"
     raise DefinitionError(
         f"{tensor.name} has {axes}, shape {shape_text(tensor.shape)}, and is given "
         f"{count} {'index' if count == 1 else 'indices'}; write {example(tensor)}",
+        location,
         kind="index-count",
     )
 

@@ -60,7 +60,8 @@ def compute_inline(state: State, key: Operation) -> tuple[State, None]:
     _computed(stage, "compute_inline")
     if stage.is_output:
         raise ScheduleError(
-            f"{where}: {stage.name} is an output and needs its memory", kind="needs-memory"
+            f"{where}: {stage.name} is an output and needs its memory; inline what it reads",
+            kind="needs-memory",
         )
     if what := _why_memory(stage.compute):
         raise ScheduleError(

@@ -280,9 +280,13 @@ def leaf_position(stage: StageState, axis: object, call: str) -> int:
         ScheduleError: it is no axis, belongs to another stage, or is no loop any more.
     """
     if not isinstance(axis, IterVar):
+        hint = (
+            "pass loops one by one, without a list" if isinstance(axis, list | tuple)
+            else f"take them from s[{stage.name}].leaf_iter_vars"
+        )
         raise ScheduleError(
             f"s[{stage.name}].{call}: expected an axis of {stage.name}, got {axis!r}; "
-            f"the loops are {_names(stage.leaves)}",
+            f"the loops are {_names(stage.leaves)}: {hint}",
             kind="no-such-loop",
         )
     stage.compute  # noqa: B018  (a placeholder is refused in its own words)

@@ -7,7 +7,7 @@ import importlib
 import pytest
 
 import tecomp
-from tecomp import te, tir
+from tecomp import MissingError, te, tir
 from tecomp.compute.absent import ABSENT
 
 
@@ -39,6 +39,18 @@ def test_names_that_nobody_has(module: object) -> None:
 
     name = module.__name__  # type: ignore[attr-defined]
     assert str(error.value) == f"module {name!r} has no attribute 'gradiant'"
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("Compute", "compute"), ("COMPUTE", "compute"), ("computeop", "ComputeOp"), ("placehoder", "placeholder")],
+)
+def test_names_of_the_same_letters_are_meant_first(name: str, near: str) -> None:
+    with pytest.raises(AttributeError) as error:
+        getattr(te, name)
+
+    assert isinstance(error.value, MissingError)
+    assert error.value.message == f"te has no {name!r}; did you mean te.{near}?"
 
 
 def test_classes_have_the_places_that_tvm_gives_them() -> None:

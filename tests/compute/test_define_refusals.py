@@ -286,6 +286,10 @@ def test_varargs_names_that_do_not_fit() -> None:
             "te.reduce_axis r: the extent is -4; an extent is at least 0",
         ),
         (
+            lambda: te.reduce_axis(0, 8),  # type: ignore[arg-type]
+            "te.reduce_axis: the name is 8; write both ends as one domain, te.reduce_axis((0, 8))",
+        ),
+        (
             lambda: te.placeholder((3,), name=""),
             "te.placeholder: the name is ''; a name is a text, not empty",
         ),

@@ -248,7 +248,7 @@ class TestArguments:
             tecomp.build(s, [A])
 
         assert missing_input.value.message == (
-            "lower: A is read but is not among the arguments; add it"
+            "lower: A is read by B, but is not among the arguments; add it"
         )
         assert missing_output.value.message == (
             "lower: B is an output of the schedule but is not among the arguments; add it"

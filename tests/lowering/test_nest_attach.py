@@ -359,7 +359,7 @@ S = te.compute((N,), lambda i: T[0][i] + T[1][i], name="S")
 
 ARGUMENTS: dict[str, tuple[object, str]] = {
     "a placeholder left out": (
-        [R], "lower: A is read but is not among the arguments; add it",
+        [R], "lower: A is read by P, but is not among the arguments; add it",
     ),
     "the output left out": (
         [A], "lower: R is an output of the schedule but is not among the arguments; add it",

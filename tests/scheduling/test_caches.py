@@ -370,7 +370,7 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
     "rfactor of no axis": (
         nothing,
         lambda s: s.rfactor(R, 0),  # type: ignore[arg-type]
-        "s[R].rfactor: expected an axis of R, got 0; the loops are i, k",
+        "s[R].rfactor: expected an axis of R, got 0; the loops are i, k: take them from s[R].leaf_iter_vars",
     ),
     "rfactor to a place that is not there": (
         nothing,

@@ -11,7 +11,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.errors import ScheduleError
+from tecomp.errors import MissingError, ScheduleError
 
 A = te.placeholder((4,), name="A")
 B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
@@ -165,3 +165,29 @@ def test_refused(case: str) -> None:
     assert caught.value.message == message
     assert caught.value.location is not None
     assert Path(caught.value.location.file) == Path(__file__)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "message"),
+    [
+        ("s[B]", "vectorise", "s[B] has no 'vectorise'; did you mean s[B].vectorize?"),
+        ("s[B]", "Split", "s[B] has no 'Split'; did you mean s[B].split?"),
+        ("s", "cache_wirte", "s has no 'cache_wirte'; did you mean s.cache_write?"),
+    ],
+)
+def test_names_that_are_misspelt(owner: str, name: str, message: str) -> None:
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    s = te.create_schedule(B)
+    with pytest.raises(MissingError) as caught:
+        getattr(s[B] if owner == "s[B]" else s, name)
+
+    assert caught.value.message == message
+
+
+def test_names_that_nobody_has() -> None:
+    A = te.placeholder((8,), name="A")
+    s = te.create_schedule(te.compute((8,), lambda i: A[i] + 1.0, name="B"))
+
+    assert not hasattr(s, "quaternion")
+    assert not hasattr(s["B"], "_quaternion")

@@ -153,13 +153,20 @@ REFUSED: dict[str, Case] = {
     "split of a number": (
         nothing,
         lambda s: s[C].split(1, factor=2),  # type: ignore[arg-type]
-        "s[C].split: expected an axis of C, got 1; the loops are x, y",
+        "s[C].split: expected an axis of C, got 1; the loops are x, y: take them from "
+        "s[C].leaf_iter_vars",
     ),
     "split of a tensor": (
         nothing,
         lambda s: s[C].split(P, factor=2),  # type: ignore[arg-type]
         "s[C].split: expected an axis of C, got Tensor(P, shape=(10, 12), dtype=float32); the "
-        "loops are x, y",
+        "loops are x, y: take them from s[C].leaf_iter_vars",
+    ),
+    "reorder of a list": (
+        nothing,
+        lambda s: s[C].reorder([y, x]),  # type: ignore[arg-type]
+        "s[C].reorder: expected an axis of C, got [y, x]; the loops are x, y: pass loops one by "
+        "one, without a list",
     ),
     "split of a placeholder": (
         nothing,

@@ -154,7 +154,7 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
     "compute_at a number": (
         nothing,
         lambda s: s[P].compute_at(s[Q], 0),  # type: ignore[arg-type]
-        "s[Q].compute_at target of P: expected an axis of Q, got 0; the loops are u, v",
+        "s[Q].compute_at target of P: expected an axis of Q, got 0; the loops are u, v: take them from s[Q].leaf_iter_vars",
     ),
     "compute_at no stage": (
         nothing,
@@ -192,7 +192,7 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
     "inlining an output": (
         nothing,
         lambda s: s[C].compute_inline(),
-        "s[C].compute_inline: C is an output and needs its memory",
+        "s[C].compute_inline: C is an output and needs its memory; inline what it reads",
     ),
     "inlining a placeholder": (
         nothing,

@@ -7,7 +7,7 @@ import importlib
 import pytest
 
 import tecomp
-from tecomp import topi
+from tecomp import MissingError, topi
 from tecomp.topi.absent import ABSENT
 
 
@@ -38,5 +38,5 @@ def test_names_that_are_misspelt(module: object, name: str, near: str) -> None:
     with pytest.raises(AttributeError) as error:
         getattr(module, name)
 
-    full = module.__name__  # type: ignore[attr-defined]
-    assert str(error.value) == f"module '{full}' has no attribute '{name}'; did you mean {near}?"
+    assert isinstance(error.value, MissingError)
+    assert error.value.message == f"{near.rpartition('.')[0]} has no {name!r}; did you mean {near}?"

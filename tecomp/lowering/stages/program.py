@@ -244,7 +244,8 @@ def _check_missing(
                 continue
             if (stage.key, 0) not in given:
                 raise LowerError(
-                    f"lower: {stage.name} is read but is not among the arguments; add it",
+                    f"lower: {stage.name} is read by {state.stage(key).name}, but is not among the "
+                    "arguments; add it",
                     node.location,
                     kind="argument-list",
                 )

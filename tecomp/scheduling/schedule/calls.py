@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tecomp.compute.operation import Operation
-from tecomp.errors import Location, users_call
+from tecomp.errors import Location, MissingError, users_call
 from tecomp.scheduling.state import StageState, State
 from tecomp.scheduling.trace import Trace
 
@@ -22,6 +22,10 @@ class ScheduleCalls:
         self._places: tuple[Location | None, ...] = ()
         # Few schedules are asked for their trace, and its text takes as long as the decisions.
         self._written: tuple[int, Trace] | None = None
+
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> NoReturn:
+            raise MissingError.near("s", name, dir(type(self)), "'Schedule' object")
 
     @property
     def trace(self) -> Trace:
@@ -66,6 +70,11 @@ class StageCalls:
     def __init__(self, schedule: ScheduleCalls, key: Operation) -> None:
         self._schedule = schedule
         self._key = key
+
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> NoReturn:
+            known = dir(type(self))
+            raise MissingError.near(f"s[{self._key.name}]", name, known, "'Stage' object")
 
     @property
     def _state(self) -> StageState:
