@@ -102,13 +102,7 @@ def decl_tensor_intrin(
         for t, scope in zip(tensors, scopes, strict=True)
     )
     scalars = _scalars(scalar_params, where)
-    operands = [Operand(buffer) for buffer in buffers]
-    count = len(compute.input_tensors)
-    check_function(
-        fcompute, 3 if scalars else 2, f"{where}: fcompute", "give a function of the inputs and "
-        f"the outputs{' and the scalar parameters' if scalars else ''}", TypeMismatchError,
-    )
-    given = fcompute(operands[:count], operands[count:], *([list(scalars)] if scalars else []))
+    given = _called(fcompute, buffers, len(compute.input_tensors), scalars, where)
     body, reset, update = _statements(given, where)
     intrin = TensorIntrin(
         name, compute, buffers, scalars, body, reset, update, scopes, unit, mode, check)
@@ -118,6 +112,19 @@ def decl_tensor_intrin(
     if check == "now" and not intrin.sizes and _is_known(body, reset, update):
         check_tensor_intrin(intrin)
     return intrin
+
+
+def _called(
+    fcompute: Callable[..., Statements], buffers: Sequence[Buffer], count: int,
+    scalars: Sequence[Var], where: str,
+) -> Statements:
+    """What the user's function gives of operands, the first `count` of which are inputs."""
+    check_function(
+        fcompute, 3 if scalars else 2, f"{where}: fcompute", "give a function of the inputs and "
+        f"the outputs{' and the scalar parameters' if scalars else ''}", TypeMismatchError,
+    )
+    operands = [Operand(buffer) for buffer in buffers]
+    return fcompute(operands[:count], operands[count:], *([list(scalars)] if scalars else []))
 
 
 def _is_known(*statements: Stmt | None) -> bool:

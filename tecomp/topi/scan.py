@@ -96,9 +96,21 @@ def scanop(
     exclusive = truth_of(exclusive, f"topi.{op_name}", "exclusive")
     kind = _type(rows, dtype)
     wide = wide_type(kind)
-    steps, others = rows.shape[along], (*rows.shape[:along], *rows.shape[along + 1 :])
     start = identity_value if isinstance(identity_value, te.Expr) else te.const(
         identity_value, wide)
+    scanned = _steps(rows, along, wide, binop, start, op_name, exclusive=exclusive)
+    return te.compute(
+        rows.shape, lambda *i: te.cast(scanned(i[along], *i[:along], *i[along + 1 :]), kind),
+        name=f"T_{op_name}",
+    )
+
+
+def _steps(
+    rows: te.Tensor, along: int, wide: str, binop: Callable[[Any, Any], Any], start: te.Expr,
+    op_name: str, *, exclusive: bool,
+) -> te.Tensor:
+    """The elements up to each, in a type that holds them; their axis comes first."""
+    steps, others = rows.shape[along], (*rows.shape[:along], *rows.shape[along + 1 :])
 
     def element(t: te.Expr, *i: te.Expr) -> te.Expr:
         return te.cast(rows(*i[:along], t, *i[along:]), wide)
@@ -116,11 +128,7 @@ def scanop(
         lambda t, *i: binop(state(t - 1, *i), element(t - 1 if exclusive else t, *i)),
         name=f"{op_name}_step",
     )
-    scanned = te.scan(init, step, state, [rows], name=f"{op_name}_scan")
-    return te.compute(
-        rows.shape, lambda *i: te.cast(scanned(i[along], *i[:along], *i[along + 1 :]), kind),
-        name=f"T_{op_name}",
-    )
+    return te.scan(init, step, state, [rows], name=f"{op_name}_scan")
 
 
 def _rows(data: te.Tensor, axis: int | None, where: str) -> tuple[te.Tensor, int]:

@@ -42,21 +42,8 @@ def collapse_onto(
         LayoutError: they have different numbers of axes, or tiles have too few.
     """
     cores = None if grid is None else positive_numbers(grid, "shard layout: the grid")
-    if linear is None:
-        rank = len(cores) if cores is not None else 2 if tile is not None else None
-        index_map = collapsed(shape, intervals, rank)
-    elif intervals is not None:
-        raise LayoutError(
-            "shard layout: linear= and collapse_intervals= both say how dimensions are joined; "
-            "give one of them",
-            kind="shards",
-        )
-    else:
-        index_map = (
-            IndexMap.lift(linear)
-            if isinstance(linear, PlainIndexMap)
-            else IndexMap.from_func(linear, ndim=len(shape))
-        )
+    rank = len(cores) if cores is not None else 2 if tile is not None else None
+    index_map = _joined(shape, linear, intervals, rank)
     count = len(index_map.final_indices)
     if cores is not None and len(cores) != count:
         raise LayoutError(
@@ -77,6 +64,23 @@ def collapse_onto(
             kind="shards",
         )
     return index_map, (1,) * count if cores is None else cores
+
+
+def _joined(
+    shape: tuple[int, ...], linear: Linear | None, intervals: Intervals | None, rank: int | None
+) -> IndexMap:
+    """How the dimensions are joined: as a function or a map says, or intervals of them."""
+    if linear is None:
+        return collapsed(shape, intervals, rank)
+    if intervals is not None:
+        raise LayoutError(
+            "shard layout: linear= and collapse_intervals= both say how dimensions are joined; "
+            "give one of them",
+            kind="shards",
+        )
+    if isinstance(linear, PlainIndexMap):
+        return IndexMap.lift(linear)
+    return IndexMap.from_func(linear, ndim=len(shape))
 
 
 def ranges_of(

@@ -80,6 +80,9 @@ class GridMap(Pictured):
                 "are looked at one by one; give a smaller one",
                 kind="shards",
             )
+        self._check_cores()
+
+    def _check_cores(self) -> None:
         cores, found = self._cores, len(self.index_map.final_indices)
         if found != len(self.physical):
             raise LayoutError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,11 +160,15 @@ def prepare(schedule: Schedule, args: Sequence[object], strides: Strides = ()) -
         stage.key: buffers[stage.key, 0]
         for stage in state if stage.is_placeholder and stage.key not in states
     }
+    products = _products(state, states, sizes)
+    return Program(state, params, sizes, definitions, placeholders, states, products, only_strides)
+
+
+def _products(state: State, states: States, sizes: Mapping[Var, Var]) -> Products:
     # What steps read is also asked of the stages as they were before their schedule.
     before = [initial_stage(stage.key, is_output=stage.is_output) for stage in state if states]
     extents = [_extent(n, sizes) for stage in (*state, *before) for n in extents_of(stage)]
-    products = products_of([n for n in extents if isinstance(n, Expr)], sizes.values())
-    return Program(state, params, sizes, definitions, placeholders, states, products, only_strides)
+    return products_of([n for n in extents if isinstance(n, Expr)], sizes.values())
 
 
 def definition_of(
@@ -249,6 +253,13 @@ def _check_missing(
                     node.location,
                     kind="argument-list",
                 )
+    _check_outputs(state, read, given)
+    _check_together(state, bodies, given)
+
+
+def _check_outputs(
+    state: State, read: Container[Operation], given: Container[tuple[Operation, int]]
+) -> None:
     for key in state.outputs:
         stage = state.stage(key)
         count = stage.op.num_outputs
@@ -262,6 +273,13 @@ def _check_missing(
                 "it",
                 kind="argument-list",
             )
+
+
+def _check_together(
+    state: State,
+    bodies: Mapping[Operation, tuple[Expr, ...]],
+    given: Container[tuple[Operation, int]],
+) -> None:
     for key, body in bodies.items():
         present = [(key, k) in given for k in range(len(body))]
         if any(present) and not all(present):

@@ -93,14 +93,8 @@ def grid_sample(
         )
 
     def place(n: te.Expr, axis: int, y: te.Expr, x: te.Expr) -> te.Expr:
-        extent: Size = data.shape[2 + axis]
-        at = te.cast(grid(n, 1 - axis, y, x), "float32")
-        one, half = te.const(1.0, "float32"), te.const(0.5, "float32")
-        size = te.cast(extent, "float32")
-        found = (at + one) * half * (size - one) if align_corners else (
-            ((at + one) * size - one) * half)
-        return te.max(te.min(found, size - one), te.const(0.0, "float32")) if (
-            padding_mode == "border") else found
+        at, extent = grid(n, 1 - axis, y, x), data.shape[2 + axis]
+        return _pixel(at, extent, padding_mode == "border", align_corners)
 
     def value(n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
         taps = [_taps(place(n, axis, y, x), method) for axis in (0, 1)]
@@ -115,6 +109,15 @@ def grid_sample(
 
     shape = (data.shape[0], data.shape[1], *grid.shape[2:])
     return te.compute(shape, value, name="grid_sample", tag=tag.INJECTIVE)
+
+
+def _pixel(place: te.Expr, extent: Size, is_border: bool, align_corners: bool) -> te.Expr:
+    """Where along an axis of so many pixels a place from -1 to 1 is; it may be between two."""
+    at, size = te.cast(place, "float32"), te.cast(extent, "float32")
+    one, half = te.const(1.0, "float32"), te.const(0.5, "float32")
+    last = size - one
+    found = (at + one) * half * last if align_corners else ((at + one) * size - one) * half
+    return te.max(te.min(found, last), te.const(0.0, "float32")) if is_border else found
 
 
 def _taps(place: te.Expr, method: str) -> list[Tap]:

@@ -225,18 +225,8 @@ def _resized(
     one_of(way.mode, MODES, where, "coordinate_transformation_mode")
     one_of(way.rounding, ROUNDINGS, where, "rounding_method")
     count = len(space)
+    sizes = _asked_sizes(data, images, size, output_shape, where)
     shape = list(data.shape)
-    if output_shape is None:
-        sizes = _sizes(size, count, where)
-    else:
-        whole = extents_of(output_shape, where, "output_shape")
-        if len(whole) != data.ndim:
-            raise DefinitionError(
-                f"{where}: output_shape is {shape_text(whole)}, and {data.name} has {data.ndim} "
-                "axes; give an extent for each",
-                kind="shapes",
-            )
-        sizes = [whole[k] for k in images.spatial]
     for axis, extent in zip(images.spatial, sizes, strict=True):
         shape[axis] = extent
         if equal(data.shape[axis], 0) and not equal(extent, 0):
@@ -267,6 +257,22 @@ def _resized(
         return _cut_value(images, i, places, way, te.const(extrapolation, kind))
 
     return te.compute(tuple(shape), value, name="resize", tag=tag.INJECTIVE)
+
+
+def _asked_sizes(
+    data: te.Tensor, images: Images, size: Any, output_shape: Sequence[Size] | None, where: str
+) -> Sequence[Size]:
+    """The extents of the images that are made."""
+    if output_shape is None:
+        return _sizes(size, len(images.spatial), where)
+    whole = extents_of(output_shape, where, "output_shape")
+    if len(whole) != data.ndim:
+        raise DefinitionError(
+            f"{where}: output_shape is {shape_text(whole)}, and {data.name} has {data.ndim} "
+            "axes; give an extent for each",
+            kind="shapes",
+        )
+    return [whole[k] for k in images.spatial]
 
 
 def _mixed_at(
