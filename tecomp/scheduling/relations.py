@@ -88,19 +88,26 @@ def recover(
                 start = part_start(relation, frames[parent].extent, values[outer])
                 values[parent] = _sum(start, values[inner])
             case Fuse(parts, fused) if fused in values and not _are_known(parts, values):
-                rest = values[fused]
-                for part in reversed(parts[1:]):
+                rest, several = values[fused], _of_several(parts, frames)
+                values |= dict.fromkeys(parts, index_value(0))
+                for part in reversed(several[1:]):
                     extent = divisor(frames[part].extent)
                     values[part] = rest % extent
                     rest = rest // extent
-                if parts:
-                    values[parts[0]] = rest
+                if several:
+                    values[several[0]] = rest
             case Transform(before, after, index_map) if all(axis in values for axis in after):
                 inverse = inverse_of(index_map, [axis.extent for axis in before])
                 places = [values[axis] + frames[axis].base for axis in after]
                 for axis, index in zip(before, inverse.map_indices(places), strict=True):
                     values[axis] = index - frames[axis].base
     return values
+
+
+def _of_several(parts: Sequence[IterVar], frames: Frames) -> list[IterVar]:
+    """The axes but those of one value, beside which an axis of sizes is the fused one itself."""
+    extents = {part: frames[part].extent for part in parts}
+    return [part for part, n in extents.items() if not (isinstance(n, int) and n == 1)]
 
 
 def _are_known(parts: Sequence[IterVar], values: Mapping[IterVar, Expr]) -> bool:
@@ -145,17 +152,18 @@ def add_up(
                     ranges.append((values[outer], count))
                 values[parent] = part_start(relation, extent, values[outer]) + values[inner]
             case Fuse(parts, fused) if fused in values and not _are_known(parts, values):
-                total, count = values[fused], 1
-                for part in reversed(parts):
+                total, count, several = values[fused], 1, _of_several(parts, frames)
+                values |= dict.fromkeys(parts, index_value(0))
+                for part in reversed(several):
                     extent = frames[part].extent
                     values[part] = index_value(part)
                     total = total - values[part] * count
-                    if part is not parts[0]:
+                    if part is not several[0]:
                         if not isinstance(extent, int):
                             return None
                         ranges.append((values[part], extent))
                         count *= extent
-                unknown += parts
+                unknown += several
                 ranges.append((total, 1))
             case Transform():
                 return None

@@ -68,3 +68,26 @@ def test_a_part_that_is_not_needed_in_the_last_rounds_is_not_computed_there(rows
     wanted = np.zeros_like(c)
     wanted[: max(rows - 1, 0)] = a[1:, 1 : rows + 1]
     np.testing.assert_array_equal(c, wanted)
+
+
+def test_axes_of_one_value_ask_nothing_of_the_others() -> None:
+    """A scan whose steps are cached in loops fused of a plane of one row: which step is meant is known."""
+    n = te.var("n")
+    state = te.placeholder((n,), name="state")
+    start = te.compute((2,), lambda t: te.cast(t + 1, "float32"), name="start")
+    step = te.compute((n,), lambda t: state[t - 2] * 2.0, name="step")
+    S = te.scan(start, step, state, name="S")
+    s = te.create_schedule(S.op)
+    s[step].fuse(*s[step].transform_layout(lambda t: [0, te.AXIS_SEPARATOR, t]))
+    s[step].set_scope("global.texture")
+    kept = s.cache_write(step, "global")
+    (t,) = S.op.axis
+    s[step].compute_at(s[S], t)
+    s[kept].compute_at(s[S], t)
+    kernel = tecomp.build(s, [n, S])
+
+    assert "%" not in str(kernel.lowered.final)
+    for size in (1, 2, 3, 10):
+        found = np.zeros(size, np.float32)
+        kernel(size, found)
+        np.testing.assert_array_equal(found, [(t % 2 + 1) * 2.0 ** (t // 2) for t in range(size)])
