@@ -42,6 +42,7 @@ from tests.bench.runner import Crew, crew, measure
 from tests.bench.spellings.command import main as written_ways
 from tests.bench.spellings.written import OPERATORS, Operator
 from tests.bench.table import blas_cores, line, markdown
+from tests.bench.teams import scaling
 from tests.bench.worker import Session, time_calls, together
 
 PRODUCT = Row(
@@ -367,6 +368,12 @@ def test_reading_a_record_writes_the_same_documents(tmp_path: Path) -> None:
     assert main(["--read", str(source), "--write", str(page), "--note", "Another."]) == 1
     assert page.read_text(encoding="utf-8") == document(
         replace(RECORD, note="Another."), "performance.svg")
+
+
+def test_the_picture_of_teams_is_what_the_model_says() -> None:
+    drawn = Path(__file__).parents[1] / "docs" / "teams-scaling.svg"
+
+    assert drawn.read_text(encoding="utf-8") == scaling.picture()
 
 
 def test_the_chart_is_a_picture_with_a_bar_for_each_ratio() -> None:
