@@ -216,7 +216,7 @@ class Array(Drawable):
         return stored_of(self.to_local()._node).shown if is_apart(self.device) else None
 
     def _scalar(self, kind: str) -> Any:
-        if self._node.type.size != 1 or self._node.type.shape:
+        if self._node.type.shape:
             raise ArrayTypeError(
                 f"{kind}(x): x has shape {self.shape}; a number is made of an array without axes: "
                 "take an element, x[0]"

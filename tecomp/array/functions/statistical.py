@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, SupportsIndex
 
 from tecomp.array.arguments import dtype_name, flag
@@ -10,6 +11,9 @@ from tecomp.array.graph.node import record
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.axes import Axes, axes_of, axis_of
 from tecomp.ptensor.operations.reduction import Cumulative, Reduce
+
+_reduce = lru_cache(1024, typed=True)(Reduce)
+"""An operation, made once: what is looked up by it is found sooner by the same object."""
 
 
 def sum(
@@ -154,7 +158,7 @@ def _reduced(
     axes = axes_of(axis, node.type.rank, kind)
     wanted = None if dtype is None else dtype_name(dtype, kind)
     keeps = flag(keepdims, kind, "keepdims")
-    return made(record(Reduce(kind, axes, keeps, correction, wanted), node))
+    return made(record(_reduce(kind, axes, keeps, correction, wanted), node))
 
 
 def cumulative_sum(
