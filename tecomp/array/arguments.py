@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from math import prod
 from operator import index
 from typing import Any, SupportsIndex, TypeAlias
@@ -23,9 +24,6 @@ MOST_BYTES = 2**47
 MOST_AXES = 64
 """NumPy has no arrays of more."""
 
-_NAMES = {numpy_dtype(name): name for name in ALL}
-"""NumPy puts a name together each time it is asked for one."""
-
 
 def dtype_name(dtype: Any, where: str) -> str:
     """The name of an element type.
@@ -42,8 +40,8 @@ def dtype_name(dtype: Any, where: str) -> str:
     """
     if isinstance(dtype, str) and dtype in ALL:
         return str(dtype)
-    if isinstance(dtype, np.dtype) and dtype in _NAMES:
-        return _NAMES[dtype]
+    if isinstance(dtype, np.dtype) and (known := _name_of(dtype)) in ALL:
+        return known
     name = repr(dtype)
     # NumPy takes None for float64, and the type of whatever has one, arrays too.
     if isinstance(dtype, np.dtype | type | str):
@@ -52,6 +50,12 @@ def dtype_name(dtype: Any, where: str) -> str:
     if name in ALL:
         return name
     raise ArrayTypeError(f"{where}: {name} is no dtype of arrays; these are {', '.join(ALL)}")
+
+
+@lru_cache(256)
+def _name_of(dtype: np.dtype[Any]) -> str:
+    """Kept, as NumPy puts it together each time."""
+    return str(dtype.name)
 
 
 def dtype_at(dtype: Any, wide: str, device: str, where: str) -> str:
