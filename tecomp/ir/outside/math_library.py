@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 from functools import cache
+from importlib import import_module
 
 from tecomp.ir.outside.c_function import CFunction
 
@@ -26,7 +26,9 @@ def math_function(name: str) -> CFunction | None:
     kind, stem = ("float64", name) if name in _COUNTS else ("float32", name.removesuffix("f"))
     if stem not in _COUNTS or stem + "f" * (kind == "float32") != name:
         return None
-    path = ctypes.util.find_library("m") or ctypes.util.find_library("c")
+    # What looks for libraries loads what starts processes, packs files and draws random numbers.
+    find = import_module("ctypes.util").find_library
+    path = find("m") or find("c")
     library = None if path is None else ctypes.CDLL(path)
     if library is None or not hasattr(library, name):
         return None
