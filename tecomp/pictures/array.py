@@ -16,7 +16,7 @@ from tecomp.drawing.canvas import MARGIN, Canvas
 from tecomp.drawing.fonts import text_width
 from tecomp.drawing.lanes import connect
 from tecomp.drawing.palette import NEUTRAL, STRONG, colour
-from tecomp.drawing.panels import head, heading, legend
+from tecomp.drawing.panels import head, heading, legend, sampled
 from tecomp.drawing.svg import Svg
 from tecomp.ir.language.text import counted, shortened
 from tecomp.layout.descriptions.layout import Layout
@@ -73,32 +73,48 @@ def _layout(node: Node) -> Layout | None:
 def _operations(canvas: Canvas, work: Pending, y: float) -> None:
     """The operations that are to come, each behind what it needs."""
     heading(canvas, MARGIN, y, "Operations", "in an order in which they can run; lines are values")
-    count = len(work.leaves)
     rows = [(f"x{k}: {_type(leaf)}", NEUTRAL) for k, leaf in enumerate(work.leaves)]
     for node in work.nodes:
         name = node.op.where if node.op is not None else "there"
         rows.append((f"{name}: {_type(node)}", colour(0)))
     rows[-1] = rows[-1][0], STRONG
-    flows: dict[int, tuple[int, list[int]]] = {k: (k, []) for k in range(len(rows))}
-    for k, (_, operands) in enumerate(work.steps):
-        for place in dict.fromkeys(operands):
-            flows[count + place if place >= 0 else -1 - place][1].append(count + k)
-    shown = rows[:_MOST_ROWS]
-    kept = {k: (k, [n for n in to if n < len(shown)]) for k, (_, to) in flows.items()
-            if k < len(shown)}
-    wide = 16 + max(text_width(words, 10, "mono") for words, _ in shown)
-    tops = [y + 14 + k * _ROW for k in range(len(shown))]
-    for (words, fill), top in zip(shown, tops, strict=True):
+    order, readers = _ordered(work)
+    values = [None if k is None else order[k] for k in sampled(len(order), _MOST_ROWS)]
+    wide = 16 + max(text_width(rows[k][0], 10, "mono") for k in values if k is not None)
+    tops = [y + 14 + k * _ROW for k in range(len(values))]
+    for value, top in zip(values, tops, strict=True):
+        if value is None:
+            left_out = f"⋮ {len(order) - len(values) + 1} more"
+            canvas.text(MARGIN + 8, top + 14, left_out, style="soft")
+            continue
+        words, fill = rows[value]
         canvas.box(MARGIN, top, wide, _BAR, fill, words)
         canvas.text(MARGIN + 8, top + 14, words, size=10, style="mono dark")
-    connect(canvas, MARGIN + wide, kept, [top + _BAR * 0.7 for top in tops],
-            [top + _BAR * 0.3 for top in tops], {k: words for k, (words, _) in enumerate(rows)})
-    bottom = tops[-1] + _ROW
-    if len(shown) < len(rows):
-        canvas.text(MARGIN, bottom + 10, f"⋮ {len(rows) - len(shown)} more", style="soft")
-        bottom += 18
-    fills = [(NEUTRAL, "is there"), (colour(0), "an operation to come"), (STRONG, "the array")]
-    legend(canvas, bottom + 12, fills if len(shown) == len(rows) else fills[:2])
+    lines = {each: line for line, each in enumerate(values) if each is not None}
+    flows = {k: (line, [lines[each] for each in readers[k] if each in lines])
+             for k, line in lines.items()}
+    connect(canvas, MARGIN + wide, flows, [top + _BAR * 0.7 for top in tops],
+            [top + _BAR * 0.3 for top in tops], {k: rows[k][0] for k in lines})
+    legend(canvas, tops[-1] + _ROW + 12, [
+        (NEUTRAL, "is there"), (colour(0), "an operation to come"), (STRONG, "the array"),
+    ])
+
+
+def _ordered(work: Pending) -> tuple[list[int], dict[int, list[int]]]:
+    """Values in the order in which they are shown, and the readers of each.
+
+    What is there comes just before its first reader: so operations are seen, however much there is.
+    """
+    count = len(work.leaves)
+    order: dict[int, None] = {}
+    readers: dict[int, list[int]] = {k: [] for k in range(count + len(work.nodes))}
+    for k, (_, operands) in enumerate(work.steps):
+        for place in dict.fromkeys(operands):
+            value = count + place if place >= 0 else -1 - place
+            readers[value].append(count + k)
+            order[value] = None
+        order[count + k] = None
+    return list(order), readers
 
 
 def _type(node: Node) -> str:

@@ -71,7 +71,25 @@ def test_long_chains_are_cut() -> None:
     x = array(np.ones(3))
     for _ in range(60):
         x = xp.sin(x)
-    assert "⋮ 13 more" in words(x.picture())
+    found = words(x.picture())
+
+    assert "⋮ 13 more" in found
+    assert found.count("sin: float64[3]") == 47
+
+
+def test_what_is_there_comes_before_its_first_reader() -> None:
+    """However many inputs there are, operations are shown, and at last the array itself."""
+    x = array(np.ones(3))
+    for k in range(60):
+        x = x + array(np.full(3, k))
+    found = words(x.picture())[3:]
+
+    assert found[1:7] == [
+        "x0: float64[3]", "x1: int64[3]", "add: float64[3]", "x2: int64[3]", "add: float64[3]",
+        "x3: int64[3]",
+    ]
+    assert found[-5:] == [
+        "⋮ 73 more", "add: float64[3]", "is there", "an operation to come", "the array"]
 
 
 def test_what_is_saved(tmp_path: Path) -> None:
