@@ -7,6 +7,7 @@ import os
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from tecomp.drawing.canvas import MARGIN, Canvas
@@ -93,7 +94,7 @@ def _draw_lanes(
     canvas: Canvas, lanes: Sequence[_Lane], left: float, end: float, y: float, *, is_titled: bool
 ) -> tuple[float, list[str], list[tuple[str, str]]]:
     """Draw what is shown; where it ends, what is left out, and the meaning of colours."""
-    shown = sampled(len(lanes), _MOST_LANES)
+    shown = _shown(lanes)
     names = dict.fromkeys(bar.name for k in shown if k is not None for bar in lanes[k].bars)
     colours = {name: colour(n % 8, n // 8) for n, name in enumerate(names)}
     title, too_many = "", 0
@@ -116,13 +117,27 @@ def _draw_lanes(
         canvas.line([(left, y + _ROW), (_WIDE, y + _ROW)], style="faint", width=0.5)
         y += _ROW
     remarks = ["Bars with no name are named where a mouse rests."]
-    if len(lanes) > _MOST_LANES:
-        remarks.append(f"Left out: {len(lanes) - _MOST_LANES} of {len(lanes)} lanes.")
+    if None in shown:
+        remarks.append(f"Left out: {len(lanes) - len(shown) + 1} of {len(lanes)} lanes.")
     if too_many:
         remarks.append(f"Left out: {counted(too_many, 'bar')}, the shortest of their lanes.")
     if len(names) > _MOST_NAMES:
         remarks.append(f"Not in this list: {counted(len(names) - _MOST_NAMES, 'name')}.")
     return y, remarks, [(fill, name) for name, fill in colours.items()]
+
+
+def _shown(lanes: Sequence[_Lane]) -> list[int | None]:
+    """Lanes that are shown: of many the first processes and the last one, all lanes of each."""
+    if len(lanes) <= _MOST_LANES:
+        return list(range(len(lanes)))
+    groups = [list(group) for _, group in groupby(range(len(lanes)), lambda k: lanes[k].process)]
+    *before, last = groups
+    first: list[int | None] = []
+    for group in before:
+        if len(first) + len(group) + len(last) > _MOST_LANES:
+            break
+        first += group
+    return [*first, None, *last] if first else sampled(len(lanes), _MOST_LANES)
 
 
 def _draw_bar(

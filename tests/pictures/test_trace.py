@@ -12,7 +12,7 @@ import tecomp
 from tecomp.drawing.trace import Trace, bar, lane_named, level, process_named, trace_of
 from tests.graph.test_pictures import residual
 from tests.pictures.programs import kernel
-from tests.strategies.pictures import check_picture
+from tests.strategies.pictures import check_picture, words_of
 
 
 def test_drawn(golden: Callable[[object], None]) -> None:
@@ -38,6 +38,8 @@ def lanes(count: int, bars: int, processes: int = 1) -> Trace:
         (lanes(2, 3), ["core 0", "lane 1", "step 2", "step 1: 10 to 16 us"]),
         (lanes(3, 2, processes=2), ["core 0", "core 1", "lane 2"]),
         (lanes(100, 1), ["Left out: 76 of 100 lanes.", "lane 99"]),
+        (lanes(5, 1, processes=65), ["core 0", "core 2", "core 64", "Left out: 305 of 325 lanes."]),
+        (lanes(30, 1, processes=2), ["Left out: 36 of 60 lanes."]),
         (lanes(1, 300), ["Not in this list: 276 names."]),
         (lanes(40, 60), ["Left out: 600 bars, the shortest of their lanes."]),
         (lanes(1, 0), ["nothing takes time"]),
@@ -49,6 +51,15 @@ def test_what_a_picture_has(trace: Trace, words: list[str]) -> None:
     check_picture(picture)
     for each in words:
         assert each in picture, each
+
+
+@pytest.mark.parametrize("each", [1, 3, 5, 7, 11])
+def test_processes_are_shown_with_all_of_their_lanes(each: int) -> None:
+    """What the chip does for all cores is the last one."""
+    found = [line.text for line in words_of(check_picture(lanes(each, 1, processes=50).picture()))]
+
+    assert "core 49" in found
+    assert {found.count(f"lane {n}") for n in range(each)} == {sum(w.startswith("core ") for w in found)}
 
 
 def test_bars_of_one_name_that_touch_are_one() -> None:
