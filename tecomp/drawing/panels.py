@@ -54,6 +54,15 @@ def legend(
     return below + len(remarks) * 17
 
 
+def many(count: int, word: str) -> str:
+    """So many of something, with thousands set apart.
+
+    >>> many(1, "run"), many(262144, "run")
+    ('1 run', '262,144 runs')
+    """
+    return f"{count:,} {word}{'s' * (count != 1)}"
+
+
 def sampled(count: int, most: int, last: int = 1) -> list[int | None]:
     """Numbers below `count`: all if there are at most `most`, else the first, None, the last.
 

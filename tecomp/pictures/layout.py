@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import prod
 
 from tecomp.drawing.canvas import MARGIN, Canvas
 from tecomp.drawing.fonts import text_width
 from tecomp.drawing.palette import colour
-from tecomp.drawing.panels import head, heading, legend, sampled
+from tecomp.drawing.panels import head, heading, legend, many, sampled
 from tecomp.drawing.svg import Svg
 from tecomp.errors import LayoutError
 from tecomp.ir.language.text import counted, shortened
@@ -390,14 +390,14 @@ def _slab(
 def _allocation(canvas: Canvas, layout: Layout, y: float) -> float:
     """How much of the memory holds elements; where it ends."""
     share = layout.padding_share
+    held = many(layout.num_elements, "element")
+    rest = f"{many(layout.padding_count, 'place')} of padding"
     heading(
         canvas, MARGIN, y, "Allocation",
-        f"{layout.nbytes:,} B; {layout.num_elements:,} elements ({100 * (1 - share):.1f} %), "
-        f"{layout.padding_count:,} places of padding ({100 * share:.1f} %)",
+        f"{layout.nbytes:,} B; {held} ({100 * (1 - share):.1f} %), {rest} ({100 * share:.1f} %)",
     )
     wide = 640.0
     real = min(wide * (1 - share), wide - 2 if layout.padding_count else wide)
-    held, rest = f"{layout.num_elements:,} elements", f"{layout.padding_count:,} places of padding"
     if real > 0:
         canvas.box(MARGIN, y + 10, max(real, 1), 14, colour(0, 1), held)
     if layout.padding_count:
@@ -412,17 +412,22 @@ def _colours(layout: Layout, parts: Parts) -> list[tuple[str, str]]:
         shown = [memory for memory in parts.memories if memory]
         found += [(colour(n, 1), _memory_name(memory)) for n, memory in enumerate(shown)]
     else:
-        rows = max(prod(layout.shape[:-1]), 1)
-        count = min(rows, 4)
-        ends = [-(-k * rows // count) for k in range(count + 1)]
-        used = {piece.part for piece in parts.pieces if piece.first is not None}
-        found += [
-            (colour(n, 1), f"row {a}" if b == a + 1 else f"rows {a:,} to {b - 1:,}")
-            for n, (a, b) in enumerate(pairwise(ends)) if n in used
-        ]
+        found += row_colours(layout.shape, parts.pieces)
     if any(piece.first is None for piece in parts.pieces):
         found.append(("pad", "padding"))
     return found
+
+
+def row_colours(shape: Sequence[int], pieces: Iterable[Piece]) -> list[tuple[str, str]]:
+    """What colours mean where they tell rows of a tensor apart: of the rows that are shown."""
+    rows = max(prod(shape[:-1]), 1)
+    count = min(rows, 4)
+    ends = [-(-k * rows // count) for k in range(count + 1)]
+    used = {piece.part for piece in pieces if piece.first is not None}
+    return [
+        (colour(n, 1), f"row {a:,}" if b == a + 1 else f"rows {a:,} to {b - 1:,}")
+        for n, (a, b) in enumerate(pairwise(ends)) if n in used
+    ]
 
 
 def _remarks(layout: Layout, parts: Parts) -> Sequence[str]:

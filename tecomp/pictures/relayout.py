@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tecomp.copies.relayout import Relayout
 from tecomp.drawing.canvas import MARGIN, Canvas
 from tecomp.drawing.fonts import text_width
@@ -13,8 +15,8 @@ from tecomp.ir.language.text import shortened
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.layout.descriptions.layout import Layout
 from tecomp.layout.descriptions.text import formula
-from tecomp.pictures.layout import Scale, draw_memories
-from tecomp.pictures.layout_parts import parts_of
+from tecomp.pictures.layout import Scale, draw_memories, row_colours
+from tecomp.pictures.layout_parts import Piece, parts_of
 from tecomp.pictures.transfers import draw_runs
 from tecomp.poly.maps.index_map import IndexMap
 
@@ -29,24 +31,29 @@ def drawn(relayout: Relayout) -> Svg:
     if not src.num_elements:
         canvas.text(MARGIN, y, "nothing is copied", style="soft")
         return canvas.finished(f"relayout of {title}: nothing is copied")
+    pieces: list[Piece] = []
     for words, layout in (("From", src), ("To", dst)):
-        y = _memory(canvas, words, layout, y) + 40
+        y, shown = _memory(canvas, words, layout, y)
+        y += 40
+        pieces += shown
     y = draw_runs(canvas, src.runs_to(dst), y) + 30
-    entries = [(colour(k, 1), f"part {k} of the rows") for k in range(4)]
-    legend(canvas, y, entries, ["Rows of one part have one colour on both sides."])
+    legend(canvas, y, row_colours(src.shape, pieces), ["A row has one colour on both sides."])
     return canvas.finished(f"relayout of {title}")
 
 
-def _memory(canvas: Canvas, words: str, layout: Layout, y: float) -> float:
-    """The memory of one side; where it ends."""
+def _memory(
+    canvas: Canvas, words: str, layout: Layout, y: float
+) -> tuple[float, Sequence[Piece]]:
+    """The memory of one side; where it ends, and what is shown of it."""
     try:
         parts = parts_of(layout, by_rows=True)
     except LayoutError:
         heading(canvas, MARGIN, y, words, "no expression was found for what a place holds")
-        return y + 10
+        return y + 10, ()
     scale = Scale(layout, parts)
     remark = f"physical {list(layout.physical_shape)} in {layout.memory}"
-    return draw_memories(canvas, layout, parts, scale, (MARGIN, y), (words, remark))
+    end = draw_memories(canvas, layout, parts, scale, (MARGIN, y), (words, remark))
+    return end, parts.pieces
 
 
 def drawn_map(index_map: IndexMap) -> Svg:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tecomp.drawing.canvas import MARGIN, Canvas
 from tecomp.drawing.palette import colour
-from tecomp.drawing.panels import head, heading, sampled
+from tecomp.drawing.panels import head, heading, many, sampled
 from tecomp.drawing.svg import Svg
 from tecomp.ir.language.text import counted
 from tecomp.layout.transfers.dma import DmaNest
@@ -39,8 +39,8 @@ def drawn_runs(runs: Runs) -> Svg:
 def draw_runs(canvas: Canvas, runs: Runs, y: float) -> float:
     """How many runs there are of each length; where they end."""
     heading(canvas, MARGIN, y, "Runs",
-            f"{runs.count:,} of elements that follow each other on both sides, for "
-            f"{runs.elements:,} of {runs.total:,} elements")
+            f"{many(runs.count, 'sequence')} of elements that follow each other on both sides: "
+            f"{runs.elements:,} of {many(runs.total, 'element')}")
     most = max((count for _, count in runs.lengths), default=1)
     top = y + 14
     for k in sampled(len(runs.lengths), _MOST_LENGTHS):
@@ -49,7 +49,7 @@ def draw_runs(canvas: Canvas, runs: Runs, y: float) -> float:
             top += 18
             continue
         length, count = runs.lengths[k]
-        words = f"{counted(count, 'run')} of {counted(length, 'element')}"
+        words = f"{many(count, 'run')} of {many(length, 'element')}"
         wide = max(420 * count / most, 1)
         canvas.box(MARGIN, top, wide, 14, colour(0, 1), words)
         canvas.text(MARGIN + wide + 8, top + 11, words, size=10, style="soft")

@@ -34,8 +34,21 @@ def test_runs_are_those_of_the_layouts(src: Layout, dst: Layout) -> None:
     lines = [line.text for line in words_of(check_picture(relayout(src, dst).picture()))]
 
     for length, count in src.runs_to(dst).lengths:
-        assert f"{count} run{'s' * (count != 1)} of {length} element{'s' * (length != 1)}" in lines
+        assert f"{count:,} run{'s' * (count != 1)} of {length} element{'s' * (length != 1)}" in lines
     assert lines.count("From") == lines.count("To") == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [(1, ["row 0"]), (3, ["row 0", "row 1", "row 2"]),
+     (5, ["rows 0 to 1", "row 2", "row 3", "row 4"]), (4096, ["rows 0 to 1,023", "rows 3,072 to 4,095"])],
+)
+def test_colours_are_those_of_rows_that_are_shown(rows: int, said: list[str]) -> None:
+    src, dst = (Layout.of((rows, 4), "int8", each)
+                for each in (lambda i, j: [i, j], lambda i, j: [i, j // 2, j % 2]))
+    found = words(relayout(src, dst).picture())
+
+    assert [line for line in found if line.startswith(("row ", "rows "))] == said
 
 
 def test_runs_alone() -> None:
