@@ -39,3 +39,13 @@ def short(value: float) -> str:
         if value >= size:
             return f"{value / size:.3g}{letter}" if value < 1e15 else f"{value:.1e}"
     return f"{value:.3g}"
+
+
+def in_bytes(value: float) -> str:
+    """Bytes in few letters, by powers of a thousand as rates are.
+
+    >>> in_bytes(42.0), in_bytes(2.2e11)
+    ('42 B', '220 GB')
+    """
+    text = short(value)
+    return f"{text[:-1]} {text[-1]}B" if text[-1].isalpha() else f"{text} B"

@@ -51,17 +51,26 @@ def _with_timeline(canvas: Canvas, report: Report) -> float:
     """The head and the timeline, which say how long all of it takes; where they end."""
     lanes = report.timelines()
     end = max((event.end for _, _, found in lanes for event in found), default=0.0)
-    order = f"{end:,.0f} in the order of the timeline" if end else ""
+    order = f"{_cycles(end)} in the order of the timeline" if end else ""
     return _timeline(canvas, lanes, end, _head(canvas, report, order) + 34)
 
 
 def _head(canvas: Canvas, report: Report, order: str = "") -> float:
-    cycles = f"at least {report.cycles:,.0f} cycles"
+    cycles = f"at least {_cycles(report.cycles)} cycles"
     if report.seconds is not None:
         cycles += f", {report.seconds:.3g} s"
     cores = f"{len(report.cores)} of {counted(report.available, 'core')}"
     parts = (f"{cycles}, bound by {report.bound_by}", order, cores)
     return head(canvas, f"{report.kernel} on {report.target}", "; ".join(filter(None, parts)))
+
+
+def _cycles(count: float) -> str:
+    """Whole cycles, but where there are few.
+
+    >>> _cycles(61595.5), _cycles(0.03125)
+    ('61,596', '0.0312')
+    """
+    return f"{count:,.0f}" if count >= 100 or count == round(count) else f"{count:.3g}"
 
 
 def _timeline(canvas: Canvas, lanes: Sequence[_Named], end: float, y: float) -> float:
@@ -147,7 +156,7 @@ def _cores(canvas: Canvas, report: Report, y: float) -> float:
         canvas.box(x, base - bar, max(wide / 3, 1), bar, colour(1, 1),
                    f"core {core.core}: computes for {core.computing:,.0f} cycles")
     canvas.line([(MARGIN, base), (MARGIN + len(chosen) * wide, base)])
-    words = [f"The highest bar is {most:,.0f} cycles."]
+    words = [f"The highest bar is {_cycles(most)} cycles."]
     if len(chosen) < len(report.cores):
         left = len(report.cores) - _MOST_CORES
         words.append(f"Left out: {left} of {counted(len(report.cores), 'core')}.")

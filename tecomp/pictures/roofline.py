@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 
 from tecomp.drawing.canvas import MARGIN, Canvas
+from tecomp.drawing.fonts import fitted, text_width
 from tecomp.drawing.palette import colour
 from tecomp.drawing.panels import head, heading, legend
 from tecomp.drawing.svg import Svg
-from tecomp.drawing.ticks import short
+from tecomp.drawing.ticks import in_bytes, short
 from tecomp.model.roofline import Mark, Roof, Roofline
 
 _WIDE, _HIGH = 560.0, 280.0
-_LINE, _WORDS = 15.0, 330.0
+_LINE, _WORDS, _SIZE = 15.0, 330.0, 11.0
+_SAME = 0.01
+"""Between the logarithms of rates whose lines lie on each other."""
 _SPARE = 1.5
 """How much further than the outermost point the axes reach."""
 
@@ -40,28 +43,37 @@ def panel(canvas: Canvas, roofline: Roofline, y: float) -> float:
     high = max(_HIGH, _LINE * len(labels))
     plot = _plot(roofline, (MARGIN + 60, y + 16, _WIDE, high))
     plot.axes(canvas)
-    for roof in roofline.memories:
-        _slope(canvas, plot, roof, fills[roof.name], roofline)
+    # What others lie on is drawn the wider, so that all are seen.
+    below = _covered([(log10(roof.rate), fills[roof.name]) for roof in roofline.memories])
+    for roof, covers in zip(roofline.memories, below, strict=True):
+        _slope(canvas, plot, roof, fills[roof.name], 2 + 3 * covers, roofline)
     for roof in roofline.compute:
         plot.line(canvas, [(plot.low, roof.rate), (plot.high, roof.rate)], "",
                   f"{roof.title}: at most {roof.rate:,.4g} operations in a {roofline.unit}",
                   is_dashed=roof.cores > 1)
     _write(canvas, plot, labels)
-    for mark in roofline.marks:
-        plot.dot(canvas, mark, fills[mark.memory], roofline.unit)
-    entries = [(fills[roof.name], f"{roof.title}: {_bytes(roof.rate)} in a {roofline.unit}")
+    places = [plot.at(mark.intensity, mark.speed) for mark in roofline.marks]
+    below = _covered([
+        (round(x) * 1e4 + round(y), fills[mark.memory])
+        for (x, y), mark in zip(places, roofline.marks, strict=True)
+    ])
+    for mark, covers in zip(roofline.marks, below, strict=True):
+        plot.dot(canvas, mark, fills[mark.memory], 5 + 2 * min(covers, 4), roofline.unit)
+    entries = [(fills[roof.name], f"{roof.title}: {in_bytes(roof.rate)} in a {roofline.unit}")
                for roof in roofline.memories]
     return legend(canvas, y + 16 + high + 34, entries, roofline.remarks)
 
 
-def _bytes(value: float) -> str:
-    """Bytes in a unit that is easy to read.
+def _covered(things: Sequence[tuple[float, str]]) -> list[int]:
+    """How many later ones of other colours are in the same place, and drawn over each.
 
-    >>> _bytes(42.0), _bytes(2.2e11)
-    ('42 B', '220 GB')
+    >>> _covered([(1.0, "a"), (2.0, "a"), (1.0, "b"), (1.0, "b")])
+    [1, 0, 0, 0]
     """
-    text = short(value)
-    return f"{text[:-1]} {text[-1]}B" if text[-1].isalpha() else f"{text} B"
+    return [
+        len({fill for other, fill in things[k + 1 :] if abs(other - value) < _SAME} - {own})
+        for k, (value, own) in enumerate(things)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +84,7 @@ class _Label:
     x: float
     y: float
     style: str
+    title: str = ""
 
 
 def _labels(roofline: Roofline) -> list[_Label]:
@@ -82,8 +95,9 @@ def _labels(roofline: Roofline) -> list[_Label]:
     ]
     for mark in roofline.marks:
         if mark.is_main:
-            words = f"{mark.kernel}: {mark.said(short(mark.speed))}"
-            found.append(_Label(words, mark.intensity, mark.speed, ""))
+            said = f": {mark.said(short(mark.speed))}"
+            name = fitted(mark.kernel, _WORDS - text_width(said, _SIZE), _SIZE)
+            found.append(_Label(name + said, mark.intensity, mark.speed, "", mark.kernel + said))
     return found
 
 
@@ -95,7 +109,8 @@ def _write(canvas: Canvas, plot: _Plot, labels: Sequence[_Label]) -> None:
     for k, y in zip(order, _apart([points[k][1] for k in order], plot.bottom_edge), strict=True):
         label, left = labels[k], plot.right_edge + 24
         canvas.line([points[k], (left - 12, y), (left - 4, y)], style="faint", width=1)
-        canvas.text(left, y + 4, label.words, size=11, style=label.style, width=_WORDS)
+        title = label.title if label.title != label.words else ""
+        canvas.text(left, y + 4, label.words, size=_SIZE, style=label.style, title=title)
 
 
 def _apart(places: Sequence[float], last: float) -> list[float]:
@@ -124,13 +139,15 @@ def _plot(roofline: Roofline, frame: tuple[float, float, float, float]) -> _Plot
     return _Plot(frame, xs, ys)
 
 
-def _slope(canvas: Canvas, plot: _Plot, roof: Roof, fill: str, roofline: Roofline) -> None:
+def _slope(
+    canvas: Canvas, plot: _Plot, roof: Roof, fill: str, width: float, roofline: Roofline
+) -> None:
     """The roof of a memory, up to where computing is one for as many cores."""
     title = f"{roof.title}: at most {roof.rate:,.4g} bytes in a {roofline.unit}"
     peaks = [each.rate for each in roofline.compute if each.cores <= roof.cores]
     end = min(max(peaks, default=plot.top) / roof.rate, plot.high)
     plot.line(canvas, [(plot.low, plot.low * roof.rate), (end, end * roof.rate)], fill, title,
-              is_dashed=roof.cores > 1)
+              is_dashed=roof.cores > 1, width=width)
 
 
 class _Plot:
@@ -164,20 +181,20 @@ class _Plot:
 
     def line(
         self, canvas: Canvas, points: Sequence[tuple[float, float]], fill: str, title: str,
-        *, is_dashed: bool,
+        *, is_dashed: bool, width: float = 2.0,
     ) -> None:
         """A straight line, cut where it leaves the frame below."""
         (x0, y0), (x1, y1) = points
         if y0 < self.bottom and y1 > y0:
             x0, y0 = x0 * self.bottom / y0, self.bottom
-        canvas.line([self.at(x0, y0), self.at(x1, y1)], fill, title=title, width=2,
+        canvas.line([self.at(x0, y0), self.at(x1, y1)], fill, title=title, width=width,
                     is_dashed=is_dashed)
 
-    def dot(self, canvas: Canvas, mark: Mark, fill: str, unit: str) -> None:
+    def dot(self, canvas: Canvas, mark: Mark, fill: str, radius: float, unit: str) -> None:
         """A kernel: full where its time was measured, else a ring."""
         across, up = self.at(mark.intensity, mark.speed)
         bound = "" if mark.bound == float("inf") else f", of {mark.bound:,.4g}"
-        canvas.dot(across, up, 5, fill,
+        canvas.dot(across, up, radius, fill,
                    f"{mark.kernel} and {mark.memory}: {mark.intensity:.4g} operations for a byte, "
                    f"{mark.speed:,.4g} in a {unit}{bound}")
         if not mark.is_measured:

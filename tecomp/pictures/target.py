@@ -10,10 +10,12 @@ from tecomp.drawing.lanes import connect
 from tecomp.drawing.palette import NEUTRAL, colour
 from tecomp.drawing.panels import head, heading, legend, sampled
 from tecomp.drawing.svg import Svg
+from tecomp.drawing.ticks import in_bytes, short
 from tecomp.ir.language.text import counted, shortened
 from tecomp.machine.descriptor import Target
 from tecomp.machine.engine import VectorUnit
 from tecomp.machine.memory import Link, Memory
+from tecomp.machine.rates import Rates
 
 _SCOPES = {"host": (NEUTRAL, "of the host"), "chip": (colour(0), "of the chip"),
            "core": (colour(2), "of each core")}
@@ -128,6 +130,17 @@ def _grid(canvas: Canvas, target: Target, y: float) -> float:
     return y + 14 + len(sampled(rows, 16)) * 18
 
 
+def _rates(rates: Rates) -> list[str]:
+    """What one core does in a second."""
+    reads = zip(rates.levels, rates.read_bytes_per_second, strict=True)
+    lines = [f"reads in a second: {', '.join(f'{name} {in_bytes(rate)}' for name, rate in reads)}"]
+    for how, of in (("with vectors", rates.flops), ("one by one", rates.scalar_flops)):
+        if of:
+            each = ", ".join(f"{dtype} {short(rate)}" for dtype, rate in of.items())
+            lines.append(f"operations in a second, {how}: {each}")
+    return lines
+
+
 def _engine(canvas: Canvas, target: Target, y: float) -> float:
     """What computes; where it ends."""
     heading(canvas, MARGIN, y, "Engines", "what each core computes with")
@@ -137,6 +150,8 @@ def _engine(canvas: Canvas, target: Target, y: float) -> float:
         caches = ", ".join(_amount(size) for size in core.cache_bytes)
         lines.append(f"vectors of {core.vector_bytes} B, {core.vector_operations} operations in a "
                      f"cycle, {core.vector_registers} registers, caches of {caches}")
+    if target.rates is not None:
+        lines += _rates(target.rates)
     for unit in target.engine.values():
         if isinstance(unit, VectorUnit):
             lines.append(f"{unit.name}: vectors of {unit.width_bytes} B of "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tecomp
+from tecomp import te
 from tecomp.driver.build import ScheduledKernel
 from tecomp.model.roofline import Mark, Roof, Roofline
 from tests.pictures.programs import kernel
@@ -95,6 +97,42 @@ def test_a_roofline_of_a_processor_names_roofs_and_kernels() -> None:
                   "float32 one by one: 14G", "float32 vectors, 4 cores: 400G", "L1: 200 GB in a second",
                   "memory: 30 GB in a second", "L2, 4 cores: 400 GB in a second", "What the legend says."):
         assert words in lines
+
+
+def test_a_long_name_leaves_room_for_its_speed() -> None:
+    lines = words_of(check_picture(steps(5.5e10, name="W" * 200).picture()))
+
+    assert [line.text for line in lines if line.text.endswith("W…: 55G, 55% of its roof")]
+
+
+def test_roofs_on_one_line_are_all_seen() -> None:
+    """What is drawn below is the wider."""
+    same = Roofline("cpu", "second", (Roof("float32 vectors", 1e11),),
+                    (Roof("L1", 2e11), Roof("L2", 2e11), Roof("memory", 1e11)), (), ())
+    widths = re.findall(r'stroke-width="(\d+)" style="stroke:#', same.picture())
+
+    assert widths == ["5", "2", "2"]
+
+
+def test_few_cycles_are_no_zero() -> None:
+    A = te.placeholder((1,), name="A")
+    B = te.compute((1,), lambda i: A[i] * 2.0, name="B")
+    target = tecomp.Target.load("cpu", clock_hz=1e9, core={"vector_bytes": 16})
+    picture = tecomp.build(te.create_schedule(B), [A, B], target=target).report().picture()
+
+    assert "at least 0.0625 cycles, 6.25e-11 s, bound by compute; 0.0625 in the order of" in picture
+    assert "The highest bar is 0.0625 cycles." in picture
+
+
+def test_a_target_with_rates_shows_them() -> None:
+    rates = {"read_bytes_per_second": [2e11, 3e10], "flops": {"float32": 1e11},
+             "scalar_flops": {"float32": 1e10}, "source": "made up"}
+    target = tecomp.Target.load("cpu", core={"cache_bytes": [32768]}, rates=rates)
+    lines = [line.text for line in words_of(check_picture(target.picture()))]
+
+    assert "reads in a second: L1 200 GB, memory 30 GB" in lines
+    assert "operations in a second, with vectors: float32 100G" in lines
+    assert "operations in a second, one by one: float32 10G" in lines
 
 
 @settings(max_examples=30)
