@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from math import prod
 
 from tecomp import Target, te
-from tecomp.schedules.structure.chains import are_counted, repeated_work
+from tecomp.schedules.structure.chains import are_counted, repeated_work, work_of_chain
 from tecomp.schedules.structure.sizes import product
 from tecomp.schedules.tiling.tiles import balanced, core_of, elements_at_hand, lanes_of, width_of
 
@@ -18,7 +18,8 @@ _LONG = 32
 """Lines of a row beside which the one at its end does not count."""
 
 _VECTORS = 2
-"""Vectors that are computed at a time: what a formula has of constants is loaded once for both."""
+"""Vectors that are computed at a time by short formulas, for which loops are work too. Others have
+so many constants that registers run out for two, and processors begin with the next in any case."""
 
 _FUNCTION = 10
 """Operations that are worth it to walk down some rows, and to compute what is the same for all of
@@ -68,7 +69,8 @@ def stream(
     lanes = lanes_of(output, along, target)
     # A row of unknown length may be a short one, most of which is its end.
     is_open = bool(rows) and not isinstance(along.extent, int)
-    lanes *= 1 if is_open or is_short(along, _VECTORS * lanes) else _VECTORS
+    is_long = work_of_chain(output, apart) >= _FUNCTION
+    lanes *= 1 if is_open or is_long or is_short(along, _VECTORS * lanes) else _VECTORS
     if one_by_one:
         lanes = min(lanes, _LANES_ONE_BY_ONE)
     most = max(elements_at_hand(output, target), unit * lanes)
