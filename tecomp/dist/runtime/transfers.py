@@ -105,11 +105,12 @@ class Transfer:
         """
         with self._team.waiting(self.name):
             self._team.wait_all(self._requests)
-        seen: set[int] = set()
+        seen: set[tuple[int, int]] = set()
         for message, job, data in self._received:
             for box, part in _parts(message, job, data):
-                _store(job, box, part, is_first=id(box) not in seen)
-                seen.add(id(box))
+                place = id(job), id(box)  # arrays of one partition are moved by the same boxes
+                _store(job, box, part, is_first=place not in seen)
+                seen.add(place)
         for buffer in self._packed:
             self._team.buffers.give(buffer)
         self._requests, self._received, self._packed = [], [], []

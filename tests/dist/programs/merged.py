@@ -1,10 +1,11 @@
-"""Halos of several arrays, of several types and widths, in one message from each neighbour."""
+"""Halos of several arrays, and sums, in one message from each process."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tecomp import dist
+from tecomp.dist.runtime.transfers import Job, Transfer
 
 team = dist.world()
 mesh = dist.Mesh((team.size,))
@@ -38,5 +39,14 @@ for around, array, wanted in (
         wanted = wanted[max(part.start - 2, 0) : part.stop + 1]
     if part.stop > part.start:
         np.testing.assert_array_equal(array, wanted)
+
+# Operands of two sums that come by the same boxes.
+operands = dist.Partition((6,), "float64", mesh, [dist.Partial()])
+moves = dist.redistribution(operands, dist.Partition((6,), "float64", mesh, [dist.Shard(0)]))
+sums = [np.full(moves.target.local_shape(team.rank), 7.0) for _ in range(2)]
+jobs = [Job(moves, np.full(6, k + 1.0), made, moves.op) for k, made in enumerate(sums)]
+Transfer(team, "two sums", jobs).wait()
+for k, made in enumerate(sums):
+    np.testing.assert_array_equal(made, (k + 1) * team.size)
 if team.rank == 0:
     print("merged")
