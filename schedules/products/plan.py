@@ -75,9 +75,9 @@ def plan_blocks(d: Product, target: Target, each: int) -> Plan:
     pays = _packed_columns_pay(d, target) * register_tile(target, dtype).rows
     is_shallow = is_short(d.depth[-1], tile.lanes, 1)
     steps = tile.lanes if d.rows.ends_in(d.depth[-1]) and not is_shallow else 1
-    least = 64 if inner == 1 else 1
+    least = 64 if is_one(inner) else 1
     about = max(core.second_cache // 8 // (tile.columns * max(width, 1)), least)
-    depth = _depth(k, about, steps if inner == 1 else 1)
+    depth = _depth(k, about, steps if is_one(inner) else 1)
     share = core.cache_bytes[-1] // 8 // core.count if len(core.cache_bytes) > 2 else 0
     block_bytes = max(core.second_cache * 3 // 4, share)
     most_rows = max(block_bytes // max(depth * width, 1) // tile.rows, 1) * tile.rows

@@ -75,6 +75,14 @@ def test_products_of_tensors(dtype: str, first: Any, second: Any, axes: Any) -> 
     check(linear_algebra.tensordot(array(x), array(y), axes=axes), np.tensordot(x, y, axes=axes))
 
 
+def test_products_along_two_axes_of_ever_other_sizes() -> None:
+    """From the second on they are compiled for all sizes."""
+    for k in range(1, 6):
+        x, y = draw((k + 1, k + 2, k + 3), "float64"), draw((k + 3, k + 2, k), "float64", 1)
+        axes = (1, 2), (1, 0)
+        check(linear_algebra.tensordot(array(x), array(y), axes=axes), np.tensordot(x, y, axes=axes))
+
+
 def _orders(x: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
     """The same elements, with each order of the axes in memory, and with places between them."""
     held = []
