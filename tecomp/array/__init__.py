@@ -28,12 +28,12 @@ from tecomp.array.dtypes import uint64 as uint64
 from tecomp.array.explain import explain as explain
 from tecomp.array.functions.choices import clip as clip
 from tecomp.array.functions.choices import where as where
+from tecomp.array.functions.conversion import asarray as asarray
+from tecomp.array.functions.conversion import from_dlpack as from_dlpack
 from tecomp.array.functions.creation import arange as arange
-from tecomp.array.functions.creation import asarray as asarray
 from tecomp.array.functions.creation import empty as empty
 from tecomp.array.functions.creation import empty_like as empty_like
 from tecomp.array.functions.creation import eye as eye
-from tecomp.array.functions.creation import from_dlpack as from_dlpack
 from tecomp.array.functions.creation import full as full
 from tecomp.array.functions.creation import full_like as full_like
 from tecomp.array.functions.creation import linspace as linspace

@@ -1,4 +1,4 @@
-"""Arguments of functions of arrays: element types, shapes and axes."""
+"""Arguments of functions of arrays: element types, shapes, axes, and what goes with a team."""
 
 from __future__ import annotations
 
@@ -164,3 +164,21 @@ def word(value: Any, known: Sequence[str], where: str, what: str) -> str:
     raise ArrayValueError(
         f"{where}: {what} is {value!r}; give {', '.join(names[:-1])} or {names[-1]}"
     )
+
+
+def check_of_one_process(layout: Any, where: str) -> None:
+    """Refuse a layout for an array of a team."""
+    if layout is not None:
+        raise ArrayValueError(
+            f"{where}: a layout is given for an array of a team, of which each process keeps a "
+            "part; give none, or make an array of parts: xp.from_local(part, team)"
+        )
+
+
+def need_team(placements: Any, where: str) -> None:
+    """Refuse placements for an array without a team."""
+    if placements is not None:
+        raise ArrayValueError(
+            f"{where}: placements say what each process of a team has, and no team is given; give "
+            "team=dist.world() too"
+        )

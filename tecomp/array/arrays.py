@@ -193,7 +193,7 @@ class Array(Drawable):
     @property
     def partition(self) -> Any:
         """Who has which elements, a `dist.Partition`; None without a team."""
-        return None if self.team is None else _teams().alike(self._node)
+        return None if self.team is None else on_teams().alike(self._node)
 
     def to_local(self) -> Array:
         """The part of this process, an array without a team; without a team, the array itself.
@@ -203,7 +203,7 @@ class Array(Drawable):
         >>> x.to_local() is x
         True
         """
-        return self if self.team is None else _made(_teams().part(self._node))
+        return self if self.team is None else _made(on_teams().part(self._node))
 
     @property
     def layout(self) -> Any:
@@ -381,8 +381,11 @@ class Array(Drawable):
     __ge__ = _test(FUNCTIONS["greater_equal"])
 
 
-def _teams() -> Any:
-    # Known by name: who has no team does not wait for what teams need.
+def on_teams() -> Any:
+    """What makes arrays of teams.
+
+    It is known by name: who has no team does not wait for what teams need.
+    """
     return import_module("tecomp.array.teams.creation")
 
 

@@ -1,8 +1,7 @@
-"""Functions that make arrays."""
+"""Arrays that functions make: of one value, of numbers in order, of others by their shape."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from math import isfinite
 from typing import Any
 
@@ -10,31 +9,26 @@ import numpy as np
 
 from tecomp.array.arguments import (
     Extents,
-    copying,
+    check_of_one_process,
     dtype_at,
     dtype_name,
     flag,
     integer,
+    need_team,
     shape_of,
     word,
 )
-from tecomp.array.arrays import Array, made, node_of
-from tecomp.array.elements.borrowed import is_borrowed
-from tecomp.array.elements.writes import copied
-from tecomp.array.exchange.imports import as_node, is_of_numbers
-from tecomp.array.exchange.placing import empty_in, on_device
+from tecomp.array.arrays import Array, made, node_of, on_teams
+from tecomp.array.exchange.placing import empty_in
 from tecomp.array.graph.devices import (
-    CPU,
     check_dtype,
     default_dtype,
     device_name,
-    dtypes_of,
-    is_apart,
 )
 from tecomp.array.graph.node import Node, leaf, record
 from tecomp.array.graph.views import moved
 from tecomp.array.kernels.creations import created
-from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.operations.creation import (
     Arange,
     Create,
@@ -48,163 +42,6 @@ from tecomp.ptensor.operations.manipulation import Broadcast, Reshape
 from tecomp.ptensor.operations.meshgrid import MeshGrid
 from tecomp.ptensor.promotion import COMPLEX, INTEGERS
 from tecomp.ptensor.types import PTensorType, check_together, numpy_dtype
-
-
-def asarray(
-    obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
-    layout: Any = None, team: Any = None, placements: Any = None,
-) -> Array:
-    """An array of numbers, sequences of them, buffers, or arrays of any library.
-
-    Args:
-        obj: an array of this namespace, a number, nested sequences of numbers, or what offers a
-            buffer, DLPack or `__array__`.
-        dtype: the element type; that of `obj` if None.
-        device: where the array lives; where `obj` lives if None.
-        copy: True for memory of its own, False for that of `obj`, None for a copy where one is
-            needed. Memory of others is never written: the array takes memory of its own before.
-        layout: where the elements are in the memory of the device, a `tecomp.Layout`; the device's
-            own for such an array if None.
-        team: the processes among which it is divided, a `dist.Team` or its number; each gives all
-            of the elements, and keeps a part.
-        placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
-            first axis is cut into blocks if None.
-
-    Raises:
-        ArrayTypeError: there are no arrays of such elements.
-        ArrayValueError: `copy=False`, and a copy is needed; rows have different lengths; or there
-            is no such device.
-        DeviceMismatchError: arrays in a sequence live on different devices.
-
-    >>> asarray([[1, 2], [3, 4]], dtype=np.float32)
-    Array([[1., 2.],
-           [3., 4.]], dtype=float32)
-    """
-    where = "asarray"
-    copy = copying(copy, where)
-    if team is not None:
-        _check_of_one_process(layout, where)
-        whole = asarray(obj, dtype=dtype, device=device, copy=copy)
-        return made(_teams().kept(node_of(whole, where), team, placements, where))
-    _need_team(placements, where)
-    wanted = None if dtype is None else dtype_name(dtype, where)
-    if isinstance(obj, Array):
-        node = node_of(obj, where)
-        place = obj.device if device is None else device_name(device, where)
-        same = wanted in (None, node.type.dtype) and place == obj.device
-        if same and not copy and layout is None:
-            return obj
-        return made(_converted(node, wanted, place, copy, layout, where))
-    types = [node_of(x, where).type for x in _arrays_in(obj)]
-    if types:
-        check_together(types, where)
-        device = types[0].device if device is None else device
-    place = device_name(device, where)
-    if layout is None and not is_apart(place):
-        return made(as_node(obj, wanted, place, copy, where))
-    return made(_brought(obj, wanted, place, copy, layout, where))
-
-
-def _check_of_one_process(layout: Any, where: str) -> None:
-    """Refuse a layout for an array of a team."""
-    if layout is not None:
-        raise ArrayValueError(
-            f"{where}: a layout is given for an array of a team, of which each process keeps a "
-            "part; give none, or make an array of parts: xp.from_local(part, team)"
-        )
-
-
-def _brought(
-    obj: Any, dtype: str | None, device: str, copy: bool | None, layout: Any, where: str
-) -> Node:
-    """An array on a device with memory of its own, of what is in that of the host."""
-    if copy is False:
-        raise ArrayValueError(
-            f"{where}: copy=False, and {device!r} has memory of its own, to which elements are "
-            "copied; give copy=None",
-            kind="copy-needed",
-        )
-    node = as_node(obj, dtype, CPU, None, where)
-    if dtype is None and is_of_numbers(obj):
-        own = default_dtype(node.type.dtype, device)
-        node = node if own == node.type.dtype else as_node(obj, own, CPU, None, where)
-    return _moved(node, device, layout, where)
-
-
-def _moved(node: Node, device: str, layout: Any, where: str) -> Node:
-    if layout is None and device == (node.type.device or CPU):
-        return node
-    return on_device(node, device, layout, where)
-
-
-def _arrays_in(obj: Any) -> list[Array]:
-    """The arrays that are elements of nested sequences, each of which is looked into once."""
-    found: list[Array] = []
-    stack = [obj] if isinstance(obj, list | tuple) else []
-    seen: set[int] = set()
-    while stack:
-        sequence = stack.pop()
-        if id(sequence) in seen:
-            continue
-        seen.add(id(sequence))
-        for part in sequence:
-            if isinstance(part, Array):
-                found.append(part)
-            elif isinstance(part, list | tuple):
-                stack.append(part)
-    return found
-
-
-def _converted(
-    node: Node, dtype: str | None, device: str, copy: bool | None, layout: Any, where: str
-) -> Node:
-    """An array in another type, at another place, or with memory of its own."""
-    if copy is False:
-        raise ArrayValueError(
-            f"{where}: x is {node.type}, and takes a copy to be of {dtype or node.type.dtype} on "
-            f"{device!r}, which copy=False forbids; give copy=None",
-            kind="copy-needed",
-        )
-    if dtype is not None and dtype != node.type.dtype:
-        if dtype in dtypes_of(node.type.device):
-            return _moved(record(Cast(dtype), node), device, layout, where)
-        check_dtype(dtype, device, where)
-        return record(Cast(dtype), _moved(node, device, layout, where))
-    # Arrays that share memory are values of their own already; others may write to theirs.
-    if copy and node.data is not None and is_borrowed(node.data):
-        node = leaf(copied(node.data), node.type)
-    return _moved(node, device, layout, where)
-
-
-def from_dlpack(
-    x: Any, /, *, device: Any = None, copy: bool | None = None
-) -> Array:
-    """An array of what another library offers by DLPack.
-
-    Args:
-        x: what has `__dlpack__` and `__dlpack_device__`.
-        device: where the array lives; the processor if None.
-        copy: True for memory of its own, False for that of `x`, None for what is needed.
-
-    Raises:
-        ArrayTypeError: it offers none, or there are no arrays of such elements.
-        ArrayValueError: it is not in the processor's memory, or there is no such device.
-
-    >>> from_dlpack(np.arange(3))
-    Array([0, 1, 2], dtype=int64)
-    """
-    where = "from_dlpack"
-    copy = copying(copy, where)
-    if isinstance(x, Array):
-        return asarray(x, device=device, copy=copy)
-    if not hasattr(x, "__dlpack__"):
-        raise ArrayTypeError(
-            f"{where}: {type(x).__name__} has no `__dlpack__`; xp.asarray takes what has elements"
-        )
-    place = device_name(device, where)
-    if is_apart(place):
-        return made(_brought(x, None, place, copy, None, where))
-    return made(as_node(x, None, place, copy, where))
 
 
 def arange(
@@ -317,7 +154,7 @@ def empty(
     if layout is None:
         return _filled(shape, 0, dtype, device, team, placements, "empty")
     if team is not None:
-        _check_of_one_process(layout, "empty")
+        check_of_one_process(layout, "empty")
     place = device_name(device, "empty")
     name = dtype_at(dtype, "float64", place, "empty")
     type = PTensorType(shape_of(shape, "empty", name), name, place)
@@ -389,8 +226,8 @@ def _filled(
     place = device_name(device, where)
     name = dtype_at(dtype, "float64", place, where)
     if team is None:
-        _need_team(placements, where)
-    number = None if team is None else _teams().number_of(team)
+        need_team(placements, where)
+    number = None if team is None else on_teams().number_of(team)
     type = PTensorType(shape_of(shape, where, name), name, place, number)
     return _created(type, value, placements, where)
 
@@ -399,7 +236,7 @@ def _created(type: PTensorType, value: Any, placements: Any, where: str) -> Arra
     node = node_of(value, where) if isinstance(value, Array) else _number(value, type, where)
     check_together([type, node.type], where)
     if type.team is not None:
-        return made(_teams().filled(node, type, placements, where))
+        return made(on_teams().filled(node, type, placements, where))
     shape, dtype = type.shape, type.dtype
     if dtype == node.type.dtype and node.data is not None:
         # One element in memory, which kernels read again and again.
@@ -411,22 +248,9 @@ def _created(type: PTensorType, value: Any, placements: Any, where: str) -> Arra
 
 def _numbered(op: Creation, team: Any, placements: Any, where: str) -> Array:
     if team is None:
-        _need_team(placements, where)
+        need_team(placements, where)
         return made(created(op))
-    return made(_teams().numbered(op, team, placements, where))
-
-
-def _need_team(placements: Any, where: str) -> None:
-    if placements is not None:
-        raise ArrayValueError(
-            f"{where}: placements say what each process of a team has, and no team is given; give "
-            "team=dist.world() too"
-        )
-
-
-def _teams() -> Any:
-    # Known by name: who has no team does not wait for what teams need.
-    return import_module("tecomp.array.teams.creation")
+    return made(on_teams().numbered(op, team, placements, where))
 
 
 def _checked(value: Any, where: str) -> bool | int | float | complex:
@@ -529,7 +353,7 @@ def _alike(x: Array, value: Any, dtype: Any, device: Any, where: str) -> Array:
     place = x.device if device is None else device_name(device, where)
     check_dtype(name, place, where)
     like = PTensorType(type.shape, name, place, type.team)
-    placements = None if type.team is None else _teams().alike(node_of(x, where))
+    placements = None if type.team is None else on_teams().alike(node_of(x, where))
     return _created(like, value, placements, where)
 
 

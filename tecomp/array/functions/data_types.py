@@ -10,7 +10,7 @@ import numpy as np
 
 from tecomp.array.arguments import dtype_name, flag
 from tecomp.array.arrays import Array, node_of
-from tecomp.array.functions.creation import asarray
+from tecomp.array.functions.conversion import asarray
 from tecomp.array.graph.devices import device_name
 from tecomp.array.scalars import Scalar
 from tecomp.errors import ArrayValueError

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
-from tecomp.array.arrays import Array, made, node_of
-from tecomp.array.functions.creation import asarray
+from tecomp.array.arrays import Array, made, node_of, on_teams
+from tecomp.array.functions.conversion import asarray
 from tecomp.errors import ArrayValueError
-
-
-def _teams() -> Any:
-    # Known by name: who has no team does not wait for what teams need.
-    return import_module("tecomp.array.teams.creation")
 
 
 def from_local(part: Any, team: Any, /, *, axis: int = 0, partition: Any = None) -> Array:
@@ -42,7 +36,7 @@ def from_local(part: Any, team: Any, /, *, axis: int = 0, partition: Any = None)
             f"from_local: part is {node.type}, an array of a team; give what this process has, "
             "x.to_local()"
         )
-    return made(_teams().of_parts(node, team, axis, partition))
+    return made(on_teams().of_parts(node, team, axis, partition))
 
 
 def gather(x: Array, /) -> Array:
@@ -59,7 +53,7 @@ def gather(x: Array, /) -> Array:
     Array([0, 1, 2], dtype=int64)
     """
     node = node_of(x, "gather")
-    return x if node.type.team is None else made(_teams().alone(node))
+    return x if node.type.team is None else made(on_teams().alone(node))
 
 
 def redistribute(x: Array, placements: Any, /) -> Array:
@@ -87,4 +81,4 @@ def redistribute(x: Array, placements: Any, /) -> Array:
             f"redistribute: x is {node.type}, an array of this process alone; give it a team "
             "first: xp.asarray(x, team=dist.world())"
         )
-    return made(_teams().kept(node, node.type.team, placements, "redistribute"))
+    return made(on_teams().kept(node, node.type.team, placements, "redistribute"))
