@@ -124,6 +124,10 @@ class ScheduledKernel(Kernel):
         )
 
         def verified(*arguments: Any) -> Any:
+            if len(arguments) == len(self.signature):
+                self._careful(self._block(), arguments)
+                # Code that reads or writes outside of its memory is not run.
+                verifier.check_bounds(arguments, self.sizes_of(arguments))
             before = [
                 np.array(each, order="C") if getattr(each, "ndim", 0) else each
                 for each in arguments

@@ -62,6 +62,32 @@ class Verifier:
                     kind="wrong-result",
                 )
 
+    def check_bounds(self, given: Sequence[Any], sizes: Mapping[str, int]) -> None:
+        """Refuse to run code of a function that the interpreter cannot run to its end.
+
+        What the loops over tensors cannot do either, as reads where data says, is left to the code.
+
+        Raises:
+            InternalError: after a pass it leaves the bounds of a buffer.
+        """
+        if self._fault("simplify", given, sizes) is None or self._fault("nest", given, sizes):
+            return
+        faults = ((name, self._fault(name, given, sizes)) for name in self.lowered.functions)
+        name, fault = next((name, fault) for name, fault in faults if fault)
+        raise InternalError(
+            f"{self.name}: after the pass {name} the interpreter stops: {fault}; nothing was "
+            "computed; report it with this program",
+            kind="wrong-result",
+        )
+
+    def _fault(self, name: str, given: Sequence[Any], sizes: Mapping[str, int]) -> str | None:
+        """What stops the interpreter in the function after a pass; None if nothing does."""
+        try:
+            self._results(name, given, sizes)
+        except InternalError as error:
+            return error.message
+        return None
+
     def _told(
         self, position: int, at: tuple[int, ...], found: NDArray[Any], wanted: NDArray[Any]
     ) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.language.stmt import BufferStore, PrimFunc
+from tecomp.ir.language.nodes import Const
+from tecomp.ir.language.stmt import BufferStore, For, PrimFunc
 from tecomp.ir.traversal.rewrite import bottom_up, map_body
 from tecomp.lowering import pipeline
 
@@ -54,9 +56,11 @@ def broken(func: PrimFunc) -> PrimFunc:
     return map_body(func, lambda body: bottom_up(body, wrong))
 
 
-def break_pass(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def break_pass(
+    monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[PrimFunc], PrimFunc] = broken
+) -> None:
     def wrong(step: pipeline.Pass) -> pipeline.Pass:
-        return replace(step, run=lambda func: broken(step.run(func)), on_simple=None)
+        return replace(step, run=lambda func: change(step.run(func)), on_simple=None)
 
     passes = tuple(wrong(step) if step.name == name else step for step in pipeline.PASSES)
     monkeypatch.setattr(pipeline, "PASSES", passes)
@@ -82,6 +86,45 @@ def test_the_pass_that_changes_numbers_is_named(
         "main: B[4, 1], at [0, 4, 1] in memory, is 64.0, where the interpreter has 63.0; "
         f"the numbers changed in the pass {name}; report it with this program"
     )
+
+
+def longer(node: Any) -> Any:
+    """Loops run once more than they should."""
+    is_known = isinstance(node, For) and isinstance(node.extent, Const)
+    return replace(node, extent=Const(node.extent.value + 1, node.extent.dtype)) if is_known else None
+
+
+@pytest.mark.parametrize("name", ["flatten_buffer", "pack_reads", "unroll_loops", "simplify"])
+def test_code_that_leaves_its_memory_is_not_run(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    break_pass(monkeypatch, name, lambda func: map_body(func, lambda body: bottom_up(body, longer)))
+    A = te.placeholder((6, 5), name="A")
+    near = te.compute((6, 5), lambda i, j: A[i, j] * 2.0, name="near")
+    B = te.compute((6, 5), lambda i, j: near[i, j] + 1.0, name="B")
+    s = te.create_schedule(B)
+    s[near].compute_at(s[B], B.op.axis[0])
+    kernel = tecomp.build(s, [A, B], verify=True)
+    result = np.full((6, 5), 7, "float32")
+    with pytest.raises(tecomp.InternalError) as caught:
+        kernel(np.ones((6, 5), "float32"), result)
+
+    assert (result == 7).all()
+    assert caught.value.message == (
+        f"main: after the pass {name} the interpreter stops: near[5] is out of bounds: shape (5,); "
+        "nothing was computed; report it with this program"
+    )
+
+
+def test_arguments_are_refused_as_without_it() -> None:
+    s, (A, B) = program()
+    kernel = tecomp.build(s, [A, B], verify=True)
+    for arguments in ((), (np.zeros(3), 4)):
+        with pytest.raises(tecomp.CallError) as caught:
+            kernel(*arguments)
+        with pytest.raises(tecomp.CallError) as plain:
+            tecomp.build(s, [A, B])(*arguments)
+        assert caught.value.message == plain.value.message
 
 
 def test_code_that_differs_from_the_last_pass_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
