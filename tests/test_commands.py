@@ -31,6 +31,10 @@ def by_hand():
     s = te.create_schedule(B)
     s[B].vectorize(B.op.axis[0])
     return s, [A, B]
+
+
+def roofline():
+    return tecomp.build(*by_hand()).roofline(measured=True, label="by hand")
 """
 
 
@@ -88,7 +92,8 @@ def test_what_is_no_program_is_refused(script: Path, tmp_path: Path) -> None:
     for words, complaint in (
         (f"{script}:layout", f"{script}:layout is Layout; it has to be a pair: a schedule or a tensor, and "
          "the list of arguments, as tecomp.build takes them, or a function that gives one"),
-        (f"{script}:C", f"{script} defines no `C`; it has A, B, by_hand, layout, plain"),
+        (f"{script}:C", f"{script} defines no `C`; it has A, B, by_hand, layout, plain, "
+         "roofline"),
         (f"{tmp_path}/none.py:C", f"there is no file {tmp_path}/none.py"),
         ("script.py", "'script.py' names nothing; write script.py:name"),
     ):
@@ -102,6 +107,8 @@ def test_a_picture_of_what_a_script_defines(script: Path, tmp_path: Path) -> Non
 
     assert (status, output) == (0, f"{tmp_path}/layout.svg\n")
     assert (tmp_path / "layout.svg").read_text().startswith("<svg")
+    assert ran("viz", f"{script}:roofline", "-o", tmp_path / "roofline.svg")[0] == 0
+    assert "by hand: " in (tmp_path / "roofline.svg").read_text()
     assert ran("viz", f"{script}:plain")[1].splitlines()[-1] == (
         f"Error: Invalid value: {script}:plain is tuple, which has no picture"
     )

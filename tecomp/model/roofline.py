@@ -254,8 +254,10 @@ def _level(size: int, caches: Sequence[int]) -> int:
 
 
 def _type_of(report: Report) -> str:
-    """The type of most operations."""
+    """The type of most operations; where products are added up by instructions, their name too."""
     counts: Counter[str] = Counter()
+    if dots := [name for name in report.operations if name.startswith("dot ")]:
+        return max(dots, key=lambda each: report.operations[each])
     for name, count in report.operations.items():
         counts[name.rpartition(" ")[2]] += count
     return max(counts, key=lambda each: counts[each], default="float32")
@@ -263,7 +265,7 @@ def _type_of(report: Report) -> str:
 
 def _doubts(mark: Mark, dtype: str, compute: Sequence[Roof]) -> Iterator[str]:
     if not compute:
-        yield f"How fast {dtype} is computed is not known."
+        yield f"No roof of computing is known for {dtype}."
     elif mark.speed > _ABOVE * mark.bound:
         yield (
             f"{mark.kernel} is above its roof: rates were measured beside other work, or its "

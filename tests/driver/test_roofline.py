@@ -153,7 +153,22 @@ def test_a_type_without_a_peak_is_named() -> None:
 
     assert found.compute == ()
     assert [mark.bound for mark in found.marks] == [pytest.approx(found.marks[0].intensity * 2e11)]
-    assert found.remarks[-1] == "How fast int64 is computed is not known."
+    assert found.remarks[-1] == "No roof of computing is known for int64."
+
+
+def test_instructions_that_add_up_products_have_no_roof_of_others() -> None:
+    """One of them does more than a fused product and sum."""
+    A, B = (te.placeholder((64, 64), dtype, name=name) for name, dtype in (("A", "uint8"), ("B", "int8")))
+    k = te.reduce_axis((0, 64), name="k")
+    C = te.compute(
+        (64, 64), lambda i, j: te.sum(A[i, k].astype("int32") * B[k, j].astype("int32"), axis=k), name="C")
+    s = te.create_schedule(C)
+    s.into_dots(C, k, "uint8x4", "int8x4")
+    rates = {"flops": {"int32": 1e11}, "scalar_flops": None}
+    kernel = tecomp.build(s, [A, B, C], target=CPU.overridden(rates=rates))
+
+    assert kernel.roofline().compute == ()
+    assert kernel.roofline().remarks[-1] == "No roof of computing is known for dot int32."
 
 
 def test_a_kernel_above_its_roof_is_doubted() -> None:
