@@ -88,6 +88,21 @@ def integer(value: SupportsIndex, where: str, what: str) -> int:
         ) from None
 
 
+def diagonal_of(value: SupportsIndex, shape: Shape, where: str, what: str) -> int:
+    """The number of a diagonal of matrices: 0 is the main one, those above it are greater.
+
+    All that are wholly outside are as the first of them.
+
+    Raises:
+        ArrayTypeError: it is no integer.
+    """
+    number = integer(value, where, what)
+    if len(shape) < 2:
+        return number
+    rows, columns = shape[-2:]
+    return max(-rows, min(number, columns))
+
+
 def integers(value: SupportsIndex | Iterable[SupportsIndex], where: str, what: str) -> Shape:
     """One integer, or several.
 

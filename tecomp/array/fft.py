@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from sys import float_info
 from typing import Any, Literal, SupportsIndex
 
 import numpy as np
@@ -292,8 +293,12 @@ def _frequencies(
     name = dtype_at(dtype, "float64", place, where)
     if name not in FLOATS:
         raise ArrayTypeError(f"{where}: dtype is {name}, and it takes {', '.join(FLOATS)}")
+    if not isinstance(d, int | float | np.integer | np.floating):
+        raise ArrayTypeError(f"{where}: d is {d!r}, {type(d).__name__}; give a real number")
     if count < 1 or d == 0:
         raise ArrayValueError(f"{where}: n is {count} and d is {d}; give 1 or more, and not 0")
+    if abs(d) > float_info.max:
+        raise ArrayValueError(f"{where}: d is more than a float holds; give a smaller one")
     counters.libraries[f"numpy.fft.{where}"] += 1
     shape = shape_of(count, where, name)
     try:

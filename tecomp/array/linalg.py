@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from tecomp.array.arguments import dtype_name, flag, integer, word
+from tecomp.array.arguments import diagonal_of, dtype_name, flag, integer, word
 from tecomp.array.arrays import Array, made, node_of
 from tecomp.array.functions.creation import eye
 from tecomp.array.functions.linear_algebra import matmul as matmul
@@ -580,8 +580,9 @@ def trace(x: Array, /, *, offset: SupportsIndex = 0, dtype: Any = None) -> Array
     Array(5, dtype=int64)
     """
     wanted = None if dtype is None else dtype_name(dtype, "trace")
-    op = Trace(integer(offset, "trace", "offset"), wanted)
-    return made(record(op, node_of(x, "trace")))
+    node = node_of(x, "trace")
+    op = Trace(diagonal_of(offset, node.type.shape, "trace", "offset"), wanted)
+    return made(record(op, node))
 
 
 def vector_norm(

@@ -337,3 +337,17 @@ def test_numbers_whose_distance_is_too_large(count: int, endpoint: bool) -> None
         np.testing.assert_allclose(found, half * 2, rtol=1e-15, atol=1e292)
     both = np.asarray(xp.linspace(-1e308 - 1j, 1e308 + 1j, 3))
     assert both.tolist() == [-1e308 - 1j, 0j, 1e308 + 1j]
+
+
+@pytest.mark.parametrize("k", [2**70, -(2**70), 10**13, -(10**13), 4, -3, 5, -4, 0])
+def test_diagonals_however_far_outside(k: int) -> None:
+    data = np.arange(1.0, 13).reshape(3, 4)
+    near = max(-9, min(k, 9))
+    x = xp.asarray(data)
+
+    np.testing.assert_array_equal(np.asarray(xp.tril(x, k=k)), np.tril(data, near))
+    np.testing.assert_array_equal(np.asarray(xp.triu(x, k=k)), np.triu(data, near))
+    np.testing.assert_array_equal(np.asarray(xp.linalg.trace(x, offset=k)), np.trace(data, near))
+    np.testing.assert_array_equal(
+        np.asarray(xp.linalg.diagonal(x, offset=k)), np.diagonal(data, near))
+    np.testing.assert_array_equal(np.asarray(xp.eye(3, 4, k=k)), np.eye(3, 4, near))

@@ -76,6 +76,10 @@ def test_refusals() -> None:
          "fftn: x has shape (), and no axis to transform along; give one"),
         (lambda: xp.fft.fftfreq(0), ArrayValueError,
          "fftfreq: n is 0 and d is 1.0; give 1 or more, and not 0"),
+        (lambda: xp.fft.fftfreq(3, d=no_norm), ArrayTypeError,
+         "fftfreq: d is 'half', str; give a real number"),
+        (lambda: xp.fft.rfftfreq(3, d=10**400), ArrayValueError,
+         "rfftfreq: d is more than a float holds; give a smaller one"),
         (lambda: xp.fft.fftfreq(3, dtype=np.int32), ArrayTypeError,
          "fftfreq: dtype is int32, and it takes float16, bfloat16, float32, float64"),
     ]

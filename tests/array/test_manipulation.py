@@ -209,7 +209,9 @@ REFUSED: list[tuple[type[TecompError], Callable[[], object], str]] = [
     (ArrayValueError, lambda: xp.reshape(X.T, (6,), copy=False), "reshape: copy=False, and elements "
      "of shape (3, 2) do not lie such that they are of shape (6,) without a copy; give copy=None"),
     (ArrayValueError, lambda: xp.roll(X, (1, 2)), "roll: shift is (1, 2), and there is no axis for "
-     "each; name the axes"),
+     "each; give one number, or name the axes"),
+    (ArrayValueError, lambda: xp.roll(X, ()), "roll: shift is (), and there is no axis for each; "
+     "give one number, or name the axes"),
     (ArrayValueError, lambda: xp.roll(X, (1, 2, 3), axis=(0, 1)), "roll: shift is (1, 2, 3) and "
      "axis (0, 1); give a shift for each axis"),
     (ArrayValueError, lambda: xp.squeeze(X, axis=0), "squeeze: x has shape (2, 3), extent 2 along "

@@ -410,3 +410,16 @@ def test_refusals() -> None:
         "topi.nn.dilate: strides has 1 numbers, and there are 2 axes; give one for each, or one "
         "number for all"
     )
+
+
+def test_numbers_of_channels_are_tensors() -> None:
+    nothing: Any = None
+    A, B = te.placeholder((2, 3, 4, 5), name="A"), te.placeholder((3,), name="B")
+    ends = "is None (NoneType); give a tensor, made by te.placeholder or computed from one"
+
+    assert refused(lambda: nn.bias_add(A, nothing)) == f"topi.nn.bias_add: bias {ends}"
+    assert refused(lambda: nn.prelu(A, nothing)) == f"topi.nn.prelu: slope {ends}"
+    assert refused(lambda: nn.scale_shift_nchw(A, nothing, B)) == (
+        f"topi.nn.scale_shift_nchw: Scale {ends}")
+    assert refused(lambda: nn.scale_shift_nhwc(A, B, nothing)) == (
+        f"topi.nn.scale_shift_nhwc: Shift {ends}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from tecomp.array.arguments import (
     Extents,
     check_of_one_process,
+    diagonal_of,
     dtype_at,
     dtype_name,
     flag,
@@ -403,7 +404,7 @@ def tril(x: Array, /, *, k: int = 0) -> Array:
     Array([[1., 0.],
            [1., 1.]], dtype=float64)
     """
-    return made(record(ExtractTriangle("lower", integer(k, "tril", "k")), node_of(x, "tril")))
+    return _triangle("lower", x, k, "tril")
 
 
 def triu(x: Array, /, *, k: int = 0) -> Array:
@@ -420,7 +421,12 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
     Array([[1., 1.],
            [0., 1.]], dtype=float64)
     """
-    return made(record(ExtractTriangle("upper", integer(k, "triu", "k")), node_of(x, "triu")))
+    return _triangle("upper", x, k, "triu")
+
+
+def _triangle(part: Literal["lower", "upper"], x: Array, k: int, where: str) -> Array:
+    node = node_of(x, where)
+    return made(record(ExtractTriangle(part, diagonal_of(k, node.type.shape, where, "k")), node))
 
 
 def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:

@@ -368,9 +368,10 @@ def roll(
     node = node_of(x, where)
     shifts = integers(shift, where, "shift")
     if axis is None:
-        if len(shifts) > 1:
+        if len(shifts) != 1:
             raise ArrayValueError(
-                f"{where}: shift is {shifts}, and there is no axis for each; name the axes"
+                f"{where}: shift is {shifts}, and there is no axis for each; give one number, or "
+                "name the axes"
             )
         rolled = record(Roll(shifts, (0,)), _row(node))
         return made(moved(Reshape(node.type.shape), rolled))

@@ -69,7 +69,7 @@ def prelu(x: te.Tensor, slope: te.Tensor, axis: int = 1) -> te.Tensor:
     (2, 8, 4)
     """
     where = "topi.nn.prelu"
-    along = channels(x, axis, where, slope=slope)
+    along = channels(x, axis, where, slope=tensor_of(slope, where, "slope"))
 
     def value(*i: te.Expr) -> te.Expr:
         element = x(*i)
@@ -93,7 +93,8 @@ def bias_add(data: te.Tensor, bias: te.Tensor, axis: int = 1) -> te.Tensor:
     >>> bias_add(A, b).shape
     (2, 8, 4)
     """
-    along = channels(data, axis, "topi.nn.bias_add", bias=bias)
+    where = "topi.nn.bias_add"
+    along = channels(data, axis, where, bias=tensor_of(bias, where, "bias"))
     return te.compute(
         data.shape, lambda *i: data(*i) + bias(i[along]), name="T_bias_add", tag=tag.BROADCAST)
 
@@ -123,7 +124,11 @@ def channels(data: te.Tensor, axis: int, where: str, **given: te.Tensor | None) 
 def _scale_shift(
     data: te.Tensor, scale: te.Tensor, shift: te.Tensor, axis: int, name: str
 ) -> te.Tensor:
-    along = channels(data, axis, f"topi.nn.{name}", Scale=scale, Shift=shift)
+    where = f"topi.nn.{name}"
+    along = channels(
+        data, axis, where, Scale=tensor_of(scale, where, "Scale"),
+        Shift=tensor_of(shift, where, "Shift"),
+    )
     return te.compute(
         data.shape, lambda *i: data(*i) * scale(i[along]) + shift(i[along]), name="ScaleShift",
         tag=tag.BROADCAST,

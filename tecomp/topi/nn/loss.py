@@ -38,7 +38,7 @@ def nll_loss(
     check_integer(tensor_of(targets, where, "targets"), where, "targets")
     one_of(reduction, ("mean", "sum", "none"), where, "reduction")
     along = 0 if predictions.ndim == 1 else 1
-    channels(predictions, along, where, weights=weights)
+    channels(predictions, along, where, weights=tensor_of(weights, where, "weights"))
     rest = (*predictions.shape[:along], *predictions.shape[along + 1 :])
     if targets.ndim != len(rest) or any(map(differ, targets.shape, rest)):
         raise DefinitionError(

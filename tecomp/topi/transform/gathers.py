@@ -21,6 +21,7 @@ from tecomp.topi.given import (
     shape_of,
     tensor_of,
     tensors_of,
+    truth_of,
 )
 from tecomp.topi.sizes import Size, differ, element, product, unravel
 
@@ -415,14 +416,14 @@ def trilu(data: te.Tensor, k: Operand, upper: bool) -> te.Tensor:
     (4, 4)
     """
     where_ = "topi.trilu"
-    data = tensor_of(data, where_)
+    data, is_upper = tensor_of(data, where_), truth_of(upper, where_, "upper")
     _check_matrices(data, where_)
     if isinstance(k, te.Tensor):
         check_rank(k, 0, where_, "k")
 
     def value(*i: te.Expr) -> te.Expr:
         diagonal = te.cast(element(k, ()), "int64") + i[-2]
-        inside = i[-1] >= diagonal if upper else i[-1] <= diagonal
+        inside = i[-1] >= diagonal if is_upper else i[-1] <= diagonal
         return te.Select(inside, data(*i), te.const(0, data.dtype))
 
     return te.compute(data.shape, value, name="trilu", tag=tag.INJECTIVE)
