@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import permutations
 from random import Random
 from typing import Any
@@ -125,3 +126,39 @@ def test_arrays_that_do_not_agree_are_walked_in_the_order_of_the_result() -> Non
     assert memory_order([(1, 0), (0, 1)], (4, 4)) == (0, 1)
     assert memory_order([(0, 1, 4)], (3, 4, 4)) == (0, 2, 1)
     assert memory_order([], (3, 4)) == (0, 1)
+
+
+_JOINED: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "concat": lambda xp, x, y: xp.concat([x, y], axis=0),
+    "concat along the last axis": lambda xp, x, y: xp.concat([x, y, x], axis=-1),
+    "stack": lambda xp, x, y: xp.stack([x, y], axis=1),
+    "roll": lambda xp, x, y: xp.roll(x, 3, axis=0),
+    "of formulas": lambda xp, x, y: xp.concat([x + 1, xp.abs(y)], axis=1),
+    "read again": lambda xp, x, y: xp.sum(xp.concat([x, y], axis=0), axis=0),
+}
+
+
+@pytest.mark.parametrize("name", _JOINED)
+@pytest.mark.parametrize("dtype", ["int8", "float32", "complex64"])
+def test_parts_are_put_together_in_the_order_of_memory(name: str, dtype: str) -> None:
+    random = np.random.default_rng(0)
+    for order in permutations(range(3)):
+        shape = 7, 6, 9
+        x, y = (
+            random.integers(-9, 9, [shape[k] for k in order]).astype(dtype)
+            .transpose(np.argsort(order)) for _ in range(2)
+        )
+        for other in (y, np.ascontiguousarray(y), y[::-1]):
+            found = np.asarray(_JOINED[name](xp, xp.asarray(x), xp.asarray(other)))
+            np.testing.assert_array_equal(found, _JOINED[name](np, x, other))
+            if name in ("concat", "roll") and other is y:
+                assert found.transpose(order).flags.c_contiguous
+
+
+def test_elements_assigned_to_a_transpose_go_along_memory() -> None:
+    random = np.random.default_rng(0)
+    data, rows = random.random((40, 30)), random.random((50, 30))
+    x, y = xp.asarray(data, copy=True), xp.asarray(rows)
+    x.T[:, 1:] = y.T[:, 11:]
+    data.T[:, 1:] = rows.T[:, 11:]
+    np.testing.assert_array_equal(np.asarray(x), data)

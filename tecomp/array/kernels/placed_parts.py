@@ -11,7 +11,7 @@ import numpy as np
 from tecomp.array.graph.node import Buffer
 from tecomp.array.graph.pending import Pending
 from tecomp.array.graph.views import view_of
-from tecomp.array.kernels.copies import copy
+from tecomp.array.kernels.copies import copy, order_of
 from tecomp.ptensor.axes import axis_of
 from tecomp.ptensor.operations.indexing import ExtractSlice, InsertSlice
 from tecomp.ptensor.operations.manipulation import Combine
@@ -26,15 +26,20 @@ class Placed:
         shape: of the result.
         dtype: of its elements.
         pieces: of each array, its number and its place in the result.
+        order: of the axes of the result in memory.
+        back: the places of its axes in that order.
     """
 
     shape: Shape
     dtype: np.dtype[Any]
     pieces: tuple[tuple[int, ExtractSlice | None], ...]
+    order: tuple[int, ...]
+    back: tuple[int, ...]
 
     def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
         """The result, of the elements of the leaves."""
-        result = np.empty(self.shape, self.dtype)
+        lying = np.empty([self.shape[k] for k in self.order], self.dtype)
+        result = lying.transpose(self.back)
         for number, place in self.pieces:
             target = result if place is None else view_of(place, result)
             assert target is not None
@@ -42,8 +47,13 @@ class Placed:
         return (result,)
 
 
-def placed_by(work: Pending) -> Placed | None:
-    """How one operation is done by copies; None if it is none that puts arrays together."""
+def placed_by(work: Pending, in_order: bool) -> Placed | None:
+    """How one operation is done by copies; None if it is none that puts arrays together.
+
+    Args:
+        work: the operation.
+        in_order: whether the result has to lie in the order of its axes, and not as arrays do.
+    """
     ((op, places),) = work.steps
     (result,) = work.nodes
     types = [work.leaves[-1 - place].type for place in places]
@@ -56,7 +66,12 @@ def placed_by(work: Pending) -> Placed | None:
     else:
         return None
     pieces = tuple([(-1 - place, key) for place, key in zip(places, keys, strict=True)])
-    return Placed(result.type.shape, work.leaves[0].data.dtype, pieces)  # type: ignore[union-attr]
+    arrays = [node.data for node in work.leaves if node.data is not None]
+    shape = result.type.shape
+    plain = tuple(range(len(shape)))
+    order = plain if in_order else order_of(arrays, shape)
+    back = tuple([order.index(k) for k in plain])
+    return Placed(shape, arrays[0].dtype, pieces, order, back)
 
 
 def _one_after_the_other(op: Combine, shapes: Sequence[Shape]) -> Sequence[ExtractSlice]:

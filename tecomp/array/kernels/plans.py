@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from sys import maxsize
 from typing import Any, Protocol
@@ -121,7 +121,8 @@ def plan_of(work: Pending, recipe_of: Callable[[Pending], Recipe | None]) -> Pla
     stored = first_stored(work)
     while True:
         parts = parts_of(work, stored)
-        actions = [_action(part, recipe_of) for part in parts]
+        read = {place for part in parts for place in part.sources}
+        actions = [_action(part, recipe_of, read) for part in parts]
         missing = [part for part, action in zip(parts, actions, strict=True) if action is None]
         if not missing:
             stages = [
@@ -138,11 +139,16 @@ def plan_of(work: Pending, recipe_of: Callable[[Pending], Recipe | None]) -> Pla
         stored.update(*inside)
 
 
-def _action(part: Part, recipe_of: Callable[[Pending], Recipe | None]) -> Action | None:
+def _action(
+    part: Part, recipe_of: Callable[[Pending], Recipe | None], read: Container[int]
+) -> Action | None:
+    """What computes a part; what is among the places that are `read` lies in order."""
     work = part.work
     if all(is_view(op) for op, _ in work.steps):
         return _view(work)
-    if len(work.steps) == 1 and (placed := placed_by(work)) is not None:
+    if len(work.steps) == 1 and (
+        placed := placed_by(work, part.outputs[0] in read)
+    ) is not None:
         return placed
     recipe = recipe_of(work)
     return None if recipe is None else Kernel(recipe)
