@@ -1,0 +1,61 @@
+"""A stencil whose kernels wait for halos, begin with what needs none, or do what is measured faster.
+
+`tecomp run -n 2 tests/bench/teams/overlapped.py 2000`, the rows and columns of the array.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import tecomp.array as xp
+from tecomp import dist
+from tecomp.array.teams import overlap
+
+TEAM = dist.world()
+STEPS, ROUNDS = 10, 60
+WAYS: dict[str, Callable[[Any], bool]] = {
+    "waits first": lambda choice: False,
+    "core first": lambda choice: True,
+    "as measured": overlap.Choice.pays,
+}
+
+
+def stencil(u: Any) -> Any:
+    """Steps on a torus."""
+    for _ in range(STEPS):
+        u = 0.25 * (
+            xp.roll(u, 1, axis=0) + xp.roll(u, -1, axis=0)
+            + xp.roll(u, 1, axis=1) + xp.roll(u, -1, axis=1))
+    return u
+
+
+def main(extent: int) -> None:
+    """All ways in turn, and a line for each."""
+    x = xp.asarray(np.random.default_rng(0).random((extent, extent)), team=TEAM, copy=True)
+    times: dict[str, list[float]] = {way: [] for way in WAYS}
+    waited: dict[str, list[float]] = {way: [] for way in WAYS}
+    for _ in range(ROUNDS):
+        for way, pays in WAYS.items():
+            overlap.Choice.pays = pays  # type: ignore[assignment, method-assign]
+            xp.reset()
+            dist.barrier(TEAM)
+            start = perf_counter()
+            xp.eval(stencil(x))
+            own = [perf_counter() - start, sum([each for _, each in xp.report().waited])]
+            longest = dist.allreduce(TEAM, np.array(own), "max") * 1e3
+            times[way].append(float(longest[0]))
+            waited[way].append(float(longest[1]))
+    for way in WAYS if TEAM.rank == 0 else ():
+        known = times[way][ROUNDS // 5 :]
+        print(
+            f"{TEAM.size} processes, {extent} x {extent}, {way}: {min(known):.2f} / "
+            f"{median(known):.2f} ms, waiting {min(waited[way]):.2f} / {median(waited[way]):.2f} ms")
+
+
+main(int(sys.argv[1]))
