@@ -10,7 +10,8 @@ from importlib import import_module
 
 if typing.TYPE_CHECKING:
     from tecomp import moves, te, tir
-    from tecomp.compute.accesses import Access, Accesses, Affine, accesses
+    from tecomp.compute.accesses import Access, Accesses, accesses
+    from tecomp.compute.affine import Affine
     from tecomp.compute.terms import computes_terms
     from tecomp.constraints.check import Violation, check_constraints
     from tecomp.constraints.wishes import Hint, hint, relayout_to, restickify
@@ -158,7 +159,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "tecomp.compute.accesses": "Access Accesses Affine accesses",
+    "tecomp.compute.accesses": "Access Accesses accesses",
+    "tecomp.compute.affine": "Affine",
     "tecomp.compute.terms": "computes_terms",
     "tecomp.constraints.check": "Violation check_constraints",
     "tecomp.constraints.wishes": "Hint hint relayout_to restickify",

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from tecomp.compute.affine import Affine, added, affine_of, axes_of, key_of, shortest
 from tecomp.compute.axis import IterVar
 from tecomp.compute.extern import ExternOp
+from tecomp.compute.factors import Factor, factors_of, written_factors
 from tecomp.compute.footprint import reach, reads_tensors
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import CommReducer, Reduce
@@ -15,8 +17,6 @@ from tecomp.compute.scan import ScanOp
 from tecomp.compute.selections import is_selection
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError
-from tecomp.ir.algebra.simplify import simplify
-from tecomp.ir.language.dtype import INT64, holds_every
 from tecomp.ir.language.expr import (
     Binary,
     BinOp,
@@ -25,15 +25,13 @@ from tecomp.ir.language.expr import (
     Const,
     Expr,
     Var,
-    binary,
-    cast,
     index_value,
     is_const,
 )
 from tecomp.ir.language.given import check_kind
 from tecomp.ir.language.operators import integer_range
 from tecomp.ir.language.stmt import Extent
-from tecomp.ir.traversal.rewrite import children, fold, post_order, substitute, walk
+from tecomp.ir.traversal.rewrite import children, post_order, walk
 
 Reducer = Literal["sum", "prod", "min", "max"]
 
@@ -44,122 +42,6 @@ _REDUCERS: dict[BinOp, Reducer] = {
 
 _FUNCTION = 10
 """Operations that a function takes, such as `exp`."""
-_MOST_FACTORS = 64
-"""Longer products are values of their own."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Affine:
-    """A sum over axes: `const` plus each coefficient times its term.
-
-    Attributes:
-        terms: (term, coefficient); a term is an axis, or what is no such sum: `i // 4`, `I[i]`.
-        const: the constant.
-
-    >>> import tecomp
-    >>> from tecomp import te
-    >>> A = te.placeholder((20,), name="A")
-    >>> B = te.compute((4, 6), lambda i, j: A[i * 2 + j + 1], name="B")
-    >>> (index,) = tecomp.accesses(B).reads[0].index
-    >>> index.terms, index.const, index.axes, index.value
-    (((i, 2), (j, 1)), 1, (i, j), 1 + cast("int64", i * int32(2)) + cast("int64", j))
-    >>> index.axis, index.is_affine, index.is_window
-    (None, True, True)
-    """
-
-    terms: tuple[tuple[Expr, int], ...] = ()
-    const: int = 0
-
-    @property
-    def axis(self) -> IterVar | None:
-        """The axis that this is, as it is; None if it is anything else."""
-        if len(self.terms) != 1 or self.const:
-            return None
-        ((term, coefficient),) = self.terms
-        return term if isinstance(term, IterVar) and coefficient == 1 else None
-
-    @property
-    def is_affine(self) -> bool:
-        """Whether each term is an axis or a size."""
-        return all(isinstance(term, Var) for term, _ in self.terms)
-
-    @property
-    def axes(self) -> tuple[IterVar, ...]:
-        """The axes that it depends on, also those inside of terms."""
-        return tuple(dict.fromkeys(axis for term, _ in self.terms for axis in axes_of(term)))
-
-    def quotient(self, axis: IterVar) -> tuple[int, int] | None:
-        """The divisor and the coefficient of the one term `axis // divisor`; None if there is none.
-
-        An axis that is multiplied itself is divided by 1.
-
-        >>> import tecomp
-        >>> from tecomp import te
-        >>> A = te.placeholder((20,), name="A")
-        >>> B = te.compute((8, 6), lambda i, j: A[i // 4 * 6 + j], name="B")
-        >>> (index,) = tecomp.accesses(B).reads[0].index
-        >>> [index.quotient(axis) for axis in B.op.axis]
-        [(4, 6), (1, 1)]
-        """
-        found = [(_divisor(term, axis), c) for term, c in self.terms if axis in axes_of(term)]
-        if len(found) != 1 or found[0][0] is None:
-            return None
-        return found[0][0], found[0][1]
-
-    def at(self, places: Mapping[IterVar, Affine]) -> Affine:
-        """The same where axes are sums over others, in its shortest form.
-
-        Args:
-            places: for each axis the sum that takes its place; all others stay.
-
-        >>> import tecomp
-        >>> from tecomp import te
-        >>> A = te.placeholder((20,), name="A")
-        >>> B = te.compute((10,), lambda i: A[i + 1], name="B")
-        >>> (index,), (i,) = tecomp.accesses(B).reads[0].index, B.op.axis
-        >>> index.at({i: Affine(((i, 2),), 3)}).value
-        4 + cast("int64", i * int32(2))
-        """
-        if (axis := self.axis) is not None and axis in places:
-            return places[axis]
-        moved = {axis: place.value for axis, place in places.items()}
-        return _shortest(substitute(self.value, moved))
-
-    @property
-    def value(self) -> Expr:
-        """This as an expression."""
-        total: Expr = index_value(self.const)
-        for term, coefficient in self.terms:
-            total = total + (term if coefficient == 1 else term * coefficient)
-        return total
-
-    @property
-    def is_window(self) -> bool:
-        """Whether it is a sum of several axes that takes a value more than once."""
-        axes = [(axis, self.coefficient(axis)) for axis in self.axes]
-        if not self.is_affine or len(axes) < 2:
-            return False
-        reach = 1
-        for axis, step in sorted(axes, key=lambda each: abs(each[1] or 0)):
-            if not isinstance(axis.extent, int) or abs(step or 0) < reach:
-                return True
-            reach += abs(step or 0) * (axis.extent - 1)
-        return False
-
-    def coefficient(self, axis: IterVar) -> int | None:
-        """What one step of an axis adds; None if that is no constant.
-
-        >>> import tecomp
-        >>> from tecomp import te
-        >>> A = te.placeholder((20,), name="A")
-        >>> B = te.compute((4, 6), lambda i, j: A[i * 2 + j], name="B")
-        >>> (index,) = tecomp.accesses(B).reads[0].index
-        >>> [index.coefficient(axis) for axis in B.op.axis]
-        [2, 1]
-        """
-        if any(term is not axis and axis in axes_of(term) for term, _ in self.terms):
-            return None
-        return next((c for term, c in self.terms if term is axis), 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,12 +95,12 @@ class Access:
         if all(index.is_affine for index in self.index):
             moved, step = Affine(), 1
             for index, extent in zip(self.index[::-1], self.tensor.shape[::-1], strict=True):
-                moved, step = _sum(moved, index, step), step * int(extent)
+                moved, step = added(moved, index, step), step * int(extent)
             return moved
         total: Expr = index_value(0)
         for index, extent in zip(self.index, self.tensor.shape, strict=True):
             total = total * extent + index.value
-        return _shortest(total)
+        return shortest(total)
 
     def at(self, places: Mapping[IterVar, Affine]) -> Access:
         """The same read where each axis is a sum over other axes, as where its reader is inlined.
@@ -373,7 +255,7 @@ def _accesses(op: ComputeOp, body: Expr) -> Accesses:
     loads = (node for node in walk(*bodies) if isinstance(node, TensorLoad))
     reads: dict[object, Access] = {}
     for read in (_named(access_of(load), op.axis) for load in loads):
-        key = read.tensor, tuple(_key(index) for index in read.index)
+        key = read.tensor, tuple(key_of(index) for index in read.index)
         times = reads[key].times + 1 if key in reads else 1
         reads[key] = replace(read, times=times)
     reducer, value, is_plain, has_start = None, body, True, False
@@ -382,7 +264,7 @@ def _accesses(op: ComputeOp, body: Expr) -> Accesses:
         value = body.source[body.value_index]
         has_start = bool(body.init)
         is_plain = is_const(body.condition, True) and not has_start
-    factors = tuple(_named(access_of(load), op.axis) for load in _factors(value))
+    factors = tuple(_named(access_of(load), op.axis) for load in factors_of(value))
     written = written_factors(value)
     parts = tuple(_part(factor, op.axis) for factor in written)
     every = tuple(reads.values())
@@ -451,55 +333,6 @@ def _cost(node: Any) -> int:
     return _FUNCTION if isinstance(node, Call) else 1
 
 
-def axes_of(term: Expr) -> dict[IterVar, None]:
-    """The axes in a term, in the order of its text."""
-    return {node: None for node in walk(term) if isinstance(node, IterVar)}
-
-
-def _shortest(index: Expr) -> Affine:
-    """An index in as few terms as the ranges of its axes allow; as it is where data is in it."""
-    own = {axis: Var(axis.name, INT64) for axis in axes_of(index)}
-    if not all(_is_arithmetic(node) for node in walk(index)):
-        return affine_of(index)
-    ends = ((axis.dom.min, axis.dom.extent) for axis in own)
-    ranges = {
-        var: (low, low + extent - 1) for var, (low, extent) in zip(own.values(), ends, strict=True)
-    }
-    found = affine_of(simplify(fold(index, lambda node, parts: _wide(node, parts, own)), ranges))
-    back: dict[Var, Expr] = {var: axis for axis, var in own.items()}
-    return Affine(tuple((_put_back(term, back), c) for term, c in found.terms), found.const)
-
-
-def _put_back(term: Expr, axes: Mapping[Var, Expr]) -> Expr:
-    return axes[term] if isinstance(term, Var) and term in axes else substitute(term, axes)
-
-
-def _is_arithmetic(node: object) -> bool:
-    if isinstance(node, Cast):
-        return node.dtype.is_integer and node.value.dtype.is_integer
-    return isinstance(node, Var | Const | Binary)
-
-
-def _wide(node: Any, parts: list[Expr], own: Mapping[IterVar, Var]) -> Expr:
-    """A part of an index in the type that indices have."""
-    if isinstance(node, Const):
-        return index_value(int(node.value))
-    if isinstance(node, Binary):
-        return binary(node.op, *parts)
-    if isinstance(node, Cast):
-        return parts[0]
-    return own[node] if node in own else cast("int64", node)
-
-
-def _divisor(term: Expr, axis: IterVar) -> int | None:
-    """What an axis is divided by; None if the term is no such quotient."""
-    if term is axis:
-        return 1
-    if isinstance(term, Binary) and term.op is BinOp.FLOORDIV and term.a is axis:
-        return int(term.b.value) if isinstance(term.b, Const) else None
-    return None
-
-
 def _work(body: tuple[Expr, ...]) -> int:
     """Operations on elements; those of indices are not counted."""
     return sum(map(_cost, _outside_of_indices(body)))
@@ -555,97 +388,6 @@ def _part(factor: Factor, axes: tuple[IterVar, ...]) -> Part:
     return Part(frozenset(axes_of(value)), element)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Factor:
-    """A value that another one is multiplied with, or divided by."""
-
-    value: Expr
-    divides: bool
-
-
-def written_factors(value: Expr) -> list[Factor]:
-    """What is multiplied to give `value`, as it is written: itself if it is no product.
-
-    So is one of very many factors: a square of squares has twice as many at each level.
-    """
-    if fold(value, _number_of_factors, _multiplied) > _MOST_FACTORS:
-        return [Factor(value, False)]
-    found: list[Factor] = []
-    todo = [Factor(value, False)]
-    while todo:
-        factor = todo.pop()
-        node = factor.value
-        if isinstance(node, Binary) and node.op is BinOp.MUL:
-            todo += [Factor(node.b, factor.divides), Factor(node.a, factor.divides)]
-        elif isinstance(node, Binary) and node.op is BinOp.DIV:
-            todo += [Factor(node.b, not factor.divides), Factor(node.a, factor.divides)]
-        else:
-            found.append(factor)
-    return found
-
-
-def _multiplied(node: Expr) -> tuple[Expr, ...]:
-    if isinstance(node, Binary) and node.op in (BinOp.MUL, BinOp.DIV):
-        return node.a, node.b
-    return ()
-
-
-def _number_of_factors(node: Expr, inside: list[int]) -> int:
-    return sum(inside) if inside else 1
-
-
-def _factors(value: Expr) -> list[TensorLoad]:
-    """The elements whose product `value` is; none if it is no such product."""
-    every = written_factors(value)
-    found = [_without_casts(factor.value) for factor in every if not factor.divides]
-    is_product = len(found) == len(every) and all(isinstance(x, TensorLoad) for x in found)
-    return found if is_product else []
-
-
-def _without_casts(node: Any) -> Any:
-    """What a value is before it is converted to wider types."""
-    while isinstance(node, Cast) and holds_every(node.dtype, node.value.dtype):
-        node = node.value
-    return node
-
-
 def access_of(load: TensorLoad) -> Access:
     """Which element a read is of."""
     return Access(load.tensor, tuple(map(affine_of, load.indices)))
-
-
-def affine_of(index: Expr) -> Affine:
-    """An integer as a sum of terms."""
-    return fold(index, _affine)
-
-
-def _key(index: Affine) -> tuple[object, int]:
-    """The same for the same sum."""
-    return frozenset((id(term), factor) for term, factor in index.terms), index.const
-
-
-def _affine(node: Any, parts: list[Affine]) -> Affine:
-    if isinstance(node, Const):
-        return Affine((), int(node.value))
-    if isinstance(node, Cast) and node.value.dtype.is_integer and (
-        holds_every(node.dtype, node.value.dtype)
-    ):
-        return parts[0]
-    if isinstance(node, Binary):
-        a, b = parts
-        if node.op is BinOp.ADD:
-            return _sum(a, b, 1)
-        if node.op is BinOp.SUB:
-            return _sum(a, b, -1)
-        if node.op is BinOp.MUL and not (a.terms and b.terms):
-            return _sum(Affine(), a, b.const) if a.terms else _sum(Affine(), b, a.const)
-    return Affine(((node, 1),))
-
-
-def _sum(a: Affine, b: Affine, factor: int) -> Affine:
-    """`a + factor * b`."""
-    terms = dict(a.terms)
-    for term, coefficient in b.terms:
-        terms[term] = terms.get(term, 0) + factor * coefficient
-    left = tuple((term, c) for term, c in terms.items() if c)
-    return Affine(left, a.const + factor * b.const)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tecomp.compute.accesses import affine_of
+from tecomp.compute.affine import affine_of
 from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.shape import extent_of
 from tecomp.compute.tensor import TensorLoad

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tecomp.compute.accesses import affine_of
+from tecomp.compute.affine import affine_of
 from tecomp.compute.tensor import Tensor, TensorLoad, TensorSlice, range_text
 from tecomp.errors import DefinitionError, Location, user_location
 from tecomp.ir.language.expr import Expr, as_expr, cast, is_const

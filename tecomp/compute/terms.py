@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tecomp.compute.accesses import axes_of
+from tecomp.compute.affine import axes_of
 from tecomp.compute.axis import IterVar
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import Reduce

@@ -7,15 +7,10 @@ from dataclasses import dataclass, replace
 from functools import reduce as reduce_by
 from operator import add, mul
 
-from tecomp.compute.accesses import (
-    Affine,
-    Factor,
-    access_of,
-    affine_of,
-    axes_of,
-    written_factors,
-)
+from tecomp.compute.accesses import access_of
+from tecomp.compute.affine import Affine, affine_of, axes_of
 from tecomp.compute.axis import IterKind, IterVar, make_axis
+from tecomp.compute.factors import Factor, written_factors
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError

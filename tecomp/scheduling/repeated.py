@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tecomp.compute.accesses import axes_of
+from tecomp.compute.affine import axes_of
 from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.tensor import Tensor, TensorLoad

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tecomp.array.arguments import (
-    check_of_one_process,
-    copying,
-    dtype_name,
-    need_team,
-)
+from tecomp.array.arguments import check_of_one_process, copying, dtype_name, need_team
 from tecomp.array.arrays import Array, made, node_of, on_teams
 from tecomp.array.elements.borrowed import is_borrowed
 from tecomp.array.elements.writes import copied
