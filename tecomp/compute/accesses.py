@@ -199,6 +199,9 @@ class Accesses:
     (['A', 'B'], (0, 0))
     >>> found.is_plain, found.has_start, found.is_scan, found.is_apart, found.rising
     (True, False, False, False, None)
+    >>> D = te.compute((4, 5), lambda i, j: A[i, j] + i.astype("float32"), name="D")
+    >>> tecomp.accesses(D).counted
+    frozenset({i})
     """
 
     axis: tuple[IterVar, ...]
