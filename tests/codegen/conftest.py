@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tecomp.codegen import Kernel
+from tecomp.codegen.calls.threads import use_threads
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import BufferLoad, Const, Expr, Ramp, Var, integer_range
@@ -37,6 +38,17 @@ def assert_close(got: Array, wanted: Array, roundings: int) -> None:
         near = np.abs(x - y) <= roundings * (step * np.maximum(np.abs(x), np.abs(y)) + least)
     agree = (x == y) | (np.isnan(x) & np.isnan(y)) | near
     assert agree.all(), f"{got[~agree][:5]} where {wanted[~agree][:5]} is right"
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Let loops run on so many threads from now on."""
+
+    def choose(count: int) -> None:
+        monkeypatch.setenv("TECOMP_NUM_THREADS", str(count))
+        use_threads()
+
+    return choose
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel
-from tecomp.codegen.calls.threads import use_threads
 from tecomp.codegen.runtime.pool_text import pool_text
 from tecomp.ir.parsing.parser import parse
 from tests.strategies.native import Inside, as_kernel
@@ -25,15 +24,6 @@ COUNTING = '''def f(O: Buffer("int64", (n,)), first: "int64", *, n: "int64"):
 '''
 KERNEL = Kernel(parse(COUNTING))
 Run = Callable[[str, str], tuple[str, str, int]]
-
-
-@pytest.fixture
-def threads(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    def choose(count: int) -> None:
-        monkeypatch.setenv("TECOMP_NUM_THREADS", str(count))
-        use_threads()
-
-    return choose
 
 
 def ranges_of(begin: int, extent: int) -> list[tuple[int, int]]:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 import pytest
 
 from tecomp.codegen import compile_function
-from tecomp.codegen.calls.threads import use_threads
 from tecomp.codegen.functions.work import least_iterations
 from tecomp.ir.language.stmt import For, PrimFunc
 from tecomp.ir.parsing.parser import parse
@@ -57,15 +56,6 @@ def test_code_says_how_many_iterations_are_worth_a_thread() -> None:
     text = compile_function(function("for i in parallel(8):\n    B[i] = A[i] * float32(2.0)")).llvm_ir
 
     assert re.search(r"call void %\S+\(ptr %thread, ptr @\S+, ptr %\S+, i64 0, i64 8, i64 512\)", text)
-
-
-@pytest.fixture
-def threads(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    def choose(count: int) -> None:
-        monkeypatch.setenv("TECOMP_NUM_THREADS", str(count))
-        use_threads()
-
-    return choose
 
 
 @pytest.mark.parametrize(("extent", "least", "count"), [(8, 9, 1), (15, 8, 1), (16, 8, 2), (90, 10, 4)])
