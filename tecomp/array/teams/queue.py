@@ -18,7 +18,7 @@ import numpy as np
 from tecomp.array.counters import counters
 from tecomp.array.graph.evaluate import evaluate
 from tecomp.array.graph.lane import lane
-from tecomp.array.graph.node import Buffer, Node
+from tecomp.array.graph.node import Buffer, Node, empty, memory
 from tecomp.array.graph.reads import Box
 from tecomp.array.graph.shared import Shared, local_type
 from tecomp.array.teams.overlap import Flight
@@ -140,6 +140,8 @@ class Queue:
                     evaluate(then, by=flight.compute)
             finally:
                 self._land(flight)
+                # What failed before it was sent is not sent later: others would wait for it too.
+                self.done, self.flying = self.done + self.flying, 0
             self.steps = 0
             waits.why = self.why
 
@@ -321,7 +323,7 @@ class _Group:
     def _halo(self, base: tuple[Node, Partition], seen: Sequence[Around]) -> _Halo:
         node, partition = base
         plan = windows_of(partition, tuple([each.window for each in seen]))
-        room = np.empty(plan.halo.shape(self.team.rank), numpy_dtype(node.type.dtype))
+        room = memory(plan.halo.shape(self.team.rank), numpy_dtype(node.type.dtype))
         return _Halo(node, seen, plan, room, room[plan.halo.core(self.team.rank)])
 
     def _surround(self, own: _Halo) -> None:
@@ -339,7 +341,7 @@ class _Group:
             self.coming[each.node] = inner
 
     def _move(self, each: Moved) -> None:
-        made = np.empty(each.node.type.shape, numpy_dtype(each.node.type.dtype))
+        made = empty(each.node.type)
         job = Job(each.moves, _data(each.source), made, each.moves.op)
         self.jobs.append((each.why, each.moves, job))
         each.node.computed(made)
@@ -362,7 +364,7 @@ class _Group:
         for each in arrivals:
             source, moves = _data(each.source), each.moves
             if moves.combined != moves.target:
-                made = np.empty(each.node.type.shape, source.dtype)
+                made = memory(each.node.type.shape, source.dtype)
                 start_redistribution(self.team, moves, source, made).wait()
                 each.node.computed(made)
                 continue

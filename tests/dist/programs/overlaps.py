@@ -17,6 +17,7 @@ import numpy as np
 import tecomp.array as xp
 from tecomp import dist
 from tecomp.array.teams import overlap
+from tecomp.errors import ArrayMemoryError
 
 TEAM = dist.world()
 N, RANK = TEAM.size, TEAM.rank
@@ -104,7 +105,7 @@ def draw(seed: int) -> int:
     """One program, both ways and with NumPy; how many of its exchanges were overlapped."""
     random = np.random.default_rng(seed)
     rank = int(random.integers(1, 4))
-    shape = tuple([int(n) for n in random.integers(*((60, 90) if rank == 1 else (17, 30)), rank)])
+    shape = tuple([int(n) for n in random.integers(*((60, 90) if rank == 1 else (17, 40)), rank)])
     kind = KINDS[random.integers(len(KINDS))]
     one = taps(random, rank)
     drawn = [one if random.integers(4) else taps(random, rank) for _ in range(2)]
@@ -161,6 +162,24 @@ def seen() -> None:
         assert own == (["add (core)", *waits, *border] if N > 1 else ["add"]), (rank, own)
 
 
+def fails() -> None:
+    """What there is no memory for is refused on all processes, which go on, also if it is sent."""
+    data = np.arange(120.0).reshape(24, 5)
+    for wanted in (False, True):
+        with always(wanted):
+            x = xp.asarray(data, team=TEAM)
+            u = x[1:] + x[:-1]
+            large = xp.roll(xp.broadcast_to(u[:, None, None], (23, 10**6, 10**5, 5)) + 1, 1, axis=0)
+            try:
+                xp.eval(large)
+            except ArrayMemoryError as error:
+                assert "which the system does not give; compute them in parts" in str(error), error
+            else:
+                raise AssertionError("there is memory for it")
+            np.testing.assert_array_equal(np.asarray(u), data[1:] + data[:-1])
+            np.testing.assert_array_equal(np.asarray(xp.roll(x, 1, axis=0)), np.roll(data, 1, 0))
+
+
 def measured() -> None:
     """Nothing is cut where there is no waiting, and where it is no faster."""
     assert asked(waited=1e-6, plain=2e-3, cut=1e-3) == (0, 0), "there was no waiting"
@@ -182,7 +201,7 @@ def main(first: int, count: int) -> None:
     overlapped = sum([draw(seed) for seed in range(first, first + count)])
     everywhere = int(dist.allreduce(TEAM, np.array([overlapped]))[0])
     assert everywhere > 0 or N == 1
-    for part in (often, seen, measured):
+    for part in (often, seen, fails, measured):
         part()
 
 
