@@ -19,7 +19,7 @@ from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.graph.sizes import elements_of
 from tecomp.ir.algebra.extents import constant_shape
-from tecomp.ir.language.expr import Expr
+from tecomp.ir.language.expr import Expr, is_const
 from tecomp.ir.traversal.rewrite import substitute, top_down, walk
 
 
@@ -67,9 +67,14 @@ def _loops(load: TensorLoad, axes: tuple[IterVar, ...]) -> list[IterVar]:
 
 
 def _is_rearranged(load: TensorLoad, axes: list[IterVar]) -> bool:
-    """Whether there are no more values of the loops than elements: windows have many more."""
+    """Whether there are no more values of the loops than elements: windows have many more.
+
+    And all of the loops count from 0, as the axes of a tensor do.
+    """
     extents = constant_shape([axis.extent for axis in axes])
-    return extents is not None and prod(extents) <= elements_of(load.tensor)
+    if extents is None or not all(is_const(axis.dom.min, 0) for axis in axes):
+        return False
+    return prod(extents) <= elements_of(load.tensor)
 
 
 def _view(load: TensorLoad, axes: list[IterVar]) -> Tensor:

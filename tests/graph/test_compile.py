@@ -453,6 +453,21 @@ def test_heads_of_a_row_are_factors_of_products() -> None:
     )
 
 
+@pytest.mark.parametrize("low", [0, 2, -3])
+def test_products_over_ranges_that_begin_anywhere(low: int) -> None:
+    """The axes of what a view shows count from 0."""
+    A, W = te.placeholder((7, 5), "int32", name="A"), te.placeholder((5, 7), "int32", name="W")
+    k = te.reduce_axis((low, 7 + low), name="k")
+    C = te.compute(
+        (8, 5), lambda i, j: te.sum(A[6 - (k - low), j] * W[j, k - low], axis=k), name="C")
+    numbers = np.random.default_rng(0)
+    a, w = (numbers.integers(-9, 9, x.shape).astype("int32") for x in (A, W))
+
+    made = tecomp.compile(C, [A, W])(a, w)
+
+    np.testing.assert_array_equal(made, np.tile(np.einsum("kj,jk->j", a[::-1], w), (8, 1)))
+
+
 def test_windows_are_no_views() -> None:
     X, W = te.placeholder((64,), name="X"), te.placeholder((5, 3), name="W")
     r = te.reduce_axis((0, 5), name="r")

@@ -10,6 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tecomp.errors import LowerError
 
 A = te.placeholder((9, 4), name="A")
 DATA = np.random.default_rng(4).random((9, 4)).astype("float32")
@@ -127,3 +128,33 @@ def test_what_somebody_needs_is_read(given: list[te.Tensor]) -> None:
     with pytest.raises(tecomp.LowerError) as error:
         tecomp.lower(te.create_schedule(last), [*given[:-1], last])
     assert error.value.message == OUTSIDE
+
+
+@pytest.mark.parametrize("decide", [lambda s, k: None, lambda s, k: s[s.outputs[0]].split(k, 2)])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_reductions_that_need_a_part(agrees: Any, is_open: bool, decide: Callable[..., Any]) -> None:
+    """Windows of what is shifted: what lies behind the last window is read by none."""
+    n = te.var("n") if is_open else 10
+    X = te.placeholder((n,), name="X")
+    shifted = te.compute((n,), lambda i: X[i + 2] * 2.0, name="shifted")
+    k = te.reduce_axis((-1, 2), name="k")
+    W = te.compute((n - 4,), lambda i: te.sum(shifted[i + k + 1], axis=k), name="W")
+    s = te.create_schedule(W)
+    decide(s, k)
+    x = np.arange(10, dtype=np.float32)
+
+    agrees(s, [X, W], {X: x, W: 2 * (x[2:-2] + x[3:-1] + x[4:])})
+
+
+def test_reductions_that_read_outside() -> None:
+    X, k = te.placeholder((10,), name="X"), te.reduce_axis((0, 3), name="k")
+    shifted = te.compute((10,), lambda i: X[i + 2], name="shifted")
+    W = te.compute((8,), lambda i: te.sum(shifted[i + k], axis=k), name="W")
+
+    with pytest.raises(LowerError) as refused:
+        tecomp.lower(te.create_schedule(W), [X, W])
+
+    assert refused.value.message == (
+        "shifted: `X[i + 2]` reads outside X[10]: index 0, `i + 2`, is 10 at i = 8; guard the read "
+        "with te.if_then_else, or change the shape or the index"
+    )

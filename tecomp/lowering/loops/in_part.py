@@ -12,7 +12,7 @@ from contextlib import suppress
 from tecomp.compute.operation import Operation
 from tecomp.errors import LowerError
 from tecomp.lowering.stages.definition import Definition
-from tecomp.lowering.stages.footprint import Region, propagated_regions, whole
+from tecomp.lowering.stages.footprint import Region, evaluated, propagated_regions, whole
 from tecomp.lowering.stages.program import Program
 from tecomp.lowering.stages.reads import ReadChecker
 from tecomp.poly.loops.scopes import Scope
@@ -23,26 +23,26 @@ Regions = Mapping[Operation, Region]
 
 
 def checked_reads(
-    program: Program, evaluated: Mapping[Operation, Points]
+    program: Program, known: Mapping[Operation, Points]
 ) -> tuple[ReadChecker, Regions]:
     """What decides that all reads stay inside, and what is computed of stages that are not whole.
 
     Args:
         program: the definitions.
-        evaluated: for some stages the points at which they are evaluated.
+        known: for some stages the points at which they are evaluated.
 
     Raises:
         LowerError: a read can leave its tensor; the message shows the point.
     """
-    whole_stages = ReadChecker(program, evaluated)
+    whole_stages = ReadChecker(program, known)
     try:
         whole_stages.run()
     except LowerError as error:
         scope = Scope.of_sizes(program.integers, program.symbolic_extents)
-        found, regions = _read_in_part(program, evaluated, scope)
-        parts = {**evaluated, **{key: found[key] for key in regions}}
+        found, regions = _read_in_part(program, known, scope)
+        parts = {**known, **{key: found[key] for key in regions}}
         for points, computed, expects in (
-            (parts, regions, False), (evaluated, {}, True), (parts, regions, True)
+            (parts, regions, False), (known, {}, True), (parts, regions, True)
         ):
             again = ReadChecker(program, points, expects_elements=expects)
             with suppress(LowerError):
@@ -61,7 +61,8 @@ def _read_in_part(
         if key not in known and _is_for_others(definition)
     }
     instances = {
-        key: known[key] if key in known else whole(program, definition, scope)
+        key: known[key] if key in known else evaluated(
+            program, definition, whole(program, definition, scope), scope)
         for key, definition in program.definitions.items() if key not in parts
     }
     return propagated_regions(program, instances, parts, scope)
