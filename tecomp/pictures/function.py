@@ -8,6 +8,7 @@ from math import prod
 
 from tecomp.codegen.calls.kernel import Kernel
 from tecomp.drawing.canvas import MARGIN, Canvas
+from tecomp.drawing.fonts import with_tail
 from tecomp.drawing.panels import head, heading, legend
 from tecomp.drawing.svg import Svg
 from tecomp.ir.language.buffer import Buffer
@@ -32,6 +33,8 @@ from tecomp.lowering.pipeline import Lowered
 from tecomp.pictures.nest import ROW, Row, draw_nest, extent_text, kinds_of
 
 _MOST_ROWS, _MOST_BUFFERS = 72, 40
+_LETTERS = 48
+"""Of a name that something is said of behind it."""
 _KINDS = {
     ForKind.SERIAL: "loop", ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized",
     ForKind.UNROLLED: "unrolled",
@@ -132,15 +135,17 @@ def _loop(node: For, depth: int, times: int | None) -> Row:
 def _memory(node: Allocate | DeclBuffer | BufferRealize) -> str:
     if isinstance(node, BufferRealize):
         extents = ", ".join(extent_text(part.extent) for part in node.bounds)
-        where = f"{node.buffer.dtype}[{extents}] in {node.buffer.scope}"
-        return shortened(f"{node.buffer.name}: {where}", 90)
+        where = f": {node.buffer.dtype}[{extents}] in {node.buffer.scope}"
+    else:
+        where = _described(node.buffer)
     kind = "another view: " if isinstance(node, DeclBuffer) else ""
-    return shortened(f"{kind}{_described(node.buffer)}", 90)
+    return shortened(f"{kind}{shortened(node.buffer.name, _LETTERS)}{where}", 90)
 
 
 def _described(buffer: Buffer) -> str:
+    """What is said of a buffer behind its name."""
     extents = ", ".join(map(extent_text, buffer.shape))
-    text = f"{buffer.name}: {buffer.dtype}[{extents}] in {buffer.scope}"
+    text = f": {buffer.dtype}[{extents}] in {buffer.scope}"
     size = _bytes(buffer)
     return text if size is None else f"{text}, {size:,} B"
 
@@ -185,6 +190,9 @@ def _buffers(canvas: Canvas, func: PrimFunc, x: float, y: float) -> float:
         use = "written" if var in written else "read"
         canvas.dot(x + 5, bottom + 9, 4, "#4a9ad9" if var in written else "#aab2bd",
                    f"{role}{use}")
-        canvas.text(x + 16, bottom + 13, _described(buffer), size=10, style="mono", width=420)
+        said = _described(buffer)
+        words, whole = with_tail(buffer.name, said, 420, 10, "mono"), buffer.name + said
+        canvas.text(x + 16, bottom + 13, words, size=10, style="mono", width=420,
+                    title=whole if words != whole else "")
         bottom += ROW
     return bottom

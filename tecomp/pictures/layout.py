@@ -410,7 +410,9 @@ def _colours(layout: Layout, parts: Parts) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     if prod(layout.grid_shape) > 1:
         shown = [memory for memory in parts.memories if memory]
-        found += [(colour(n, 1), _memory_name(memory)) for n, memory in enumerate(shown)]
+        used = {piece.part for piece in parts.pieces if piece.first is not None}
+        found += [(colour(n, 1), _memory_name(memory)) for n, memory in enumerate(shown)
+                  if n in used]
     else:
         found += row_colours(layout.shape, parts.pieces)
     if any(piece.first is None for piece in parts.pieces):

@@ -70,8 +70,12 @@ def drawn(program: Program) -> Svg:
         _draw_row(canvas, _y(number), row, width)
     right = max(_draw_values(canvas, rows, MARGIN + width), end)
     _draw_memory(canvas, details.memory, len(details.inputs), len(rows), right + 40)
-    fills = [(NEUTRAL, "an input"), (colour(0), "a kernel, each with a colour of its own"),
-             (STRONG, "a relayout")]
+    has_relayouts = any(call.is_relayout or call.packed for call in details.kernels)
+    fills = [
+        *[(NEUTRAL, "an input")] * bool(details.inputs),
+        (colour(0), "a kernel, each with a colour of its own"),
+        *[(STRONG, "a relayout")] * has_relayouts,
+    ]
     left = [f"⋮ {whole - len(rows)} more calls are left out."] if whole > len(rows) else []
     legend(canvas, _y(len(rows)) + 16, fills, left)
     return canvas.finished(f"the kernels and the memory of {program.name}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 
 from tecomp.drawing.canvas import MARGIN, Canvas
-from tecomp.drawing.fonts import fitted, text_width
+from tecomp.drawing.fonts import with_tail
 from tecomp.drawing.palette import colour
 from tecomp.drawing.panels import head, heading, legend
 from tecomp.drawing.svg import Svg
@@ -96,8 +96,8 @@ def _labels(roofline: Roofline) -> list[_Label]:
     for mark in roofline.marks:
         if mark.is_main:
             said = f": {mark.said(short(mark.speed))}"
-            name = fitted(mark.kernel, _WORDS - text_width(said, _SIZE), _SIZE)
-            found.append(_Label(name + said, mark.intensity, mark.speed, "", mark.kernel + said))
+            words = with_tail(mark.kernel, said, _WORDS, _SIZE)
+            found.append(_Label(words, mark.intensity, mark.speed, "", mark.kernel + said))
     return found
 
 

@@ -76,6 +76,13 @@ def test_relayouts_are_marked_and_layouts_written() -> None:
     assert "A: float16[70, 40] as [1, 128, 64]" in picture
 
 
+def test_only_what_is_drawn_is_in_the_legend() -> None:
+    A, X, _, Y = transposed_sum()
+    moved = tecomp.compile(Y, [A, X], "stick128").picture()
+
+    assert [">a relayout</text>" in picture for picture in (residual().picture(), moved)] == [False, True]
+
+
 def test_values_that_meet_have_lines_of_their_own() -> None:
     A, B, C, D = (te.placeholder((1,), name=name) for name in "ABCD")
     lives = {B: (0, 3), A: (0, 1), C: (1, 2), D: (3, 4)}

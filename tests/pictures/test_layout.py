@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -114,6 +115,18 @@ def test_cores_without_elements_are_hatched() -> None:
     for core in np.ndindex(8, 2):
         words = f"core {core}: {layout.elements_per_core[core]} elements"
         assert (boxes[words] or "").startswith("url(#te-hatch") == (core in idle)
+
+
+def test_colours_are_named_of_cores_that_have_elements() -> None:
+    """Rows of 6 in parts of 2, on 3 of 6 rows of cores."""
+    picture = ShardLayout((6, 70, 90), "float32", grid=(2, 3, 4)).picture()
+    fills = {box.attrib["fill"] for box in check_picture(picture).iter(f"{SVG}rect")
+             if box.get("fill", "").startswith("#") and box.attrib["width"] != "12"}
+    named = {box.attrib["fill"]: box.findtext(f"{SVG}title", "") for box in ET.fromstring(picture).iter(f"{SVG}rect")
+             if box.attrib["width"] == "12" and box.get("fill", "").startswith("#")}
+
+    assert sorted(named.values()) == ["core (0, 0, 0)", "core (0, 0, 1)", "core (0, 1, 0)"]
+    assert {*named} <= fills
 
 
 def test_a_large_layout_that_nobody_inverts_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,14 @@ def test_long_texts_are_short_where_they_stand_alone() -> None:
     assert str(lowered) == lowered.dump()
 
 
+def test_what_is_said_of_a_long_name_is_whole() -> None:
+    s = named("W" * 300)
+    A, B = (stage.op.outputs[0] for stage in s.stages)
+    lines = [line.text for line in words_of(check_picture(tecomp.build(s, [A, B]).picture()))]
+
+    assert sum(line.endswith("…: float32[8] in global, 32 B") for line in lines) == 2
+
+
 def test_a_long_function_shows_a_screen() -> None:
     body = "\n".join(f"    A[{k}] = float32({k}.0)" for k in range(60))
     func = tecomp.parse(f'def main(A: Buffer("float32", (60,))):\n{body}\n')
