@@ -8,14 +8,17 @@ import pty
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 import tecomp
+from tecomp import demo
 from tecomp.cli import main
 from tecomp.cli.output import show
+from tecomp.lowering.pipeline import STAGES
 
 SCRIPT = """
 import tecomp
@@ -131,6 +134,50 @@ def test_programs_read_json(words: str, tmp_path: Path, monkeypatch: pytest.Monk
 
     assert status == 0
     assert json.loads(output)
+
+
+def test_programs_read_loops_and_where_pictures_are(script: Path, tmp_path: Path) -> None:
+    plain = f"{script}:plain"
+    functions = json.loads(ran("lower", plain, "--stage", "all", "--json")[1])
+    picture = tmp_path / "layout.svg"
+
+    assert [*functions] == list(STAGES)
+    assert functions["nest"] + "\n" == ran("lower", plain, "--stage", "nest")[1]
+    assert [*json.loads(ran("lower", plain, "--form", "asm", "--json")[1])] == ["asm"]
+    assert json.loads(ran("viz", f"{script}:layout", "-o", picture, "--json")[1]) == {
+        "picture": str(picture)
+    }
+
+
+def test_programs_read_what_was_written_for_a_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, output = ran("new-target", "mine", "--json")
+    files = json.loads(output)["files"]
+
+    assert status == 0
+    assert sorted(files) == sorted(
+        str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()
+    )
+
+
+@pytest.mark.parametrize(("agree", "status"), [(True, 0), (False, 1)])
+def test_programs_read_what_the_demo_says(
+    agree: bool, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown(job: object, show: Callable[[str], None]) -> bool:
+        show("a picture")
+        return agree
+
+    monkeypatch.setattr(demo, "run", shown)
+    words = ["demo", "--output", str(tmp_path / "demo.png"), "--json"]
+    done = CliRunner().invoke(main, words)
+
+    assert done.exit_code == status
+    assert json.loads(done.stdout) == {
+        "target": "cpu", "agree": agree, "picture": f"{tmp_path}/demo.png", "text": ["a picture"],
+    }
 
 
 def test_programs_read_what_was_checked() -> None:

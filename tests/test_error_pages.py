@@ -87,6 +87,10 @@ def test_the_command_explains_a_code() -> None:
     assert re.search(rf"^TE0201 +no-such-loop +{re.escape(page.title)}$", listed.output, re.MULTILINE)
     assert refused.exit_code == 1
     assert refused.output == "Error: explain: there is no error 'TE9999'; tecomp explain lists all codes\n"
+    assert CliRunner().invoke(main, ["explain", "no-such-lop"]).output == (
+        "Error: explain: there is no error 'no-such-lop'; did you mean no-such-loop? tecomp explain lists "
+        "all codes\n"
+    )
 
 
 def raised() -> Iterator[tuple[str, ast.Call]]:

@@ -19,6 +19,8 @@ from tecomp.codegen.calls.kernel import Kernel
 from tecomp.drawing.svg import Page, Svg
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import TecompError
+from tecomp.ir.language.buffer import Buffer
+from tecomp.ir.language.stmt import PrimFunc
 from tecomp.scheduling.schedule import Group
 from tecomp.scheduling.threads import ThreadAxis
 from tecomp.scheduling.trace import Trace
@@ -98,7 +100,7 @@ def _without_example(names: dict[str, Any]) -> Iterator[str]:
 
 
 def test_what_users_are_given_has_examples() -> None:
-    given = [ScheduledKernel, Kernel, Trace, Group, ThreadAxis, Svg, Page]
+    given = [ScheduledKernel, Kernel, Trace, Group, ThreadAxis, Svg, Page, PrimFunc, Buffer]
 
     assert list(_without_example({cls.__name__: cls for cls in given})) == []
 

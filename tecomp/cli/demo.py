@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
 
 import tecomp
 from tecomp import demo as demonstration
+from tecomp.cli.output import with_json
 from tecomp.errors import TecompError
 
 
@@ -28,7 +30,8 @@ from tecomp.errors import TecompError
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="Where the modelled timeline goes, as a trace for Perfetto; nowhere by default.",
 )
-def demo(name: str, output: Path, timeline: Path | None) -> None:
+@with_json
+def demo(name: str, output: Path, timeline: Path | None, as_json: bool) -> None:
     """Filter a photograph, and compare the numbers with SciPy's.
 
     On the processor at hand, times stand beside those of NumPy and SciPy. On any other machine the
@@ -38,9 +41,11 @@ def demo(name: str, output: Path, timeline: Path | None) -> None:
     for option, path in (("--output", output), ("--timeline", timeline)):
         if path is not None and not path.parent.is_dir():
             raise click.BadParameter(f"there is no folder {path.parent}", param_hint=option)
+    shown: list[str] = []
     try:
         agree = demonstration.run(
-            demonstration.Job(tecomp.Target.load(name), output, timeline), click.echo
+            demonstration.Job(tecomp.Target.load(name), output, timeline),
+            shown.append if as_json else click.echo,
         )
     except ModuleNotFoundError as error:
         if error.name not in ("matplotlib", "scipy"):
@@ -51,5 +56,8 @@ def demo(name: str, output: Path, timeline: Path | None) -> None:
         ) from error
     except TecompError as error:
         raise click.ClickException(f"demo: {error.message}") from error
+    if as_json:
+        told = {"target": name, "agree": bool(agree), "picture": str(output), "text": shown}
+        click.echo(json.dumps(told, indent=2))
     if not agree:
         raise click.ClickException("demo: the compiled features differ from SciPy's")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from difflib import get_close_matches
 
 import click
 
@@ -26,8 +27,10 @@ def explain(code: str | None, markdown: bool, as_json: bool) -> None:
         show(listed, as_json=as_json)
         return
     if (page := page_of(code)) is None:
+        near = get_close_matches(code.lower(), list(pages()), n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
         raise click.ClickException(
-            f"explain: there is no error {code!r}; tecomp explain lists all codes"
+            f"explain: there is no error {code!r}; {hint}tecomp explain lists all codes"
         )
     if as_json:
         click.echo(json.dumps({"code": page.code, "page": str(page)}, indent=2))

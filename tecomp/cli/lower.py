@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 import tecomp
+from tecomp.cli.output import with_json
 from tecomp.cli.scripts import scheduled
+from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import TecompError
 from tecomp.lowering.pipeline import STAGES
 
@@ -21,7 +25,8 @@ from tecomp.lowering.pipeline import STAGES
     "--form", type=click.Choice(["ir", "llvm", "asm"]), default="ir", show_default=True,
     help="Loops, LLVM, or assembly of the machine at hand.",
 )
-def lower(source: str, target: str, stage: str, form: str) -> None:
+@with_json
+def lower(source: str, target: str, stage: str, form: str, as_json: bool) -> None:
     """Print the loops of a schedule, after any pass of lowering, or the code made of them.
 
     NAME in SCRIPT is a pair, as tecomp.build takes it: a schedule, or a tensor that nobody
@@ -32,12 +37,21 @@ def lower(source: str, target: str, stage: str, form: str) -> None:
         kernel = tecomp.build(results, arguments, target=target)
     except TecompError as error:
         raise click.ClickException(error.message) from error
-    if form != "ir":
-        click.echo(kernel.source("llvm" if form == "llvm" else "asm"))
-    elif stage == "schedule":
-        click.echo(kernel.schedule.trace)
-    elif stage == "all":
-        for name, function in kernel.lowered.functions.items():
-            click.echo(f"# {name}\n{function}\n")
+    texts = _texts(kernel, stage, form)
+    if as_json:
+        click.echo(json.dumps(texts, indent=2))
+    elif len(texts) == 1:
+        click.echo("".join(texts.values()))
     else:
-        click.echo(kernel.lowered.functions[stage])
+        for name, text in texts.items():
+            click.echo(f"# {name}\n{text}\n")
+
+
+def _texts(kernel: ScheduledKernel, stage: str, form: str) -> dict[str, str]:
+    """What is asked for, by the names of passes or of the form."""
+    if form != "ir":
+        return {form: kernel.source("llvm" if form == "llvm" else "asm")}
+    if stage == "schedule":
+        return {stage: str(kernel.schedule.trace)}
+    functions = kernel.lowered.functions
+    return {name: str(functions[name]) for name in (functions if stage == "all" else [stage])}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -75,12 +76,16 @@ def check_target(name: str, as_json: bool) -> None:
 
 @click.command()
 @click.argument("name")
-def new_target(name: str) -> None:
+@with_json
+def new_target(name: str, as_json: bool) -> None:
     """Write a package that describes a machine, in a new folder called NAME."""
     try:
         files = write_skeleton(name, Path.cwd())
     except TargetError as error:
         raise click.ClickException(error.message) from error
-    for path in files:
-        click.echo(path.relative_to(Path.cwd()))
+    listed = [str(path.relative_to(Path.cwd())) for path in files]
+    if as_json:
+        click.echo(json.dumps({"files": listed}, indent=2))
+        return
+    click.echo("\n".join(listed))
     click.echo(f"next: pip install -e {name} && tecomp check-target {name}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
 
+from tecomp.cli.output import with_json
 from tecomp.cli.scripts import defined
 from tecomp.errors import TecompError
 
@@ -16,7 +18,8 @@ from tecomp.errors import TecompError
     "--output", "-o", type=click.Path(dir_okay=False, path_type=Path),
     default=Path("tecomp.svg"), show_default=True, help="A file .svg or .html.",
 )
-def viz(source: str, output: Path) -> None:
+@with_json
+def viz(source: str, output: Path, as_json: bool) -> None:
     """Draw a layout, a schedule, a kernel, a program or what else has a picture.
 
     NAME in SCRIPT is the object, or a function that gives it.
@@ -30,4 +33,4 @@ def viz(source: str, output: Path) -> None:
         value.picture().save(output)
     except TecompError as error:
         raise click.ClickException(error.message) from error
-    click.echo(output)
+    click.echo(json.dumps({"picture": str(output)}) if as_json else output)

@@ -50,6 +50,7 @@ def asarray(
             is no such device.
         DeviceMismatchError: arrays in a sequence live on different devices.
 
+    >>> import numpy as np
     >>> asarray([[1, 2], [3, 4]], dtype=np.float32)
     Array([[1., 2.],
            [3., 4.]], dtype=float32)
@@ -155,6 +156,7 @@ def from_dlpack(
         ArrayTypeError: it offers none, or there are no arrays of such elements.
         ArrayValueError: it is not in the processor's memory, or there is no such device.
 
+    >>> import numpy as np
     >>> from_dlpack(np.arange(3))
     Array([0, 1, 2], dtype=int64)
     """

@@ -48,6 +48,17 @@ class Buffer(Printed):
 
     Source:
         transform_layout RFC; the numbering of separators is that of its NHWC example.
+
+    >>> image = Buffer("image", (64, 32), "float16", "global.texture", axis_separators=(1,))
+    >>> image
+    image: Buffer("float16", (64, 32), scope="global.texture", axis_separators=(1,))
+    >>> image.name, image.shape, image.dtype, image.scope, image.axis_separators
+    ('image', (64, 32), 'float16', 'global.texture', (1,))
+    >>> image.strides, image.flat, image.index_count
+    (None, False, 2)
+    >>> view = Buffer("view", (2048,), "float16", data=image.data)
+    >>> view.data is image.data
+    True
     """
 
     name: str = field(compare=False)
@@ -75,7 +86,12 @@ class Buffer(Printed):
         return 1 if self.flat else len(self.shape)
 
     def element_at(self, indices: Sequence[Expr]) -> DType:
-        """The type of an access at `indices`."""
+        """The type of an access at `indices`.
+
+        >>> from tecomp import te
+        >>> Buffer("B", (64,)).element_at([te.var("i")])
+        'float32'
+        """
         lanes = indices[-1].dtype.lanes if indices else 1
         return self.dtype.with_lanes(lanes * self.dtype.lanes)
 

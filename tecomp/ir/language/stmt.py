@@ -94,6 +94,22 @@ class PrimFunc(Printed, Pictured):
             apply to it, in order.
         pad_values: for the `data` of a buffer, what its padding holds.
         sites: for each run-time index check, what the user wrote and where.
+
+    >>> import tecomp
+    >>> from tecomp import te
+    >>> A = te.placeholder((4,), name="A")
+    >>> B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+    >>> func = tecomp.lower(te.create_schedule(B), [A, B], name="plus")
+    >>> print(func)
+    def plus(A: Buffer("float32", (4,)), B: Buffer("float32", (4,))):
+        for i in range(4):
+            B[i] = A[i] + float32(1.0)
+    >>> func.name, [buffer.name for buffer in func.params], func.sizes, func.sites
+    ('plus', ['A', 'B'], (), ())
+    >>> func.layout_maps, func.pad_values, dict(func.attrs), type(func.body).__name__
+    ((), (), {}, 'For')
+    >>> tecomp.parse(str(func)) == func
+    True
     """
 
     _drawn_by: ClassVar[str] = "function:drawn"
