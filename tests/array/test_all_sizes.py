@@ -198,6 +198,17 @@ def test_copies_are_one_pass_however_often(name: str) -> None:
     np.testing.assert_array_equal(np.asarray(found), _COPIES[name](np, data))
 
 
+def test_sizes_that_are_copied_often_are_built_in() -> None:
+    data = numbers(16000, 22)
+    x, wanted = xp.asarray(data), np.repeat(data, 3, axis=0)
+    before = counters.compiled
+    for _ in range(80):
+        found = xp.repeat(x, 3, axis=0)
+        xp.eval(found)
+    np.testing.assert_array_equal(np.asarray(found), wanted)
+    assert 1 <= counters.compiled - before <= 2  # for all sizes, if it was not there, and for these
+
+
 @pytest.mark.parametrize("name", _COPIES)
 def test_copies_have_memory_of_their_own(name: str) -> None:
     data = numbers(15, 12)

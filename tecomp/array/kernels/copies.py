@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -12,8 +12,10 @@ import tecomp
 from tecomp import te
 from tecomp.array.counters import counters
 from tecomp.array.graph.node import Buffer, Node, leaf
-from tecomp.array.kernels.kernel import for_any_sizes, known_of
+from tecomp.array.graph.waiting import compiling
+from tecomp.array.kernels.kernel import MANY, for_any_sizes, known_of
 from tecomp.array.kernels.loops import Operand, argument, memory, merged, operand_of, strides_of
+from tecomp.array.kernels.often import calls_that_pay
 from tecomp.array.kernels.turned import memory_order
 from tecomp.array.recent import Recent
 from tecomp.ptensor.promotion import PART
@@ -22,14 +24,37 @@ from tecomp.ptensor.types import PTensorType, Shape
 _copies: Recent[Any, _Copy] = Recent(1024)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Copy:
-    """How elements are copied: with the axes of both in an order, along memory."""
+    """How elements are copied: with the axes of both in an order, along memory.
+
+    Attributes:
+        kernel: that copies them.
+        source: how they are passed.
+        target: how their new places are.
+        order: of the axes.
+        extents: of the kernel's loops.
+        build: makes a kernel for some extents.
+        most_calls: after which they are built in; 0 if they never are.
+        calls: how often it was called.
+    """
 
     kernel: Any
     source: Operand
     target: Operand
     order: tuple[int, ...]
+    extents: Shape
+    build: Callable[[Sequence[Any]], Any]
+    most_calls: int
+    calls: int = 0
+
+    def count(self) -> None:
+        """Note a call, and build the sizes in when so many were made that it pays."""
+        self.calls += 1
+        if self.calls == self.most_calls:
+            with compiling:
+                self.kernel = self.build(self.extents)
+                counters.compiled += 1
 
 
 def copy(source: Buffer, target: Buffer) -> None:
@@ -41,6 +66,7 @@ def copy(source: Buffer, target: Buffer) -> None:
     if found is None:
         found = _copies.keep(key, _copy_of(source, target))
     counters.called += 1
+    found.count()
     source, target = source.transpose(found.order), target.transpose(found.order)
     found.kernel(found.source.view(source), found.target.view(target))
 
@@ -60,7 +86,10 @@ def _copy_of(source: Buffer, target: Buffer) -> _Copy:
     dtype = source.dtype.name
     key = "copy", dtype, read.lies, written.lies, len(loops)
     build = partial(_built, dtype, read, written)
-    return _Copy(for_any_sizes(key, build, known_of(loops, source.size)), read, written, order)
+    kernel = for_any_sizes(key, build, known_of(loops, source.size))
+    is_worth_it = len(loops) > 1 and source.size >= MANY
+    most_calls = calls_that_pay(1, source.size) if is_worth_it else 0
+    return _Copy(kernel, read, written, order, loops, build, most_calls)
 
 
 def order_of(arrays: Sequence[Buffer], shape: Shape) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from tecomp.array.kernels.often import calls_that_pay
 from tecomp.array.recent import Recent
 from tecomp.ptensor.types import Shape
 
-_MANY = 1 << 14
+MANY = 1 << 14
 """Elements that make it worth while."""
 _MANY_PRODUCTS = 1 << 16
 """Products of elements that do, which take less time."""
@@ -111,7 +111,7 @@ class Recipe:
 
     def build_in(self) -> None:
         """Build the sizes into the kernel, where that lets it be another one."""
-        if len(self.extents) > 1 and self.points >= _MANY:
+        if len(self.extents) > 1 and self.points >= MANY:
             with compiling:
                 self.own = self.build(self.extents)
                 counters.compiled += 1
@@ -133,7 +133,7 @@ def known_of(extents: Shape, points: int, every: bool = False) -> tuple[int | No
         points: how often something is computed in them.
         every: whether that holds for all loops, and not for the last alone.
     """
-    is_large = points >= (_MANY_PRODUCTS if every else _MANY)
+    is_large = points >= (_MANY_PRODUCTS if every else MANY)
     return tuple([
         n if is_large and n <= _SHORT and (every or k == len(extents) - 1) else None
         for k, n in enumerate(extents)

@@ -155,8 +155,8 @@ def _action(
 
 
 def _most_calls(parts: Sequence[Part], stages: Sequence[Stage]) -> int:
-    """How often it is run; always if it only copies, to which a program has nothing to add."""
-    if not any(isinstance(stage.action, Kernel) for stage in stages):
+    """How often it is run; always if it copies to a shape, for which a program would divide."""
+    if all(isinstance(stage.action, Copied | View) for stage in stages):
         return maxsize
     points = []
     for part, stage in zip(parts, stages, strict=True):
