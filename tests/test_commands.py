@@ -105,6 +105,27 @@ def test_what_is_no_program_is_refused(script: Path, tmp_path: Path) -> None:
         assert (status, output.splitlines()[-1]) == (2, f"Error: Invalid value: {complaint}")
 
 
+@pytest.mark.parametrize("command", ["lower", "viz"])
+def test_mistakes_in_a_script_are_shown_where_they_are(command: str, tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    path.write_text("from tecomp import te\n\nA = te.placeholder((-1,))\n", encoding="utf-8")
+
+    assert ran(command, f"{path}:A") == (1, (
+        "Error: te.placeholder placeholder: axis 0 of the shape is -1; an extent is at least 0\n"
+        f"  at {path}:3\n"
+        "    A = te.placeholder((-1,))\n"
+        "        ^^^^^^^^^^^^^^^^^^^^^\n"
+        "  TE0109: `tecomp explain TE0109` tells more\n"
+    ))
+
+
+def test_mistakes_elsewhere_are_said_without_a_place(script: Path) -> None:
+    assert ran("lower", f"{script}:plain", "--target", "cpo") == (1, (
+        "Error: there is no target `cpo`; did you mean `cpu`? installed targets: "
+        f"{', '.join(tecomp.list_targets())}; or pass the path of a TOML file\n"
+    ))
+
+
 def test_a_picture_of_what_a_script_defines(script: Path, tmp_path: Path) -> None:
     status, output = ran("viz", f"{script}:layout", "-o", tmp_path / "layout.svg")
 

@@ -8,7 +8,7 @@ import click
 
 import tecomp
 from tecomp.cli.output import with_json
-from tecomp.cli.scripts import scheduled
+from tecomp.cli.scripts import complaint, scheduled
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import TecompError
 from tecomp.lowering.pipeline import STAGES
@@ -36,7 +36,7 @@ def lower(source: str, target: str, stage: str, form: str, as_json: bool) -> Non
         results, arguments = scheduled(source)
         kernel = tecomp.build(results, arguments, target=target)
     except TecompError as error:
-        raise click.ClickException(error.message) from error
+        raise click.ClickException(complaint(error, source)) from error
     texts = _texts(kernel, stage, form)
     if as_json:
         click.echo(json.dumps(texts, indent=2))

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from tecomp.compute.tensor import Tensor
+from tecomp.errors import TecompError
 from tecomp.scheduling.schedule import Schedule
 
 
@@ -40,6 +41,12 @@ def defined(words: str) -> Any:
     value = names[name]
     is_function = callable(value) and type(value).__name__ == "function"
     return value() if is_function else value
+
+
+def complaint(error: TecompError, words: str) -> str:
+    """What a command says of an error: with the lines of the script where it is in there."""
+    at, path = error.location, words.rpartition(":")[0]
+    return str(error) if at is not None and at.file == path else error.message
 
 
 def scheduled(words: str) -> tuple[Schedule | Tensor | list[Tensor], Sequence[Any]]:

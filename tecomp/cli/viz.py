@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from tecomp.cli.output import with_json
-from tecomp.cli.scripts import defined
+from tecomp.cli.scripts import complaint, defined
 from tecomp.errors import TecompError
 
 
@@ -32,5 +32,5 @@ def viz(source: str, output: Path, as_json: bool) -> None:
             raise click.BadParameter(f"{source} is {type(value).__name__}, which has no picture")
         value.picture().save(output)
     except TecompError as error:
-        raise click.ClickException(error.message) from error
+        raise click.ClickException(complaint(error, source)) from error
     click.echo(json.dumps({"picture": str(output)}) if as_json else output)
