@@ -40,6 +40,8 @@ _TERMS, _TILES = 128, 64
 """Terms of a sum, and sums that one call computes: some ten microseconds."""
 _VECTORS = 4
 """That are read side by side: enough that no sum waits for itself."""
+_UNROLLED = 8
+"""Such rows in one turn of a loop: where its code lies in memory matters little then."""
 _READ = 8 << 20
 """Bytes that one call reads at least, again and again where they are in a cache."""
 _LEAST_MEMORY, _MOST_MEMORY = 64 << 20, 256 << 20
@@ -198,18 +200,20 @@ def _reading(core: Core) -> Iterator[_Probe]:
     """Sums of arrays as large as half of a cache, and of one that has no room in any."""
     numbers = _VECTORS * core.lanes("int32")
     rows, times = var("rows"), var("times")
-    x = placeholder((rows, numbers), "int32", "x")
-    k = reduce_axis((0, rows), "k")
-    made = _tensor(compute((times, numbers), lambda t, j: sum_of(x[k, j], axis=k), "sums"))
+    x = placeholder((rows, _UNROLLED, numbers), "int32", "x")
+    k, u = reduce_axis((0, rows), "k"), reduce_axis((0, _UNROLLED), "u")
+    made = _tensor(compute((times, numbers), lambda t, j: sum_of(x[k, u, j], axis=[k, u]), "sums"))
     s = create_schedule(made)
     sums = _tensor(s.cache_write(made, "local"))
     for tensor in (sums, made):
         s[tensor].vectorize(_axes(tensor)[-1])
+    s[sums].unroll(cast(Any, sums.op).reduce_axis[1])
     kernel, _ = _in_registers(s, sums, made, [x, made])
+    row = 4 * numbers * _UNROLLED
     far = min(max(2 * core.cache_bytes[-1], _LEAST_MEMORY), _MOST_MEMORY)
-    space = _ones((far // (4 * numbers), numbers), "int32")
+    space = _ones((far // row, _UNROLLED, numbers), "int32")
     for level, size in enumerate((*(cache // 2 for cache in core.cache_bytes), far)):
-        part = space[: max(size // (4 * numbers), 1)]
+        part = space[: max(size // row, 1)]
         result = _ones((max(_READ // part.nbytes, 1), numbers), "int32")
         work = part.nbytes * len(result)
         yield _Probe(("read", str(level)), _bound(kernel, part, result), work)

@@ -130,22 +130,25 @@ def _apart(places: Sequence[float], last: float) -> list[float]:
 
 
 def _plot(roofline: Roofline, frame: tuple[float, float, float, float]) -> _Plot:
-    """Axes that are wide enough for all marks, and for where roofs meet."""
-    rates = [roof.rate for roof in roofline.compute]
-    speeds = rates + [mark.speed for mark in roofline.marks]
-    ridges = [max(rates) / roof.rate for roof in roofline.memories] if rates else []
-    xs = ridges + [mark.intensity for mark in roofline.marks] or [1.0]
-    ys = speeds or [max(roof.rate for roof in roofline.memories)]
-    return _Plot(frame, xs, ys)
+    """Axes that are wide enough for all marks, and for where each memory meets computing."""
+    ys = [roof.rate for roof in roofline.compute] + [mark.speed for mark in roofline.marks]
+    ys = ys or [max(roof.rate for roof in roofline.memories)]
+    ridges = [_peak(roof, roofline, max(ys)) / roof.rate for roof in roofline.memories]
+    return _Plot(frame, ridges + [mark.intensity for mark in roofline.marks], ys)
+
+
+def _peak(roof: Roof, roofline: Roofline, highest: float) -> float:
+    """How high a memory's roof goes: up to that of computing on as many cores, if it is known."""
+    return max((each.rate for each in roofline.compute if each.cores <= roof.cores),
+               default=highest)
 
 
 def _slope(
     canvas: Canvas, plot: _Plot, roof: Roof, fill: str, width: float, roofline: Roofline
 ) -> None:
-    """The roof of a memory, up to where computing is one for as many cores."""
+    """The roof of a memory, up to where computing is one."""
     title = f"{roof.title}: at most {roof.rate:,.4g} bytes in a {roofline.unit}"
-    peaks = [each.rate for each in roofline.compute if each.cores <= roof.cores]
-    end = min(max(peaks, default=plot.top) / roof.rate, plot.high)
+    end = min(_peak(roof, roofline, plot.top) / roof.rate, plot.high)
     plot.line(canvas, [(plot.low, plot.low * roof.rate), (end, end * roof.rate)], fill, title,
               is_dashed=roof.cores > 1, width=width)
 

@@ -15,6 +15,7 @@ from tecomp.driver.build import ScheduledKernel
 from tecomp.model.roofline import Mark, Roof, Roofline
 from tests.pictures.programs import kernel
 from tests.properties.test_timeline import chains, demo
+from tests.strategies.draws import Draw
 from tests.strategies.pictures import SVG, check_picture, words_of
 
 Golden = Callable[[object], None]
@@ -133,6 +134,40 @@ def test_a_target_with_rates_shows_them() -> None:
     assert "reads in a second: L1 200 GB, memory 30 GB" in lines
     assert "operations in a second, with vectors: float32 100G" in lines
     assert "operations in a second, one by one: float32 10G" in lines
+
+
+RATE = st.floats(1.0, 1e14)
+CORES = st.sampled_from((1, 4, 64))
+
+
+@st.composite
+def rooflines(draw: Draw) -> Roofline:
+    """Any roofs and kernels, with or without each kind."""
+    compute = draw(st.lists(st.builds(Roof, st.sampled_from(("float32", "int8")), RATE, CORES), max_size=4))
+    memories = draw(st.lists(st.builds(Roof, st.sampled_from(("L1", "L2", "memory")), RATE, CORES),
+                             min_size=1, max_size=5))
+    marks = draw(st.lists(st.builds(
+        Mark, st.sampled_from(("a", "b")), st.sampled_from([roof.name for roof in memories]),
+        st.floats(1e-4, 1e6), RATE, RATE | st.just(float("inf")), st.booleans(), st.booleans()), max_size=6))
+    return Roofline("cpu", draw(st.sampled_from(("second", "cycle"))), tuple(compute), tuple(memories),
+                    tuple(marks), ())
+
+
+@settings(max_examples=60)
+@given(rooflines())
+def test_all_of_any_roofline_is_in_its_frame(roofline: Roofline) -> None:
+    root = check_picture(roofline.picture())
+    (frame,) = (box for box in root.iter(f"{SVG}rect") if box.get("class") == "frame")
+    left, top, wide, high = (float(frame.attrib[name]) for name in ("x", "y", "width", "height"))
+    lines = [path.attrib["d"][1:].split("L") for path in root.iter(f"{SVG}path")
+             if path.get("class") == "line" and float(path.attrib["stroke-width"]) >= 2]
+    points = [tuple(map(float, point.split())) for line in lines for point in line]
+    points += [(float(dot.attrib["cx"]), float(dot.attrib["cy"])) for dot in root.iter(f"{SVG}circle")]
+
+    assert len(lines) == len(roofline.compute) + len(roofline.memories)
+    for x, y in points:
+        assert left - 0.2 <= x <= left + wide + 0.2
+        assert top - 0.2 <= y <= top + high + 0.2
 
 
 @settings(max_examples=30)
