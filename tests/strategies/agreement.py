@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from tecomp.codegen.calls.kernel import Kernel
 from tecomp.compute.tensor import Tensor
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.expr import Var
+from tecomp.ir.language.dtype import DType
+from tecomp.ir.language.expr import Var, integer_range
 from tecomp.ir.language.stmt import Buffer, PrimFunc
 from tecomp.lowering.pipeline import Lowered
 from tests.strategies.arrays import Guarded, assert_equal, garbage
@@ -25,6 +26,7 @@ from tests.strategies.schedules import Case
 Array: TypeAlias = NDArray[Any]
 Sizes: TypeAlias = "Mapping[Var, int]"
 STORED = "apply_buffer_transforms"
+_MOST_NUMBERS = 100
 
 
 def bindings(case: Case) -> Iterator[Sizes]:
@@ -71,7 +73,19 @@ def random_input(program: Program, tensor: Tensor, sizes: Sizes) -> Array:
     low, high = program.inputs[tensor.name]
     rng = np.random.default_rng(zlib.crc32(tensor.name.encode()))
     shape = [number(extent, sizes) for extent in tensor.shape]
-    return rng.integers(low, high, shape, endpoint=True).astype(tensor.dtype.numpy)
+    if high - low > _MOST_NUMBERS:
+        return rng.choice(_ends(tensor.dtype), shape)
+    return rng.integers(int(low), int(high), shape, endpoint=True).astype(tensor.dtype.numpy)
+
+
+def _ends(dtype: DType) -> Array:
+    """Numbers around the ends of a type and around 0."""
+    if dtype.is_float:
+        numbers = [0.0, -0.0, 1.0, -2.0, 3.0, 8.0, np.inf, -np.inf, np.nan]
+        return np.array(numbers).astype(dtype.numpy)
+    low, high = integer_range(dtype)
+    around = [low, low + 1, -2, -1, 0, 1, 2, 3, 8 * dtype.bytes, high - 1, high]
+    return np.array([n for n in around if low <= n <= high], dtype.numpy)
 
 
 class Run:

@@ -55,14 +55,17 @@ class Expressions(Indices):
         sizes: values for the size variables.
         parts: for extents that are sums, the two summands.
         count: of names.
+        has_ends: whether some placeholders have all values of their types: not a number and
+            infinities, the least and the greatest integers.
     """
 
     lines: list[str] = field(default_factory=list)
     tensors: list[Known] = field(default_factory=list)
-    inputs: dict[str, tuple[int, int]] = field(default_factory=dict)
+    inputs: dict[str, tuple[float, float]] = field(default_factory=dict)
     sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     parts: dict[str, tuple[Extent, Extent]] = field(default_factory=dict)
     count: int = 0
+    has_ends: bool = False
 
     def fresh(self, letter: str) -> str:
         """A name."""
@@ -249,10 +252,12 @@ class Expressions(Indices):
 
     def placeholder(self, shape: tuple[Extent, ...], dtype: str | None = None) -> Known:
         dtype = dtype or self.pick(TYPES)
-        low = -4 if dtype.startswith(("int", "float", "bfloat")) else 0
-        high = 1 if dtype == "bool" else 4
+        low: float = -4 if dtype.startswith(("int", "float", "bfloat")) else 0
+        high: float = 1 if dtype == "bool" else 4
         if dtype in INTEGERS and self.chance(50):
             low = 0
+        if self.has_ends and dtype != "bool" and self.chance(60):
+            low, high = (-math.inf, math.inf) if dtype in FLOATS else full_range(dtype)
         name = self.fresh("P")
         self.inputs[name] = (low, high)
         self.lines.append(f'{name} = te.placeholder({shape_text(shape)}, "{dtype}", name="{name}")')
@@ -337,7 +342,7 @@ class Expressions(Indices):
     def _integer_binary(self, a: Value, b: Value) -> Value:
         dtype = a.dtype
         match op := self.pick(("//", "%", "&", "|", "^", "<<", ">>")):
-            case "<<" | ">>":
+            case "<<" | ">>" if not self.has_ends or is_constant(b):
                 b = literal(self.number(0, 3), dtype)
             case "//" | "%" if self.chance(70):
                 b = literal(self.number(1, 4), dtype)

@@ -66,7 +66,7 @@ class Program:
     """
 
     source: str
-    inputs: Mapping[str, tuple[int, int]]
+    inputs: Mapping[str, tuple[float, float]]
     outputs: tuple[str, ...]
     sizes: Mapping[str, tuple[int, ...]]
 
@@ -150,7 +150,8 @@ class Maker(Expressions):
         reduced = self._reduce_axes(shape)
         over = [*axes, *reduced]
         value = tamed(self.expr(over, 1))
-        if value.dtype == "bool":
+        # Of what is not a number none is the greatest.
+        if value.dtype == "bool" or (self.has_ends and value.dtype in FLOATS):
             value = as_type(value, "int8")
         if name == "argmax":
             first = Value(f'te.cast({reduced[-1].name}, "int32")', *_whole("int32"))
@@ -246,6 +247,8 @@ def _reduced(kind: str, value: Value, terms: int) -> tuple[Value, float, float]:
             return _reduced(kind, as_type(value, "float32"), terms)
         if is_float and max(-value.low, value.high) * terms > most // 2:
             value = tamed(value, max(1, min(8, int(most // (2 * max(terms, 1))))))
+        if not terms:
+            return value, 0, 0
         low, high = min(value.low * terms, 0), max(value.high * terms, 0)
         return value, max(low, least), min(high, most)
     if kind == "prod":
@@ -277,6 +280,7 @@ def draw_program(
 ) -> Program:
     """A computation of up to `most_stages` stages, with extents that come at the call or without."""
     maker = Maker(draw)
+    maker.has_ends = maker.chance(15)
     if has_sizes and maker.chance(70):
         dtype = "int64" if maker.chance(15) else "int32"
         for name in ("n", "m")[: maker.number(1, 2)]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 INTEGERS = (
     "int32", "int8", "uint8", "int64", "int16", "uint16", "uint32", "uint64",
@@ -78,6 +78,8 @@ def as_type(value: Value, dtype: str) -> Value:
         value = limited(value, dtype)
     elif value.dtype in FLOATS:
         value = limited(tamed(value), dtype)
+        # What is not a number becomes 0.
+        value = replace(value, low=min(value.low, 0), high=max(value.high, 0))
     low, high = full_range(dtype)
     text = f'te.cast({value.text}, "{dtype}")'
     if value.low < low or value.high > high:
