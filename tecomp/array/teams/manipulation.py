@@ -291,11 +291,12 @@ def _(op: Reshape, xs: Sequence[Shared], type: PTensorType) -> Shared:
         return without_elements(type, x.partition.mesh)
     if not type.shape:
         return ruled(op, [brought(x, everywhere(x.type, x.partition.mesh))], type)
+    made = {axis: cut for cut in found if (axis := _kept(x, type, cut)) is not None}
+    if len(made) == len(found):
+        kept = [cut._replace(axis=axis) for axis, cut in made.items()]
+        return _reshaped(op, x, type, kept)
     if len(found) > 1:
         return ruled(op, [in_rows(x)], type)
-    kept = _kept(x, type, found[0])
-    if kept is not None:
-        return _reshaped(op, x, type, found[0]._replace(axis=kept))
     first = _first_of_several(x.type.shape)
     if found[0].axis != first:
         count = x.partition.mesh.shape[found[0].mesh_axis]
@@ -305,7 +306,7 @@ def _(op: Reshape, xs: Sequence[Shared], type: PTensorType) -> Shared:
 
 
 def _kept(x: Shared, type: PTensorType, cut: Cut) -> int | None:
-    """The axis of another shape that is the one that is cut; None if there is none."""
+    """The axis of another shape that is one that is cut; None if there is none."""
     before, extent = prod(x.type.shape[: cut.axis]), x.type.shape[cut.axis]
     for axis, n in enumerate(type.shape):
         if n == extent and prod(type.shape[:axis]) == before:
@@ -318,8 +319,8 @@ def _first_of_several(shape: Sequence[int]) -> int:
     return next((axis for axis, n in enumerate(shape) if n != 1), 0)
 
 
-def _reshaped(op: Reshape, x: Shared, type: PTensorType, cut: Cut) -> Shared:
-    target = of_cuts(type, x.partition.mesh, [cut])
+def _reshaped(op: Reshape, x: Shared, type: PTensorType, made: Sequence[Cut]) -> Shared:
+    target = of_cuts(type, x.partition.mesh, made)
     part = moved(Reshape(target.local_shape(rank_of(x)), op.copy), x.part)
     return Shared(type, part, target, x.ticket)
 
@@ -330,7 +331,7 @@ def _by_rows(op: Reshape, x: Shared, type: PTensorType) -> Shared:
     inner = prod(x.type.shape[cut.axis + 1 :])
     line = _reshaped(
         Reshape((type.size,)), x, type.like((type.size,)),
-        Cut(0, cut.mesh_axis, tuple([end * inner for end in cut.ends])),
+        [Cut(0, cut.mesh_axis, tuple([end * inner for end in cut.ends]))],
     )
     (cut,) = cuts(line)
     axis = _first_of_several(type.shape)
@@ -340,4 +341,4 @@ def _by_rows(op: Reshape, x: Shared, type: PTensorType) -> Shared:
         cut = cut._replace(ends=tuple([end * behind for end in ends]))
         line = brought(line, of_cuts(line.type, line.partition.mesh, [cut]))
     ends = tuple([end // behind for end in cut.ends])
-    return _reshaped(op, line, type, Cut(axis, cut.mesh_axis, ends))
+    return _reshaped(op, line, type, [Cut(axis, cut.mesh_axis, ends)])

@@ -84,9 +84,13 @@ def _divided(
     op: Operation, x: Shared, y: Shared, type: PTensorType, kinds: tuple[Kind, ...]
 ) -> Shared:
     """A product as it is cheapest to divide."""
-    way = cheapest(x.partition, y.partition, everywhere(type, mesh_of([x, y])), kinds)
-    if way is None:  # not by these meshes; but there is one for processes in a row
+    found = [
+        way for mesh in dict.fromkeys([each.partition.mesh for each in (x, y) if cuts(each)])
+        if (way := cheapest(x.partition, y.partition, everywhere(type, mesh), kinds)) is not None
+    ]
+    if not found:  # a mesh has more axes than there are to cut; processes in a row have one
         return _divided(op, in_rows(x), in_rows(y), type, kinds)
+    way = min(found, key=lambda way: way.cost)
     x, y = brought(x, way.x), brought(y, way.y)
     part = record(op, x.part, y.part)
     if way.partial == way.target:
@@ -112,10 +116,7 @@ def cheapest(
 def _ways(
     x: Partition, y: Partition, result: Partition, kinds: Sequence[Kind]
 ) -> Iterator[Way]:
-    mesh = result.mesh
-    if any(given.mesh.shape != mesh.shape and cuts_of(given) for given in (x, y)):
-        return
-    for chosen in product(kinds, repeat=mesh.ndim):
+    for chosen in product(kinds, repeat=result.mesh.ndim):
         if len(set(chosen)) == len(chosen):
             yield _way(x, y, result, chosen)
 
@@ -176,7 +177,7 @@ def _ends(x: Partition, y: Partition, mesh: Mesh, mesh_axis: int, kind: Kind) ->
             continue
         extent = given.shape[axis]
         for cut in cuts_of(given) or ():
-            if cut.axis == axis and cut.mesh_axis == mesh_axis:
+            if (cut.axis, cut.mesh_axis, given.mesh.shape) == (axis, mesh_axis, mesh.shape):
                 return cut.ends
     return blocks(extent, mesh.shape[mesh_axis])
 

@@ -240,7 +240,35 @@ def products() -> None:
         assert (narrow @ wide[:2]).partition.placements == (dist.Shard(0),)
 
 
+def on_a_mesh() -> None:
+    """Of an array in blocks a step sends edges, and a product with a vector parts of that."""
+    data = np.random.default_rng(11).integers(0, 9, (12, 10)).astype(np.float64)
+    mesh = dist.Mesh((2, 2))
+    blocks = dist.Partition(data.shape, data.dtype, mesh, [dist.Shard(0), dist.Shard(1)])
+    counters = xp.counters.counters
+    x = xp.asarray(data, team=TEAM, placements=blocks)
+    before = counters.messages, counters.sent.total()
+    y = x + 0
+    y[1:-1, 1:-1] = x[2:, 1:-1] + x[:-2, 1:-1] + x[1:-1, 2:] + x[1:-1, :-2]
+    xp.eval(y)
+    # An edge of 6 rows goes along the one axis, one of 5 columns along the other.
+    assert counters.messages - before[0] == 2
+    assert counters.sent.total() - before[1] <= (6 + 5) * 8
+    assert y.partition == x.partition
+    v = xp.asarray(data[0], team=TEAM)
+    before = counters.messages, counters.sent.total()
+    product = x @ v
+    xp.eval(product)
+    assert counters.sent.total() - before[1] <= (5 + 2 * 6) * 8
+    same("blocks @ vector", product, data @ data[0])
+    flat = xp.asarray(data[:1, :1], team=TEAM, placements=dist.Partition(
+        (1, 1), data.dtype, mesh, [dist.Shard(0), dist.Shard(1)]))
+    same("one in blocks", xp.reshape(flat, (1, 1, 1)), data[:1, :1, None])
+
+
 GATHERED.clear()
+if N == 4:
+    on_a_mesh()
 for part in (ordered, planes, blocks, products):
     part()
 if TEAM.rank == 0:
