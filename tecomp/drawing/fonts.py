@@ -51,7 +51,7 @@ def with_tail(name: str, tail: str, width: float, size: float, style: str = "") 
     """A name and what is said of it, the name cut where there is no room for both.
 
     >>> with_tail("convolution", ": 8 B", 70, 10), with_tail("ReLU", ": 8 B", 70, 10)
-    ('convolu…: 8 B', 'ReLU: 8 B')
+    ('convol…: 8 B', 'ReLU: 8 B')
     """
     return fitted(name, max(width - text_width(tail, size, style), 0.0), size, style) + tail
 
