@@ -58,6 +58,14 @@ reveal_type(kernel.pack(A, a))  # ndarray[Any, Any]
 reveal_type(kernel.lowered.final)  # PrimFunc
 reveal_type(tecomp.check_constraints(s, target))  # tuple[Violation, ...]
 
+program = tecomp.compile(C, [A])
+reveal_type(program)  # CompiledProgram
+reveal_type(program.inputs)  # tuple[Tensor, ...]
+reveal_type(program.timeit(a).median)  # float
+reveal_type(program.timeline())  # Trace
+reveal_type(program.picture())  # Svg
+reveal_type(tecomp.load("folder"))  # CompiledProgram
+
 layout = tecomp.Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
 reveal_type(layout)  # Layout
 reveal_type(layout.physical_shape)  # tuple[int, ...]

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tecomp.compute.tensor import Tensor
+from tecomp.driver.compiled import CompiledProgram
 from tecomp.machine.descriptor import Target
 
 _COMPILER = EntryPoint("compile", "tecomp.graph.compile:compile_program", "tecomp.compilers")
@@ -31,7 +32,7 @@ def compile(
     relayouts: bool = True,
     packed: Sequence[Tensor] = (),
     name: str = "program",
-) -> Any:
+) -> CompiledProgram:
     """A program that computes tensors from others, all of its operations compiled as one.
 
     Args:
@@ -74,13 +75,14 @@ def compile(
     array([[0., 0., 0., 0.],
            [3., 3., 3., 3.]], dtype=float32)
     """
-    return _COMPILER.load()(
+    program: CompiledProgram = _COMPILER.load()(
         outputs, inputs, target, constants=constants, name=name, layouts=layouts,
         hints=hints, relayouts=relayouts, packed=packed,
     )
+    return program
 
 
-def load(folder: str | PathLike[str]) -> Any:
+def load(folder: str | PathLike[str]) -> CompiledProgram:
     """A program that `program.save` wrote: nothing is compiled, its machine code is run as it is.
 
     Args:
@@ -104,4 +106,5 @@ def load(folder: str | PathLike[str]) -> Any:
     >>> program, program(np.arange(3, dtype="float32"))
     (<Program twice(X) -> Y: 1 kernel>, array([0., 2., 4.], dtype=float32))
     """
-    return _LOADER.load()(folder)
+    program: CompiledProgram = _LOADER.load()(folder)
+    return program

@@ -15,6 +15,7 @@ import numpy as np
 from tecomp.codegen.calls.timing import Timing, time_call
 from tecomp.compute.tensor import Tensor
 from tecomp.drawing.pictured import Pictured, drawn_by
+from tecomp.driver.compiled import CompiledProgram
 from tecomp.driver.programs import compile
 from tecomp.errors import CallError
 from tecomp.graph.asked import Asked
@@ -37,13 +38,12 @@ if TYPE_CHECKING:
     from tecomp.layout.descriptions.layout import Layout
 
 
-def _again(asked: Asked) -> Program:
-    program: Program = compile(
+def _again(asked: Asked) -> CompiledProgram:
+    return compile(
         asked.outputs, asked.inputs, asked.target, constants=asked.constants, name=asked.name,
         layouts=asked.layouts, hints=asked.hints, relayouts=asked.relayouts,
         packed=asked.packed,
     )
-    return program
 
 
 def _plain_layouts(asked: Asked) -> Layouts:

@@ -11,7 +11,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.graph.program import Program
+from tecomp.driver.compiled import CompiledProgram
 from tests.strategies.te_programs import draw_program
 
 Array = np.ndarray[Any, Any]
@@ -96,7 +96,7 @@ def layer_by_numpy(x: Array, w: Mapping[str, Array]) -> Array:
     return made
 
 
-def check_plan(program: Program) -> None:
+def check_plan(program: CompiledProgram) -> None:
     """No two values between kernels share a byte while both are needed; all of them fit."""
     values = program.memory.values
     for k, one in enumerate(values):

@@ -15,6 +15,7 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tecomp.driver.compiled import CompiledProgram
 from tecomp.errors import CallError, DefinitionError
 from tecomp.graph.program import Program
 from tecomp.schedules import cumsum
@@ -53,7 +54,7 @@ MACHINE = replace(
 
 def perceptron(
     count: int = 3, target: str | tecomp.Target = "cpu"
-) -> tuple[Program, Callable[[Any], Any]]:
+) -> tuple[CompiledProgram, Callable[[Any], Any]]:
     X, W, Y = layers(count)
     (w,) = arrays((SIZE, SIZE))
 
@@ -212,7 +213,7 @@ T = te.compute((N,), lambda i: S[i] + 1.0, name="T")
         ),
     ],
 )
-def test_programs_that_are_refused(make: Callable[[], Program], message: str) -> None:
+def test_programs_that_are_refused(make: Callable[[], CompiledProgram], message: str) -> None:
     with pytest.raises(DefinitionError) as error:
         make()
 
@@ -276,11 +277,11 @@ def test_variables_in_definitions_are_refused(
             "program: expected 1 array in `out` (B), got 0",
         ),
         (
-            lambda: tecomp.compile(B, [A]).report(measured="x"),
+            lambda: tecomp.compile(B, [A]).report(measured="x"),  # type: ignore[arg-type]
             "program: measured is 'x'; give True or False",
         ),
         (
-            lambda: tecomp.compile(B, [A]).timeline(measured=1),
+            lambda: tecomp.compile(B, [A]).timeline(measured=1),  # type: ignore[arg-type]
             "program: measured is 1; give True or False",
         ),
     ],
@@ -692,3 +693,18 @@ def test_scans_whose_parts_others_read_are_kernels_of_their_own() -> None:
 
     np.testing.assert_array_equal(whole, x.cumsum(1))
     np.testing.assert_array_equal(inside, x.reshape(3, 256, 16).cumsum(2).transpose(2, 0, 1))
+
+
+def test_type_checkers_are_told_of_all_that_a_program_has() -> None:
+    def names(cls: type) -> set[str]:
+        return {n for each in cls.__mro__[:-1] for n in vars(each) if not n.startswith("_")}
+
+    def told(program: Program) -> CompiledProgram:
+        return program
+
+    A = te.placeholder((4,), name="A")
+    program = tecomp.compile(te.compute((4,), lambda i: A[i] + 1.0, name="B"), [A])
+
+    assert isinstance(program, Program)
+    assert told(program) is program
+    assert names(Program) == names(CompiledProgram)

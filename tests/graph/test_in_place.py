@@ -11,9 +11,9 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tecomp.driver.compiled import CompiledProgram
 from tecomp.graph.in_place import written_over
 from tecomp.graph.memory import plan_memory
-from tecomp.graph.program import Program
 from tecomp.graph.sizes import bytes_of
 from tecomp.ir.interpreter.evaluate import evaluate
 from tests.graph.test_compile import SIZE, arrays, product_of, with_memory
@@ -38,11 +38,11 @@ def residual() -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     return X, V, product_of(R, R, "S")
 
 
-def compiled(formula: Formula) -> tuple[Program, dict[str, int]]:
+def compiled(formula: Formula) -> tuple[CompiledProgram, dict[str, int]]:
     """The program, and where its values are."""
     P, _, S = around(formula)
     (X,) = P.op.input_tensors
-    program: Program = tecomp.compile(S, [X])
+    program: CompiledProgram = tecomp.compile(S, [X])
     return program, {value.tensor.name: value.offset for value in program.memory.values}
 
 

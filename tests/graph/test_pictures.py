@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.drawing.lanes import lanes_of
-from tecomp.graph.program import Program
+from tecomp.driver.compiled import CompiledProgram
 from tests.graph.test_compile import MACHINE, SIZE, arrays, layers, product_of
 from tests.graph.test_laid_programs import transposed_sum
 from tests.strategies.pictures import check_picture
@@ -21,13 +22,13 @@ from tests.strategies.pictures import check_picture
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def residual() -> Program:
+def residual() -> CompiledProgram:
     """Layers, and a product of the last one with the first."""
     X, W, Y = layers(3)
     first = Y.op.input_tensors[0].op.input_tensors[0].op.input_tensors[0].op.input_tensors[0]
     (w,) = arrays((SIZE, SIZE))
     last = product_of(Y, first, "last")
-    program: Program = tecomp.compile([last, Y], [X], MACHINE, constants={W: w}, name="net")
+    program: CompiledProgram = tecomp.compile([last, Y], [X], MACHINE, constants={W: w}, name="net")
     return program
 
 
@@ -56,7 +57,7 @@ def test_many_kernels_are_drawn(count: int) -> None:
 
 def test_a_picture_is_saved_beside_programs(tmp_path: Path) -> None:
     X, W, Y = layers(1)
-    program = tecomp.compile(Y, [X, W])
+    program: Any = tecomp.compile(Y, [X, W])
     program.save(tmp_path / "x.svg")
     program.save(str(tmp_path / "x.html"))
 

@@ -12,7 +12,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.graph.program import Program
+from tecomp.driver.compiled import CompiledProgram
 from tecomp.graph.residency import Residency
 from tecomp.graph.spills import SpillKind
 
@@ -47,12 +47,12 @@ def in_memory(groups: Any, *_: object) -> Residency:
     return Residency(tuple(groups))
 
 
-def moved(program: Program) -> int:
+def moved(program: CompiledProgram) -> int:
     """Bytes that kernels read and write."""
     return sum(kernel.reads + kernel.writes for kernel in program.report().kernels)
 
 
-def names(program: Program) -> list[str]:
+def names(program: CompiledProgram) -> list[str]:
     return [each.tensor.name for each in program.memory.residents]
 
 
@@ -286,7 +286,7 @@ def test_what_is_too_large_for_a_scratchpad_is_in_memory() -> None:
     )
 
 
-def check_spill(program: Program, name: str, kind: SpillKind, reason: str) -> None:
+def check_spill(program: CompiledProgram, name: str, kind: SpillKind, reason: str) -> None:
     found = [each for each in program.memory.spills if each.tensor.name == name]
     assert (kind, reason) in [(each.kind, each.reason) for each in found]
     assert f"{kind}: {reason}" in str(program.report())

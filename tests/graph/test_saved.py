@@ -16,16 +16,16 @@ import pytest
 
 import tecomp
 from tecomp import Layout, ShardLayout, StickLayout, TtnnLayout, te
+from tecomp.driver.compiled import CompiledProgram
 from tecomp.errors import CacheError, CallError
 from tecomp.graph.definitions import definitions_from, definitions_text
-from tecomp.graph.program import Program
 from tests.graph.test_laid_programs import transposed_sum
 
 SIZE = 12
 ONES = np.ones((SIZE, SIZE), "float32")
 
 
-def network(factor: float = 0.5, **attrs: object) -> Program:
+def network(factor: float = 0.5, **attrs: object) -> CompiledProgram:
     """A product with constants, which are packed and read as they are, and a table that is read."""
     X, W = (te.placeholder((SIZE, SIZE), name=each) for each in "XW")
     R, b = te.placeholder((SIZE,), "int32", name="R"), te.placeholder((), "bfloat16", name="b")
@@ -36,7 +36,7 @@ def network(factor: float = 0.5, **attrs: object) -> Program:
         attrs=attrs,
     )
     scale = np.array(2.0, b.dtype.numpy)
-    program: Program = tecomp.compile(Y, [X, R], constants={W: ONES, b: scale}, name="net")
+    program: CompiledProgram = tecomp.compile(Y, [X, R], constants={W: ONES, b: scale}, name="net")
     return program
 
 
@@ -260,7 +260,8 @@ def test_programs_without_relayouts_come_back(tmp_path: Path) -> None:
     Y = te.compute(A.shape, lambda i, j: -A[i, j], name="Y")
     tecomp.compile(Y, [A], "stick128", relayouts=False).save(tmp_path)
 
-    assert tecomp.load(tmp_path)._asked.relayouts is False
+    again: Any = tecomp.load(tmp_path)
+    assert again._asked.relayouts is False
 
 
 def _say(key: str, value: object) -> Callable[[Path], None]:

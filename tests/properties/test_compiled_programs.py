@@ -11,10 +11,10 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.codegen.runtime.structures import ALIGNMENT
+from tecomp.driver.compiled import CompiledProgram
 from tecomp.graph import compile
 from tecomp.graph.definitions import definitions_from, definitions_text
 from tecomp.graph.groups import border_of
-from tecomp.graph.program import Program
 from tecomp.graph.sizes import bytes_of
 from tests.strategies.graphs import draw_program
 
@@ -36,7 +36,7 @@ def test_programs_equal_numpy(seed: int) -> None:
     _watch(program)
 
 
-def _watch(program: Program) -> None:
+def _watch(program: CompiledProgram) -> None:
     """Each kernel finds in memory what was made for it: nothing else was written there since."""
     plan = program.memory
     places = {value.tensor: value for value in plan.values}

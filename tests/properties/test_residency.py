@@ -10,7 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.graph.program import Program
+from tecomp.driver.compiled import CompiledProgram
 from tecomp.graph.residency import Residency
 
 Array = np.ndarray[Any, Any]
@@ -59,7 +59,7 @@ class Rows:
         return te.compute(x.shape, lambda i, j: te.tanh(x[i, j]), name=name), np.tanh(a)
 
 
-def moved(program: Program) -> int:
+def moved(program: CompiledProgram) -> int:
     return sum(kernel.reads + kernel.writes for kernel in program.report().kernels)
 
 
