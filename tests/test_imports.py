@@ -41,7 +41,7 @@ def test_arrays_wait_for_nothing_that_compiles() -> None:
     names = [name.split(".") for name in modules_of("import tecomp.array")]
 
     rooms = {name[1] for name in names if name[0] == "tecomp" and len(name) > 1}
-    assert rooms == {"array", "drawing", "errors", "ir", "ptensor", "tracebacks"}
+    assert rooms == {"array", "drawing", "errors", "ir", "locations", "ptensor", "tracebacks"}
     assert {name[2] for name in names if name[1:2] == ["drawing"] and len(name) > 2} == {"pictured"}
     language = {".".join(name[2:]) for name in names if name[:2] == ["tecomp", "ir"]}
     assert language == {"", "language", "language.dtype"}
@@ -69,7 +69,7 @@ def test_definitions_and_schedules_wait_for_nothing_that_decides_or_compiles(sta
     rooms = {".".join(name.split(".")[1:3]) for name in names if name.startswith("tecomp.")}
     assert {room for room in rooms if room.startswith("poly.")} == {"poly.maps"}
     assert not rooms & {"ir.interpreter", "ir.parsing"}
-    known = {"compute", "drawing", "errors", "ir", "poly", "scheduling", "te", "tracebacks"}
+    known = {"compute", "drawing", "errors", "ir", "locations", "poly", "scheduling", "te", "tracebacks"}
     assert {room.partition(".")[0] for room in rooms} == known
 
 

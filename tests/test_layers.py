@@ -18,6 +18,7 @@ PACKAGE = ROOT / "tecomp"
 # From the ground up. Rooms on one line do not know each other; `__init__` is the front door.
 LAYERS = [
     {"pages", "tracebacks", "work"},
+    {"locations"},
     {"errors"},
     {"drawing"},
     {"ir"},

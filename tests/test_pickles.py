@@ -17,9 +17,9 @@ import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel
 from tecomp.driver.build import ScheduledKernel
-from tecomp.errors import user_location
 from tecomp.layout.shards import shard
 from tecomp.layout.sticks import stick
+from tecomp.locations import user_location
 from tecomp.scheduling.replay import replay
 
 n = te.var("n")

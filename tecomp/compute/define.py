@@ -17,12 +17,13 @@ from tecomp.compute.shape import attributes_of, dtype_of, extent_of, name_of, sh
 from tecomp.compute.tags import tag_of
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_compute import tensor_compute
-from tecomp.errors import DefinitionError, TypeMismatchError, user_location
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.language.expr import Const, Expr, Var
 from tecomp.ir.language.given import check_kind, check_list
 from tecomp.ir.language.operators import holds
 from tecomp.ir.language.stmt import Extent, Range
 from tecomp.ir.traversal.rewrite import walk
+from tecomp.locations import user_location
 
 Shape: TypeAlias = "Extent | Sequence[Extent]"
 

@@ -13,13 +13,14 @@ from tecomp.compute.operation import ComputeOp
 from tecomp.compute.shape import attributes_of, dtype_of, name_of, shape_of
 from tecomp.compute.tags import tag_of
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.errors import DefinitionError, TypeMismatchError, user_location
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.language.dtype import INT64, DType
 from tecomp.ir.language.expr import Call, Expr
 from tecomp.ir.language.given import check_function, check_list
 from tecomp.ir.language.stmt import Buffer, BufferStore, Extent, Stmt
 from tecomp.ir.language.text import Name, Pieces
 from tecomp.ir.traversal.rewrite import free_variables, walk
+from tecomp.locations import user_location
 
 _ANYWHERE = "anywhere"
 

@@ -10,13 +10,13 @@ from typing import Any
 from tecomp.compute.axis import IterKind, IterVar, make_axis
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Operation, Tensor, TensorLoad, access
-from tecomp.errors import Location, user_location
 from tecomp.ir.language.dtype import DType
 from tecomp.ir.language.expr import Expr
 from tecomp.ir.language.shapes import broadcast_index, broadcast_shape
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.language.text import NEWLINE, Name, Operand, Pieces, tuple_of
 from tecomp.ir.traversal.rewrite import fold, walk
+from tecomp.locations import Location, user_location
 
 __all__ = ["ComputeOp", "Operation", "PlaceholderOp"]
 

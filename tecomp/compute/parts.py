@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from tecomp.compute.affine import affine_of
 from tecomp.compute.tensor import Tensor, TensorLoad, TensorSlice, range_text
-from tecomp.errors import DefinitionError, Location, user_location
+from tecomp.errors import DefinitionError
 from tecomp.ir.language.expr import Expr, as_expr, cast, is_const
 from tecomp.ir.language.stmt import Extent
+from tecomp.locations import Location, user_location
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from tecomp.compute.axis import IterKind, IterVar
 from tecomp.compute.limits import max_value, min_value
 from tecomp.compute.shape import name_of
 from tecomp.compute.tensor import TensorLoad
-from tecomp.errors import DefinitionError, Location, TypeMismatchError, user_location
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.language.dtype import BOOL, DType
 from tecomp.ir.language.expr import (
     BinOp,
@@ -30,6 +30,7 @@ from tecomp.ir.language.expr import (
 from tecomp.ir.language.given import check_function
 from tecomp.ir.language.text import Name, Operand, Pieces, comma, counted, operands, tuple_of
 from tecomp.ir.traversal.rewrite import children, substitute, top_down, walk
+from tecomp.locations import Location, user_location
 
 Axes = IterVar | Sequence[IterVar]
 _IDENTITY = "give a function of the type of each value"

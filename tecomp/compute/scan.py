@@ -11,7 +11,7 @@ from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.shape import attributes_of, name_of
 from tecomp.compute.tags import tag_of
 from tecomp.compute.tensor import Tensor, TensorLoad, access
-from tecomp.errors import DefinitionError, TypeMismatchError, user_location
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.language.equal import same
 from tecomp.ir.language.expr import (
     BinOp,
@@ -26,6 +26,7 @@ from tecomp.ir.language.shapes import shape_text
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.language.text import NEWLINE, Name, Operand, Pieces
 from tecomp.ir.traversal.rewrite import walk
+from tecomp.locations import user_location
 
 
 @dataclass(frozen=True, slots=True, eq=False)

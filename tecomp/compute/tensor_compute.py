@@ -10,11 +10,12 @@ from tecomp.compute.intrinsic import TensorIntrin, TensorIntrinCall, fits, lengt
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import TensorLoad
-from tecomp.errors import DefinitionError, user_location
+from tecomp.errors import DefinitionError
 from tecomp.ir.language.expr import Expr, Var
 from tecomp.ir.language.stmt import Extent
 from tecomp.ir.language.text import Pieces
 from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
+from tecomp.locations import user_location
 
 
 @dataclass(frozen=True, slots=True, eq=False)

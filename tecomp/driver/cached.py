@@ -22,7 +22,6 @@ from tecomp.codegen.llvm.store import Store, current_store
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.memories import in_memories
 from tecomp.driver.sources import SOURCES
-from tecomp.errors import Location
 from tecomp.ir.language.expr import (
     Binary,
     BinOp,
@@ -40,6 +39,7 @@ from tecomp.ir.language.stmt import Buffer, Extent, PrimFunc, SeqStmt
 from tecomp.ir.outside.bind import bind
 from tecomp.ir.outside.callee import ArrayType, Callee, NumberType
 from tecomp.ir.traversal.codec import NotPlainError, Word, decode, encode
+from tecomp.locations import Location
 from tecomp.lowering.pipeline import Lowered, lower_all
 from tecomp.lowering.stages.strides import strides_of
 from tecomp.machine.descriptor import Target

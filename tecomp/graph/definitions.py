@@ -19,7 +19,6 @@ from tecomp.compute import (
     tensor_compute,
 )
 from tecomp.constraints import divisions, wishes
-from tecomp.errors import Location
 from tecomp.ir.language import (
     buffer,
     expr,
@@ -36,6 +35,7 @@ from tecomp.layout.descriptions import layout
 from tecomp.layout.formats import block_float, format, packed_int, small_float
 from tecomp.layout.shards import cuts, shard, ttnn, virtual_grid
 from tecomp.layout.sticks import forms, stick, types
+from tecomp.locations import Location
 from tecomp.machine import descriptor, engine, memory, place, rules
 from tecomp.poly.maps import index_map
 

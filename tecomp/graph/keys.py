@@ -11,8 +11,8 @@ from tecomp.compute.define import placeholder
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.rebuilt import rebuilt
 from tecomp.compute.tensor import Tensor
-from tecomp.errors import Location
 from tecomp.ir.traversal.codec import NotPlainError, Word, encode
+from tecomp.locations import Location
 
 
 def definition_key(

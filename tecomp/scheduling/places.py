@@ -9,7 +9,8 @@ from typing import Any
 
 from tecomp.compute.axis import IterVar
 from tecomp.compute.tensor import Tensor
-from tecomp.errors import Location, LowerError, TargetError
+from tecomp.errors import LowerError, TargetError
+from tecomp.locations import Location
 from tecomp.scheduling.schedule import Schedule
 
 _CALL = re.compile(r"s\[([^]]+)\]\.(\w+)")

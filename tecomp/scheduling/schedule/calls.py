@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tecomp.compute.operation import Operation
-from tecomp.errors import Location, MissingError, users_call
+from tecomp.errors import MissingError
+from tecomp.locations import Location, users_call
 from tecomp.scheduling.state import StageState, State
 from tecomp.scheduling.trace import Trace
 
