@@ -3,11 +3,12 @@
 The folders `schedules` and `targets` lie beside `tecomp`, so setuptools makes an editable install
 find modules by a hook of Python's imports. Type checkers and editors run no hooks and saw no
 package. They do read `.pth` files, so the wheel gets one with the path of the checkout; and stubs,
-which say that the two folders are packages, but not what is in them.
+which say which modules the two folders have, but not what is in them.
 """
 
 from __future__ import annotations
 
+import ast
 import zipfile
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
@@ -37,10 +38,30 @@ def build_editable(
     _add(Path(wheel_directory) / name, {
         "__types__.tecomp.pth": f"{Path(__file__).parent.resolve()}\n",
         "tecomp-stubs/py.typed": "partial\n",
-        "tecomp-stubs/schedules/__init__.pyi": _ANYTHING,
-        "tecomp-stubs/targets/__init__.pyi": _ANYTHING,
+        **_stubs(Path(__file__).parent),
     })
     return name
+
+
+def _stubs(root: Path) -> dict[str, str]:
+    """A stub for each module of the two folders: pyright asks for the file of each."""
+    folders = (root / "schedules", root / "targets")
+    modules = (path for folder in folders for path in folder.rglob("*.py"))
+    return {
+        f"tecomp-stubs/{path.relative_to(root).with_suffix('.pyi').as_posix()}": _stub(path)
+        for path in sorted(modules)
+    }
+
+
+def _stub(path: Path) -> str:
+    """What checkers are told of a module; of a package also what it has beside its modules."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = [
+        name for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        for name in ast.literal_eval(node.value)
+    ]
+    return _ANYTHING + "".join(f"{name}: Any\n" for name in names)
 
 
 def _add(path: Path, files: Mapping[str, str]) -> None:

@@ -187,6 +187,15 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpacked(wheel, tmp_path_factory.mktemp("environment"))
 
 
+def test_type_checkers_find_each_module_of_an_editable_install(editable: Path) -> None:
+    stubs = editable / "tecomp-stubs"
+
+    assert {path.relative_to(stubs).with_suffix(".py") for path in stubs.rglob("*.pyi")} == {
+        path.relative_to(ROOT)
+        for name in ("schedules", "targets") for path in (ROOT / name).rglob("*.py")
+    }
+
+
 def types_told(program: Path, site: Path, where: Path) -> list[str]:
     """What mypy says of each `reveal_type` of a program, without the modules of names."""
     # The libraries of this environment, but none of its hooks.
