@@ -18,6 +18,8 @@ _USES = 16
 
 _TAPS = 16
 """Terms of a sum that are written out one after the other."""
+_WRITTEN_OUT = 512
+"""Operations of all of them up to which they are."""
 
 
 def any_at_root(s: te.Schedule, chain: Sequence[te.Tensor], target: Target) -> None:
@@ -117,7 +119,10 @@ def _in_registers(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: T
     rest = [axis for axis in held.op.axis if not any(axis is each for each in last)]
     part.reorder(*rest, *held.op.reduce_axis, *last)
     taps = product(axis.extent for axis in held.op.reduce_axis)
-    short = held.op.reduce_axis if isinstance(taps, int) and taps <= _TAPS else ()
+    # Terms of many operations gain nothing by it, and LLVM takes minutes for as many of them.
+    work = accesses(total).work
+    is_short = isinstance(taps, int) and taps <= _TAPS and taps * work <= _WRITTEN_OUT
+    short = held.op.reduce_axis if is_short else ()
     for axis in (*short, *last[:-1]):
         part.unroll(axis)
     part.vectorize(last[-1])

@@ -517,3 +517,26 @@ def test_what_lies_across_rows_is_not_walked_row_by_row(seed: int) -> None:
 
     np.testing.assert_allclose(computed(B, [A], a), each.T if result else each, rtol=1e-5)
     assert "s[whole].compute_at" not in str(auto(B, CPU).trace)
+
+
+@pytest.mark.parametrize(("count", "is_written_out"), [(1, True), (2, True), (20, False)])
+def test_terms_of_few_operations_are_written_out(count: int, is_written_out: bool) -> None:
+    A, k = te.placeholder((40, 70), name="A"), te.reduce_axis((0, 12), name="k")
+
+    def term(i: te.Expr, j: te.Expr) -> te.Expr:
+        x = A[i, j]
+        for step in range(count):
+            x = x * 0.5 + te.if_then_else(i + step < 40, A[i + step, j], 1.0)
+        return x
+
+    B = te.compute((40, 70), lambda i, j: te.max(term(i, j), axis=k, init=A[39 - i, j]), name="B")
+    a = np.random.default_rng(0).uniform(size=(40, 70)).astype("float32")
+    expected, padded = a, np.pad(a, [(0, count), (0, 0)], constant_values=1)
+    for step in range(count):
+        expected = expected * np.float32(0.5) + padded[step : step + 40]
+    expected = np.maximum(expected, a[::-1])
+    b = np.full((40, 70), np.nan, np.float32)
+
+    assert (".unroll(k)" in auto(B, "cpu").trace.to_python()) == is_written_out
+    tecomp.build(B, [A, B])(a, b)
+    np.testing.assert_allclose(b, expected, rtol=1e-5)
