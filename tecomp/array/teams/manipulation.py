@@ -211,14 +211,14 @@ def _(op: Tile, xs: Sequence[Shared], type: PTensorType) -> Shared:
 @rule.register
 def _(op: Combine, xs: Sequence[Shared], type: PTensorType) -> Shared:
     pieces = [in_pieces(x) for x in xs]
-    mesh = mesh_of(pieces)
     largest = max(pieces, key=lambda x: (bool(cuts(x)), x.type.size))
+    mesh = largest.partition.mesh
     if op.kind == "concat":
         made = tuple([
             cut._replace(ends=blocks(type.shape[op.axis], mesh.shape[cut.mesh_axis]))
             if cut.axis == op.axis else cut for cut in cuts(largest)
         ])
-        return joined(op, pieces, type, largest.partition.mesh, made)
+        return joined(op, pieces, type, mesh, made)
     parts = [brought(x, of_cuts(x.type, mesh, cuts(largest))) for x in pieces]
     made = tuple([cut._replace(axis=cut.axis + (cut.axis >= op.axis)) for cut in cuts(largest)])
     return waits_for(by_cuts(type, record(op, *[x.part for x in parts]), mesh, made), parts)

@@ -261,6 +261,13 @@ def on_a_mesh() -> None:
     xp.eval(product)
     assert counters.sent.total() - before[1] <= (5 + 2 * 6) * 8
     same("blocks @ vector", product, data @ data[0])
+    rows = xp.asarray(data[:2], team=TEAM)
+    for axis in (0, 1):
+        sides = (rows, x) if axis == 0 else (xp.asarray(data[:, :3], team=TEAM), x)
+        wanted = np.concatenate([np.asarray(each) for each in sides], axis=axis)
+        GATHERED.clear()
+        same("rows and blocks in one", xp.concat(sides, axis=axis), wanted)
+    same("stacked", xp.stack([xp.asarray(data, team=TEAM), x]), np.stack([data, data]))
     flat = xp.asarray(data[:1, :1], team=TEAM, placements=dist.Partition(
         (1, 1), data.dtype, mesh, [dist.Shard(0), dist.Shard(1)]))
     same("one in blocks", xp.reshape(flat, (1, 1, 1)), data[:1, :1, None])
