@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -42,6 +43,7 @@ from tests.bench.runner import Crew, crew, measure
 from tests.bench.spellings.command import main as written_ways
 from tests.bench.spellings.written import OPERATORS, Operator
 from tests.bench.table import blas_cores, line, markdown
+from tests.bench.teams import run as teams
 from tests.bench.teams import scaling
 from tests.bench.worker import Session, time_calls, together
 
@@ -591,3 +593,17 @@ def test_typical_programs_are_those_of_numpy(case: typical.Case) -> None:
     np.testing.assert_allclose(
         np.asarray(case.program(xp, *map(xp.asarray, small))), case.program(np, *small),
         rtol=1e-4, atol=1e-4)
+
+
+def test_cases_on_processes_are_called_as_a_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def tell(*given: Any) -> int:
+        asked.append(given)
+        return 0
+
+    monkeypatch.setattr(teams, "tell", tell)
+
+    assert main(["dist", "--threads", "2", "--peers"]) == 0
+    assert main(["dist", "--threads", "4", "--peers", "torch", "numpy"]) == 0
+    assert asked == [(2, sys.executable, []), (4, sys.executable, ["dtensor"])]

@@ -18,7 +18,10 @@ from tests.bench.record import Record, Row, from_json, joined, to_json
 from tests.bench.report import write_report
 from tests.bench.runner import crew, measure_all
 from tests.bench.table import legend, line
+from tests.bench.teams import run as teams
 
+TEAMS = "dist"
+"""The family of cases on several processes, which are as many as `--threads` says."""
 PROGRAM = "python tests/bench/run.py"
 
 
@@ -27,7 +30,8 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog=PROGRAM, description="Measure against the machine's limits and against peers.",
     )
-    made.add_argument("case", nargs="*", help="a case, a family or a pattern; all without any")
+    made.add_argument("case", nargs="*", help="a case, a family or a pattern; all without any; dist "
+                      "alone for the cases on --threads processes")
     made.add_argument("--peers", nargs="*", metavar="PEER", help="of " + ", ".join(
         peer.name for peer in PEERS) + "; all that are installed without this")
     made.add_argument("--threads", type=_count, default=1, help="and cores, of each contender")
@@ -55,6 +59,8 @@ def _count(text: str) -> int:
 def main(arguments: Sequence[str]) -> int:
     """The exit status: 0, or 1 where one of our results was wrong, or 2 for a refused request."""
     asked = parser().parse_args(arguments)
+    if asked.case == [TEAMS]:
+        return _of_teams(asked)
     try:
         cases = choose(asked.case)
         if asked.list:
@@ -73,6 +79,13 @@ def main(arguments: Sequence[str]) -> int:
     if asked.write:
         write_report(record, asked.write)
     return int(any(result.failed for row in record.rows for result in row.of("tecomp")))
+
+
+def _of_teams(asked: argparse.Namespace) -> int:
+    """A table of its own: all processes of a team compute one case."""
+    names = [peer.name for peer in PEERS if peer.is_installed] if asked.peers is None else asked.peers
+    peers = [peer for peer, package in teams.PEERS.items() if package in names]
+    return teams.tell(asked.threads, sys.executable, peers)
 
 
 def listing(cases: Sequence[Case]) -> str:

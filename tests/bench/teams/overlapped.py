@@ -16,6 +16,7 @@ import numpy as np
 import tecomp.array as xp
 from tecomp import dist
 from tecomp.array.teams import overlap
+from tests.bench.teams.torus import stencil
 
 TEAM = dist.world()
 STEPS, ROUNDS = 10, 60
@@ -24,15 +25,6 @@ WAYS: dict[str, Callable[[Any], bool]] = {
     "core first": lambda choice: True,
     "as measured": overlap.Choice.pays,
 }
-
-
-def stencil(u: Any) -> Any:
-    """Steps on a torus."""
-    for _ in range(STEPS):
-        u = 0.25 * (
-            xp.roll(u, 1, axis=0) + xp.roll(u, -1, axis=0)
-            + xp.roll(u, 1, axis=1) + xp.roll(u, -1, axis=1))
-    return u
 
 
 def main(extent: int) -> None:
@@ -46,7 +38,7 @@ def main(extent: int) -> None:
             xp.reset()
             dist.barrier(TEAM)
             start = perf_counter()
-            xp.eval(stencil(x))
+            xp.eval(stencil(x, STEPS))
             own = [perf_counter() - start, sum([each for _, each in xp.report().waited])]
             longest = dist.allreduce(TEAM, np.array(own), "max") * 1e3
             times[way].append(float(longest[0]))

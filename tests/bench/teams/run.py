@@ -1,5 +1,6 @@
 """Cases on several processes beside DTensor and JAX, as a table.
 
+`python tests/bench/run.py dist --threads 2`, with the peers that are installed beside tecomp, or
 `python -m tests.bench.teams.run 2 --peers PYTHON`, where that is a Python with torch and jax.
 """
 
@@ -13,22 +14,34 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-PEERS = ("dtensor", "jax_gloo")
+PEERS = {"dtensor": "torch", "jax_gloo": "jax"}
+"""Their programs, and the packages that these need."""
 LIMIT = 110
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The table for so many processes."""
+    """The table for so many processes, beside peers of another Python."""
     n = int(arguments[0])
+    if "--peers" not in arguments:
+        return tell(n, sys.executable, ())
+    return tell(n, arguments[arguments.index("--peers") + 1], list(PEERS))
+
+
+def tell(n: int, python: str, peers: Sequence[str]) -> int:
+    """Print the table for so many processes.
+
+    Args:
+        n: processes.
+        python: has what the peers need.
+        peers: those of `PEERS` that are beside ours.
+    """
     columns = {"tecomp": _ours(n)}
-    if "--peers" in arguments:
-        python = arguments[arguments.index("--peers") + 1]
-        columns |= {peer: _peer(python, peer, n) for peer in PEERS}
+    columns |= {peer: _peer(python, peer, n) for peer in peers}
     print(f"| {n} processes | " + " | ".join(columns) + " |")
     print("| --- | " + " | ".join(["---:"] * len(columns)) + " |")
     for name in columns["tecomp"]:
         print(f"| {name} | " + " | ".join(_cell(times.get(name)) for times in columns.values()) + " |")
-    return 0
+    return int(not columns["tecomp"])
 
 
 def _cell(times: Sequence[float] | None) -> str:
