@@ -8,7 +8,6 @@ import pytest
 
 from tests.strategies.ranks import Pools, printed
 
-
 GATHER = {
     "fft.fft", "fft.fftn", "fft.hfft", "fft.ifft", "fft.ifftn", "fft.ihfft", "fft.irfft", "fft.irfftn",
     "fft.rfft", "fft.rfftn", "linalg.cholesky", "linalg.det", "linalg.eig", "linalg.eigh", "linalg.eigvals",

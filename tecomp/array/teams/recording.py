@@ -8,6 +8,7 @@ import tecomp.array.teams.diagonals
 import tecomp.array.teams.elementwise
 import tecomp.array.teams.lanes
 import tecomp.array.teams.manipulation
+import tecomp.array.teams.matrices
 import tecomp.array.teams.ordering
 import tecomp.array.teams.products
 import tecomp.array.teams.reductions

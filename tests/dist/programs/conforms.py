@@ -28,8 +28,7 @@ MADE = ("arange", "eye", "full", "linspace", "ones", "zeros")
 
 
 class OfTeam(Draw):
-    """Arrays are of the team, by rows, columns, blocks that are dealt out, parts of any size, blocks of
-    two axes, or whole."""
+    """Arrays are of the team: in rows, columns, blocks of one axis or of two, parts of any size, whole."""
 
     def array(self, data: Any) -> Array:
         return xp.asarray(data, team=TEAM, placements=self.placed(data))

@@ -9,6 +9,7 @@ import numpy as np
 
 import tecomp.array as xp
 from tecomp import dist
+from tecomp.errors import ArrayValueError
 
 TEAM = dist.world()
 N = TEAM.size
@@ -240,6 +241,27 @@ def products() -> None:
         assert (narrow @ wide[:2]).partition.placements == (dist.Shard(0),)
 
 
+def batches() -> None:
+    """Matrices and rows that are whole on one process each; what has no result is told by all."""
+    data = np.random.default_rng(12).integers(0, 5, (5, 3, 3)).astype(np.float64) + 9 * np.eye(3)
+    x = xp.asarray(data, team=TEAM)
+    same("inv", xp.linalg.inv(x), np.linalg.inv(data))
+    for k, part in enumerate(np.linalg.svd(data)):
+        same("svd", xp.linalg.svd(x)[k], part)
+    same("solve", xp.linalg.solve(x, x[:, :, :2] + 1), np.linalg.solve(data, data[:, :, :2] + 1))
+    same("fftn", xp.fft.fftn(x, axes=(2, 1)), np.fft.fftn(data, axes=(2, 1)))
+    x[4, 0, :] = 0.0
+    try:
+        xp.linalg.inv(x)
+    except ArrayValueError as error:
+        assert error.message == (
+            "inv: numpy.linalg.inv finds no result for shape (5, 3, 3): Singular matrix; look at "
+            "the values, or use pinv or svd, which take all matrices"), error.message
+    else:
+        raise AssertionError("a singular matrix has an inverse")
+    same("after an error", x + 1, np.asarray(x) + 1)
+
+
 def on_a_mesh() -> None:
     """Of an array in blocks a step sends edges, and a product with a vector parts of that."""
     data = np.random.default_rng(11).integers(0, 9, (12, 10)).astype(np.float64)
@@ -276,7 +298,7 @@ def on_a_mesh() -> None:
 GATHERED.clear()
 if N == 4:
     on_a_mesh()
-for part in (ordered, planes, blocks, products):
+for part in (ordered, planes, blocks, products, batches):
     part()
 if TEAM.rank == 0:
     print("ungathered")
