@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tecomp.drawing.pictured import drawn_by
-
-if TYPE_CHECKING:
-    # Loaded with the first picture.
-    from tecomp.drawing.svg import Svg
+from tecomp.drawing.pictured import Pictured, drawn_by
 
 
-class Trace(str):
+class Trace(str, Pictured):
     """The JSON of a trace, which Perfetto and chrome://tracing open; a notebook shows its picture.
+
+    The picture has a lane for each thread or resource, with a bar for each thing that was done.
 
     >>> from tecomp import te
     >>> import tecomp
@@ -28,21 +26,7 @@ class Trace(str):
 
     __slots__ = ()
 
-    def picture(self) -> Svg:
-        """A lane for each thread or resource, with a bar for each thing that was done.
-
-        Returns:
-            The text of an SVG; `.save("x.svg")` and `.save("x.html")` write it to a file.
-
-        >>> from tecomp import te
-        >>> import tecomp
-        >>> A = te.placeholder((64,), name="A")
-        >>> B = te.compute((64,), lambda i: A[i] * 2.0, name="B")
-        >>> tecomp.build(B, [A, B]).timeline().picture().startswith("<svg")
-        True
-        """
-        made: Svg = drawn_by("trace:drawn", self)
-        return made
+    _drawn_by = "trace:drawn"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trace to `x.json`, its picture to `x.svg`, or a page with it to `x.html`.
@@ -65,12 +49,6 @@ class Trace(str):
         ['sums.json']
         """
         drawn_by("trace:saved", self, path)
-
-    def _repr_svg_(self) -> str:
-        return str(self.picture())
-
-    def _repr_html_(self) -> str:
-        return self.picture()._repr_html_()
 
 
 def trace_of(events: Iterable[Mapping[str, Any]]) -> Trace:
