@@ -33,6 +33,9 @@ class Page(str):
 
     __slots__ = ()
 
+    def __repr__(self) -> str:
+        return f"<Page of {len(self):_} characters>"
+
     def _repr_html_(self) -> str:
         size = 'width="100%" height="640" style="border:0"'
         return f'<iframe srcdoc="{in_html(self)}" {size}></iframe>'
@@ -66,6 +69,9 @@ class Svg(str):
     """
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<Svg of {len(self):_} characters>"
 
     def _repr_svg_(self) -> str:
         return str(self)

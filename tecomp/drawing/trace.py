@@ -28,6 +28,9 @@ class Trace(str, Pictured):
 
     _drawn_by = "trace:drawn"
 
+    def __repr__(self) -> str:
+        return f"<Trace of {len(self):_} characters>"
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trace to `x.json`, its picture to `x.svg`, or a page with it to `x.html`.
 

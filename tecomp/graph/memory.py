@@ -13,6 +13,7 @@ from tecomp.graph.dag import Graph
 from tecomp.graph.groups import Group
 from tecomp.graph.spills import Resident, Spill
 from tecomp.ir.algebra.extents import round_up
+from tecomp.ir.language.text import counted
 from tecomp.lowering.storage.spans import Span, most_at_once, places_of
 
 
@@ -54,6 +55,9 @@ class Plan(Pictured):
     lower_bound: int
     residents: tuple[Resident, ...] = ()
     spills: tuple[Spill, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Plan of {self.bytes:_} bytes for {counted(len(self.values), 'value')}>"
 
     def live(self, number: int) -> tuple[Value, ...]:
         """The values that take bytes while a kernel runs: of those in one place the latest."""

@@ -164,9 +164,16 @@ class ProgramReport:
         found = [each.seconds for each in self.kernels if each.seconds is not None]
         return sum(found) if found and len(found) == len(self.kernels) else None
 
-    def __str__(self) -> str:
+    @property
+    def _head(self) -> str:
         calls, kernels = counted(len(self.kernels), "call"), counted(self.distinct, "kernel")
-        head = f"{self.program} on {self.target}: {calls} of {kernels}"
+        return f"{self.program} on {self.target}: {calls} of {kernels}"
+
+    def __repr__(self) -> str:
+        return f"<ProgramReport of {self._head}>"
+
+    def __str__(self) -> str:
+        head = self._head
         if self.bound is not None:
             head += f", at least {_time(self.bound)}"
         if self.seconds is not None:

@@ -175,6 +175,9 @@ class Target(Pictured):
     limits: Limits | None = None
     rates: Rates | None = None
 
+    def __repr__(self) -> str:
+        return f"<Target {self.name}: {self.description}>"
+
     def __post_init__(self) -> None:
         check_fields(self)
         self._check_rates()

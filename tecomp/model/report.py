@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tecomp.drawing.pictured import Pictured, drawn_by
 from tecomp.drawing.trace import Trace, bar, lane_named, process_named, trace_of
+from tecomp.ir.language.text import counted
 from tecomp.machine.rates import Rates
 from tecomp.machine.read import table_of
 from tecomp.model.timeline import SLICES, Activity, Event, Lane, timelines
@@ -202,6 +203,10 @@ class Report(Pictured):
         """The traffic of a memory in one direction, if there is any."""
         found = (t for t in self.traffic if (t.memory, t.direction) == (memory, direction))
         return next(found, None)
+
+    def __repr__(self) -> str:
+        cores = counted(len(self.cores), "core")
+        return f"<Report of {self.kernel} on {self.target}: {cores}, {_number(self.cycles)} cycles>"
 
     def to_json(self) -> str:
         """Everything as JSON, figures that follow from others included."""

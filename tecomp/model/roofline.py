@@ -130,6 +130,9 @@ class Roofline(Pictured):
     marks: tuple[Mark, ...]
     remarks: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return f"<Roofline of {self.target}: {', '.join(mark.kernel for mark in self.marks)}>"
+
     def __add__(self, other: Roofline) -> Roofline:
         if not isinstance(other, Roofline):
             return NotImplemented

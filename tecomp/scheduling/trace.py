@@ -20,7 +20,7 @@ from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ScheduleError
 from tecomp.ir.language.expr import Const, Expr, Var
 from tecomp.ir.language.given import is_one_of
-from tecomp.ir.language.text import take_name
+from tecomp.ir.language.text import counted, take_name
 from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.scheduling.state import GroupKey, State
 from tecomp.scheduling.te_text import float_text, te_text
@@ -127,6 +127,9 @@ class Trace:
     steps: tuple[Step, ...] = ()
     intrinsics: Mapping[str, TensorIntrin] = field(default_factory=dict)
     groups: Mapping[GroupKey, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Trace of {', '.join(self.outputs)}: {counted(len(self.steps), 'call')}>"
 
     @classmethod
     def start(cls, state: State) -> Trace:

@@ -13,6 +13,7 @@ from tecomp.array.kernels.placed_programs import placed_program_of
 from tecomp.array.kernels.programs import program_of
 from tecomp.array.kernels.recipes import recipe_of, recipes_of
 from tecomp.errors import LowerError
+from tecomp.ir.language.text import counted
 from tecomp.ptensor.function import Apply, Function, Parameter
 from tecomp.ptensor.lowering.lower import lower_ptensor
 from tecomp.ptensor.lowering.lowered import Lowered
@@ -37,6 +38,9 @@ class Explanation:
     loops: tuple[str, ...]
     report: str
     messages: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {counted(len(self.loops), 'kernel')}>"
 
     def __str__(self) -> str:
         parts = [("operations", str(self.function)), ("lowered", str(self.lowered))]
