@@ -38,6 +38,14 @@ def test_what_a_reduction_of_any_sizes_costs() -> None:
     assert "memory " in shown.report
 
 
+@pytest.mark.parametrize("rows", [slice(None), slice(None, None, 2), slice(None, None, -1)])
+def test_what_views_cost(rows: slice) -> None:
+    x = array(np.ones((9, 10)))[rows, 2:9]
+    reports = [explain(made).report for made in (x * 2 + x, xp.sum(x * x, axis=1), x[1:] - x[:-1])]
+    for report in reports:
+        assert report.startswith("array on cpu: "), report
+
+
 def test_kernels_whose_sizes_are_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "calls_that_pay", lambda kernels, points: 3)
     x = array(np.ones((6000, 3)))

@@ -9,10 +9,14 @@ from functools import partial
 from tecomp.array.graph.devices import is_apart
 from tecomp.array.graph.pending import Pending
 from tecomp.array.kernels.kernel import Recipe
+from tecomp.array.kernels.loops import dense
 from tecomp.array.kernels.placed_programs import placed_program_of
 from tecomp.array.kernels.programs import program_of
 from tecomp.array.kernels.recipes import recipe_of, recipes_of
+from tecomp.driver.sizes import extent_at
 from tecomp.errors import LowerError
+from tecomp.ir.language.expr import Var
+from tecomp.ir.language.stmt import Buffer, PrimFunc
 from tecomp.ir.language.text import counted
 from tecomp.ptensor.function import Apply, Function, Parameter
 from tecomp.ptensor.lowering.lower import lower_ptensor
@@ -74,12 +78,26 @@ def _of_kernels(
 ) -> Explanation:
     schedules = tuple([str(recipe.kernel.schedule.trace) for recipe in recipes])
     loops = tuple([str(recipe.kernel.lowered.final) for recipe in recipes])
-    costs = []
-    for recipe in recipes:
-        numbers = () if recipe.is_built_in else recipe.extents
-        sizes = {f"n{k}": n for k, n in enumerate(numbers) if recipe.known[k] is None}
-        costs.append(_cost(partial(recipe.kernel.report, **sizes)))
+    costs = [_cost(partial(recipe.kernel.report, **_sizes(recipe))) for recipe in recipes]
     return Explanation(function, lowered, schedules, loops, "\n".join(costs), messages)
+
+
+def _sizes(recipe: Recipe) -> dict[str, int]:
+    """The sizes that a kernel has in the call that is explained.
+
+    Rows are told to have no gaps: costs are bytes, which gaps do not change.
+    """
+    func: PrimFunc = recipe.kernel.lowered.final
+    numbers = () if recipe.is_built_in else recipe.extents
+    sizes = {f"n{k}": n for k, n in enumerate(numbers) if recipe.known[k] is None}
+    for buffer in func.params:
+        if not isinstance(buffer, Buffer) or buffer.strides is None:
+            continue
+        distances = dense([extent_at(extent, sizes) or 0 for extent in buffer.shape])
+        for stride, distance in zip(buffer.strides, distances, strict=True):
+            if isinstance(stride, Var):
+                sizes[stride.name] = distance
+    return sizes
 
 
 def _cost(report: Callable[[], object]) -> str:
