@@ -352,6 +352,16 @@ def test_blocks_and_mirrors_of_sizes_at_the_call() -> None:
         np.testing.assert_array_equal(result, one)
 
 
+@pytest.mark.parametrize("pad", [nn.replicate_pad, nn.circular_pad, nn.reflect_pad, nn.mirror_pad])
+def test_an_axis_without_elements_has_none_to_pad_with(pad: Any) -> None:
+    A = te.placeholder((4, 0), name="A")
+
+    assert refused(lambda: pad(A, [0, 1])).partition(": ")[2] == (
+        "axis 1 of A, shape (4, 0), gets 1 elements on one side, and has 0 for that; pad it less"
+    )
+    assert pad(A, [1, 0]).shape == (6, 0)
+
+
 def test_refusals() -> None:
     A, i = te.placeholder((4, 6), name="A"), te.placeholder((6,), "int32", name="i")
     W, B = te.placeholder((5, 6), name="W"), te.placeholder((4,), name="B")

@@ -119,11 +119,15 @@ def _again(
     low, high = _counts(data, before, after, where)
     for k, extent in enumerate(data.shape):
         most = max(n for n in (low[k], high[k], 0) if isinstance(n, int))
-        limit = extent - spare if isinstance(extent, int) and spare >= 0 else most
-        if most > limit or (most and equal(extent, 0)):
+        limit = most
+        if equal(extent, 0):
+            limit = 0
+        elif isinstance(extent, int) and spare >= 0:
+            limit = extent - spare
+        if most > limit:
             raise DefinitionError(
                 f"{where}: axis {k} of {data.name}, shape {shape_text(data.shape)}, gets {most} "
-                f"elements on one side, and has {max(limit, 0)} for that; pad it less",
+                f"elements on one side, and has {limit} for that; pad it less",
                 kind="shapes",
             )
     shape = tuple(
@@ -177,6 +181,15 @@ def reflect_pad(
 ) -> te.Tensor:
     """`data` mirrored at its outermost elements, as `mirror_pad` in mode `REFLECT`.
 
+    Args:
+        data: the tensor.
+        pad_before: elements before it, for each axis.
+        pad_after: elements after it; as many as before if None.
+        name: of the result.
+
+    Raises:
+        DefinitionError: not one number for each axis, or an axis has not so many elements.
+
     >>> reflect_pad(te.placeholder((4, 8), name="A"), (0, 2), (0, 2)).shape
     (4, 12)
     """
@@ -197,7 +210,16 @@ def replicate_pad(
     data: te.Tensor, pad_before: Counts, pad_after: Counts | None = None,
     name: str = "ReplicatePadInput",
 ) -> te.Tensor:
-    """`data` with its outermost elements repeated around it; arguments as `mirror_pad`.
+    """`data` with its outermost elements repeated around it.
+
+    Args:
+        data: the tensor.
+        pad_before: elements before it, for each axis.
+        pad_after: elements after it; as many as before if None.
+        name: of the result.
+
+    Raises:
+        DefinitionError: not one number for each axis, or an axis has no elements.
 
     >>> replicate_pad(te.placeholder((4, 8), name="A"), (0, 2), (0, 2)).shape
     (4, 12)
@@ -211,7 +233,16 @@ def circular_pad(
     data: te.Tensor, pad_before: Counts, pad_after: Counts | None = None,
     name: str = "CircularPadInput",
 ) -> te.Tensor:
-    """`data` with its other end on each side, as a ring; arguments as `mirror_pad`.
+    """`data` with its other end on each side, as a ring.
+
+    Args:
+        data: the tensor.
+        pad_before: elements before it, for each axis.
+        pad_after: elements after it; as many as before if None.
+        name: of the result.
+
+    Raises:
+        DefinitionError: not one number for each axis, or an axis has no elements.
 
     >>> circular_pad(te.placeholder((4, 8), name="A"), (0, 2), (0, 2)).shape
     (4, 12)
