@@ -108,3 +108,34 @@ def test_what_users_are_given_has_examples() -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_every_public_name_has_an_example(module: str) -> None:
     assert list(_without_example(_public(import_module(module)))) == []
+
+
+ELSEWHERE = re.compile(
+    r"\b(?:[Ss]ee `(?!numpy)|arguments? (?:and errors )?(?:as|see)\b|with its arguments\b|: as (?:for|of) `)|, as (?:for|of) `\w+`\."
+)
+"""Words that send a reader of `help()` to another page for what an argument or an error is."""
+
+
+def _texts(names: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in names.items():
+        yield name, inspect.getdoc(value) or ""
+        for each in _own_classes(value) if isinstance(value, type) else ():
+            for member, thing in vars(each).items():
+                if member[0] != "_" and member not in FOR_THE_COMPILER:
+                    yield f"{name}.{member}", inspect.getdoc(getattr(thing, "__func__", thing)) or ""
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_public_name_sends_to_another_for_its_arguments(module: str) -> None:
+    texts = _texts(_public(import_module(module)))
+
+    assert [(name, found[0]) for name, text in texts if (found := ELSEWHERE.search(text))] == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_completion_offers_public_names_alone(module: str) -> None:
+    found = import_module(module)
+    public = getattr(found, "__all__", None) or dir(found)
+    offered = [name for name in dir(found) if name[0] != "_" and callable(getattr(found, name))]
+
+    assert set(offered) <= set(public)

@@ -29,6 +29,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """What a user types, and nothing that it is made with."""
+    return sorted(__all__)
+
+
 def _along(
     kind: str, x: object, n: SupportsIndex | None, axis: SupportsIndex, norm: str
 ) -> Array:
@@ -95,7 +100,22 @@ def fft(
 def ifft(
     x: Array, /, *, n: int | None = None, axis: SupportsIndex = -1, norm: Norm = "backward"
 ) -> Array:
-    """The inverse of `fft`, with its arguments.
+    """The inverse of `fft`.
+
+    Args:
+        x: the array, of floating-point numbers.
+        n: how many elements are transformed: others are left out, or 0; all that there are if None.
+        axis: along which.
+        norm: `backward` to scale this one by 1/n, `forward` to scale the other, `ortho` to scale
+            both by 1/sqrt(n).
+
+    Returns:
+        Complex numbers of the precision of `x`.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: no element is transformed, or there is no such norm.
 
     >>> import tecomp.array as xp
     >>> ifft(fft(xp.asarray([1.0, 0.0, 0.0])))
@@ -118,7 +138,8 @@ def fftn(
         x: the array, of floating-point numbers.
         s: how many elements are transformed along each; all that there are if None.
         axes: along which; the last ones, as many as `s` has, if None, or all of them.
-        norm: as for `fft`.
+        norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
+            both by 1/sqrt(n).
 
     Returns:
         Complex numbers of the precision of `x`.
@@ -144,7 +165,22 @@ def ifftn(
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
 ) -> Array:
-    """The inverse of `fftn`, with its arguments.
+    """The inverse of `fftn`.
+
+    Args:
+        x: the array, of floating-point numbers.
+        s: how many elements are transformed along each; all that there are if None.
+        axes: along which; the last ones, as many as `s` has, if None, or all of them.
+        norm: `backward` to scale this one by 1/n, `forward` to scale the other, `ortho` to scale
+            both by 1/sqrt(n).
+
+    Returns:
+        Complex numbers of the precision of `x`.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: no element is transformed, there is no such norm, or no size for each axis.
 
     >>> import tecomp.array as xp
     >>> ifftn(fftn(xp.ones((1, 2))))
@@ -162,7 +198,8 @@ def rfft(
         x: the array, of real floating-point numbers.
         n: how many elements are transformed; all that there are if None.
         axis: along which.
-        norm: as for `fft`.
+        norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
+            both by 1/sqrt(n).
 
     Returns:
         Complex numbers of the precision of `x`, `n // 2 + 1` along the axis.
@@ -182,7 +219,22 @@ def rfft(
 def irfft(
     x: Array, /, *, n: int | None = None, axis: SupportsIndex = -1, norm: Norm = "backward"
 ) -> Array:
-    """The inverse of `rfft`, with its arguments; the result is real, and even if `n` is None.
+    """The inverse of `rfft`.
+
+    Args:
+        x: the array, of floating-point numbers.
+        n: how many elements the result has; an even number, of which `x` has half, if None.
+        axis: along which.
+        norm: `backward` to scale this one by 1/n, `forward` to scale the other, `ortho` to scale
+            both by 1/sqrt(n).
+
+    Returns:
+        Real numbers of the precision of `x`.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: no element is transformed, or there is no such norm.
 
     >>> import tecomp.array as xp
     >>> irfft(rfft(xp.asarray([1.0, 0.0, 0.0, 0.0])))
@@ -201,6 +253,21 @@ def rfftn(
 ) -> Array:
     """The half of `fftn` of real numbers from which the other follows: half of the last axis.
 
+    Args:
+        x: the array, of real floating-point numbers.
+        s: how many elements are transformed along each; all that there are if None.
+        axes: along which; the last ones, as many as `s` has, if None, or all of them.
+        norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
+            both by 1/sqrt(n).
+
+    Returns:
+        Complex numbers of the precision of `x`, half and one along the last of the axes.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: no element is transformed, there is no such norm, or no size for each axis.
+
     >>> import tecomp.array as xp
     >>> rfftn(xp.ones((2, 2)))
     Array([[4.+0.j, 0.+0.j],
@@ -217,7 +284,23 @@ def irfftn(
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
 ) -> Array:
-    """The inverse of `rfftn`, with its arguments; the result is real.
+    """The inverse of `rfftn`.
+
+    Args:
+        x: the array, of floating-point numbers.
+        s: how many elements the result has along each; all that there are if None, and along the
+            last axis an even number, of which `x` has half.
+        axes: along which; the last ones, as many as `s` has, if None, or all of them.
+        norm: `backward` to scale this one by 1/n, `forward` to scale the other, `ortho` to scale
+            both by 1/sqrt(n).
+
+    Returns:
+        Real numbers of the precision of `x`.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: no element is transformed, there is no such norm, or no size for each axis.
 
     >>> import tecomp.array as xp
     >>> irfftn(rfftn(xp.ones((1, 2))))
@@ -231,6 +314,21 @@ def hfft(
 ) -> Array:
     """The real transform of half a row whose other half is its mirror image, conjugated.
 
+    Args:
+        x: the array, of floating-point numbers.
+        n: how many elements the result has; an even number, of which `x` has half, if None.
+        axis: along which.
+        norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
+            both by 1/sqrt(n).
+
+    Returns:
+        Real numbers of the precision of `x`.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: no element is transformed, or there is no such norm.
+
     >>> import tecomp.array as xp
     >>> hfft(xp.asarray([1.0, 0.0]))
     Array([1., 1.], dtype=float64)
@@ -241,7 +339,22 @@ def hfft(
 def ihfft(
     x: Array, /, *, n: int | None = None, axis: SupportsIndex = -1, norm: Norm = "backward"
 ) -> Array:
-    """The inverse of `hfft`, with its arguments.
+    """The inverse of `hfft`.
+
+    Args:
+        x: the array, of real floating-point numbers.
+        n: how many elements are transformed: others are left out, or 0; all that there are if None.
+        axis: along which.
+        norm: `backward` to scale this one by 1/n, `forward` to scale the other, `ortho` to scale
+            both by 1/sqrt(n).
+
+    Returns:
+        Complex numbers of the precision of `x`, `n // 2 + 1` along the axis.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: no element is transformed, or there is no such norm.
 
     >>> import tecomp.array as xp
     >>> ihfft(hfft(xp.asarray([1.0, 0.0])))
@@ -330,7 +443,15 @@ def fftshift(x: Array, /, *, axes: Axes = None) -> Array:
 
 
 def ifftshift(x: Array, /, *, axes: Axes = None) -> Array:
-    """The inverse of `fftshift`, with its arguments.
+    """The inverse of `fftshift`.
+
+    Args:
+        x: the array.
+        axes: which; all if None.
+
+    Raises:
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: an axis is named twice.
 
     >>> import tecomp.array as xp
     >>> ifftshift(fftshift(fftfreq(3)))

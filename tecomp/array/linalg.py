@@ -43,6 +43,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """What a user types, and nothing that it is made with."""
+    return sorted(__all__)
+
+
 class EigResult(NamedTuple):
     """What `eig` gives."""
 

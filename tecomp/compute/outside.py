@@ -78,7 +78,8 @@ def call_extern(
         name: under which `tecomp.register_func` has it.
         args: `operand.access_ptr("r")` or `("w")`, which gives the address of elements in
             row-major order without gaps; operands; numbers.
-        multiply_adds: as for `te.call_packed`.
+        multiply_adds: how many it does, for `kernel.report()`, which says that it does not know
+            if None.
 
     Raises:
         DefinitionError: no such function is registered, or it takes something else.

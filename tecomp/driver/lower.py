@@ -42,7 +42,7 @@ def lower(
         simple_mode: show loops as they were scheduled, before any is vectorized or unrolled; the
             same as stopping after `flatten_buffer`.
         binds: for tensors among the arguments a `te.decl_buffer` with the strides that their arrays
-            have, as for `tecomp.build`.
+            have.
         dump: the path of an HTML page to write: the schedule, layouts, all passes with what they
             changed and how long they took, code for the processor at hand beside the loops that
             it comes from, and the cost there. What was done until an error is there too.

@@ -214,7 +214,8 @@ class Target(Pictured):
 
         Args:
             name: one of `list_targets()`, or a path that ends in `.toml`.
-            overrides: instead of what the description says; see `overridden`.
+            overrides: keys of the description, and tables of those, instead of what it says; None
+                takes one away.
 
         Raises:
             TargetError: there is no such target, or its description is malformed.

@@ -33,7 +33,7 @@ def replay(
 
     Args:
         text: the trace.
-        outputs: as for `te.create_schedule`.
+        outputs: an operation, a tensor, or a list of them.
         intrinsics: what `tensorize` was given, by the names in the trace (`trace.intrinsics`).
 
     Raises:

@@ -58,7 +58,8 @@ def arange(
         dtype: the element type; int64 if all are integers, else float64.
         device: where the array lives.
         team: the processes among which it is divided; this one alone if None.
-        placements: what each of them has, as for `asarray`.
+        placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
+            first axis is cut into blocks if None.
 
     Raises:
         ArrayTypeError: they are no real numbers.
@@ -108,7 +109,8 @@ def linspace(
         device: where the array lives.
         endpoint: whether `stop` is the last.
         team: the processes among which it is divided; this one alone if None.
-        placements: what each of them has, as for `asarray`.
+        placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
+            first axis is cut into blocks if None.
 
     Raises:
         ArrayTypeError: the elements cannot hold such numbers.
@@ -143,7 +145,8 @@ def empty(
         layout: where the elements are in the memory of the device, a `tecomp.Layout`; the device's
             own for such an array if None.
         team: the processes among which it is divided; this one alone if None.
-        placements: what each of them has, as for `asarray`.
+        placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
+            first axis is cut into blocks if None.
 
     Raises:
         ArrayTypeError: there are no arrays of such elements.
@@ -166,7 +169,19 @@ def zeros(
     shape: Extents, *, dtype: Any = None, device: Any = None,
     team: Any = None, placements: Any = None,
 ) -> Array:
-    """An array of zeros; for arguments and errors see `empty`.
+    """An array of zeros.
+
+    Args:
+        shape: the extents.
+        dtype: the element type; float64 if None.
+        device: where the array lives.
+        team: the processes among which it is divided; this one alone if None.
+        placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
+            first axis is cut into blocks if None.
+
+    Raises:
+        ArrayTypeError: there are no arrays of such elements.
+        ArrayValueError: an extent is below 0, or there is no such device.
 
     >>> zeros(2)
     Array([0., 0.], dtype=float64)
@@ -178,7 +193,19 @@ def ones(
     shape: Extents, *, dtype: Any = None, device: Any = None,
     team: Any = None, placements: Any = None,
 ) -> Array:
-    """An array of ones; for arguments and errors see `empty`.
+    """An array of ones.
+
+    Args:
+        shape: the extents.
+        dtype: the element type; float64 if None.
+        device: where the array lives.
+        team: the processes among which it is divided; this one alone if None.
+        placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
+            first axis is cut into blocks if None.
+
+    Raises:
+        ArrayTypeError: there are no arrays of such elements.
+        ArrayValueError: an extent is below 0, or there is no such device.
 
     >>> ones(2, dtype=np.int8)
     Array([1, 1], dtype=int8)
@@ -198,7 +225,8 @@ def full(
         dtype: the element type; that of the value if None.
         device: where the array lives; where the value lives if that is an array.
         team: the processes among which it is divided; this one alone if None.
-        placements: what each of them has, as for `asarray`.
+        placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
+            first axis is cut into blocks if None.
 
     Raises:
         ArrayTypeError: the elements cannot hold the value.
@@ -314,7 +342,16 @@ def empty_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
 
 
 def zeros_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
-    """Zeros in another array's shape; for arguments and errors see `empty_like`.
+    """Zeros in another array's shape.
+
+    Args:
+        x: an array.
+        dtype: the element type; that of `x` if None.
+        device: where the array lives; where `x` does if None.
+
+    Raises:
+        ArrayTypeError: there are no arrays of such elements.
+        ArrayValueError: there is no such device.
 
     >>> zeros_like(ones(2))
     Array([0., 0.], dtype=float64)
@@ -323,7 +360,16 @@ def zeros_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
 
 
 def ones_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
-    """Ones in another array's shape; for arguments and errors see `empty_like`.
+    """Ones in another array's shape.
+
+    Args:
+        x: an array.
+        dtype: the element type; that of `x` if None.
+        device: where the array lives; where `x` does if None.
+
+    Raises:
+        ArrayTypeError: there are no arrays of such elements.
+        ArrayValueError: there is no such device.
 
     >>> ones_like(zeros(2))
     Array([1., 1.], dtype=float64)
@@ -334,13 +380,18 @@ def ones_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
 def full_like(
     x: Array, /, fill_value: complex | Array, *, dtype: Any = None, device: Any = None
 ) -> Array:
-    """One value in another array's shape; for other arguments and errors see `full`.
+    """One value in another array's shape.
 
     Args:
         x: an array.
         fill_value: a number, or an array that broadcasts to the shape.
         dtype: the element type; that of `x` if None.
         device: where the array lives; where `x` does if None.
+
+    Raises:
+        ArrayTypeError: the elements cannot hold the value.
+        ArrayValueError: there is no such device, or shapes do not fit.
+        DeviceMismatchError: the value lives on another device.
 
     >>> full_like(zeros(2), 7)
     Array([7., 7.], dtype=float64)
@@ -372,7 +423,8 @@ def eye(
         dtype: the element type; float64 if None.
         device: where the array lives.
         team: the processes among which it is divided; this one alone if None.
-        placements: what each of them has, as for `asarray`.
+        placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
+            first axis is cut into blocks if None.
 
     Raises:
         ArrayTypeError: there are no arrays of such elements.

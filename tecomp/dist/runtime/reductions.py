@@ -54,7 +54,7 @@ def allreduce_all(
     Args:
         team: the processes; all of them have to call it.
         arrays: each of one shape and type on all of them.
-        op: what combines them, as of `allreduce`.
+        op: `sum`, `prod`, `min`, `max` (not a number if one is), `any` or `all`.
 
     Returns:
         A new array for each.
@@ -87,7 +87,7 @@ def reduce(
     Args:
         team: the processes; all of them have to call it.
         array: of one shape and type on all of them.
-        op: what combines them, as of `allreduce`.
+        op: `sum`, `prod`, `min`, `max` (not a number if one is), `any` or `all`.
         root: the rank that has the result.
 
     Returns:
@@ -114,7 +114,7 @@ def exscan(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array | None
     Args:
         team: the processes; all of them have to call it.
         array: of one shape and type on all of them.
-        op: what combines them, as of `allreduce`.
+        op: `sum`, `prod`, `min`, `max` (not a number if one is), `any` or `all`.
 
     Returns:
         A new array; None on the first process, which has none before it.

@@ -93,7 +93,8 @@ class Layout(StoredTensor, Pictured):
         Args:
             shape: extents of the tensor.
             dtype: type of its elements, in memory too.
-            mapping: as for `transform_layout`, or an index map.
+            mapping: a function of the indices that gives the physical ones, with
+                `te.AXIS_SEPARATOR` between groups of them, or an index map.
             pad_value: what places without an element hold.
             memory: scope of the memory.
             grid_axes: physical axes that count cores.
@@ -242,7 +243,17 @@ class Layout(StoredTensor, Pictured):
         return all_offsets(self)
 
     def pack(self, array: Any, out: Any = None) -> np.ndarray[Any, Any]:
-        """An array of NumPy in this layout, compiled; see `tecomp.copies.relayout.packed`.
+        """An array of NumPy in this layout, compiled.
+
+        Args:
+            array: of `shape`, with any strides.
+            out: where it is written to, in the `storage_shape` of the layout; a new array if None.
+
+        Returns:
+            `out`, or the new array. Places of padding hold the pad value, or 0 in a new array.
+
+        Raises:
+            CallError: an array does not fit.
 
         >>> sticks = Layout.of((2, 6), "int32", lambda i, j: [j // 4, i, j % 4])
         >>> sticks.pack(np.arange(12, dtype="int32").reshape(2, 6))[1]
@@ -309,7 +320,16 @@ class Layout(StoredTensor, Pictured):
         start: Sequence[int] | None = None,
         extents: Sequence[int] | None = None,
     ) -> Runs:
-        """The contiguous runs of a copy to or from the host; arguments as for `dma`.
+        """The contiguous runs of a copy to or from the host.
+
+        Args:
+            host_strides: how far one step of each index goes in the host's memory, in elements;
+                0 repeats, a negative one goes backwards. Row-major if not given.
+            start: where the box of elements to copy starts; at 0 if not given.
+            extents: of this box; all up to the end if not given.
+
+        Raises:
+            LayoutError: an argument does not fit the tensor.
 
         >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
         >>> print(sticks.runs())

@@ -282,7 +282,17 @@ class Format:
         return self.decode(self.encode(values), values.dtype)
 
     def encode_array(self, array: Any) -> np.ndarray[Any, Any]:
-        """An array as it is stored, by a compiled kernel; see `encode`.
+        """An array as it is stored, by a compiled kernel.
+
+        Args:
+            array: the values, as arrays of NumPy.
+
+        Returns:
+            What memory holds, of the type in memory.
+
+        Raises:
+            LayoutError: the last axis has no whole number of blocks.
+            TypeMismatchError: the values are of no element type.
 
         >>> Format.plain("int8").encode_array(np.float32([1.5, -300, np.nan]))
         array([   1, -128,    0], dtype=int8)

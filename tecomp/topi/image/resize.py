@@ -367,7 +367,27 @@ def resize2d(
     bicubic_alpha: float = -0.75, bicubic_exclude: int = 0, extrapolation_value: float = 0.0,
     out_dtype: str | None = None, output_shape: Sequence[Size] | None = None,
 ) -> te.Tensor:
-    """Images of another size; arguments as `resize1d`.
+    """Images of another size.
+
+    Args:
+        data: images.
+        roi: first places and then last ones, as parts of the extents, for `tf_crop_and_resize`.
+        size: extents of the result.
+        layout: letters of the axes.
+        method: `nearest_neighbor`, `linear` or `cubic`.
+        coordinate_transformation_mode: `half_pixel`, `align_corners`, `asymmetric`,
+            `pytorch_half_pixel`, `tf_half_pixel_for_nn` or `tf_crop_and_resize`.
+        rounding_method: of the nearest: `round`, `floor`, `ceil`, `round_prefer_floor` or
+            `round_prefer_ceil`; the first for `align_corners` and the second for all others if
+            empty.
+        bicubic_alpha: slope of the cubic.
+        bicubic_exclude: whether pixels outside weigh nothing in the cubic.
+        extrapolation_value: what is outside, for `tf_crop_and_resize`.
+        out_dtype: type of the result; that of `data` if None.
+        output_shape: the whole shape of the result, in the place of `size`.
+
+    Raises:
+        DefinitionError: there is no such method, mode or layout, or the numbers do not fit.
 
     >>> resize2d(te.placeholder((1, 3, 5, 5), name="A"), [0.0] * 4, (10, 8)).shape
     (1, 3, 10, 8)
@@ -386,7 +406,27 @@ def resize3d(
     extrapolation_value: float = 0.0, out_dtype: str | None = None,
     output_shape: Sequence[Size] | None = None,
 ) -> te.Tensor:
-    """Volumes of another size; arguments as `resize1d`.
+    """Volumes of another size.
+
+    Args:
+        data: volumes.
+        roi: first places and then last ones, as parts of the extents, for `tf_crop_and_resize`.
+        size: extents of the result.
+        layout: letters of the axes.
+        method: `nearest_neighbor`, `linear` or `cubic`.
+        coordinate_transformation_mode: `half_pixel`, `align_corners`, `asymmetric`,
+            `pytorch_half_pixel`, `tf_half_pixel_for_nn` or `tf_crop_and_resize`.
+        rounding_method: of the nearest: `round`, `floor`, `ceil`, `round_prefer_floor` or
+            `round_prefer_ceil`; the first for `align_corners` and the second for all others if
+            empty.
+        bicubic_alpha: slope of the cubic.
+        bicubic_exclude: whether pixels outside weigh nothing in the cubic.
+        extrapolation_value: what is outside, for `tf_crop_and_resize`.
+        out_dtype: type of the result; that of `data` if None.
+        output_shape: the whole shape of the result, in the place of `size`.
+
+    Raises:
+        DefinitionError: there is no such method, mode or layout, or the numbers do not fit.
 
     >>> X = te.placeholder((1, 3, 4, 8, 8), name="X")
     >>> resize3d(X, (), (8, 4, 4)).shape

@@ -359,11 +359,13 @@ def depthwise_conv2d_nhwc(
     Args:
         Input: images.
         Filter: filters (h, w, c, each), or (h, w, each, c) for the layout HWIO.
-        stride: as of `conv`.
-        padding: as of `conv`.
-        dilation: as of `conv`.
+        stride: elements from one place to the next; one number, or one for each axis.
+        padding: zeros around the images: one number, one for each axis, all before and all after,
+            `VALID` or `SAME`.
+        dilation: elements from one tap of a filter to the next.
         kernel_layout: HWOI or HWIO.
-        out_dtype: as of `conv`.
+        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
+            floats it is added up in float32.
 
     Raises:
         DefinitionError: shapes, layouts or numbers do not fit.

@@ -60,7 +60,8 @@ def dense(
         data: shape (..., k).
         weight: shape (n, k).
         bias: shape (n,); none if None.
-        out_dtype: as of `matmul`.
+        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
+            floats it is added up in float32.
         auto_scheduler_rewritten_layout: not used.
         meta_schedule_original_shape: not used.
 
@@ -90,7 +91,8 @@ def batch_matmul(
         tensor_a: shape (b, m, k), or (b, k, m) if transposed; b may be 1 in one of the two.
         tensor_b: shape (b, k, n), or (b, n, k) if transposed, which it is if nothing is said.
         oshape: not used: the shape follows.
-        out_dtype: as of `matmul`.
+        out_dtype: type of the result, in which is added up; that of `tensor_a` if None. For narrow
+            floats it is added up in float32.
         transpose_a: whether the last two axes of `tensor_a` are exchanged.
         transpose_b: whether those of `tensor_b` are.
         auto_scheduler_rewritten_layout: not used.

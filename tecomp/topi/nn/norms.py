@@ -210,7 +210,17 @@ def layer_norm(
 def rms_norm(
     data: te.Tensor, weight: te.Tensor | None, axis: Axes, epsilon: float = 1e-5
 ) -> te.Tensor:
-    """`data / sqrt(mean(data * data) + epsilon) * weight` along axes; arguments as `layer_norm`.
+    """`data / sqrt(mean(data * data) + epsilon) * weight` along axes.
+
+    Args:
+        data: floats; narrow ones are computed with in float32.
+        weight: factors, of the shape of the axes; 1 if None.
+        axis: one axis or several.
+        epsilon: keeps what is divided by from 0.
+
+    Raises:
+        DefinitionError: there is no such axis, or weights have another shape.
+        TypeMismatchError: the data are no floats.
 
     >>> rms_norm(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="w"), [1]).shape
     (4, 8)

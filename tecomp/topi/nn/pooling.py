@@ -146,7 +146,23 @@ def pool2d(
     data: te.Tensor, kernel: Numbers, stride: Numbers, dilation: Numbers, padding: Numbers,
     pool_type: str, ceil_mode: bool = False, layout: str = "NCHW", count_include_pad: bool = True,
 ) -> te.Tensor:
-    """The greatest or the mean of each window of images; arguments as `pool1d`.
+    """The greatest or the mean of each window of images.
+
+    Args:
+        data: images.
+        kernel: extents of a window.
+        stride: elements from one window to the next, along each axis.
+        dilation: elements from one place of a window to the next, along each axis.
+        padding: elements around the images: one number, one for each axis, or all before and then
+            all after. They are no greatest, and 0 in a mean.
+        pool_type: `max` or `avg`.
+        ceil_mode: whether windows that begin inside but end outside count.
+        layout: letters of the axes, N, C, H and W in any order.
+        count_include_pad: whether a mean is divided by the places in the padding too.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+        TypeMismatchError: the mean of what is no float.
 
     >>> X = te.placeholder((1, 3, 9, 9), name="X")
     >>> pool2d(X, [3, 3], [2, 2], [1, 1], [1, 1, 1, 1], "avg").shape
@@ -161,7 +177,23 @@ def pool3d(
     data: te.Tensor, kernel: Numbers, stride: Numbers, dilation: Numbers, padding: Numbers,
     pool_type: str, ceil_mode: bool = False, layout: str = "NCDHW", count_include_pad: bool = True,
 ) -> te.Tensor:
-    """The greatest or the mean of each window of volumes; arguments as `pool1d`.
+    """The greatest or the mean of each window of volumes.
+
+    Args:
+        data: volumes.
+        kernel: extents of a window.
+        stride: elements from one window to the next, along each axis.
+        dilation: elements from one place of a window to the next, along each axis.
+        padding: elements around the volumes: one number, one for each axis, or all before and then
+            all after. They are no greatest, and 0 in a mean.
+        pool_type: `max` or `avg`.
+        ceil_mode: whether windows that begin inside but end outside count.
+        layout: letters of the axes, N, C, D, H and W in any order.
+        count_include_pad: whether a mean is divided by the places in the padding too.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+        TypeMismatchError: the mean of what is no float.
 
     >>> X = te.placeholder((1, 3, 4, 8, 8), name="X")
     >>> pool3d(X, (2, 2, 2), (2, 2, 2), (1, 1, 1), (0,) * 6, "max").shape

@@ -101,7 +101,8 @@ def conv1d_transpose_ncw(
         kernel: filters.
         stride: elements of the result from one element of the rows to the next.
         padding: elements that are cut off the result: in the forms of `conv`.
-        out_dtype: as of `conv`.
+        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
+            floats it is added up in float32.
         output_padding: elements that the result has more at its end, less than the stride.
 
     Raises:
