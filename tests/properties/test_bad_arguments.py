@@ -117,6 +117,10 @@ RIGHT: dict[str, dict[str, Any]] = {
     "Layout.runs_to": {"target": _ROWS, **_BOX},
     "Layout.pack": {"array": np.zeros((8, 8), "float32"), "out": None},
     "Layout.unpack": {"array": np.zeros((2, 8, 4), "float32"), "out": None},
+    "Rates": {
+        "read_bytes_per_second": (2e11, 3e10), "flops": {"float32": 1e11}, "scalar_flops": {},
+        "source": "a manual",
+    },
     "Relayout": {"src": _ROWS, "dst": _OBJECTS["Layout"]},
     "Runs.transactions": {"most": 64},
     "ShardLayout": _SHARD,
@@ -163,6 +167,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         "schedule": _SCHEDULE, "args": [_A, _B], "target": "cpu", "name": "f",
         "check_bounds": False, "fast_math": False, "fp_contract": True,
     },
+    "calibrate": {"target": "cpu", "again": False},
     "check_constraints": {"what": _SCHEDULE, "target": _STICKS, "layouts": None},
     "check_target": {"name": "texture2d"},
     "compile": {
@@ -205,7 +210,7 @@ RIGHT: dict[str, dict[str, Any]] = {
 }
 # What a call of ours returns or a target has, or what plug-ins write; nobody calls them to get something else.
 RECORDS = {
-    "Access", "Accesses", "Affine", "Format", "Hint", "MatmulUnit", "Runs", "VectorUnit", "Violation",
+    "Access", "Accesses", "Affine", "Format", "Hint", "MatmulUnit", "Roofline", "Runs", "VectorUnit", "Violation",
 }
 INNER = {"IndexMap.at", "Target.check_axis", "Target.check_buffer"}
 CLASSES = (Layout, StickLayout, ShardLayout, TtnnLayout, GridMap, IndexMap, Runs, Target, Core)

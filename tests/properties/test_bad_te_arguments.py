@@ -257,7 +257,8 @@ def test_every_primitive_is_tried() -> None:
     named = {
         f"{owner.__name__}.{name}"
         for owner in (type(s), type(s[B]))
-        for name, member in vars(owner).items()
+        for part in owner.__mro__ if part.__module__.startswith("tecomp.scheduling.")
+        for name, member in vars(part).items()
         if not name.startswith("_") and inspect.isfunction(member)
         and any(p.kind is not p.VAR_POSITIONAL
                 for p in list(inspect.signature(member).parameters.values())[1:])
