@@ -9,6 +9,7 @@ import numpy as np
 
 from tecomp.ptensor.libraries import compute
 from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operations.elementwise import POWERS
 from tecomp.ptensor.operations.library import LibraryOperation
 
 Made = Callable[..., Any]
@@ -99,6 +100,7 @@ ORACLES: Mapping[str, Made] = {
     "find_index": lambda op, x: getattr(np, op.kind)(x, axis=op.axis, keepdims=op.keepdims),
     "extract_slice": lambda op, x: x[_spans(op)],
     "extract_mask": lambda op, x, mask: x[mask],
+    "elementwise_power": lambda op, x: np.power(x, POWERS[op.kind], dtype=x.dtype),
     "nonzero": lambda op, x: np.nonzero(x)[op.axis],
     "insert_slice": _inserted,
     "take": _taken,
