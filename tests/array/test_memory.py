@@ -39,6 +39,11 @@ LEAK = """
 import gc
 import numpy as np
 import tecomp.array as xp
+from tecomp.array.kernels import copies, kernel, plans
+
+# All that is compiled is compiled before it is measured.
+for module in (copies, kernel, plans):
+    module.calls_that_pay = lambda kernels, points: 16
 
 def pages():
     with open("/proc/self/statm") as file:
