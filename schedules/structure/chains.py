@@ -212,6 +212,29 @@ def work_of_chain(output: te.Tensor, apart: Container[te.Tensor] | None = None) 
     return sum(accesses(x).work for x in links)
 
 
+def longest_path(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> int:
+    """Operations of a chain that wait for each other, at most; see `reads_of_chain`.
+
+    >>> A = te.placeholder((9, 8), name="A")
+    >>> B = te.compute((9, 8), lambda i, j: te.exp(A[i, j]), name="B")
+    >>> C = te.compute((9, 8), lambda i, j: te.log(B[i, j]) + te.tanh(A[i, j]), name="C")
+    >>> longest_path(C, apart=[]), longest_path(C, apart=[B])
+    (21, 11)
+    """
+    found: dict[te.Tensor, int] = {}
+    todo = [output]
+    while todo:
+        x = todo[-1]
+        here = {read.tensor for read in accesses(x).reads if _is_here(read, x, output, apart)}
+        if missing := here - found.keys():
+            todo += missing
+            continue
+        paths = accesses(x).paths
+        ways = [length + found[read] for read, length in paths.items() if read in here]
+        found[todo.pop()] = max([paths[None], *ways])
+    return found[output]
+
+
 def repeated_work(output: te.Tensor, axis: int, apart: Container[te.Tensor] | None = None) -> int:
     """Operations of a chain that give the same for each value of an axis of its result.
 

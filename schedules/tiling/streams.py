@@ -6,7 +6,12 @@ from collections.abc import Container, Sequence
 from math import prod
 
 from tecomp import Target, te
-from tecomp.schedules.structure.chains import are_counted, repeated_work, work_of_chain
+from tecomp.schedules.structure.chains import (
+    are_counted,
+    longest_path,
+    repeated_work,
+    work_of_chain,
+)
 from tecomp.schedules.structure.sizes import product
 from tecomp.schedules.tiling.tiles import balanced, core_of, elements_at_hand, lanes_of, width_of
 
@@ -18,8 +23,9 @@ _LONG = 32
 """Lines of a row beside which the one at its end does not count."""
 
 _VECTORS = 2
-"""Vectors that are computed at a time by short formulas, for which loops are work too. Others have
-so many constants that registers run out for two, and processors begin with the next in any case."""
+"""Vectors that are computed at a time by short formulas, for which loops are work too, and by those
+where functions wait for functions: what is between them is more than processors look ahead to
+begin with the next. Others have so many constants that registers run out for two."""
 
 _FUNCTION = 10
 """Operations that are worth it to walk down some rows, and to compute what is the same for all of
@@ -69,8 +75,8 @@ def stream(
     lanes = lanes_of(output, along, target)
     # A row of unknown length may be a short one, most of which is its end.
     is_open = bool(rows) and not isinstance(along.extent, int)
-    is_long = work_of_chain(output, apart) >= _FUNCTION
-    lanes *= 1 if is_open or is_long or is_short(along, _VECTORS * lanes) else _VECTORS
+    is_short_row = is_open or is_short(along, _VECTORS * lanes)
+    lanes *= 1 if is_short_row or not _gains_by_two(output, apart) else _VECTORS
     if one_by_one:
         lanes = min(lanes, _LANES_ONE_BY_ONE)
     most = max(elements_at_hand(output, target), unit * lanes)
@@ -84,6 +90,12 @@ def stream(
         rows[-1], row = stage.split(rows[-1], factor=_ROWS)
         stage.reorder(*rows, chunk, vectors, row, lane)
     stage.parallel(stage.fuse(*rows, chunk))
+
+
+def _gains_by_two(output: te.Tensor, apart: Container[te.Tensor] | None) -> bool:
+    """Whether two vectors at a time take less than one after the other."""
+    has_functions = work_of_chain(output, apart) >= _FUNCTION
+    return not has_functions or bool(longest_path(output, apart) >= 2 * _FUNCTION)
 
 
 def _are_many(rows: Sequence[te.IterVar], target: Target) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tecomp.compute.affine import Affine, added, affine_of, axes_of, key_of, shortest
@@ -180,6 +180,8 @@ class Accesses:
             it, but not for every element.
         is_scan: whether its rows follow from one another; then it reads what its steps read.
         work: operations for each element, or for each term of it; a function counts as ten.
+        paths: for each tensor that is read the operations that follow one upon the other from its
+            element to the result, at most; those of the whole formula at None.
         rising: of a reducer that takes one of two tuples whole the number of a value that is
             greater with each step along its one axis; None if there is none.
         is_apart: whether several values are reduced, each by a common reducer of its own.
@@ -212,6 +214,7 @@ class Accesses:
     is_plain: bool
     has_start: bool = False
     work: int = 0
+    paths: Mapping[Tensor | None, int] = field(default_factory=dict)
     is_scan: bool = False
     written: tuple[Part, ...] = ()
     repeated: tuple[int, ...] = ()
@@ -273,6 +276,7 @@ def _accesses(op: ComputeOp, body: Expr) -> Accesses:
     every = tuple(reads.values())
     return Accesses(
         op.axis, op.reduce_axis, reducer, every, factors, is_plain, has_start, _work(bodies),
+        _paths(bodies),
         written=parts if len(parts) > 1 else (), repeated=_repeated(op),
         rising=_rising(body) if isinstance(body, Reduce) else None,
         is_apart=isinstance(body, Reduce) and _are_apart(body.combiner),
@@ -339,6 +343,23 @@ def _cost(node: Any) -> int:
 def _work(body: tuple[Expr, ...]) -> int:
     """Operations on elements; those of indices are not counted."""
     return sum(map(_cost, _outside_of_indices(body)))
+
+
+def _paths(body: tuple[Expr, ...]) -> Mapping[Tensor | None, int]:
+    """From each tensor to the result, and at None of all that is computed; see `Accesses`."""
+    behind = dict.fromkeys(map(id, body), 0)
+    found: dict[Tensor | None, int] = {None: 0}
+    for node in reversed([*post_order(*body)]):
+        if id(node) not in behind:
+            continue
+        if isinstance(node, TensorLoad):
+            found[node.tensor] = max(found.get(node.tensor, 0), behind[id(node)])
+            continue
+        length = behind[id(node)] + _cost(node)
+        found[None] = max(found[None], length)
+        for part in children(node):
+            behind[id(part)] = max(behind.get(id(part), 0), length)
+    return found
 
 
 def _outside_of_indices(body: tuple[Expr, ...]) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -175,3 +176,17 @@ def test_squares_of_squares_are_no_list_of_factors() -> None:
         return te.compute((8,), value, name="P")
 
     assert [len(tecomp.accesses(power(n)).factors) for n in (0, 1, 6, 7, 60)] == [1, 2, 64, 0, 0]
+
+
+def test_operations_that_wait_for_each_other_are_counted() -> None:
+    A, B = te.placeholder((8,), name="A"), te.placeholder((8,), name="B")
+    at = te.placeholder((8,), "int32", name="at")
+
+    def paths(formula: Callable[[te.Expr], te.Expr]) -> dict[te.Tensor | None, int]:
+        return dict(tecomp.accesses(te.compute((8,), formula, name="C")).paths)
+
+    assert paths(lambda i: A[i]) == {None: 0, A: 0}
+    assert paths(lambda i: te.exp(A[i]) + B[i]) == {None: 11, A: 11, B: 1}
+    assert paths(lambda i: A[i] * te.log(te.exp(A[i]) + B[i])) == {None: 22, A: 22, B: 12}
+    # What finds an element is no work.
+    assert paths(lambda i: te.exp(A[at[i] + 1])) == {None: 10, A: 10}

@@ -93,6 +93,20 @@ def test_gelu_is_a_quotient_of_polynomials(cpu: str) -> None:
     assert count(lines, "vminps|vmaxps") == 4
 
 
+def test_functions_of_functions_take_two_vectors_a_round() -> None:
+    """Each waits for the one before, which is longer than what is computed ahead of it."""
+    A, n = te.placeholder((8192,), "float64", name="A"), 8192
+    first = te.compute((n,), lambda i: te.exp(A[i]), name="first")
+    waits = te.compute((n,), lambda i: te.tanh(first[i]), name="waits")
+    beside = te.compute((n,), lambda i: te.tanh(A[i]) + first[i], name="beside")
+    found = []
+    for result in (waits, beside):
+        code = code_of(elementwise.schedule(result, machine("znver4")), [A, result], "znver4")
+        found.append(count(loop_with(code, "vfmadd"), "vdivpd"))
+
+    assert found == [2, 1]
+
+
 @pytest.mark.parametrize("function", [te.log1p, te.atanh, te.tanh])
 def test_constants_of_functions_stay_in_registers(function: Callable[[te.Expr], te.Expr]) -> None:
     """Of two vectors at a time what is computed would be written to the stack, and read back."""
