@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 import tecomp
@@ -214,6 +215,23 @@ def test_shells_complete_commands(shell: str) -> None:
 
     assert status == 0
     assert "_TECOMP_COMPLETE" in output
+
+
+@pytest.mark.parametrize(("words", "offered"), [
+    ("tecomp demo --target te", ["tensix_bh", "tensix_wh", "texture2d"]),
+    ("tecomp lower x.py:f --target cp", ["cpu"]),
+    ("tecomp check-target vt", ["vtcm2d"]),
+    ("tecomp check-target mine.to", ["mine.to"]),  # a path, whose files the shell offers
+    ("tecomp explain TE000", [f"TE000{k}" for k in range(1, 10)]),
+    ("tecomp explain te0107", ["TE0107"]),
+    ("tecomp explain index-ty", ["index-type"]),
+    ("tecomp lower x.py:f --stage flat", ["flatten_buffer"]),
+])
+def test_shells_complete_what_commands_take(words: str, offered: list[str]) -> None:
+    *given, begun = words.split()[1:]
+
+    found = ShellComplete(main, {}, "tecomp", "_TECOMP_COMPLETE").get_completions(given, begun)
+    assert [item.value for item in found] == offered
 
 
 def test_columns_are_aligned(capsys: pytest.CaptureFixture[str]) -> None:

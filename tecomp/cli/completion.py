@@ -10,7 +10,7 @@ from click.shell_completion import get_completion_class
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the completion of commands and options for SHELL.
+    """Print the completion of commands and what they take for SHELL.
 
     For bash: eval "$(tecomp completion bash)"
     """

@@ -10,12 +10,13 @@ import click
 import tecomp
 from tecomp import demo as demonstration
 from tecomp.cli.output import with_json
+from tecomp.cli.words import machines
 from tecomp.errors import TecompError
 
 
 @click.command()
 @click.option(
-    "--target", "name", default="cpu", show_default=True,
+    "--target", "name", default="cpu", show_default=True, shell_complete=machines,
     help="The machine: one of `tecomp targets`, or the path of a TOML file.",
 )
 @click.option(

@@ -8,11 +8,12 @@ from difflib import get_close_matches
 import click
 
 from tecomp.cli.output import show, with_json
+from tecomp.cli.words import codes
 from tecomp.pages import document, page_of, pages
 
 
 @click.command()
-@click.argument("code", required=False)
+@click.argument("code", required=False, shell_complete=codes)
 @click.option("--markdown", is_flag=True, help="Print the pages of all codes, as docs/errors.md.")
 @with_json
 def explain(code: str | None, markdown: bool, as_json: bool) -> None:

@@ -9,6 +9,7 @@ import click
 import tecomp
 from tecomp.cli.output import with_json
 from tecomp.cli.scripts import complaint, scheduled
+from tecomp.cli.words import machines
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import TecompError
 from tecomp.lowering.pipeline import STAGES
@@ -16,7 +17,9 @@ from tecomp.lowering.pipeline import STAGES
 
 @click.command()
 @click.argument("source", metavar="SCRIPT:NAME")
-@click.option("--target", default="cpu", show_default=True, help="The machine.")
+@click.option(
+    "--target", default="cpu", show_default=True, help="The machine.", shell_complete=machines,
+)
 @click.option(
     "--stage", type=click.Choice(["schedule", *STAGES, "all"]), default=STAGES[-1],
     show_default=True, help="After which pass.",

@@ -10,6 +10,7 @@ import click
 
 import tecomp
 from tecomp.cli.output import show, with_json
+from tecomp.cli.words import machines
 from tecomp.errors import TargetError
 from tecomp.machine.registry import broken_plugins
 from tecomp.plugin.skeleton import write_skeleton
@@ -53,7 +54,7 @@ def _described(name: str) -> dict[str, object]:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=machines)
 @with_json
 def check_target(name: str, as_json: bool) -> None:
     """Check that programs run on all that a target describes.
