@@ -201,6 +201,10 @@ class Accesses:
     (['A', 'B'], (0, 0))
     >>> found.is_plain, found.has_start, found.is_scan, found.is_apart, found.rising
     (True, False, False, False, None)
+    >>> E = te.compute((4, 5), lambda i, j: te.exp(A[i, j] * 2.0) + B[j, i], name="E")
+    >>> paths = tecomp.accesses(E).paths  # a function counts as ten here too
+    >>> paths[A], paths[B], paths[None]
+    (12, 1, 12)
     >>> D = te.compute((4, 5), lambda i, j: A[i, j] + i.astype("float32"), name="D")
     >>> tecomp.accesses(D).counted
     frozenset({i})
