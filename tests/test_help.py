@@ -139,3 +139,14 @@ def test_completion_offers_public_names_alone(module: str) -> None:
     offered = [name for name in dir(found) if name[0] != "_" and callable(getattr(found, name))]
 
     assert set(offered) <= set(public)
+
+
+@pytest.mark.parametrize("name", ["array", "array.fft", "array.linalg"])
+def test_functions_of_arrays_say_all_of_their_keywords(name: str) -> None:
+    functions = {key: value for key, value in _public(import_module(f"tecomp.{name}")).items()
+                 if inspect.isfunction(value)}
+    keywords = {key: [each.name for each in inspect.signature(value).parameters.values()
+                      if each.kind is each.KEYWORD_ONLY] for key, value in functions.items()}
+
+    assert [(key, word) for key, words in keywords.items() for word in words
+            if not re.search(rf"\b{word}\b", inspect.getdoc(functions[key]) or "")] == []

@@ -389,7 +389,20 @@ def fftfreq(n: SupportsIndex, /, *, d: float = 1.0, dtype: Any = None, device: A
 def rfftfreq(
     n: SupportsIndex, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
 ) -> Array:
-    """The frequencies of what `rfft` gives, as `fftfreq`.
+    """The frequencies of what `rfft` gives.
+
+    Args:
+        n: how many elements were transformed.
+        d: from one of them to the next.
+        dtype: a real floating-point type; float64 if None.
+        device: where the array lives.
+
+    Returns:
+        `n // 2 + 1` frequencies, in cycles per unit of `d`.
+
+    Raises:
+        ArrayTypeError: `n` is no integer, or the type is another.
+        ArrayValueError: `n` is below 1, or `d` is 0; or there is no such device.
 
     >>> import tecomp.array as xp
     >>> rfftfreq(4, d=0.5)

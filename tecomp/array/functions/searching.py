@@ -41,7 +41,20 @@ def argmax(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = F
 
 
 def argmin(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = False) -> Array:
-    """The index of the first least element along an axis, as `argmax`; NaN is less than all others.
+    """The index of the first least element along an axis; NaN is less than all others.
+
+    Args:
+        x: the array, of real numbers.
+        axis: along which, with an element at least; None to look at all elements as one row.
+        keepdims: whether the axes stay, with extent 1.
+
+    Returns:
+        Indices, int64.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: there is no element.
 
     >>> import tecomp.array as xp
     >>> argmin(xp.asarray([[1, 5, 3], [4, 2, 6]]))

@@ -46,7 +46,21 @@ def sum(
 def prod(
     x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False
 ) -> Array:
-    """The product of all elements along axes, as `sum`; 1 of none.
+    """The product of all elements along axes; 1 of none.
+
+    Args:
+        x: the array, of numbers.
+        axis: one axis or several; all of them if None.
+        dtype: the element type of the result; that of `x` if None, and 64 bits for integers.
+        keepdims: whether the axes stay, with extent 1.
+
+    Returns:
+        The products.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: an axis is named twice.
 
     >>> import tecomp.array as xp
     >>> prod(xp.asarray([1.5, 2.0, 4.0]))
@@ -79,7 +93,20 @@ def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
 
 def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """The least element along axes, as `max`; NaN if one is NaN.
+    """The least element along axes; NaN if one is NaN.
+
+    Args:
+        x: the array, of real numbers.
+        axis: one axis or several, with an element at least; all of them if None.
+        keepdims: whether the axes stay, with extent 1.
+
+    Returns:
+        The least elements.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: there is no element along one, or it is named twice.
 
     >>> import tecomp.array as xp
     >>> min(xp.asarray([[1, 5, 3], [4, 2, 6]]), axis=1)
@@ -142,6 +169,20 @@ def std(
 ) -> Array:
     """The standard deviation of all elements along axes: the root of `var`.
 
+    Args:
+        x: the array, of floating-point numbers, real or complex.
+        axis: one axis or several; all of them if None.
+        correction: what is taken off the count of elements; 1 for that of a sample.
+        keepdims: whether the axes stay, with extent 1.
+
+    Returns:
+        The standard deviations, real; NaN of as many elements as `correction`, or fewer.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: an axis is named twice.
+
     >>> import tecomp.array as xp
     >>> std(xp.asarray([1.0, 1.0, 5.0, 5.0]))
     Array(2., dtype=float64)
@@ -200,7 +241,21 @@ def cumulative_prod(
     dtype: Any = None,
     include_initial: bool = False,
 ) -> Array:
-    """The product of all elements up to each along an axis, as `cumulative_sum`.
+    """The product of all elements up to each along an axis.
+
+    Args:
+        x: the array, of numbers.
+        axis: along which; None if there is one only.
+        dtype: the element type of the result; that of `x` if None, and 64 bits for integers.
+        include_initial: whether the result begins with that of no element.
+
+    Returns:
+        The products, in the shape of `x`, or with one element more along the axis.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: there are several axes, and none is given; or there are none.
 
     >>> import tecomp.array as xp
     >>> cumulative_prod(xp.asarray([1, 2, 3]))

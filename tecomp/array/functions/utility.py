@@ -36,7 +36,19 @@ def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
 
 def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """Whether an element along axes is true, as `all`; false of no element.
+    """Whether an element along axes is true; numbers are true unless they are 0.
+
+    Args:
+        x: the array.
+        axis: one axis or several; all of them if None.
+        keepdims: whether the axes stay, with extent 1.
+
+    Returns:
+        Truth; false of no element.
+
+    Raises:
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: an axis is named twice.
 
     >>> import tecomp.array as xp
     >>> any(xp.asarray([[1, 0], [0, 0]]), axis=1)
