@@ -89,9 +89,7 @@ def _sorted_row(op: Sort | Argsort, x: Shared, type: PTensorType) -> Shared:
     ends = ends_of(x, data, descending=op.descending)
     got = np.concatenate(dealt(team_number(x), cut_at(data, ends)))
     if places is None:
-        # Parts are in order, and come in that of processes: a stable sort merges them.
-        (merged,) = compute(Sort(0, op.descending), got)
-        return row(x, merged, type.dtype)
+        return row(x, merged(got, descending=op.descending), type.dtype)
     (order,) = compute(Argsort(0, op.descending), got)
     found = np.concatenate(dealt(team_number(x), cut_at(places, ends)))
     return row(x, found[order], type.dtype)
@@ -114,6 +112,19 @@ def in_order(data: Buffer, *, descending: bool = False) -> Buffer:
             zeros = data[data == 0]
             made[low:high] = zeros[::-1] if descending else zeros
     return made[::-1] if descending else made
+
+
+def merged(data: Buffer, *, descending: bool = False) -> Buffer:
+    """Rows that are in order, one after the other, as one: of equal elements the first stays first.
+
+    A stable sort finds rows that are in order, and only merges them.
+
+    >>> merged(np.array([3.0, 1.0, 4.0, 2.0]), descending=True)
+    array([4., 3., 2., 1.])
+    """
+    if descending:
+        return np.sort(data[::-1], kind="stable")[::-1]
+    return np.sort(data, kind="stable")
 
 
 def ends_of(

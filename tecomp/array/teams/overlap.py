@@ -36,6 +36,8 @@ _TWICE = 2
 """How much more may be computed, because boxes are made of some of the same values."""
 _CALLS = 2e-5
 """Seconds that views and calls of three kernels take more than one; it was 12 to 15 us."""
+_COMPILED = 0.3
+"""Seconds that it takes to compile the kernels of a core and of what is around it."""
 _NEW = 24
 """Exchanges after which kernels are compiled for what comes again, also for its extents alone."""
 _TIMES = 16
@@ -52,24 +54,29 @@ class Choice:
     while nobody calls it, and on how long others let this process wait; nor what a core takes that
     is too small to hide that. So both ways are tried one after the other, unless there was no
     waiting that is worth the calls of more kernels; and again after some time, and after twice
-    that.
+    that. Nothing is tried before all waiting took as long as compiling more kernels does: nobody
+    knows how many exchanges are to come.
 
     Attributes:
         count: exchanges of this round.
         length: exchanges after which it ends.
-        waited: the shortest time of waiting with nothing to do meanwhile, in seconds.
+        spent: the time of all waiting with nothing to do meanwhile, in seconds.
+        waited: the shortest time of such waiting in this round.
         plain: the shortest time from when messages are sent until all is computed, that way.
         cut: the same if the core is computed meanwhile.
     """
 
     count: int = -_NEW
     length: int = _ROUND
+    spent: float = 0.0
     waited: float = inf
     plain: float = inf
     cut: float = inf
 
     def pays(self) -> bool:
         """Whether to compute the core meanwhile, this time."""
+        if not self.count and self.spent < _COMPILED:
+            return False
         self.count += 1
         if self.count > self.length:
             self.count, self.length = 1, 2 * self.length
@@ -80,6 +87,8 @@ class Choice:
 
     def was_plain(self, waited: float, seconds: float) -> None:
         """Note what it took to wait first."""
+        if self.count >= 0:  # before, others are late as they compile
+            self.spent += waited
         if 0 < self.count <= _TIMES:
             self.waited, self.plain = min(self.waited, waited), min(self.plain, seconds)
 

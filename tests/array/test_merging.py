@@ -1,0 +1,43 @@
+"""Parts of arrays that are in order become one row in order, as quickly as merging allows."""
+
+from __future__ import annotations
+
+from functools import total_ordering
+
+import numpy as np
+import pytest
+
+from tecomp.array.teams.ordering import merged
+
+
+@total_ordering
+class Counted:
+    """A number that counts how often it is compared."""
+
+    compared = 0
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __lt__(self, other: Counted) -> bool:
+        Counted.compared += 1
+        return self.value < other.value
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_rows_in_order_are_merged_and_not_sorted_again(descending: bool) -> None:
+    parts = [np.sort(np.random.default_rng(k).integers(0, 10**6, 1000)) for k in range(3)]
+    data = np.concatenate([part[::-1] if descending else part for part in parts])
+    Counted.compared = 0
+    found = merged(np.array([Counted(int(n)) for n in data]), descending=descending)
+
+    expected = np.sort(data)[::-1] if descending else np.sort(data)
+    assert [each.value for each in found] == expected.tolist()
+    assert Counted.compared < 5 * len(data)  # sorting takes 16 for each
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_of_equal_elements_the_first_stays_the_first(descending: bool) -> None:
+    found = merged(np.array([0.0, 0.0, -0.0, -0.0, 0.0]), descending=descending)
+
+    assert np.signbit(found).tolist() == [False, False, True, True, False]
