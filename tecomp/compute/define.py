@@ -219,6 +219,10 @@ def var(name: str = "tindex", dtype: str = "int32") -> Var:
 
     In a shape it is a size, bound by the array that is passed; elsewhere it is a scalar argument.
 
+    Args:
+        name: what it is called.
+        dtype: its type, of one lane.
+
     Raises:
         TypeMismatchError: there is no such type.
 
@@ -237,6 +241,13 @@ def var(name: str = "tindex", dtype: str = "int32") -> Var:
 
 def size_var(name: str = "size", dtype: str = "int32") -> Var:
     """A `te.var` for a size; of another type than integers it is a `te.var`, as in TVM.
+
+    Args:
+        name: what it is called.
+        dtype: its type, of one lane.
+
+    Raises:
+        TypeMismatchError: there is no such type.
 
     >>> size_var("n")
     n

@@ -134,6 +134,13 @@ def floor_divide(lhs: Operand, rhs: Operand) -> Any:
 def mod(lhs: Operand, rhs: Operand) -> Any:
     """The remainder with the sign of `lhs`, as in C; 0 where an integer is divided by 0.
 
+    Args:
+        lhs: a tensor, an expression or a number.
+        rhs: a tensor, an expression or a number.
+
+    Raises:
+        DefinitionError: the shapes do not broadcast.
+
     >>> mod(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
     """
@@ -153,6 +160,13 @@ def _is_float(value: Any) -> bool:
 def floor_mod(lhs: Operand, rhs: Operand) -> Any:
     """The remainder with the sign of `rhs`; 0 where an integer is divided by 0.
 
+    Args:
+        lhs: a tensor, an expression or a number.
+        rhs: a tensor, an expression or a number.
+
+    Raises:
+        DefinitionError: the shapes do not broadcast.
+
     >>> floor_mod(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
     """
@@ -163,6 +177,13 @@ def floor_mod(lhs: Operand, rhs: Operand) -> Any:
 def maximum(lhs: Operand, rhs: Operand) -> Any:
     """The greater of two elements; NaN if one is NaN.
 
+    Args:
+        lhs: a tensor, an expression or a number.
+        rhs: a tensor, an expression or a number.
+
+    Raises:
+        DefinitionError: the shapes do not broadcast.
+
     >>> maximum(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
     """
@@ -172,6 +193,13 @@ def maximum(lhs: Operand, rhs: Operand) -> Any:
 @of_two
 def minimum(lhs: Operand, rhs: Operand) -> Any:
     """The lesser of two elements; NaN if one is NaN.
+
+    Args:
+        lhs: a tensor, an expression or a number.
+        rhs: a tensor, an expression or a number.
+
+    Raises:
+        DefinitionError: the shapes do not broadcast.
 
     >>> minimum(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
@@ -303,6 +331,13 @@ def not_equal(lhs: Operand, rhs: Operand) -> Any:
 def logical_and(lhs: Operand, rhs: Operand) -> Any:
     """Whether both conditions hold.
 
+    Args:
+        lhs: conditions: a tensor or an expression of bool.
+        rhs: conditions: a tensor or an expression of bool.
+
+    Raises:
+        DefinitionError: the shapes do not broadcast.
+
     >>> X = te.placeholder((4, 8), "bool", name="A")
     >>> W = te.placeholder((8,), "bool", name="W")
     >>> logical_and(X, W).shape
@@ -315,6 +350,13 @@ def logical_and(lhs: Operand, rhs: Operand) -> Any:
 def logical_or(lhs: Operand, rhs: Operand) -> Any:
     """Whether one of two conditions holds, or both.
 
+    Args:
+        lhs: conditions: a tensor or an expression of bool.
+        rhs: conditions: a tensor or an expression of bool.
+
+    Raises:
+        DefinitionError: the shapes do not broadcast.
+
     >>> X = te.placeholder((4, 8), "bool", name="A")
     >>> W = te.placeholder((8,), "bool", name="W")
     >>> logical_or(X, W).shape
@@ -326,6 +368,13 @@ def logical_or(lhs: Operand, rhs: Operand) -> Any:
 @of_two
 def logical_xor(lhs: Operand, rhs: Operand) -> Any:
     """Whether one of two conditions holds, and not both.
+
+    Args:
+        lhs: conditions: a tensor or an expression of bool.
+        rhs: conditions: a tensor or an expression of bool.
+
+    Raises:
+        DefinitionError: the shapes do not broadcast.
 
     >>> X = te.placeholder((4, 8), "bool", name="A")
     >>> W = te.placeholder((8,), "bool", name="W")
@@ -342,6 +391,9 @@ def logical_xor(lhs: Operand, rhs: Operand) -> Any:
 @of_one
 def logical_not(data: Operand) -> Any:
     """Whether a condition does not hold.
+
+    Args:
+        data: conditions: a tensor or an expression of bool.
 
     >>> logical_not(te.placeholder((4, 8), "bool", name="A")).dtype
     'bool'

@@ -38,7 +38,15 @@ def sum(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor
 
 
 def prod(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """The product of all elements along axes, as `sum`; 1 of none.
+    """The product of all elements along axes; 1 of none.
+
+    Args:
+        data: the tensor. Truth is counted, in int32; narrow floats are multiplied in float32.
+        axis: one axis or several, counted from the end if negative; all of them if None or empty.
+        keepdims: whether these axes stay, with extent 1.
+
+    Raises:
+        DefinitionError: there is no such axis, or one is given twice.
 
     >>> k = te.reduce_axis((0, 4), name="k")
     >>> prod(te.placeholder((4, 8), name="A"), 1).shape
@@ -48,7 +56,15 @@ def prod(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tenso
 
 
 def max(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """The greatest element along axes, as `sum`; NaN if one is NaN, the least number of none.
+    """The greatest element along axes; NaN if one is NaN, the least number of none.
+
+    Args:
+        data: the tensor.
+        axis: one axis or several, counted from the end if negative; all of them if None or empty.
+        keepdims: whether these axes stay, with extent 1.
+
+    Raises:
+        DefinitionError: there is no such axis, or one is given twice.
 
     >>> max(te.placeholder((4, 8), name="A"), 1).shape
     (4,)
@@ -57,7 +73,15 @@ def max(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor
 
 
 def min(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """The least element along axes, as `sum`; NaN if one is NaN, the greatest number of none.
+    """The least element along axes; NaN if one is NaN, the greatest number of none.
+
+    Args:
+        data: the tensor.
+        axis: one axis or several, counted from the end if negative; all of them if None or empty.
+        keepdims: whether these axes stay, with extent 1.
+
+    Raises:
+        DefinitionError: there is no such axis, or one is given twice.
 
     >>> min(te.placeholder((4, 8), name="A"), 1).shape
     (4,)
@@ -66,7 +90,12 @@ def min(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor
 
 
 def all(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """Whether all conditions along axes hold, as `sum`; they do if there are none.
+    """Whether all conditions along axes hold; they do if there are none.
+
+    Args:
+        data: conditions, a tensor of bool.
+        axis: one axis or several, counted from the end if negative; all of them if None or empty.
+        keepdims: whether these axes stay, with extent 1.
 
     Raises:
         TypeMismatchError: `data` is not bool.
@@ -78,7 +107,12 @@ def all(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor
 
 
 def any(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """Whether any condition along axes holds, as `sum`; none does if there are none.
+    """Whether any condition along axes holds; none does if there are none.
+
+    Args:
+        data: conditions, a tensor of bool.
+        axis: one axis or several, counted from the end if negative; all of them if None or empty.
+        keepdims: whether these axes stay, with extent 1.
 
     Raises:
         TypeMismatchError: `data` is not bool.
@@ -149,7 +183,17 @@ def argmax(
 def argmin(
     data: te.Tensor, axis: Axes = None, keepdims: bool = False, select_last_index: bool = False
 ) -> te.Tensor:
-    """Where the least element along axes is, as `argmax`; NaN is less than all others.
+    """Where the least element along axes is, in int32; NaN is less than all others.
+
+    Args:
+        data: the tensor.
+        axis: one axis or several, counted from the end if negative; all of them if None or empty.
+            Of several, elements are counted in the order of memory.
+        keepdims: whether these axes stay, with extent 1.
+        select_last_index: of several that are least, whether the last is meant, not the first.
+
+    Raises:
+        DefinitionError: there is no such axis, one is given twice, or there is no element.
 
     >>> argmin(te.placeholder((4, 8), name="A"), 1).shape
     (4,)
@@ -199,6 +243,10 @@ def _one_axis(data: te.Tensor, axes: Sequence[int]) -> tuple[te.Tensor, int]:
 
 def collapse_sum(data: te.Tensor, target_shape: Size | Sequence[Size]) -> te.Tensor:
     """`data` added up to a shape that broadcasts to its own.
+
+    Args:
+        data: the tensor.
+        target_shape: shape of the result; its extents, from the last, are those of `data`, or 1.
 
     Raises:
         DefinitionError: the shape does not.

@@ -51,7 +51,16 @@ def cumprod(
     dtype: str | None = None,
     exclusive: bool | None = None,
 ) -> te.Tensor:
-    """The product of all elements up to each along an axis, as `cumsum`.
+    """The product of all elements up to each along an axis.
+
+    Args:
+        data: the tensor. Narrow floats are multiplied in float32.
+        axis: counted from the end if negative; None for `data` as one row.
+        dtype: type of the result; that of `data` if None, and int32 of bool.
+        exclusive: whether an element is left out of its own product.
+
+    Raises:
+        DefinitionError: there is no such axis.
 
     >>> cumprod(te.placeholder((4, 8), name="A"), 1).shape
     (4, 8)

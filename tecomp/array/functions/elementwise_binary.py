@@ -15,6 +15,14 @@ from tecomp.ptensor.operations.elementwise import FUNCTIONS
 def add(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """The sum of two elements.
 
+    Args:
+        x1: numbers, real or complex, in an array, or a number of Python if `x2` is one.
+        x2: numbers, real or complex, in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
+
     >>> import tecomp.array as xp
     >>> xp.add(xp.asarray([1, 2]), xp.asarray([10, 20]))
     Array([11, 22], dtype=int64)
@@ -24,6 +32,14 @@ def add(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 def atan2(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """The angle of the point (x2, x1), in [-pi, pi].
+
+    Args:
+        x1: real floating-point numbers in an array, or a number of Python if `x2` is one.
+        x2: real floating-point numbers in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.atan2(xp.asarray([1.0, -1.0]), xp.asarray([1.0, -1.0]))
@@ -35,6 +51,14 @@ def atan2(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 def bitwise_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """The bits that two elements both have.
 
+    Args:
+        x1: integers or bool in an array, or a number of Python if `x2` is one.
+        x2: integers or bool in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
+
     >>> import tecomp.array as xp
     >>> xp.bitwise_and(xp.asarray([6, 5]), xp.asarray([3, 4]))
     Array([2, 4], dtype=int64)
@@ -44,6 +68,14 @@ def bitwise_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 def bitwise_left_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """The bits of the first element moved up by the second; none are left at its width.
+
+    Args:
+        x1: integers in an array, or a number of Python if `x2` is one.
+        x2: integers in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.bitwise_left_shift(xp.asarray([1, 3]), xp.asarray([4, 1]))
@@ -55,6 +87,14 @@ def bitwise_left_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 def bitwise_or(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """The bits that one of two elements has.
 
+    Args:
+        x1: integers or bool in an array, or a number of Python if `x2` is one.
+        x2: integers or bool in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
+
     >>> import tecomp.array as xp
     >>> xp.bitwise_or(xp.asarray([6, 5]), xp.asarray([3, 4]))
     Array([7, 5], dtype=int64)
@@ -64,6 +104,14 @@ def bitwise_or(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 def bitwise_right_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """The bits of the first element moved down by the second; its sign goes on.
+
+    Args:
+        x1: integers in an array, or a number of Python if `x2` is one.
+        x2: integers in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.bitwise_right_shift(xp.asarray([16, -3]), xp.asarray([2, 1]))
@@ -75,6 +123,14 @@ def bitwise_right_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 def bitwise_xor(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """The bits that just one of two elements has.
 
+    Args:
+        x1: integers or bool in an array, or a number of Python if `x2` is one.
+        x2: integers or bool in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
+
     >>> import tecomp.array as xp
     >>> xp.bitwise_xor(xp.asarray([6, 5]), xp.asarray([3, 4]))
     Array([5, 1], dtype=int64)
@@ -84,6 +140,14 @@ def bitwise_xor(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 def copysign(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """The first element with the sign of the second.
+
+    Args:
+        x1: real floating-point numbers in an array, or a number of Python if `x2` is one.
+        x2: real floating-point numbers in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.copysign(xp.asarray([1.0, 2.0]), xp.asarray([-0.0, 3.0]))
@@ -95,6 +159,14 @@ def copysign(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 def divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """The quotient of two elements; that of integers is a float64.
 
+    Args:
+        x1: numbers, real or complex, in an array, or a number of Python if `x2` is one.
+        x2: numbers, real or complex, in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
+
     >>> import tecomp.array as xp
     >>> xp.divide(xp.asarray([1.0, 2.0]), xp.asarray([4.0, 0.5]))
     Array([0.25, 4.  ], dtype=float64)
@@ -104,6 +176,14 @@ def divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 def equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Whether two elements are equal.
+
+    Args:
+        x1: elements of any type in an array, or a number of Python if `x2` is one.
+        x2: elements of any type in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
@@ -115,6 +195,14 @@ def equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 def floor_divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """The greatest integer not above the quotient, in its type; 0 of integers by 0.
 
+    Args:
+        x1: real numbers in an array, or a number of Python if `x2` is one.
+        x2: real numbers in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
+
     >>> import tecomp.array as xp
     >>> xp.floor_divide(xp.asarray([7, -7]), xp.asarray([2, 2]))
     Array([ 3, -4], dtype=int64)
@@ -124,6 +212,14 @@ def floor_divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 def greater(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Whether the first element is greater than the second.
+
+    Args:
+        x1: real numbers in an array, or a number of Python if `x2` is one.
+        x2: real numbers in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.greater(xp.asarray([1, 2]), xp.asarray([0, 3]))
@@ -135,6 +231,14 @@ def greater(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 def greater_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Whether the first element is not less than the second.
 
+    Args:
+        x1: real numbers in an array, or a number of Python if `x2` is one.
+        x2: real numbers in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
+
     >>> import tecomp.array as xp
     >>> xp.greater_equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
     Array([ True, False], dtype=bool)
@@ -144,6 +248,14 @@ def greater_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 def hypot(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """`sqrt(x1 * x1 + x2 * x2)` without overflow in between.
+
+    Args:
+        x1: real floating-point numbers in an array, or a number of Python if `x2` is one.
+        x2: real floating-point numbers in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.hypot(xp.asarray([3.0, 5.0]), xp.asarray([4.0, 12.0]))
@@ -155,6 +267,14 @@ def hypot(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 def less(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Whether the first element is less than the second.
 
+    Args:
+        x1: real numbers in an array, or a number of Python if `x2` is one.
+        x2: real numbers in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
+
     >>> import tecomp.array as xp
     >>> xp.less(xp.asarray([1, 2]), xp.asarray([0, 3]))
     Array([False,  True], dtype=bool)
@@ -164,6 +284,14 @@ def less(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 def less_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Whether the first element is not greater than the second.
+
+    Args:
+        x1: real numbers in an array, or a number of Python if `x2` is one.
+        x2: real numbers in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.less_equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
@@ -175,6 +303,14 @@ def less_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 def logaddexp(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """`log(exp(x1) + exp(x2))` without overflow in between.
 
+    Args:
+        x1: real floating-point numbers in an array, or a number of Python if `x2` is one.
+        x2: real floating-point numbers in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
+
     >>> import tecomp.array as xp
     >>> xp.logaddexp(xp.asarray([0.0, 1000.0]), xp.asarray([0.0, 1000.0]))
     Array([6.93147181e-01, 1.00069315e+03], dtype=float64)
@@ -184,6 +320,14 @@ def logaddexp(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 def logical_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Whether two elements are both True.
+
+    Args:
+        x1: bool in an array, or True or False if `x2` is one.
+        x2: bool in an array, or True or False if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.logical_and(xp.asarray([True, True]), xp.asarray([True, False]))
@@ -195,6 +339,14 @@ def logical_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 def logical_or(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Whether one of two elements is True.
 
+    Args:
+        x1: bool in an array, or True or False if `x2` is one.
+        x2: bool in an array, or True or False if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
+
     >>> import tecomp.array as xp
     >>> xp.logical_or(xp.asarray([True, False]), xp.asarray([False, False]))
     Array([ True, False], dtype=bool)
@@ -204,6 +356,14 @@ def logical_or(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 def logical_xor(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Whether just one of two elements is True.
+
+    Args:
+        x1: bool in an array, or True or False if `x2` is one.
+        x2: bool in an array, or True or False if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.logical_xor(xp.asarray([True, True]), xp.asarray([True, False]))
@@ -215,6 +375,14 @@ def logical_xor(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 def maximum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """The greater of two elements; NaN if one is.
 
+    Args:
+        x1: real numbers in an array, or a number of Python if `x2` is one.
+        x2: real numbers in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
+
     >>> import tecomp.array as xp
     >>> xp.maximum(xp.asarray([1, 2]), xp.asarray([0, 3]))
     Array([1, 3], dtype=int64)
@@ -224,6 +392,14 @@ def maximum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 def minimum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """The lesser of two elements; NaN if one is.
+
+    Args:
+        x1: real numbers in an array, or a number of Python if `x2` is one.
+        x2: real numbers in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.minimum(xp.asarray([1, 2]), xp.asarray([0, 3]))
@@ -235,6 +411,14 @@ def minimum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 def multiply(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """The product of two elements.
 
+    Args:
+        x1: numbers, real or complex, in an array, or a number of Python if `x2` is one.
+        x2: numbers, real or complex, in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
+
     >>> import tecomp.array as xp
     >>> xp.multiply(xp.asarray([1, 2]), xp.asarray([10, 20]))
     Array([10, 40], dtype=int64)
@@ -244,6 +428,14 @@ def multiply(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 def nextafter(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """The number beside the first element on the side of the second.
+
+    Args:
+        x1: real floating-point numbers in an array, or a number of Python if `x2` is one.
+        x2: real floating-point numbers in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.nextafter(xp.asarray([1.0, 1.0]), xp.asarray([2.0, 1.0]))
@@ -255,6 +447,14 @@ def nextafter(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 def not_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Whether two elements are different.
 
+    Args:
+        x1: elements of any type in an array, or a number of Python if `x2` is one.
+        x2: elements of any type in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
+
     >>> import tecomp.array as xp
     >>> xp.not_equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
     Array([False,  True], dtype=bool)
@@ -264,6 +464,14 @@ def not_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 def pow(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """The first element to the power of the second.
+
+    Args:
+        x1: numbers, real or complex, in an array, or a number of Python if `x2` is one.
+        x2: numbers, real or complex, in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.pow(xp.asarray([2, 3]), xp.asarray([10, 2]))
@@ -275,6 +483,14 @@ def pow(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 def remainder(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """The remainder of `floor_divide`, with the sign of the second element; 0 of integers by 0.
 
+    Args:
+        x1: real numbers in an array, or a number of Python if `x2` is one.
+        x2: real numbers in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
+
     >>> import tecomp.array as xp
     >>> xp.remainder(xp.asarray([7, -7]), xp.asarray([2, 2]))
     Array([1, 1], dtype=int64)
@@ -284,6 +500,14 @@ def remainder(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 def subtract(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """The first element less the second.
+
+    Args:
+        x1: numbers, real or complex, in an array, or a number of Python if `x2` is one.
+        x2: numbers, real or complex, in an array, or a number of Python if `x1` is one.
+
+    Raises:
+        ArrayTypeError: elements are others, or neither is an array.
+        ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.subtract(xp.asarray([1, 2]), xp.asarray([10, 20]))

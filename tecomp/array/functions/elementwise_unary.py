@@ -14,6 +14,12 @@ from tecomp.ptensor.operations.elementwise import FUNCTIONS
 def abs(x: Array, /) -> Array:
     """The size of each element; that of a complex number is real.
 
+    Args:
+        x: numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.abs(xp.asarray([-1.5, 2.0]))
     Array([1.5, 2. ], dtype=float64)
@@ -23,6 +29,12 @@ def abs(x: Array, /) -> Array:
 
 def acos(x: Array, /) -> Array:
     """The angle in [0, pi] whose cosine is the element.
+
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.acos(xp.asarray([1.0, 0.0]))
@@ -34,6 +46,12 @@ def acos(x: Array, /) -> Array:
 def acosh(x: Array, /) -> Array:
     """The inverse of `cosh` of each element, at least 0.
 
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.acosh(xp.asarray([1.0, 2.0]))
     Array([0.       , 1.3169579], dtype=float64)
@@ -43,6 +61,12 @@ def acosh(x: Array, /) -> Array:
 
 def asin(x: Array, /) -> Array:
     """The angle in [-pi/2, pi/2] whose sine is the element.
+
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.asin(xp.asarray([0.0, 1.0]))
@@ -54,6 +78,12 @@ def asin(x: Array, /) -> Array:
 def asinh(x: Array, /) -> Array:
     """The inverse of `sinh` of each element.
 
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.asinh(xp.asarray([0.0, 1.0]))
     Array([0.        , 0.88137359], dtype=float64)
@@ -63,6 +93,12 @@ def asinh(x: Array, /) -> Array:
 
 def atan(x: Array, /) -> Array:
     """The angle in [-pi/2, pi/2] whose tangent is the element.
+
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.atan(xp.asarray([0.0, 1.0]))
@@ -74,6 +110,12 @@ def atan(x: Array, /) -> Array:
 def atanh(x: Array, /) -> Array:
     """The inverse of `tanh` of each element.
 
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.atanh(xp.asarray([0.0, 0.5]))
     Array([0.        , 0.54930614], dtype=float64)
@@ -83,6 +125,12 @@ def atanh(x: Array, /) -> Array:
 
 def bitwise_invert(x: Array, /) -> Array:
     """Each element with all bits turned over; of a truth value the other one.
+
+    Args:
+        x: integers or bool.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.bitwise_invert(xp.asarray([0, -2]))
@@ -94,6 +142,12 @@ def bitwise_invert(x: Array, /) -> Array:
 def ceil(x: Array, /) -> Array:
     """The least integer not below each element, in its type.
 
+    Args:
+        x: real numbers.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.ceil(xp.asarray([-1.5, 1.5]))
     Array([-1.,  2.], dtype=float64)
@@ -103,6 +157,12 @@ def ceil(x: Array, /) -> Array:
 
 def conj(x: Array, /) -> Array:
     """The complex conjugate of each element; real numbers stay.
+
+    Args:
+        x: numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.conj(xp.asarray([1 + 2j]))
@@ -114,6 +174,12 @@ def conj(x: Array, /) -> Array:
 def cos(x: Array, /) -> Array:
     """The cosine of each element, an angle in radians.
 
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.cos(xp.asarray([0.0, 1.0]))
     Array([1.        , 0.54030231], dtype=float64)
@@ -123,6 +189,12 @@ def cos(x: Array, /) -> Array:
 
 def cosh(x: Array, /) -> Array:
     """The hyperbolic cosine of each element.
+
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.cosh(xp.asarray([0.0, 1.0]))
@@ -134,6 +206,12 @@ def cosh(x: Array, /) -> Array:
 def exp(x: Array, /) -> Array:
     """Euler's number to the power of each element.
 
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.exp(xp.asarray([0.0, 1.0]))
     Array([1.        , 2.71828183], dtype=float64)
@@ -143,6 +221,12 @@ def exp(x: Array, /) -> Array:
 
 def expm1(x: Array, /) -> Array:
     """`exp(x) - 1` of each element, exact for small ones too.
+
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.expm1(xp.asarray([0.0, 1e-10]))
@@ -154,6 +238,12 @@ def expm1(x: Array, /) -> Array:
 def floor(x: Array, /) -> Array:
     """The greatest integer not above each element, in its type.
 
+    Args:
+        x: real numbers.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.floor(xp.asarray([-1.5, 1.5]))
     Array([-2.,  1.], dtype=float64)
@@ -163,6 +253,12 @@ def floor(x: Array, /) -> Array:
 
 def imag(x: Array, /) -> Array:
     """The imaginary part of each element.
+
+    Args:
+        x: numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.imag(xp.asarray([1 + 2j]))
@@ -174,6 +270,12 @@ def imag(x: Array, /) -> Array:
 def isfinite(x: Array, /) -> Array:
     """Whether each element is neither infinite nor NaN.
 
+    Args:
+        x: numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.isfinite(xp.asarray([1.0, float("inf")]))
     Array([ True, False], dtype=bool)
@@ -183,6 +285,12 @@ def isfinite(x: Array, /) -> Array:
 
 def isinf(x: Array, /) -> Array:
     """Whether each element, or a part of it, is infinite.
+
+    Args:
+        x: numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.isinf(xp.asarray([1.0, float("inf")]))
@@ -194,6 +302,12 @@ def isinf(x: Array, /) -> Array:
 def isnan(x: Array, /) -> Array:
     """Whether each element, or a part of it, is no number.
 
+    Args:
+        x: numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.isnan(xp.asarray([1.0, float("nan")]))
     Array([False,  True], dtype=bool)
@@ -203,6 +317,12 @@ def isnan(x: Array, /) -> Array:
 
 def log(x: Array, /) -> Array:
     """The natural logarithm of each element.
+
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.log(xp.asarray([1.0, 2.0]))
@@ -214,6 +334,12 @@ def log(x: Array, /) -> Array:
 def log1p(x: Array, /) -> Array:
     """`log(1 + x)` of each element, exact for small ones too.
 
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.log1p(xp.asarray([0.0, 1e-10]))
     Array([0.e+00, 1.e-10], dtype=float64)
@@ -223,6 +349,12 @@ def log1p(x: Array, /) -> Array:
 
 def log2(x: Array, /) -> Array:
     """The logarithm to base 2 of each element.
+
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.log2(xp.asarray([1.0, 8.0]))
@@ -234,6 +366,12 @@ def log2(x: Array, /) -> Array:
 def log10(x: Array, /) -> Array:
     """The logarithm to base 10 of each element.
 
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.log10(xp.asarray([1.0, 100.0]))
     Array([0., 2.], dtype=float64)
@@ -243,6 +381,12 @@ def log10(x: Array, /) -> Array:
 
 def logical_not(x: Array, /) -> Array:
     """Whether each element is False.
+
+    Args:
+        x: bool.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.logical_not(xp.asarray([True, False]))
@@ -254,6 +398,12 @@ def logical_not(x: Array, /) -> Array:
 def negative(x: Array, /) -> Array:
     """Each element with the other sign; unsigned integers wrap.
 
+    Args:
+        x: numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.negative(xp.asarray([1, -2]))
     Array([-1,  2], dtype=int64)
@@ -263,6 +413,12 @@ def negative(x: Array, /) -> Array:
 
 def positive(x: Array, /) -> Array:
     """Each element as it is.
+
+    Args:
+        x: numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.positive(xp.asarray([1, -2]))
@@ -274,6 +430,12 @@ def positive(x: Array, /) -> Array:
 def real(x: Array, /) -> Array:
     """The real part of each element.
 
+    Args:
+        x: numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.real(xp.asarray([1 + 2j]))
     Array([1.], dtype=float64)
@@ -283,6 +445,12 @@ def real(x: Array, /) -> Array:
 
 def reciprocal(x: Array, /) -> Array:
     """1 divided by each element.
+
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.reciprocal(xp.asarray([0.5, 4.0]))
@@ -294,6 +462,12 @@ def reciprocal(x: Array, /) -> Array:
 def round(x: Array, /) -> Array:
     """The integer nearest to each element, of two the even one, in its type.
 
+    Args:
+        x: numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.round(xp.asarray([0.5, 1.5, 2.6]))
     Array([0., 2., 3.], dtype=float64)
@@ -303,6 +477,12 @@ def round(x: Array, /) -> Array:
 
 def sign(x: Array, /) -> Array:
     """1, 0 or -1, as each element is greater than 0, 0, or less; of a complex one its direction.
+
+    Args:
+        x: numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.sign(xp.asarray([-3.0, 0.0, 2.0]))
@@ -314,6 +494,12 @@ def sign(x: Array, /) -> Array:
 def signbit(x: Array, /) -> Array:
     """Whether the sign of each element is minus; zeros and NaN have one too.
 
+    Args:
+        x: real floating-point numbers.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.signbit(xp.asarray([-0.0, 0.0]))
     Array([ True, False], dtype=bool)
@@ -323,6 +509,12 @@ def signbit(x: Array, /) -> Array:
 
 def sin(x: Array, /) -> Array:
     """The sine of each element, an angle in radians.
+
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.sin(xp.asarray([0.0, 1.0]))
@@ -334,6 +526,12 @@ def sin(x: Array, /) -> Array:
 def sinh(x: Array, /) -> Array:
     """The hyperbolic sine of each element.
 
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.sinh(xp.asarray([0.0, 1.0]))
     Array([0.        , 1.17520119], dtype=float64)
@@ -343,6 +541,12 @@ def sinh(x: Array, /) -> Array:
 
 def square(x: Array, /) -> Array:
     """Each element times itself.
+
+    Args:
+        x: numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.square(xp.asarray([3, -2]))
@@ -354,6 +558,12 @@ def square(x: Array, /) -> Array:
 def sqrt(x: Array, /) -> Array:
     """The square root of each element.
 
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.sqrt(xp.asarray([4.0, 2.0]))
     Array([2.        , 1.41421356], dtype=float64)
@@ -363,6 +573,12 @@ def sqrt(x: Array, /) -> Array:
 
 def tan(x: Array, /) -> Array:
     """The tangent of each element, an angle in radians.
+
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.tan(xp.asarray([0.0, 1.0]))
@@ -374,6 +590,12 @@ def tan(x: Array, /) -> Array:
 def tanh(x: Array, /) -> Array:
     """The hyperbolic tangent of each element.
 
+    Args:
+        x: floating-point numbers, real or complex.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
+
     >>> import tecomp.array as xp
     >>> xp.tanh(xp.asarray([0.0, 1.0]))
     Array([0.        , 0.76159416], dtype=float64)
@@ -383,6 +605,12 @@ def tanh(x: Array, /) -> Array:
 
 def trunc(x: Array, /) -> Array:
     """Each element without its fraction, in its type.
+
+    Args:
+        x: real numbers.
+
+    Raises:
+        ArrayTypeError: `x` is of other elements.
 
     >>> import tecomp.array as xp
     >>> xp.trunc(xp.asarray([-1.5, 1.5]))

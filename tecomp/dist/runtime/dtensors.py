@@ -82,6 +82,10 @@ def init_dtensor(
 def fini_dtensor(team: AnyTeam, dtensor_id: int) -> None:
     """End a tensor; its number is not used again.
 
+    Args:
+        team: the processes.
+        dtensor_id: the tensor.
+
     Raises:
         TeamError: there is no such tensor, or it was ended before.
 
@@ -118,6 +122,10 @@ def init_view(team: AnyTeam, dtensor_id: int, slice: Sequence[slice]) -> int:
 def partition_of(team: AnyTeam, dtensor_id: int) -> Partition:
     """Who has which elements of a tensor.
 
+    Args:
+        team: the processes.
+        dtensor_id: the tensor.
+
     Raises:
         TeamError: there is no such tensor.
 
@@ -130,6 +138,10 @@ def partition_of(team: AnyTeam, dtensor_id: int) -> Partition:
 def local_shape(team: AnyTeam, dtensor_id: int) -> Shape:
     """The extents of what this process has of a tensor.
 
+    Args:
+        team: the processes.
+        dtensor_id: the tensor.
+
     Raises:
         TeamError: there is no such tensor.
 
@@ -141,6 +153,10 @@ def local_shape(team: AnyTeam, dtensor_id: int) -> Shape:
 
 def local_slice(team: AnyTeam, dtensor_id: int) -> tuple[Places, ...]:
     """What indices this process has of a tensor: for each axis a slice, or a list.
+
+    Args:
+        team: the processes.
+        dtensor_id: the tensor.
 
     Raises:
         TeamError: there is no such tensor.

@@ -346,6 +346,11 @@ class Layout(StoredTensor, Pictured):
     ) -> Runs:
         """The contiguous runs of a copy into another layout of the tensor, or of a box of it.
 
+        Args:
+            target: the other layout.
+            start: where the box of elements to copy starts; at 0 if not given.
+            extents: of this box; all up to the end if not given.
+
         Raises:
             LayoutError: the layouts are of other shapes, or the box does not fit.
 

@@ -113,6 +113,15 @@ class GridMap(Pictured):
     ) -> GridMap:
         """The map that a function of the axes of the virtual grid writes down.
 
+        Args:
+            shape: cores of the virtual grid along each of its axes.
+            mapping: takes an index of each of these axes, and gives the place of the core on the
+                physical grid.
+            physical: extents of the physical grid.
+
+        Raises:
+            LayoutError: a core would lie outside, or two cores on one.
+
         >>> wide = GridMap.of((1, 64), lambda y, x: [0, y * 8 + x // 8, x % 8], (1, 8, 8))
         >>> wide.core((0, 27)), wide.virtual((0, 3, 3))
         ((0, 3, 3), (0, 27))

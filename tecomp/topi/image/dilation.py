@@ -40,7 +40,19 @@ def dilation2d_nhwc(
     input: te.Tensor, filter: te.Tensor, stride: Numbers, padding: Numbers, dilations: Numbers,
     out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`dilation2d_nchw` of images (n, h, w, c) and reliefs (h, w, c).
+    """The greatest sum of an element of each window and the relief, for images (n, h, w, c).
+
+    Args:
+        input: images (n, h, w, c), around which there are zeros.
+        filter: a relief (h, w, c) for each channel.
+        stride: from one window to the next.
+        padding: zeros around the images: one number, one for each axis, all before and all after,
+            `VALID` or `SAME`.
+        dilations: from one element of a window to the next.
+        out_dtype: the type in which sums are made; that of `input` if None.
+
+    Raises:
+        DefinitionError: the channels differ, a window does not fit, or a number is too small.
 
     >>> X, W = te.placeholder((1, 8, 8, 3), name="X"), te.placeholder((3, 3, 3), name="W")
     >>> dilation2d_nhwc(X, W, 1, "VALID", 2).shape

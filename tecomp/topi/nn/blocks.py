@@ -28,6 +28,12 @@ from tecomp.topi.windows import images_of
 def flatten(data: te.Tensor) -> te.Tensor:
     """All axes but the first as one.
 
+    Args:
+        data: the tensor, of one axis at least.
+
+    Raises:
+        DefinitionError: it has no axes.
+
     >>> flatten(te.placeholder((2, 3, 4), name="A")).shape
     (2, 12)
     """

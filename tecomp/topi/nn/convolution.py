@@ -140,6 +140,22 @@ def conv1d(
 ) -> te.Tensor:
     """`conv` of rows, in any layout.
 
+    Args:
+        data: rows.
+        kernel: filters.
+        strides: elements from one place to the next.
+        padding: zeros around the rows: one number, one before and one after, `VALID` or `SAME`.
+        dilation: elements from one tap of a filter to the next.
+        groups: parts that the channels are cut into; each output sees one part.
+        data_layout: letters of the axes: N, C and W in any order.
+        kernel_layout: letters O and I for channels out and in, and W; with the channels where those
+            of the rows are if empty.
+        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
+            floats it is added up in float32.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+
     >>> X, W = te.placeholder((1, 3, 9), name="X"), te.placeholder((8, 3, 3), name="W")
     >>> conv1d(X, W).shape
     (1, 8, 7)
@@ -155,6 +171,18 @@ def conv1d_ncw(
 ) -> te.Tensor:
     """`conv` of rows (n, c, w) with filters (o, i, w).
 
+    Args:
+        data: rows (n, c, w).
+        kernel: filters (o, i, w).
+        strides: elements from one place to the next.
+        padding: zeros around the rows: one number, one before and one after, `VALID` or `SAME`.
+        dilation: elements from one tap of a filter to the next.
+        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
+            floats it is added up in float32.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+
     >>> conv1d_ncw(te.placeholder((1, 3, 16), name="X"), te.placeholder((8, 3, 3), name="W")).shape
     (1, 8, 14)
     """
@@ -168,6 +196,18 @@ def conv1d_nwc(
 ) -> te.Tensor:
     """`conv` of rows (n, w, c) with filters (w, i, o).
 
+    Args:
+        data: rows (n, w, c).
+        kernel: filters (w, i, o).
+        strides: elements from one place to the next.
+        padding: zeros around the rows: one number, one before and one after, `VALID` or `SAME`.
+        dilation: elements from one tap of a filter to the next.
+        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
+            floats it is added up in float32.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+
     >>> conv1d_nwc(te.placeholder((1, 16, 3), name="X"), te.placeholder((3, 3, 8), name="W")).shape
     (1, 14, 8)
     """
@@ -180,6 +220,19 @@ def group_conv1d_ncw(
     dilation: Numbers = 1, groups: int = 1, out_dtype: str | None = None,
 ) -> te.Tensor:
     """`conv` of rows (n, c, w) with filters (o, i, w), in groups.
+
+    Args:
+        data: rows (n, c, w).
+        kernel: filters (o, i, w), where i counts the channels of one group.
+        strides: elements from one place to the next.
+        padding: zeros around the rows: one number, one before and one after, `VALID` or `SAME`.
+        dilation: elements from one tap of a filter to the next.
+        groups: parts that the channels are cut into; each output sees one part.
+        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
+            floats it is added up in float32.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
 
     >>> X = te.placeholder((1, 4, 16), name="X")
     >>> W = te.placeholder((8, 2, 3), name="W")
@@ -197,6 +250,19 @@ def group_conv1d_nwc(
 ) -> te.Tensor:
     """`conv` of rows (n, w, c) with filters (w, i, o), in groups.
 
+    Args:
+        data: rows (n, w, c).
+        kernel: filters (w, i, o), where i counts the channels of one group.
+        strides: elements from one place to the next.
+        padding: zeros around the rows: one number, one before and one after, `VALID` or `SAME`.
+        dilation: elements from one tap of a filter to the next.
+        groups: parts that the channels are cut into; each output sees one part.
+        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
+            floats it is added up in float32.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+
     >>> X = te.placeholder((1, 16, 4), name="X")
     >>> W = te.placeholder((3, 2, 8), name="W")
     >>> group_conv1d_nwc(X, W, 1, 1, 1, 2).shape
@@ -213,6 +279,22 @@ def conv2d(
 ) -> te.Tensor:
     """`conv` of images, in any layout.
 
+    Args:
+        input: images.
+        filter: filters.
+        strides: elements from one place to the next; one number, or one for each axis.
+        padding: zeros around the images: one number, one for each axis, all before and all after,
+            `VALID` or `SAME`.
+        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
+        data_layout: letters of the axes: N, C, H and W in any order.
+        kernel_layout: letters O and I for channels out and in, and H and W; with the channels where
+            those of the images are if empty.
+        out_dtype: type of the result, in which is added up; that of `input` if None. For narrow
+            floats it is added up in float32.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+
     >>> X, W = te.placeholder((1, 9, 9, 3), name="X"), te.placeholder((3, 3, 3, 8), name="W")
     >>> conv2d(X, W, 1, "SAME", 1, "NHWC").shape
     (1, 9, 9, 8)
@@ -227,6 +309,19 @@ def conv2d_nchw(
     out_dtype: str | None = None,
 ) -> te.Tensor:
     """`conv` of images (n, c, h, w) with filters (o, i, h, w).
+
+    Args:
+        Input: images (n, c, h, w).
+        Filter: filters (o, i, h, w).
+        stride: elements from one place to the next; one number, or one for each axis.
+        padding: zeros around the images: one number, one for each axis, all before and all after,
+            `VALID` or `SAME`.
+        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
+        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
+            floats it is added up in float32.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
 
     >>> X = te.placeholder((1, 3, 16, 16), name="X")
     >>> W = te.placeholder((8, 3, 3, 3), name="W")
@@ -245,6 +340,21 @@ def conv2d_nhwc(
 ) -> te.Tensor:
     """`conv` of images (n, h, w, c) with filters (h, w, i, o).
 
+    Args:
+        Input: images (n, h, w, c).
+        Filter: filters (h, w, i, o).
+        stride: elements from one place to the next; one number, or one for each axis.
+        padding: zeros around the images: one number, one for each axis, all before and all after,
+            `VALID` or `SAME`.
+        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
+        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
+            floats it is added up in float32.
+        auto_scheduler_rewritten_layout: not used.
+        meta_schedule_original_shape: not used.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+
     >>> X = te.placeholder((1, 16, 16, 3), name="X")
     >>> W = te.placeholder((3, 3, 3, 8), name="W")
     >>> conv2d_nhwc(X, W, 1, 1, 1).shape
@@ -260,6 +370,19 @@ def conv2d_hwcn(
     out_dtype: str | None = None,
 ) -> te.Tensor:
     """`conv` of images (h, w, c, n) with filters (h, w, i, o).
+
+    Args:
+        Input: images (h, w, c, n).
+        Filter: filters (h, w, i, o).
+        stride: elements from one place to the next; one number, or one for each axis.
+        padding: zeros around the images: one number, one for each axis, all before and all after,
+            `VALID` or `SAME`.
+        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
+        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
+            floats it is added up in float32.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
 
     >>> X = te.placeholder((16, 16, 3, 1), name="X")
     >>> W = te.placeholder((3, 3, 3, 8), name="W")
@@ -277,6 +400,20 @@ def group_conv2d_nchw(
 ) -> te.Tensor:
     """`conv` of images (n, c, h, w) with filters (o, i, h, w), in groups.
 
+    Args:
+        Input: images (n, c, h, w).
+        Filter: filters (o, i, h, w), where i counts the channels of one group.
+        stride: elements from one place to the next; one number, or one for each axis.
+        padding: zeros around the images: one number, one for each axis, all before and all after,
+            `VALID` or `SAME`.
+        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
+        groups: parts that the channels are cut into; each output sees one part.
+        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
+            floats it is added up in float32.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+
     >>> X = te.placeholder((1, 4, 16, 16), name="X")
     >>> W = te.placeholder((8, 2, 3, 3), name="W")
     >>> group_conv2d_nchw(X, W, 1, 1, 1, 2).shape
@@ -292,6 +429,20 @@ def group_conv2d_nhwc(
     groups: int, out_dtype: str | None = None,
 ) -> te.Tensor:
     """`conv` of images (n, h, w, c) with filters (h, w, i, o), in groups.
+
+    Args:
+        Input: images (n, h, w, c).
+        Filter: filters (h, w, i, o), where i counts the channels of one group.
+        stride: elements from one place to the next; one number, or one for each axis.
+        padding: zeros around the images: one number, one for each axis, all before and all after,
+            `VALID` or `SAME`.
+        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
+        groups: parts that the channels are cut into; each output sees one part.
+        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
+            floats it is added up in float32.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
 
     >>> X = te.placeholder((1, 16, 16, 4), name="X")
     >>> W = te.placeholder((3, 3, 2, 8), name="W")
@@ -309,6 +460,20 @@ def conv3d_ncdhw(
 ) -> te.Tensor:
     """`conv` of volumes (n, c, d, h, w) with filters (o, i, d, h, w).
 
+    Args:
+        Input: volumes (n, c, d, h, w).
+        Filter: filters (o, i, d, h, w), where i counts the channels of one group.
+        stride: elements from one place to the next; one number, or one for each axis.
+        padding: zeros around the volumes: one number, one for each axis, all before and all after,
+            `VALID` or `SAME`.
+        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
+        groups: parts that the channels are cut into; each output sees one part.
+        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
+            floats it is added up in float32.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+
     >>> X, W = te.placeholder((1, 3, 5, 5, 5), name="X"), te.placeholder((8, 3, 3, 3, 3), name="W")
     >>> conv3d_ncdhw(X, W, 1, 0, 1, 1).shape
     (1, 8, 3, 3, 3)
@@ -325,6 +490,22 @@ def conv3d_ndhwc(
 ) -> te.Tensor:
     """`conv` of volumes (n, d, h, w, c) with filters (d, h, w, i, o).
 
+    Args:
+        Input: volumes (n, d, h, w, c).
+        Filter: filters (d, h, w, i, o), where i counts the channels of one group.
+        stride: elements from one place to the next; one number, or one for each axis.
+        padding: zeros around the volumes: one number, one for each axis, all before and all after,
+            `VALID` or `SAME`.
+        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
+        groups: parts that the channels are cut into; each output sees one part.
+        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
+            floats it is added up in float32.
+        auto_scheduler_rewritten_layout: not used.
+        meta_schedule_origin_shape: not used.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+
     >>> X = te.placeholder((1, 4, 8, 8, 3), name="X")
     >>> W = te.placeholder((3, 3, 3, 3, 8), name="W")
     >>> conv3d_ndhwc(X, W, 1, 1, 1, 1).shape
@@ -340,6 +521,19 @@ def depthwise_conv2d_nchw(
     out_dtype: str | None = None,
 ) -> te.Tensor:
     """Convolutions of each channel of images (n, c, h, w) with filters (c, each, h, w) of its own.
+
+    Args:
+        Input: images (n, c, h, w).
+        Filter: filters (c, each, h, w): `each` of them for every channel.
+        stride: elements from one place to the next; one number, or one for each axis.
+        padding: zeros around the images: one number, one for each axis, all before and all after,
+            `VALID` or `SAME`.
+        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
+        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
+            floats it is added up in float32.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
 
     >>> X, W = te.placeholder((1, 8, 9, 9), name="X"), te.placeholder((8, 2, 3, 3), name="W")
     >>> depthwise_conv2d_nchw(X, W, 1, 1, 1).shape

@@ -14,6 +14,9 @@ from tecomp.topi.sizes import equal
 def relu(x: te.Tensor) -> te.Tensor:
     """The greater of each element and 0; NaN stays.
 
+    Args:
+        x: the tensor.
+
     >>> print(relu(te.placeholder((4, 8), name="A")).op)
     T_relu[i0, i1] = max(A[i0, i1], float32(0.0))
     """
@@ -22,6 +25,13 @@ def relu(x: te.Tensor) -> te.Tensor:
 
 def leaky_relu(x: te.Tensor, alpha: float) -> te.Tensor:
     """Each element, times `alpha` where it is not above 0.
+
+    Args:
+        x: floats.
+        alpha: the factor.
+
+    Raises:
+        TypeMismatchError: the elements are no floats.
 
     >>> leaky_relu(te.placeholder((4, 8), name="A"), 0.1).shape
     (4, 8)
@@ -138,6 +148,14 @@ def _scale_shift(
 def scale_shift_nchw(Input: te.Tensor, Scale: te.Tensor, Shift: te.Tensor) -> te.Tensor:
     """Images, channels first, times one number for each channel, plus another.
 
+    Args:
+        Input: images (n, c, h, w).
+        Scale: factors, shape (c,).
+        Shift: summands, shape (c,).
+
+    Raises:
+        DefinitionError: they are not one for each channel.
+
     >>> X = te.placeholder((1, 3, 8, 8), name="X")
     >>> scale_shift_nchw(X, te.placeholder((3,)), te.placeholder((3,))).shape
     (1, 3, 8, 8)
@@ -147,6 +165,14 @@ def scale_shift_nchw(Input: te.Tensor, Scale: te.Tensor, Shift: te.Tensor) -> te
 
 def scale_shift_nhwc(Input: te.Tensor, Scale: te.Tensor, Shift: te.Tensor) -> te.Tensor:
     """Images, channels last, times one number for each channel, plus another.
+
+    Args:
+        Input: images (n, h, w, c).
+        Scale: factors, shape (c,).
+        Shift: summands, shape (c,).
+
+    Raises:
+        DefinitionError: they are not one for each channel.
 
     >>> X = te.placeholder((1, 8, 8, 3), name="X")
     >>> scale_shift_nhwc(X, te.placeholder((3,)), te.placeholder((3,))).shape

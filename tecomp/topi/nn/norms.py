@@ -277,6 +277,18 @@ def instance_norm(
 ) -> te.Tensor:
     """`layer_norm` along axes of an image, with a factor and a summand for each channel.
 
+    Args:
+        data: floats; narrow ones are computed with in float32.
+        gamma: a factor for each channel; 1 if None.
+        beta: a summand for each channel; 0 if None.
+        channel_axis: of the channels.
+        axis: one axis or several, along which the moments are taken.
+        epsilon: keeps what is divided by from 0.
+
+    Raises:
+        DefinitionError: there is no such axis, or weights have another shape.
+        TypeMismatchError: the data are no floats.
+
     >>> A, c = te.placeholder((2, 8, 4, 4), name="A"), te.placeholder((8,), name="c")
     >>> instance_norm(A, c, c, 1, [2, 3]).shape
     (2, 8, 4, 4)
@@ -337,6 +349,15 @@ def group_norm(
 
 def l2_normalize(data: te.Tensor, eps: float, axis: Axes = None) -> te.Tensor:
     """`data / sqrt(max(sum(data * data), eps))` along axes.
+
+    Args:
+        data: floats; narrow ones are computed with in float32.
+        eps: keeps what is divided by from 0.
+        axis: one axis or several, counted from the end if negative; all of them if None.
+
+    Raises:
+        DefinitionError: there is no such axis, or none is given.
+        TypeMismatchError: the data are no floats.
 
     >>> l2_normalize(te.placeholder((4, 8), name="A"), 1e-12, 1).shape
     (4, 8)

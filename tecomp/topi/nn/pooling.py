@@ -207,6 +207,15 @@ def pool3d(
 def global_pool(data: te.Tensor, pool_type: str, layout: str = "NCHW") -> te.Tensor:
     """The greatest or the mean of each whole image; its axes stay, with extent 1.
 
+    Args:
+        data: images.
+        pool_type: `max` or `avg`.
+        layout: letters of the axes: N, C, and of D, H and W those that there are.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+        TypeMismatchError: the mean of what is no float.
+
     >>> global_pool(te.placeholder((1, 3, 9, 9), name="X"), "avg").shape
     (1, 3, 1, 1)
     """
@@ -261,7 +270,17 @@ def adaptive_pool(
 def adaptive_pool1d(
     data: te.Tensor, output_size: Numbers, pool_type: str, layout: str = "NCW"
 ) -> te.Tensor:
-    """`adaptive_pool` of rows.
+    """The greatest or the mean of windows of rows, as even as the size of the result allows.
+
+    Args:
+        data: rows.
+        output_size: extent of the result along W.
+        pool_type: `max` or `avg`.
+        layout: letters of the axes, N, C and W in any order.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+        TypeMismatchError: the mean of what is no float.
 
     >>> adaptive_pool1d(te.placeholder((1, 3, 9), name="X"), 4, "avg").shape
     (1, 3, 4)
@@ -272,7 +291,17 @@ def adaptive_pool1d(
 def adaptive_pool3d(
     data: te.Tensor, output_size: Numbers, pool_type: str, layout: str = "NCDHW"
 ) -> te.Tensor:
-    """`adaptive_pool` of volumes.
+    """The greatest or the mean of windows of volumes, as even as the size of the result allows.
+
+    Args:
+        data: volumes.
+        output_size: extents of the result, one number or one for each axis.
+        pool_type: `max` or `avg`.
+        layout: letters of the axes, N, C, D, H and W in any order.
+
+    Raises:
+        DefinitionError: shapes, layouts or numbers do not fit.
+        TypeMismatchError: the mean of what is no float.
 
     >>> X = te.placeholder((1, 3, 4, 8, 8), name="X")
     >>> adaptive_pool3d(X, (2, 3, 3), "max").shape

@@ -32,7 +32,15 @@ fast_softmax = softmax
 
 
 def log_softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
-    """The logarithm of `softmax`, without overflow in between; as `softmax`.
+    """The logarithm of `softmax` along an axis, without overflow in between.
+
+    Args:
+        x: floats; narrow ones are computed with in float32.
+        axis: counted from the end if negative.
+
+    Raises:
+        DefinitionError: there is no such axis.
+        TypeMismatchError: the elements are no floats.
 
     >>> log_softmax(te.placeholder((4, 8), name="A")).shape
     (4, 8)

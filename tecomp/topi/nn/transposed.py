@@ -120,7 +120,21 @@ def group_conv1d_transpose_ncw(
     data: te.Tensor, kernel: te.Tensor, stride: Numbers, padding: Numbers, out_dtype: str | None,
     output_padding: Numbers, groups: int,
 ) -> te.Tensor:
-    """`conv1d_transpose_ncw` in groups of channels.
+    """The transposed convolution of rows (n, i, w) with filters (i, o, w), in groups.
+
+    Args:
+        data: rows (n, i, w).
+        kernel: filters (i, o, w), where o counts the channels that one group gives.
+        stride: elements of the result from one element of the rows to the next.
+        padding: elements that are cut off the result: one number, one before and one after, `VALID`
+            or `SAME`.
+        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
+            floats it is added up in float32.
+        output_padding: elements that the result has more at its end, less than the stride.
+        groups: parts that the channels are cut into; each output sees one part.
+
+    Raises:
+        DefinitionError: shapes or numbers do not fit.
 
     >>> X = te.placeholder((1, 4, 16), name="X")
     >>> W = te.placeholder((4, 3, 3), name="W")
@@ -138,7 +152,20 @@ def conv2d_transpose_nchw(
 ) -> te.Tensor:
     """The transposed convolution of images (n, i, h, w) with filters (i, o, h, w).
 
-    Arguments are those of `conv1d_transpose_ncw`, with a number for each axis, or one for both.
+    Args:
+        Input: images (n, i, h, w).
+        Filter: filters (i, o, h, w).
+        strides: elements of the result from one element of the images to the next; one number, or
+            one for each axis.
+        padding: elements that are cut off the result: one number, one for each axis, all before and
+            all after, `VALID` or `SAME`.
+        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
+            floats it is added up in float32.
+        output_padding: elements that the result has more at its end, less than the stride; one
+            number, or one for each axis.
+
+    Raises:
+        DefinitionError: shapes or numbers do not fit.
 
     >>> X, W = te.placeholder((1, 3, 5, 5), name="X"), te.placeholder((3, 8, 3, 3), name="W")
     >>> conv2d_transpose_nchw(X, W, (2, 2), (1, 1), "float32", (0, 0)).shape
@@ -153,7 +180,23 @@ def group_conv2d_transpose_nchw(
     data: te.Tensor, kernel: te.Tensor, stride: Numbers, padding: Numbers, out_dtype: str | None,
     output_padding: Numbers, groups: int,
 ) -> te.Tensor:
-    """`conv2d_transpose_nchw` in groups of channels.
+    """The transposed convolution of images (n, i, h, w) with filters (i, o, h, w), in groups.
+
+    Args:
+        data: images (n, i, h, w).
+        kernel: filters (i, o, h, w), where o counts the channels that one group gives.
+        stride: elements of the result from one element of the images to the next; one number, or
+            one for each axis.
+        padding: elements that are cut off the result: one number, one for each axis, all before and
+            all after, `VALID` or `SAME`.
+        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
+            floats it is added up in float32.
+        output_padding: elements that the result has more at its end, less than the stride; one
+            number, or one for each axis.
+        groups: parts that the channels are cut into; each output sees one part.
+
+    Raises:
+        DefinitionError: shapes or numbers do not fit.
 
     >>> X = te.placeholder((1, 4, 8, 8), name="X")
     >>> W = te.placeholder((4, 3, 3, 3), name="W")
@@ -171,6 +214,21 @@ def conv3d_transpose_ncdhw(
 ) -> te.Tensor:
     """The transposed convolution of volumes (n, i, d, h, w) with filters (i, o, d, h, w).
 
+    Args:
+        Input: volumes (n, i, d, h, w).
+        Filter: filters (i, o, d, h, w).
+        strides: elements of the result from one element of the volumes to the next; one number, or
+            one for each axis.
+        padding: elements that are cut off the result: one number, one for each axis, all before and
+            all after, `VALID` or `SAME`.
+        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
+            floats it is added up in float32.
+        output_padding: elements that the result has more at its end, less than the stride; one
+            number, or one for each axis.
+
+    Raises:
+        DefinitionError: shapes or numbers do not fit.
+
     >>> X = te.placeholder((1, 4, 4, 8, 8), name="X")
     >>> W = te.placeholder((4, 3, 3, 3, 3), name="W")
     >>> conv3d_transpose_ncdhw(X, W, 1, 0, None, 0).shape
@@ -185,7 +243,23 @@ def group_conv3d_transpose_ncdhw(
     data: te.Tensor, kernel: te.Tensor, strides: Numbers, padding: Numbers, out_dtype: str | None,
     output_padding: Numbers, groups: int,
 ) -> te.Tensor:
-    """`conv3d_transpose_ncdhw` in groups of channels.
+    """Transposed convolution of volumes (n, i, d, h, w) with filters (i, o, d, h, w), in groups.
+
+    Args:
+        data: volumes (n, i, d, h, w).
+        kernel: filters (i, o, d, h, w), where o counts the channels that one group gives.
+        strides: elements of the result from one element of the volumes to the next; one number, or
+            one for each axis.
+        padding: elements that are cut off the result: one number, one for each axis, all before and
+            all after, `VALID` or `SAME`.
+        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
+            floats it is added up in float32.
+        output_padding: elements that the result has more at its end, less than the stride; one
+            number, or one for each axis.
+        groups: parts that the channels are cut into; each output sees one part.
+
+    Raises:
+        DefinitionError: shapes or numbers do not fit.
 
     >>> X = te.placeholder((1, 4, 4, 8, 8), name="X")
     >>> W = te.placeholder((4, 3, 3, 3, 3), name="W")

@@ -47,7 +47,21 @@ def upsampling3d(
     method: str = "nearest_neighbor", coordinate_transformation_mode: str = "half_pixel",
     output_shape: Sequence[Size] | None = None,
 ) -> te.Tensor:
-    """Volumes that are some times as deep, high and wide, as `upsampling`.
+    """Volumes that are some times as deep, high and wide.
+
+    Args:
+        data: volumes.
+        scale_d: how many times as deep; the depth is rounded.
+        scale_h: how many times as high; the height is rounded.
+        scale_w: how many times as wide; the width is rounded.
+        layout: letters of the axes: N, C, D, H and W.
+        method: `nearest_neighbor` or `trilinear`.
+        coordinate_transformation_mode: `half_pixel`, `align_corners`, `asymmetric`,
+            `pytorch_half_pixel`, `tf_half_pixel_for_nn` or `tf_crop_and_resize`.
+        output_shape: the whole shape of the result, in the place of the scales.
+
+    Raises:
+        DefinitionError: there is no such method, mode or layout, or a scale is no number above 0.
 
     >>> upsampling3d(te.placeholder((1, 3, 5, 5, 5), name="A"), 2, 3, 1).shape
     (1, 3, 10, 15, 5)

@@ -495,6 +495,10 @@ def matrix_set_diag(
 def shape(array: te.Tensor, dtype: str = "int32") -> te.Tensor:
     """The extents of a tensor, as a tensor of one axis.
 
+    Args:
+        array: the tensor.
+        dtype: type of the result.
+
     >>> shape(te.placeholder((4, 8), name="A")).shape
     (2,)
     """
@@ -511,6 +515,10 @@ def shape(array: te.Tensor, dtype: str = "int32") -> te.Tensor:
 
 def ndarray_size(array: te.Tensor, dtype: str = "int32") -> te.Tensor:
     """How many elements a tensor has, as a tensor of no axes.
+
+    Args:
+        array: the tensor.
+        dtype: type of the result.
 
     >>> ndarray_size(te.placeholder((4, 8), name="A")).shape
     ()

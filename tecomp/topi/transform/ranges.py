@@ -76,6 +76,13 @@ def hamming_window(
 ) -> te.Tensor:
     """`alpha - beta * cos(2 * pi * i / n)` for a window of n, or of n + 1 if it is not periodic.
 
+    Args:
+        window_size: elements of the window.
+        periodic: whether the cosine has its period after `window_size` elements, or after one less.
+        alpha: the mean of the cosine.
+        beta: its amplitude.
+        dtype: type of the result.
+
     >>> hamming_window(16, True, 0.54, 0.46, "float32").shape
     (16,)
     """

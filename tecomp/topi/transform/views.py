@@ -239,6 +239,10 @@ def flip(a: te.Tensor, axis: int | Sequence[int] = 0) -> te.Tensor:
 def tile(a: te.Tensor, reps: int | Sequence[int]) -> te.Tensor:
     """The whole of `a` several times along each axis, as NumPy's.
 
+    Args:
+        a: the tensor.
+        reps: how many times along each axis, from the last; axes that it has more come first.
+
     >>> tile(te.placeholder((4,), name="A"), (2, 3)).shape
     (2, 12)
     """
@@ -262,6 +266,11 @@ def tile(a: te.Tensor, reps: int | Sequence[int]) -> te.Tensor:
 
 def repeat(a: te.Tensor, repeats: int, axis: int) -> te.Tensor:
     """Each element several times along an axis.
+
+    Args:
+        a: the tensor.
+        repeats: how many times, at least 0.
+        axis: counted from the end if negative.
 
     Raises:
         DefinitionError: there is no such axis.
