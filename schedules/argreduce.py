@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Literal
 
 from tecomp import Target, accesses, te
+from tecomp.schedules.analysis.reduction import need_reduction
+from tecomp.schedules.analysis.stages import is_own
+from tecomp.schedules.common import Size, product
 from tecomp.schedules.reduce import across_rows
-from tecomp.schedules.structure.reductions import need_reduction
-from tecomp.schedules.structure.sizes import Size, product
-from tecomp.schedules.structure.stages import is_own
-from tecomp.schedules.tiling.fold import fold
-from tecomp.schedules.tiling.tiles import core_of, lanes_of
-from tecomp.schedules.tiling.transposed import (
+from tecomp.schedules.tiling.reduction import fold
+from tecomp.schedules.tiling.register_blocking import core_of, lanes_of
+from tecomp.schedules.tiling.traversal import (
     are_transposed,
     number_of,
     transpose_where_used,

@@ -13,8 +13,8 @@ from math import e, inf, log2, sqrt
 from pathlib import Path
 
 from tecomp import Target, te
-from tecomp.schedules.structure.sizes import Size
-from tecomp.schedules.tiling.tiles import (
+from tecomp.schedules.common import Size, wide_type
+from tecomp.schedules.tiling.register_blocking import (
     RegisterTile,
     balanced,
     core_of,
@@ -22,7 +22,6 @@ from tecomp.schedules.tiling.tiles import (
     register_tile,
     transpose_squares,
 )
-from tecomp.schedules.tiling.types import wide_type
 
 _GROUP = 16
 """Queries of a group. If later keys are hidden, a group walks to the last that one of it sees."""

@@ -15,24 +15,21 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tecomp import ScheduleError, Target, accesses, te
-from tecomp.schedules.conv2d import convolution_at_root
-from tecomp.schedules.cumsum import groups_at_root
-from tecomp.schedules.pool import windows_at_root
-from tecomp.schedules.products.loops import product_at_root
-from tecomp.schedules.programs.groups import Group, groups_of, program_of, turned_terms
-from tecomp.schedules.programs.loops import any_at_root, is_shared_in_tiles
-from tecomp.schedules.programs.on_scratchpads import on_scratchpads
-from tecomp.schedules.reduce import across_rows, reduce_at_root
-from tecomp.schedules.rows import rows_at_root, values_at_root
-from tecomp.schedules.scratchpads.division import Cut, Cuts
-from tecomp.schedules.scratchpads.placement import NO_LAYOUTS, Layouts, placement_of
-from tecomp.schedules.structure.chains import NO_STRIDES, Strides
-from tecomp.schedules.structure.convolutions import Convolution, convolution_of
-from tecomp.schedules.structure.factors import factors_to_keep
-from tecomp.schedules.structure.products import Product, product_of
-from tecomp.schedules.structure.reductions import Reduction, is_of_reductions, reduction_of
-from tecomp.schedules.structure.scans import grouped_scan_of
-from tecomp.schedules.structure.stages import (
+from tecomp.schedules.analysis.convolution import Convolution, Windows, convolution_of, windows_of
+from tecomp.schedules.analysis.matmul import Product, product_of
+from tecomp.schedules.analysis.pointwise_chains import (
+    NO_STRIDES,
+    Strides,
+    factors_to_keep,
+    shared_terms,
+)
+from tecomp.schedules.analysis.reduction import (
+    Reduction,
+    grouped_scan_of,
+    is_of_reductions,
+    reduction_of,
+)
+from tecomp.schedules.analysis.stages import (
     by_loops,
     is_pointwise,
     is_result,
@@ -41,10 +38,19 @@ from tecomp.schedules.structure.stages import (
     readers_of,
     unconverted,
 )
-from tecomp.schedules.structure.terms import shared_terms
-from tecomp.schedules.structure.trials import Walk, first_taken
-from tecomp.schedules.structure.windows import Windows, windows_of
-from tecomp.schedules.tiling.steps import walk_steps, walk_transposed
+from tecomp.schedules.common import Walk, first_taken
+from tecomp.schedules.conv2d import convolution_at_root
+from tecomp.schedules.cumsum import groups_at_root
+from tecomp.schedules.fusion.generic_loops import any_at_root, is_shared_in_tiles
+from tecomp.schedules.fusion.groups import Group, groups_of, program_of, turned_terms
+from tecomp.schedules.fusion.scratchpad import on_scratchpads
+from tecomp.schedules.gemm.loops import product_at_root
+from tecomp.schedules.pool import windows_at_root
+from tecomp.schedules.reduce import across_rows, reduce_at_root
+from tecomp.schedules.rowwise import rows_at_root, values_at_root
+from tecomp.schedules.scratchpad.placement import NO_LAYOUTS, Layouts, placement_of
+from tecomp.schedules.scratchpad.work_division import Cut, Cuts
+from tecomp.schedules.tiling.traversal import walk_steps, walk_transposed
 from tecomp.schedules.transpose import formula_at_root
 
 _WIDE, _NARROW = "int64", "int32"

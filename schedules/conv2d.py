@@ -19,20 +19,16 @@ from pathlib import Path
 from typing import Literal
 
 from tecomp import Target, te
-from tecomp.schedules.scratchpads import on_cores
-from tecomp.schedules.scratchpads.placement import placement_of
-from tecomp.schedules.structure.contraction import of_images
-from tecomp.schedules.structure.convolutions import Convolution, need_convolution
-from tecomp.schedules.structure.images import Pair, Sliding, pair
-from tecomp.schedules.structure.sizes import is_one
-from tecomp.schedules.structure.stages import begin, is_computed, is_own
-from tecomp.schedules.tiling import image_tiles
-from tecomp.schedules.tiling.dots import add_dots, dot_types, sum_in_vectors
-from tecomp.schedules.tiling.epilogue import finished
-from tecomp.schedules.tiling.fold import one
-from tecomp.schedules.tiling.image_tiles import Plan
-from tecomp.schedules.tiling.tiles import keep_tile, transpose_squares, walk_tiles
-from tecomp.schedules.tiling.types import wide_type
+from tecomp.schedules.analysis.convolution import Convolution, Sliding, need_convolution, pair
+from tecomp.schedules.analysis.convolution import ImagesPair as Pair
+from tecomp.schedules.analysis.matmul import of_images
+from tecomp.schedules.analysis.stages import begin, is_computed, is_own
+from tecomp.schedules.common import is_one, wide_type
+from tecomp.schedules.scratchpad import contraction
+from tecomp.schedules.scratchpad.placement import placement_of
+from tecomp.schedules.tiling import register_blocking
+from tecomp.schedules.tiling.reduction import add_dots, dot_types, finished, one, sum_in_vectors
+from tecomp.schedules.tiling.register_blocking import Plan, keep_tile, transpose_squares, walk_tiles
 
 Layout = Literal["NHWC", "NCHW"]
 
@@ -123,7 +119,7 @@ def plan(op: te.Tensor | Convolution, target: str | Path | Target) -> Plan:
     """
     target = Target.of(target)
     d = need_convolution(op, "conv2d.plan")
-    return image_tiles.plan(d, target)
+    return register_blocking.plan(d, target)
 
 
 def schedule(
@@ -145,7 +141,7 @@ def schedule(
     where = placement_of(target)
     if where is not None:
         padded = [d.image] if is_computed(d.image) else []
-        on_cores.schedule(s, d.output, of_images(d, padded), where)
+        contraction.schedule(s, d.output, of_images(d, padded), where)
         where.put_arguments(s)
     else:
         convolution_at_root(s, d, target, plan)
@@ -158,7 +154,7 @@ def convolution_at_root(
     """Schedule a convolution and what is made of it on a processor, with loops of their own."""
     given = d.image
     d, moved = _by_dots(s, d, target)
-    p = plan or image_tiles.plan(d, target)
+    p = plan or register_blocking.plan(d, target)
     image = d.image
     copies = [x for x in dict.fromkeys((image, given)) if is_own(s, x, d.total, image)]
     if d.first and not d.depthwise:

@@ -22,24 +22,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from tecomp import Target, accesses, te
-from tecomp.schedules.structure.scans import GroupedScan, grouped_scan_of, scanned
-from tecomp.schedules.structure.sizes import Size, product, round_up
-from tecomp.schedules.structure.stages import is_own, is_scan
-from tecomp.schedules.tiling.steps import walk_steps
-from tecomp.schedules.tiling.streams import stream_large
-from tecomp.schedules.tiling.tiles import (
-    core_of,
-    lanes_of,
-    transpose_squares,
-    width_of,
-)
-from tecomp.schedules.tiling.transposed import (
+from tecomp.schedules.analysis.reduction import GroupedScan, grouped_scan_of, scanned
+from tecomp.schedules.analysis.stages import is_own, is_scan
+from tecomp.schedules.common import Size, product, round_up, wide_type
+from tecomp.schedules.tiling.register_blocking import core_of, lanes_of, transpose_squares, width_of
+from tecomp.schedules.tiling.traversal import (
     are_long_rows_transposed,
     number_of,
+    stream_large,
     transpose_where_used,
     transposed,
+    walk_steps,
 )
-from tecomp.schedules.tiling.types import wide_type
 
 _ALONG, _ACROSS = 8, 4
 """Elements of a group: along memory a vector; across it rows, which if far apart by a power of two

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tecomp import Target, te
-from tecomp.schedules.structure.chains import inline_chain, run_length
-from tecomp.schedules.structure.sizes import Size, is_one
-from tecomp.schedules.tiling.streams import stream, stream_large
+from tecomp.schedules.analysis.pointwise_chains import inline_chain, run_length
+from tecomp.schedules.common import Size, is_one
+from tecomp.schedules.tiling.traversal import stream, stream_large
 
 
 def define(

@@ -15,14 +15,13 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from tecomp import ScheduleError, Target, te
-from tecomp.schedules.products.loops import product_at_root
-from tecomp.schedules.products.plan import Plan, plan_blocks
-from tecomp.schedules.scratchpads import on_cores
-from tecomp.schedules.scratchpads.placement import Placement, placement_of
-from tecomp.schedules.structure.contraction import Contraction, of_matrices
-from tecomp.schedules.structure.products import Product, need_product
-from tecomp.schedules.tiling.epilogue import finished
-from tecomp.schedules.tiling.types import wide_type
+from tecomp.schedules.analysis.matmul import Contraction, Product, need_product, of_matrices
+from tecomp.schedules.common import wide_type
+from tecomp.schedules.gemm.blocking import Plan, plan_blocks
+from tecomp.schedules.gemm.loops import product_at_root
+from tecomp.schedules.scratchpad import contraction
+from tecomp.schedules.scratchpad.placement import Placement, placement_of
+from tecomp.schedules.tiling.reduction import finished
 
 
 def define(
@@ -162,7 +161,7 @@ def schedule(
 
 def product_on_cores(
     s: te.Schedule, d: Product, where: Placement, whole: Collection[te.Tensor] | None = None
-) -> on_cores.Plan:
+) -> contraction.Plan:
     """Schedule a product and what is made of it on a machine with scratchpads.
 
     Args:
@@ -180,7 +179,7 @@ def product_on_cores(
     c = contraction_of(d)
     for x in d.between:
         s[x].compute_inline()
-    return on_cores.schedule(s, d.output, c, where, whole)
+    return contraction.schedule(s, d.output, c, where, whole)
 
 
 def contraction_of(d: Product) -> Contraction:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tecomp import Target, te
-from tecomp.schedules.rows import schedule_rows
-from tecomp.schedules.tiling.types import wide_type
+from tecomp.schedules.common import wide_type
+from tecomp.schedules.rowwise import schedule_rows
 
 
 def layer_norm(

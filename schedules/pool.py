@@ -12,13 +12,12 @@ from typing import Literal
 
 from tecomp import Target, te
 from tecomp.schedules import reduce
-from tecomp.schedules.structure.images import Pair, Sliding, pair
-from tecomp.schedules.structure.sizes import Size, ceil_div, product
-from tecomp.schedules.structure.stages import begin, is_own
-from tecomp.schedules.structure.windows import Windows, need_windows, windows_of
-from tecomp.schedules.tiling.fold import one
-from tecomp.schedules.tiling.tiles import balanced, core_of, lanes_of, width_of
-from tecomp.schedules.tiling.types import wide_type
+from tecomp.schedules.analysis.convolution import ImagesPair as Pair
+from tecomp.schedules.analysis.convolution import Sliding, Windows, need_windows, pair, windows_of
+from tecomp.schedules.analysis.stages import begin, is_own
+from tecomp.schedules.common import Size, ceil_div, product, wide_type
+from tecomp.schedules.tiling.reduction import one
+from tecomp.schedules.tiling.register_blocking import balanced, core_of, lanes_of, width_of
 
 Operation = Literal["max", "mean"]
 Layout = Literal["NHWC", "NCHW"]

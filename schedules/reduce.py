@@ -11,13 +11,18 @@ from pathlib import Path
 from typing import Literal
 
 from tecomp import Target, accesses, te
-from tecomp.schedules.structure.reductions import Reduction, need_reduction
-from tecomp.schedules.structure.sizes import ceil_div, is_one, product
-from tecomp.schedules.structure.stages import begin
-from tecomp.schedules.tiling.fold import LONG, fold, left_of, one
-from tecomp.schedules.tiling.streams import is_short
-from tecomp.schedules.tiling.tiles import balanced, core_of, elements_at_hand, lanes_of, width_of
-from tecomp.schedules.tiling.types import wide_type
+from tecomp.schedules.analysis.reduction import Reduction, need_reduction
+from tecomp.schedules.analysis.stages import begin
+from tecomp.schedules.common import ceil_div, is_one, product, wide_type
+from tecomp.schedules.tiling.reduction import LONG, fold, left_of, one
+from tecomp.schedules.tiling.register_blocking import (
+    balanced,
+    core_of,
+    elements_at_hand,
+    lanes_of,
+    width_of,
+)
+from tecomp.schedules.tiling.traversal import is_short
 
 Operation = Literal["sum", "mean", "prod", "max", "min"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tecomp import Target, te
-from tecomp.schedules.rows import schedule_rows
-from tecomp.schedules.tiling.types import wide_type
+from tecomp.schedules.common import wide_type
+from tecomp.schedules.rowwise import schedule_rows
 
 
 def define(A: te.Tensor, *, name: str = "softmax") -> te.Tensor:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tecomp import Target, accesses, te
-from tecomp.schedules.tiling.tiles import core_of, lanes_of
+from tecomp.schedules.tiling.register_blocking import core_of, lanes_of
 
 _ROWS = 4
 """Rows of a tile: the first step is repeated for those at its edge only."""

@@ -10,8 +10,8 @@ from collections.abc import Container, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from tecomp import Target, moves, te
-from tecomp.schedules.structure.chains import (
+from tecomp import Target, copy_schedule, te
+from tecomp.schedules.analysis.pointwise_chains import (
     NO_STRIDES,
     Moved,
     Strides,
@@ -21,10 +21,10 @@ from tecomp.schedules.structure.chains import (
     run_length,
     work_of_chain,
 )
-from tecomp.schedules.structure.sizes import same_shape
-from tecomp.schedules.structure.stages import is_result
-from tecomp.schedules.tiling.streams import stream, stream_large
-from tecomp.schedules.tiling.tiles import core_of, width_of
+from tecomp.schedules.analysis.stages import is_result
+from tecomp.schedules.common import same_shape
+from tecomp.schedules.tiling.register_blocking import core_of, width_of
+from tecomp.schedules.tiling.traversal import stream, stream_large
 
 _MOST_WORK = 64
 """Operations of a formula up to which tiles of it are transposed."""
@@ -119,8 +119,8 @@ def formula_at_root(
         joined = _neighbours(output, apart, strides)
         axes, dims = _taken_together(s[output], _dims(output, read), joined)
         widths = te.const(0, read.tensor.dtype).dtype.bytes, width_of(output)
-        walk = moves.moves_of(dims, widths, core.vector_bytes)
-        moves.schedule_moves(s[output], axes, walk, core.count)
+        walk = copy_schedule.moves_of(dims, widths, core.vector_bytes)
+        copy_schedule.schedule_moves(s[output], axes, walk, core.count)
     elif output.shape:
         row = run_length(output, apart, strides)
         stream(s, output, target, row, apart, one_by_one=lies_apart(output, apart, strides))
@@ -128,20 +128,20 @@ def formula_at_root(
             stream_large(s, output, target, row)
 
 
-def _dims(output: te.Tensor, read: Moved) -> list[moves.Dim]:
+def _dims(output: te.Tensor, read: Moved) -> list[copy_schedule.Dim]:
     """How far a step along each axis of the result goes, in what is read and in the result."""
     steps = _steps(read.tensor.shape) if read.strides is None else [
-        n if isinstance(n, int) else moves.FAR for n in read.strides]
+        n if isinstance(n, int) else copy_schedule.FAR for n in read.strides]
     sources = dict(zip(read.dims, steps, strict=True))
     results = zip(map(_count, output.shape), _steps(output.shape), strict=True)
     return [
-        moves.Dim(count, sources.get(axis, 0), step) for axis, (count, step) in enumerate(results)
+        copy_schedule.Dim(count, sources.get(axis, 0), step) for axis, (count, step) in enumerate(results)
     ]
 
 
 def _count(extent: te.Expr | int) -> int:
     """An extent as a number, which is large where it is not known."""
-    return max(extent, 1) if isinstance(extent, int) else moves.FAR
+    return max(extent, 1) if isinstance(extent, int) else copy_schedule.FAR
 
 
 def _steps(shape: Sequence[te.Expr | int]) -> list[int]:
@@ -174,8 +174,8 @@ def _are_one(read: Moved, axis: int, extent: int) -> bool:
 
 
 def _taken_together(
-    stage: te.Stage, dims: Sequence[moves.Dim], joined: Sequence[bool]
-) -> tuple[list[te.IterVar], list[moves.Dim]]:
+    stage: te.Stage, dims: Sequence[copy_schedule.Dim], joined: Sequence[bool]
+) -> tuple[list[te.IterVar], list[copy_schedule.Dim]]:
     """The loops, those fused that are one on both sides, with their dimensions.
 
     Args:
@@ -188,7 +188,7 @@ def _taken_together(
     for axis, dim, is_one in zip(axes, dims[1:], joined, strict=True):
         if is_one and found[-1].source != 1:
             loops[-1] = stage.fuse(loops[-1], axis)
-            found[-1] = moves.Dim(found[-1].count * dim.count, dim.source, dim.result)
+            found[-1] = copy_schedule.Dim(found[-1].count * dim.count, dim.source, dim.result)
         else:
             loops.append(axis)
             found.append(dim)

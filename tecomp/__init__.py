@@ -9,17 +9,18 @@ import typing
 from importlib import import_module
 
 if typing.TYPE_CHECKING:
-    from tecomp import moves, te, tir
-    from tecomp.compute.accesses import Access, Accesses, accesses
-    from tecomp.compute.affine import Affine
-    from tecomp.compute.terms import computes_terms
+    from tecomp import copy_schedule, te, tir
+    from tecomp.compiled_copies import Relayout, relayout
+    from tecomp.compute.access_relations import Access, Accesses, accesses
+    from tecomp.compute.affine_index import Affine
+    from tecomp.compute.expression_analysis import computes_terms
     from tecomp.constraints.check import Violation, check_constraints
-    from tecomp.constraints.wishes import Hint, hint, relayout_to, restickify
-    from tecomp.copies.relayout import Relayout, relayout
+    from tecomp.constraints.user_hints import Hint, hint, relayout_to, restickify
+    from tecomp.cost_model.roofline import Roofline
     from tecomp.driver.build import build
     from tecomp.driver.calibrate import calibrate
-    from tecomp.driver.lower import lower
-    from tecomp.driver.programs import compile, load
+    from tecomp.driver.lowering_dump import lower
+    from tecomp.driver.program_api import compile, load
     from tecomp.errors import (
         CacheError,
         CallError,
@@ -38,38 +39,32 @@ if typing.TYPE_CHECKING:
         TecompWarning,
         TypeMismatchError,
     )
-    from tecomp.ir.interpreter.evaluate import evaluate
-    from tecomp.ir.outside.c_function import CFunction
-    from tecomp.ir.outside.functions import (
+    from tecomp.ir.extern.c_function import CFunction
+    from tecomp.ir.extern.registry import (
         get_global_func,
         list_global_func_names,
         register_func,
         remove_global_func,
     )
-    from tecomp.ir.parsing.parser import parse
-    from tecomp.layout.descriptions.fixed_tiled import FixedTiledLayout
-    from tecomp.layout.descriptions.layout import Layout
+    from tecomp.ir.interpreter.evaluate import evaluate
+    from tecomp.ir.parser.func_parser import parse
+    from tecomp.layout.core.layout import FixedTiledLayout, Layout
     from tecomp.layout.formats.format import Format
-    from tecomp.layout.formats.named import storage_format
-    from tecomp.layout.notations.blocked import blocked, blocked_tag
+    from tecomp.layout.formats.registry import storage_format
     from tecomp.layout.notations.cute import cute, cute_text
+    from tecomp.layout.notations.onednn_blocked import blocked, blocked_tag
     from tecomp.layout.notations.xla import xla, xla_text
-    from tecomp.layout.shards.shard import ShardLayout
-    from tecomp.layout.shards.ttnn import TtnnLayout
-    from tecomp.layout.shards.virtual_grid import GridMap
-    from tecomp.layout.sticks.forms import StickFormat
-    from tecomp.layout.sticks.stick import SpyreTensorLayout, StickLayout
-    from tecomp.layout.sticks.types import DataFormats
-    from tecomp.layout.transfers.dma import DmaNest
-    from tecomp.layout.transfers.runs import Runs
+    from tecomp.layout.sharding.shard_layout import ShardLayout
+    from tecomp.layout.sharding.ttnn import TtnnLayout
+    from tecomp.layout.sharding.virtual_grid import GridMap
+    from tecomp.layout.sticks.stick_formats import DataFormats, StickFormat
+    from tecomp.layout.sticks.stick_layout import SpyreTensorLayout, StickLayout
+    from tecomp.layout.transfers import DmaNest, Runs
     from tecomp.lowering.pipeline import lower_all
-    from tecomp.lowering.storage.apply_buffer_transforms import apply_buffer_transforms
-    from tecomp.lowering.storage.flatten import flatten_buffer
+    from tecomp.lowering.storage.physical_layout import apply_buffer_transforms, flatten_buffer
+    from tecomp.machine.components import Core, MatmulUnit, Rates, VectorUnit
     from tecomp.machine.descriptor import Target
-    from tecomp.machine.engine import Core, MatmulUnit, VectorUnit
-    from tecomp.machine.rates import Rates
     from tecomp.machine.registry import list_targets
-    from tecomp.model.roofline import Roofline
     from tecomp.plugin.conformance import check_target
     from tecomp.plugin.intrinsics import intrinsics
     from tecomp.poly.maps.index_map import IndexMap
@@ -131,6 +126,7 @@ __all__ = [
     "check_target",
     "compile",
     "computes_terms",
+    "copy_schedule",
     "cute",
     "cute_text",
     "evaluate",
@@ -143,7 +139,6 @@ __all__ = [
     "load",
     "lower",
     "lower_all",
-    "moves",
     "parse",
     "register_func",
     "relayout",
@@ -159,50 +154,45 @@ __all__ = [
 ]
 
 _HOMES = {
-    "tecomp.compute.accesses": "Access Accesses accesses",
-    "tecomp.compute.affine": "Affine",
-    "tecomp.compute.terms": "computes_terms",
+    "tecomp.compute.access_relations": "Access Accesses accesses",
+    "tecomp.compute.affine_index": "Affine",
+    "tecomp.compute.expression_analysis": "computes_terms",
     "tecomp.constraints.check": "Violation check_constraints",
-    "tecomp.constraints.wishes": "Hint hint relayout_to restickify",
-    "tecomp.copies.relayout": "Relayout relayout",
+    "tecomp.constraints.user_hints": "Hint hint relayout_to restickify",
+    "tecomp.compiled_copies": "Relayout relayout",
     "tecomp.driver.build": "build",
     "tecomp.driver.calibrate": "calibrate",
-    "tecomp.driver.lower": "lower",
-    "tecomp.driver.programs": "compile load",
+    "tecomp.driver.lowering_dump": "lower",
+    "tecomp.driver.program_api": "compile load",
     "tecomp.errors": (
         "CacheError CallError CapacityError DefinitionError InternalError LayoutError "
         "LowerError MissingError MissingLibraryError ParseError ScheduleError TargetError "
         "TeamError TecompError TecompWarning TypeMismatchError"
     ),
     "tecomp.ir.interpreter.evaluate": "evaluate",
-    "tecomp.ir.outside.c_function": "CFunction",
-    "tecomp.ir.outside.functions": (
+    "tecomp.ir.extern.c_function": "CFunction",
+    "tecomp.ir.extern.registry": (
         "get_global_func list_global_func_names register_func remove_global_func"
     ),
-    "tecomp.ir.parsing.parser": "parse",
-    "tecomp.layout.descriptions.fixed_tiled": "FixedTiledLayout",
-    "tecomp.layout.descriptions.layout": "Layout",
+    "tecomp.ir.parser.func_parser": "parse",
+    "tecomp.layout.core.layout": "FixedTiledLayout Layout",
     "tecomp.layout.formats.format": "Format",
-    "tecomp.layout.formats.named": "storage_format",
-    "tecomp.layout.notations.blocked": "blocked blocked_tag",
+    "tecomp.layout.formats.registry": "storage_format",
+    "tecomp.layout.notations.onednn_blocked": "blocked blocked_tag",
     "tecomp.layout.notations.cute": "cute cute_text",
     "tecomp.layout.notations.xla": "xla xla_text",
-    "tecomp.layout.shards.shard": "ShardLayout",
-    "tecomp.layout.shards.ttnn": "TtnnLayout",
-    "tecomp.layout.shards.virtual_grid": "GridMap",
-    "tecomp.layout.sticks.forms": "StickFormat",
-    "tecomp.layout.sticks.stick": "SpyreTensorLayout StickLayout",
-    "tecomp.layout.sticks.types": "DataFormats",
-    "tecomp.layout.transfers.dma": "DmaNest",
-    "tecomp.layout.transfers.runs": "Runs",
+    "tecomp.layout.sharding.shard_layout": "ShardLayout",
+    "tecomp.layout.sharding.ttnn": "TtnnLayout",
+    "tecomp.layout.sharding.virtual_grid": "GridMap",
+    "tecomp.layout.sticks.stick_formats": "DataFormats StickFormat",
+    "tecomp.layout.sticks.stick_layout": "SpyreTensorLayout StickLayout",
+    "tecomp.layout.transfers": "DmaNest Runs",
     "tecomp.lowering.pipeline": "lower_all",
-    "tecomp.lowering.storage.apply_buffer_transforms": "apply_buffer_transforms",
-    "tecomp.lowering.storage.flatten": "flatten_buffer",
+    "tecomp.lowering.storage.physical_layout": "apply_buffer_transforms flatten_buffer",
     "tecomp.machine.descriptor": "Target",
-    "tecomp.machine.engine": "Core MatmulUnit VectorUnit",
-    "tecomp.machine.rates": "Rates",
+    "tecomp.machine.components": "Core MatmulUnit Rates VectorUnit",
     "tecomp.machine.registry": "list_targets",
-    "tecomp.model.roofline": "Roofline",
+    "tecomp.cost_model.roofline": "Roofline",
     "tecomp.plugin.conformance": "check_target",
     "tecomp.plugin.intrinsics": "intrinsics",
     "tecomp.poly.maps.index_map": "IndexMap",
@@ -210,7 +200,7 @@ _HOMES = {
 }
 """The names that each module has for users."""
 
-_ROOMS = frozenset(("array", "dist", "moves", "schedules", "te", "tir", "topi"))
+_ROOMS = frozenset(("array", "dist", "copy_schedule", "schedules", "te", "tir", "topi"))
 """Modules that are used as they are."""
 
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -223,7 +213,7 @@ if not typing.TYPE_CHECKING:
             return import_module(f"tecomp.{name}")
         home = _HOME.get(name)
         if home is None:
-            raise import_module("tecomp.compute.absent").absent(__name__, name)
+            raise import_module("tecomp.compute.tvm_compat").absent(__name__, name)
         value = globals()[name] = getattr(import_module(home), name)
         return value
 

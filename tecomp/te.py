@@ -7,22 +7,16 @@ from types import SimpleNamespace as _Names
 
 from tecomp.compute import hybrid as hybrid
 from tecomp.compute import ir_builder as ir_builder
-from tecomp.compute.absent import absent as _absent
-from tecomp.compute.axis import IterVar
-from tecomp.compute.bits import clz, copysign, exp10, ldexp, nextafter
-from tecomp.compute.builder import Operand, allocate, for_range, if_stmt, stmt_seq
-from tecomp.compute.declared_buffers import decl_buffer
 from tecomp.compute.define import compute, placeholder, reduce_axis, size_var, var
-from tecomp.compute.division import (
-    div,
-    floordiv,
-    floormod,
-    indexdiv,
-    indexmod,
-    truncdiv,
-    truncmod,
+from tecomp.compute.extern import (
+    ExternOp,
+    call_extern,
+    call_packed,
+    call_pure_extern,
+    decl_buffer,
+    extern,
 )
-from tecomp.compute.extern import ExternOp, extern
+from tecomp.compute.float_bits import clz, copysign, exp10, ldexp, nextafter
 from tecomp.compute.intrinsics import (
     abs,
     acos,
@@ -69,19 +63,39 @@ from tecomp.compute.intrinsics import (
     tanh,
     trunc,
 )
+from tecomp.compute.iter_var import IterVar
 from tecomp.compute.limits import infinity, max_value, min_value
-from tecomp.compute.logic import Select, all, any, if_then_else, likely, logical_not, select
 from tecomp.compute.operation import ComputeOp, Operation, PlaceholderOp
-from tecomp.compute.operators import add, divide, multiply, subtract
-from tecomp.compute.outside import call_extern, call_packed, call_pure_extern
+from tecomp.compute.operators import (
+    Select,
+    add,
+    all,
+    any,
+    div,
+    divide,
+    floordiv,
+    floormod,
+    if_then_else,
+    indexdiv,
+    indexmod,
+    likely,
+    logical_not,
+    multiply,
+    select,
+    subtract,
+    truncdiv,
+    truncmod,
+)
 from tecomp.compute.reduce import comm_reducer, max, min, prod, sum
 from tecomp.compute.scan import ScanOp, scan
-from tecomp.compute.tags import tag_scope
+from tecomp.compute.statement_builder import Operand, allocate, for_range, if_stmt, stmt_seq
 from tecomp.compute.tensor import Tensor, TensorSlice
 from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.compute.tensor_intrin import TensorIntrin, check_tensor_intrin, decl_tensor_intrin
-from tecomp.ir.language.expr import Expr, Var, const
-from tecomp.ir.language.stmt import Stmt
+from tecomp.compute.tvm_compat import absent as _absent
+from tecomp.compute.tvm_compat import tag_scope
+from tecomp.ir.nodes.expr import Expr, Var, const
+from tecomp.ir.nodes.stmt import Stmt
 from tecomp.poly.maps.index_map import AXIS_SEPARATOR, IndexMap
 from tecomp.scheduling.schedule import Schedule, Stage, create_schedule
 from tecomp.scheduling.threads import thread_axis

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import typing
 
-from tecomp.compute.absent import absent as _absent
-from tecomp.compute.class_names import (
+from tecomp.compute.tvm_compat import (
     EQ,
     GE,
     GT,
@@ -26,6 +25,7 @@ from tecomp.compute.class_names import (
     Or,
     Sub,
 )
+from tecomp.compute.tvm_compat import absent as _absent
 from tecomp.te import (
     AXIS_SEPARATOR,
     IndexMap,

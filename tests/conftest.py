@@ -16,16 +16,16 @@ from hypothesis import HealthCheck, settings
 
 import tecomp
 from tecomp import te
-from tecomp.codegen.llvm import cached
+from tecomp.codegen.llvm import code_cache
+from tecomp.codegen.llvm.code_cache import Store
 from tecomp.codegen.llvm.jit import object_code
-from tecomp.codegen.llvm.store import Store
 from tecomp.compute.operation import PlaceholderOp
-from tecomp.driver import memories
+from tecomp.driver import memory_check
 from tecomp.driver.build import ScheduledKernel
-from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.nodes.stmt import PrimFunc
 from tecomp.ir.traversal.verify import verify
 from tecomp.lowering import pipeline
-from tecomp.lowering.storage.place_buffers import place_buffers
+from tecomp.lowering.storage.allocation import place_buffers
 from tests import goldens
 from tests.strategies import pairwise as pairs
 from tests.strategies.machine_code import MOST_BYTES, Code, remembered, ships
@@ -100,7 +100,7 @@ def _every_pass_is_verified() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "_run", run_verified)
-        patch.setattr(memories, "place_buffers", placed)
+        patch.setattr(memory_check, "place_buffers", placed)
         yield
 
 
@@ -122,7 +122,7 @@ def _code_is_made_once(request: pytest.FixtureRequest) -> Iterator[None]:
         # The folder that a store makes is closed to others.
         CODE.make = remembered(Store(cache.mkdir("machine_code") / "compiled", MOST_BYTES))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cached, "object_code", CODE)
+        patch.setattr(code_cache, "object_code", CODE)
         yield
 
 

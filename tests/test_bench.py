@@ -20,7 +20,7 @@ from llvmlite import binding
 
 import tecomp
 import tecomp.array as xp
-from tecomp.array.counters import counters
+from tecomp.array.statistics import counters
 from tests.bench import contender, typical
 from tests.bench.arrays_table import tables
 from tests.bench.case import Array, BenchError, Case, Goal, NoFormError

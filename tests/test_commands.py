@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import tecomp
 from tecomp import demo
 from tecomp.cli import main
-from tecomp.cli.output import show
+from tecomp.cli.common import show
 from tecomp.lowering.pipeline import STAGES
 
 SCRIPT = """
@@ -245,7 +245,7 @@ def test_columns_are_aligned(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_terminal_shows_a_table() -> None:
-    code = "from tecomp.cli.output import show; show([{'name': 'one', 'value': 1}])"
+    code = "from tecomp.cli.common import show; show([{'name': 'one', 'value': 1}])"
     parent, child = pty.openpty()
     try:
         subprocess.run([sys.executable, "-c", code], stdout=child, check=True, timeout=60)

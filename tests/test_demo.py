@@ -9,8 +9,7 @@ import pytest
 
 import tecomp
 from tecomp.demo import Job, images, main, run
-from tecomp.demo.device import filtered_on
-from tecomp.demo.programs import filtered
+from tecomp.demo.programs import filtered, filtered_on
 
 MACHINES = [name for name in tecomp.list_targets() if name != "cpu"]
 

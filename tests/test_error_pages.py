@@ -15,8 +15,7 @@ from click.testing import CliRunner
 
 from tecomp import errors
 from tecomp.cli import main
-from tecomp.errors import TecompError, TecompWarning
-from tecomp.pages import page_of, pages
+from tecomp.errors import TecompError, TecompWarning, page_of, pages
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = re.compile(r"^```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)

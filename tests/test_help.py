@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from tecomp.codegen.calls.kernel import Kernel
+from tecomp.codegen.dispatch.kernel import Kernel
 from tecomp.drawing.svg import Page, Svg
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import TecompError
-from tecomp.ir.language.buffer import Buffer
-from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.nodes.buffer import Buffer
+from tecomp.ir.nodes.stmt import PrimFunc
 from tecomp.scheduling.schedule import Group
 from tecomp.scheduling.threads import ThreadAxis
 from tecomp.scheduling.trace import Trace

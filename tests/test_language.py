@@ -10,13 +10,20 @@ from typing import Any
 
 import pytest
 
-from tecomp.ir.language.expr import BinOp, CmpOp, Expr
-from tecomp.ir.language.outside_call import Convention
-from tecomp.ir.language.stmt import Buffer, ForKind, IndexMap, PadValue, PrimFunc, Range, Stmt
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.expr import BinOp, CmpOp, Expr
+from tecomp.ir.nodes.stmt import (
+    Buffer,
+    Convention,
+    ForKind,
+    IndexMap,
+    PadValue,
+    PrimFunc,
+    Range,
+    Stmt,
+)
+from tecomp.ir.parser.func_parser import parse
 from tecomp.ptensor.parse import parse_module
-from tecomp.ptensor.promotion import ALL
-from tecomp.ptensor.types import SCALARS
+from tecomp.ptensor.types import ALL, SCALARS
 from tests.ir.test_round_trip import Maker
 from tests.strategies.grammar import Grammar, python_tokens, tensor_tokens
 
@@ -34,7 +41,7 @@ FUNCTIONS, TENSORS = map(Grammar, fenced("ebnf"))
 def classes(root: type) -> set[str]:
     """What is derived from a class in the language itself, and not by those who build on it."""
     found: list[type] = root.__subclasses__()
-    derived = [each for each in found if each.__module__.startswith("tecomp.ir.language.")]
+    derived = [each for each in found if each.__module__.startswith("tecomp.ir.nodes.")]
     return {each.__name__ for each in derived}.union(*map(classes, derived))
 
 

@@ -17,17 +17,17 @@ import pytest
 import tecomp
 import tecomp.array as xp
 from tecomp import errors, te, tir, topi
-from tecomp.array.execution import execute
+from tecomp.array.executor import execute
 from tecomp.dist import protect
-from tecomp.layout.descriptions.fixed_tiled import FixedTiledLayout
-from tecomp.layout.notations.blocked import blocked
+from tecomp.layout.core.layout import FixedTiledLayout
+from tecomp.layout.notations.onednn_blocked import blocked
+from tecomp.ptensor.lowering.device_regions import verify_lowered
 from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.regions import verify_lowered
-from tecomp.ptensor.operations.call import Call as CallOp
+from tecomp.ptensor.operations.base import Call as CallOp
 from tecomp.ptensor.operations.elementwise import ElementwiseUnaryTest
 from tecomp.ptensor.parse import parse as parse_p
 from tecomp.schedules import matmul
-from tecomp.schedules.structure.windows import need_windows
+from tecomp.schedules.analysis.convolution import need_windows
 
 ROOT = Path(__file__).parents[1]
 A = te.placeholder((8,), name="A")

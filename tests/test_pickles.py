@@ -17,10 +17,10 @@ import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel
 from tecomp.driver.build import ScheduledKernel
-from tecomp.layout.shards import shard
-from tecomp.layout.sticks import stick
-from tecomp.locations import user_location
+from tecomp.layout.sharding import shard_layout
+from tecomp.layout.sticks import stick_layout
 from tecomp.scheduling.replay import replay
+from tecomp.source_locations import user_location
 
 n = te.var("n")
 A = te.placeholder((n, 8), name="A")
@@ -156,8 +156,8 @@ def test_targets_and_their_operations(name: str) -> None:
 @pytest.mark.parametrize(
     "layout",
     [
-        stick.StickLayout((8, 64), "float16"),
-        shard.ShardLayout((64, 64), "float32", grid=(2, 2)),
+        stick_layout.StickLayout((8, 64), "float16"),
+        shard_layout.ShardLayout((64, 64), "float32", grid=(2, 2)),
         te.IndexMap.from_func(lambda i, j: [i // 4, j, i % 4]),
     ],
     ids=lambda layout: type(layout).__name__,

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tecomp import work
-from tecomp.driver.progress import progress
+from tecomp import progress as work
+from tecomp.progress import progress
 
 
 class Terminal(io.StringIO):
@@ -99,7 +99,7 @@ tecomp.build(B, [A, B], name="logged")
 
 
 def test_nobody_pays_for_a_logger_that_nobody_asked_for() -> None:
-    program = "import sys, tecomp; from tecomp import work; work.tell('x'); print('logging' in sys.modules)"
+    program = "import sys, tecomp; from tecomp import progress as work; work.tell('x'); print('logging' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

@@ -21,7 +21,7 @@ a = np.random.default_rng(0).random((1000, 1000), dtype=np.float32)
 x = xp.asarray(a)
 y = gelu(xp, x)
 print(y.shape, y.dtype, y.device)
-print(xp.counters.counters)
+print(xp.statistics.counters)
 
 # %% [markdown]
 # `tecomp.array` is a namespace of the array-API standard: the names are NumPy's. Shape and type
@@ -34,7 +34,7 @@ print(xp.counters.counters)
 # %%
 mean = xp.mean(y)
 print(float(mean))
-print(xp.counters.counters)
+print(xp.statistics.counters)
 
 np.testing.assert_allclose(float(mean), gelu(np, a).mean(dtype=np.float64), rtol=1e-5)
 
@@ -45,8 +45,8 @@ np.testing.assert_allclose(float(mean), gelu(np, a).mean(dtype=np.float64), rtol
 # writes one number, and some sums on the way:
 
 # %%
-print(float(y[3, 5]), xp.counters.counters)
-assert xp.counters.counters.called == 2
+print(float(y[3, 5]), xp.statistics.counters)
+assert xp.statistics.counters.called == 2
 
 shown = xp.explain(xp.mean(gelu(xp, x)))
 print(shown.report)

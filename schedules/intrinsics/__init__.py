@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tecomp.schedules.intrinsics.processors import bf16_dot, intrinsics, vnni
+from tecomp.schedules.intrinsics.cpu import bf16_dot, intrinsics, vnni
 
 __all__ = ["bf16_dot", "intrinsics", "vnni"]

@@ -5,29 +5,25 @@ from typing import TYPE_CHECKING
 
 from tecomp.array import fft as fft
 from tecomp.array import linalg as linalg
-from tecomp.array.absent import absent_function
-from tecomp.array.arrays import Array as Array
+from tecomp.array.array_object import Array as Array
+from tecomp.array.constants import bool as bool
+from tecomp.array.constants import complex64 as complex64
+from tecomp.array.constants import complex128 as complex128
 from tecomp.array.constants import e as e
+from tecomp.array.constants import float32 as float32
+from tecomp.array.constants import float64 as float64
 from tecomp.array.constants import inf as inf
+from tecomp.array.constants import int8 as int8
+from tecomp.array.constants import int16 as int16
+from tecomp.array.constants import int32 as int32
+from tecomp.array.constants import int64 as int64
 from tecomp.array.constants import nan as nan
 from tecomp.array.constants import newaxis as newaxis
 from tecomp.array.constants import pi as pi
-from tecomp.array.dtypes import bool as bool
-from tecomp.array.dtypes import complex64 as complex64
-from tecomp.array.dtypes import complex128 as complex128
-from tecomp.array.dtypes import float32 as float32
-from tecomp.array.dtypes import float64 as float64
-from tecomp.array.dtypes import int8 as int8
-from tecomp.array.dtypes import int16 as int16
-from tecomp.array.dtypes import int32 as int32
-from tecomp.array.dtypes import int64 as int64
-from tecomp.array.dtypes import uint8 as uint8
-from tecomp.array.dtypes import uint16 as uint16
-from tecomp.array.dtypes import uint32 as uint32
-from tecomp.array.dtypes import uint64 as uint64
-from tecomp.array.explain import explain as explain
-from tecomp.array.functions.choices import clip as clip
-from tecomp.array.functions.choices import where as where
+from tecomp.array.constants import uint8 as uint8
+from tecomp.array.constants import uint16 as uint16
+from tecomp.array.constants import uint32 as uint32
+from tecomp.array.constants import uint64 as uint64
 from tecomp.array.functions.conversion import asarray as asarray
 from tecomp.array.functions.conversion import from_dlpack as from_dlpack
 from tecomp.array.functions.creation import arange as arange
@@ -44,6 +40,7 @@ from tecomp.array.functions.creation import tril as tril
 from tecomp.array.functions.creation import triu as triu
 from tecomp.array.functions.creation import zeros as zeros
 from tecomp.array.functions.creation import zeros_like as zeros_like
+from tecomp.array.functions.data_types import __array_namespace_info__ as __array_namespace_info__
 from tecomp.array.functions.data_types import astype as astype
 from tecomp.array.functions.data_types import can_cast as can_cast
 from tecomp.array.functions.data_types import finfo as finfo
@@ -116,9 +113,13 @@ from tecomp.array.functions.elementwise_unary import square as square
 from tecomp.array.functions.elementwise_unary import tan as tan
 from tecomp.array.functions.elementwise_unary import tanh as tanh
 from tecomp.array.functions.elementwise_unary import trunc as trunc
-from tecomp.array.functions.indexing import take as take
-from tecomp.array.functions.indexing import take_along_axis as take_along_axis
-from tecomp.array.functions.inspection import __array_namespace_info__ as __array_namespace_info__
+from tecomp.array.functions.extensions import eval as eval
+from tecomp.array.functions.extensions import explain as explain
+from tecomp.array.functions.extensions import from_local as from_local
+from tecomp.array.functions.extensions import gather as gather
+from tecomp.array.functions.extensions import redistribute as redistribute
+from tecomp.array.functions.extensions import relayout_to as relayout_to
+from tecomp.array.functions.extensions import restickify as restickify
 from tecomp.array.functions.linear_algebra import matmul as matmul
 from tecomp.array.functions.linear_algebra import matrix_transpose as matrix_transpose
 from tecomp.array.functions.linear_algebra import tensordot as tensordot
@@ -136,22 +137,29 @@ from tecomp.array.functions.manipulation import reshape as reshape
 from tecomp.array.functions.manipulation import roll as roll
 from tecomp.array.functions.manipulation import squeeze as squeeze
 from tecomp.array.functions.manipulation import stack as stack
+from tecomp.array.functions.manipulation import take as take
+from tecomp.array.functions.manipulation import take_along_axis as take_along_axis
 from tecomp.array.functions.manipulation import tile as tile
 from tecomp.array.functions.manipulation import unstack as unstack
 from tecomp.array.functions.searching import argmax as argmax
 from tecomp.array.functions.searching import argmin as argmin
+from tecomp.array.functions.searching import clip as clip
 from tecomp.array.functions.searching import count_nonzero as count_nonzero
 from tecomp.array.functions.searching import nonzero as nonzero
 from tecomp.array.functions.searching import searchsorted as searchsorted
-from tecomp.array.functions.sets import isin as isin
-from tecomp.array.functions.sets import unique_all as unique_all
-from tecomp.array.functions.sets import unique_counts as unique_counts
-from tecomp.array.functions.sets import unique_inverse as unique_inverse
-from tecomp.array.functions.sets import unique_values as unique_values
-from tecomp.array.functions.sorting import argsort as argsort
-from tecomp.array.functions.sorting import sort as sort
+from tecomp.array.functions.searching import where as where
+from tecomp.array.functions.sorting_and_sets import argsort as argsort
+from tecomp.array.functions.sorting_and_sets import isin as isin
+from tecomp.array.functions.sorting_and_sets import sort as sort
+from tecomp.array.functions.sorting_and_sets import unique_all as unique_all
+from tecomp.array.functions.sorting_and_sets import unique_counts as unique_counts
+from tecomp.array.functions.sorting_and_sets import unique_inverse as unique_inverse
+from tecomp.array.functions.sorting_and_sets import unique_values as unique_values
+from tecomp.array.functions.statistical import all as all
+from tecomp.array.functions.statistical import any as any
 from tecomp.array.functions.statistical import cumulative_prod as cumulative_prod
 from tecomp.array.functions.statistical import cumulative_sum as cumulative_sum
+from tecomp.array.functions.statistical import diff as diff
 from tecomp.array.functions.statistical import max as max
 from tecomp.array.functions.statistical import mean as mean
 from tecomp.array.functions.statistical import min as min
@@ -159,23 +167,15 @@ from tecomp.array.functions.statistical import prod as prod
 from tecomp.array.functions.statistical import std as std
 from tecomp.array.functions.statistical import sum as sum
 from tecomp.array.functions.statistical import var as var
-from tecomp.array.functions.teams import from_local as from_local
-from tecomp.array.functions.teams import gather as gather
-from tecomp.array.functions.teams import redistribute as redistribute
-from tecomp.array.functions.utility import all as all
-from tecomp.array.functions.utility import any as any
-from tecomp.array.functions.utility import diff as diff
 from tecomp.array.jit import jit as jit
-from tecomp.array.lazy import eval as eval
-from tecomp.array.relayouts import relayout_to as relayout_to
-from tecomp.array.relayouts import restickify as restickify
 from tecomp.array.reporting import report as report
 from tecomp.array.reporting import reset as reset
 from tecomp.array.reporting import timeline as timeline
+from tecomp.array.unsupported_names import absent_function
 
 __array_api_version__ = "2024.12"
 
-_MODULES = {"counters", "fft", "linalg"}
+_MODULES = {"statistics", "fft", "linalg"}
 
 
 def _is_shown(name: str, value: object) -> object:

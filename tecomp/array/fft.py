@@ -8,18 +8,16 @@ from typing import Any, Literal, SupportsIndex
 
 import numpy as np
 
-from tecomp.array.arguments import dtype_at, integer, integers, shape_of, word
-from tecomp.array.arrays import Array, made, node_of
-from tecomp.array.counters import counters
+from tecomp.array.array_object import Array, made, node_of
 from tecomp.array.graph.devices import device_name
 from tecomp.array.graph.node import Node, leaf, no_memory, record
-from tecomp.array.library import library_call
+from tecomp.array.library_fallback import library_call
+from tecomp.array.statistics import counters
+from tecomp.array.validation import dtype_at, integer, integers, shape_of, word
 from tecomp.errors import ArrayTypeError, ArrayValueError
-from tecomp.ptensor.axes import Axes, axes_of, axis_of
-from tecomp.ptensor.operations.fft import NORMS, Transform
+from tecomp.ptensor.operations.library_ops import NORMS, Transform
 from tecomp.ptensor.operations.manipulation import Roll
-from tecomp.ptensor.promotion import FLOATS
-from tecomp.ptensor.types import PTensorType, numpy_dtype
+from tecomp.ptensor.types import FLOATS, Axes, PTensorType, axes_of, axis_of, numpy_dtype
 
 Norm = Literal["backward", "ortho", "forward"]
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from functools import update_wrapper
 from typing import Any, ParamSpec, TypeVar
 
-from tecomp.array.arrays import Array, made
-from tecomp.array.graph.cuts import MOST
-from tecomp.array.graph.evaluate import compute, evaluate
+from tecomp.array.array_object import Array, made
+from tecomp.array.graph.evaluate import MOST, compute, evaluate
 from tecomp.array.graph.node import Node, looking, record, tracing
-from tecomp.array.graph.pending import Pending, pending
-from tecomp.array.graph.pieces import Piece, pieces_of
-from tecomp.array.recent import Recent
+from tecomp.array.graph.pending import Pending, Piece, pending, pieces_of
+from tecomp.array.lru_cache import Recent
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.types import PTensorType
 

@@ -7,23 +7,21 @@ from typing import Any, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from tecomp.array.arguments import diagonal_of, dtype_name, flag, integer, word
-from tecomp.array.arrays import Array, made, node_of
+from tecomp.array.array_object import Array, made, node_of
 from tecomp.array.functions.creation import eye
 from tecomp.array.functions.linear_algebra import matmul as matmul
 from tecomp.array.functions.linear_algebra import matrix_transpose as matrix_transpose
 from tecomp.array.functions.linear_algebra import tensordot as tensordot
 from tecomp.array.functions.linear_algebra import vecdot as vecdot
 from tecomp.array.graph.node import Node, record
-from tecomp.array.library import library_call
-from tecomp.array.scalars import beside
+from tecomp.array.library_fallback import library_call
+from tecomp.array.validation import beside, diagonal_of, dtype_name, flag, integer, word
 from tecomp.errors import ArrayTypeError, ArrayValueError
-from tecomp.ptensor.axes import Axes, axes_of, without
 from tecomp.ptensor.operations.elementwise import (
     Cast,
     ElementwiseUnaryOp,
 )
-from tecomp.ptensor.operations.linalg import Matrices, PseudoInverse, Rank, Solve
+from tecomp.ptensor.operations.library_ops import Matrices, PseudoInverse, Rank, Solve
 from tecomp.ptensor.operations.linear_algebra import (
     Cross,
     Diagonal,
@@ -34,7 +32,7 @@ from tecomp.ptensor.operations.linear_algebra import (
 )
 from tecomp.ptensor.operations.manipulation import Broadcast, Reshape
 from tecomp.ptensor.operations.reduction import CountNonzero, Reduce
-from tecomp.ptensor.promotion import COMPLEX, FLOATING, PART, need_dtype
+from tecomp.ptensor.types import COMPLEX, FLOATING, PART, Axes, axes_of, need_dtype, without
 
 __all__ = [
     "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul",

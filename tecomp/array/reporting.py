@@ -9,15 +9,13 @@ from importlib import import_module
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from tecomp.array.arrays import Array, node_of
-from tecomp.array.costs import Costs, costs
-from tecomp.array.counters import counters
-from tecomp.array.graph.evaluate import evaluate
-from tecomp.array.graph.lane import lane
+from tecomp.array.array_object import Array, node_of
+from tecomp.array.graph.evaluate import evaluate, lane
+from tecomp.array.statistics import Costs, costs, counters
 
 if TYPE_CHECKING:
-    from tecomp.dist.runtime.waits import Waits
-    from tecomp.drawing.trace import Trace
+    from tecomp.dist.runtime.call_tracking import Waits
+    from tecomp.drawing.chrome_trace import Trace
 
 _cleared = [0.0]
 """When the last reset was, in seconds of `time.time`."""
@@ -171,7 +169,7 @@ def timeline(team: Any) -> Trace:
     ['team 1', 'rank 0']
     """
     # Known by name: who has no team does not wait for what teams need.
-    found: Trace = import_module("tecomp.array.teams.lanes").lanes_of(team, _cleared[0])
+    found: Trace = import_module("tecomp.array.distributed.timeline").lanes_of(team, _cleared[0])
     return found
 
 
@@ -197,7 +195,7 @@ def reset() -> None:
 
 def _waits() -> Waits | None:
     """What is known of waiting, which loads with the first team: before, nobody waits."""
-    loaded = sys.modules.get("tecomp.dist.runtime.waits")
+    loaded = sys.modules.get("tecomp.dist.runtime.call_tracking")
     return None if loaded is None else loaded.waits
 
 

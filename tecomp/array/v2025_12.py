@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tecomp import array as _before
 from tecomp.array import Array
-from tecomp.array.functions.inspection import Info
+from tecomp.array.functions.data_types import Info
 
 __array_api_version__ = "2025.12"
 

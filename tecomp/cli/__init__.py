@@ -1,3 +1,3 @@
 """The command `tecomp`."""
 
-from tecomp.cli.command import main as main
+from tecomp.cli.main import main as main

@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 import tecomp
-from tecomp.cli.output import show, with_json
-from tecomp.cli.words import machines
+from tecomp.cli.common import machines, show, with_json
 from tecomp.errors import TargetError
 from tecomp.machine.registry import broken_plugins
 from tecomp.plugin.skeleton import write_skeleton

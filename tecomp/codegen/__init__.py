@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tecomp.codegen.calls.kernel import Kernel
-from tecomp.codegen.functions.compile import Compiled, compile_function, emit_assembly
+from tecomp.codegen.dispatch.kernel import Kernel
+from tecomp.codegen.emit.compile import Compiled, compile_function, emit_assembly
 
 __all__ = ["Compiled", "Kernel", "compile_function", "emit_assembly"]

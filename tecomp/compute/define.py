@@ -6,24 +6,23 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, overload
 
-from tecomp.compute.arithmetic import Arithmetic, Value, value_of
-from tecomp.compute.axis import IterKind, IterVar, make_axis
-from tecomp.compute.domains import dependent_axis
-from tecomp.compute.intrinsic import TensorIntrinCall
+from tecomp.compute.affine_index import dependent_axis
+from tecomp.compute.expr_like import MOST_OPERATIONS, Arithmetic, Value, operations, value_of
+from tecomp.compute.iter_var import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
-from tecomp.compute.operations import MOST_OPERATIONS, operations
 from tecomp.compute.reduce import Reduce
-from tecomp.compute.shape import attributes_of, dtype_of, extent_of, name_of, shape_of
-from tecomp.compute.tags import tag_of
+from tecomp.compute.shape_validation import attributes_of, dtype_of, extent_of, name_of, shape_of
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_compute import tensor_compute
+from tecomp.compute.tensor_intrin_call import TensorIntrinCall
+from tecomp.compute.tvm_compat import tag_of
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.ir.language.expr import Const, Expr, Var
-from tecomp.ir.language.given import check_kind, check_list
-from tecomp.ir.language.operators import holds
-from tecomp.ir.language.stmt import Extent, Range
+from tecomp.ir.nodes.argument_checks import check_kind, check_list
+from tecomp.ir.nodes.expr import Const, Expr, Var
+from tecomp.ir.nodes.operators import holds
+from tecomp.ir.nodes.stmt import Extent, Range
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.locations import user_location
+from tecomp.source_locations import user_location
 
 Shape: TypeAlias = "Extent | Sequence[Extent]"
 

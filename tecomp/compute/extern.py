@@ -1,4 +1,4 @@
-"""Tensors that statements of the user's own compute: `te.extern`."""
+"""`te.extern`, `decl_buffer`, `te.call_packed` and `te.call_extern`."""
 
 from __future__ import annotations
 
@@ -6,21 +6,296 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
-from tecomp.compute.axis import IterKind, IterVar, make_axis
-from tecomp.compute.builder import Operand, check_statement
-from tecomp.compute.declared_buffers import check_without_gaps
+import numpy as np
+
+from tecomp.compute.expr_like import Value, value_of
+from tecomp.compute.ir_builder import BufferVar
+from tecomp.compute.iter_var import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp
-from tecomp.compute.shape import attributes_of, dtype_of, name_of, shape_of
-from tecomp.compute.tags import tag_of
+from tecomp.compute.shape_validation import attributes_of, dtype_of, extent_of, name_of, shape_of
+from tecomp.compute.statement_builder import Operand, check_scope, check_statement, integer
 from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.compute.tvm_compat import tag_of
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.ir.language.dtype import INT64, DType
-from tecomp.ir.language.expr import Call, Expr
-from tecomp.ir.language.given import check_function, check_list
-from tecomp.ir.language.stmt import Buffer, BufferStore, Extent, Stmt
-from tecomp.ir.language.text import Name, Pieces
+from tecomp.ir.extern.c_function import Argument
+from tecomp.ir.extern.registry import (
+    Callee,
+    NumberType,
+    c_function,
+    callee_of,
+    function_of,
+    get_global_func,
+)
+from tecomp.ir.nodes.argument_checks import check_function, check_list, is_one_of, whole_number
+from tecomp.ir.nodes.dtype import INT64, DType
+from tecomp.ir.nodes.expr import Call, Expr, const
+from tecomp.ir.nodes.operators import outside_call
+from tecomp.ir.nodes.printer import Name, Pieces
+from tecomp.ir.nodes.stmt import (
+    ArrayArgument,
+    Buffer,
+    BufferStore,
+    Convention,
+    Extent,
+    OutsideCall,
+    Passed,
+    Stmt,
+)
 from tecomp.ir.traversal.rewrite import free_variables, walk
-from tecomp.locations import user_location
+from tecomp.source_locations import user_location
+
+# What TVM asks of buffers for the sake of instructions; the schedule says where operands are.
+ALIGNMENT = ("offset_factor", "data_alignment")
+
+_LEAST = -(2**63)
+
+
+def decl_buffer(
+    shape: Sequence[Extent],
+    dtype: str = "float32",
+    name: str = "buffer",
+    *,
+    scope: str = "",
+    strides: Sequence[Extent] | None = None,
+    data_alignment: int = -1,
+    offset_factor: int = 0,
+) -> Buffer:
+    """What is asked of the memory of a tensor, for `binds`.
+
+    Args:
+        shape: extents, in elements.
+        dtype: type of an element.
+        name: what messages call it.
+        scope: the memory that it has to be in; any if empty.
+        strides: how many elements further the next one of each axis is: numbers, which may be 0 or
+            negative, or variables. For `tecomp.build`, variables take their values from the arrays
+            of a call. For an intrinsic they are any; `operand.strides` says what they are.
+        data_alignment: taken, and changes nothing: the schedule says where operands are.
+        offset_factor: as `data_alignment`.
+
+    Raises:
+        DefinitionError: an extent is no size, or strides are not one for each axis.
+        TypeMismatchError: something is of another kind.
+
+    >>> from tecomp import te
+    >>> te.decl_buffer((16,), "float32", "a", scope="local").scope
+    'local'
+    """
+    where = f"te.decl_buffer {name_of(name, 'te.decl_buffer')}"
+    check_scope(scope, where)
+    for number, what in ((data_alignment, "data_alignment"), (offset_factor, "offset_factor")):
+        if whole_number(number) is None:
+            raise TypeMismatchError(
+                f"{where}: {what} is {number!r}; give a whole number", kind="wrong-argument"
+            )
+    extents = shape_of(shape, where)
+    given = None if strides is None else _strides_of(strides, where)
+    if given is not None and len(given) != len(extents):
+        raise DefinitionError(
+            f"{where}: it has {len(extents)} axes and {len(given)} strides; give one for each",
+            kind="wrong-count",
+        )
+    return Buffer(name, extents, dtype_of(dtype, where), scope, strides=given)
+
+
+def _strides_of(given: Any, where: str) -> tuple[Extent, ...]:
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise TypeMismatchError(
+            f"{where}: strides is {given!r}; give a list of numbers and of what te.var makes",
+            kind="wrong-argument",
+        )
+    return tuple(
+        extent_of(n, f"{where}: the stride of axis {k}", least=_LEAST)
+        for k, n in enumerate(given)
+    )
+
+
+def check_without_gaps(buffer: Buffer, where: str) -> None:
+    """Strides that are asked of an operand are those that functions get.
+
+    Raises:
+        DefinitionError: they are others.
+    """
+    strides = Operand(buffer).strides
+    for axis, (asked, own) in enumerate(zip(buffer.strides or (), strides, strict=False)):
+        if isinstance(asked, int) and isinstance(own, int) and asked != own:
+            raise DefinitionError(
+                f"{where}: the stride of axis {axis} is {asked}, and functions take operands "
+                f"without gaps, where it is {own}; leave it to a te.var, and take it from "
+                "operand.strides"
+            )
+
+
+_FLOAT64 = DType("float64")
+_NO_VALUE = ("", "void", "handle")
+
+
+def call_packed(name: str, *args: Any, multiply_adds: Value | None = None) -> Stmt:
+    """A statement that calls a Python function, which was registered or will be.
+
+    The function gets NumPy arrays, which are views of the memory that the schedule gives the
+    operands: those of inputs are read-only, and none may be kept after the call. It runs under
+    Python's lock, wherever the call is. What it raises, the caller of the kernel gets.
+
+    Args:
+        name: under which `tecomp.register_func` has it when the kernel is built or loaded.
+        args: operands, as a whole; `operand.access_ptr(...)`; numbers; texts.
+        multiply_adds: how many it does, for `kernel.report()`, which says that it does not know
+            if None.
+
+    Raises:
+        DefinitionError: the function is registered already and takes another number of arguments.
+        TypeMismatchError: an argument is of another kind.
+
+    Example:
+        >>> import tecomp
+        >>> from tecomp import te
+        >>> @tecomp.register_func("example.sorted", override=True)
+        ... def sorted_rows(x, y):
+        ...     y[...] = x
+        ...     y.sort()
+        >>> A = te.placeholder((4, 16), name="A")
+        >>> te.extern((4, 16), [A], lambda ins, outs: te.call_packed(
+        ...     "example.sorted", ins[0], outs[0]), name="B")
+        Tensor(B, shape=(4, 16), dtype=float32)
+    """
+    where = "te.call_packed"
+    _check_name(name, where)
+    call = OutsideCall(name, Convention.PACKED, tuple(
+        _passed(each, f"{where} {name}: argument {k}") for k, each in enumerate(args)
+    ), _work(multiply_adds, f"{where} {name}"))
+    if get_global_func(name, allow_missing=True) is not None:
+        function_of(callee_of(call, where))
+    return call
+
+
+def call_extern(
+    dtype: str, name: str, *args: Any, multiply_adds: Value | None = None
+) -> Stmt:
+    """A statement that calls a C function, which was registered as a `tecomp.CFunction`.
+
+    The function gets addresses and numbers, runs on the thread that comes to the call, and does
+    without Python. What it returns is not looked at.
+
+    Args:
+        dtype: the type that it returns; `void` or `handle` as well.
+        name: under which `tecomp.register_func` has it.
+        args: `operand.access_ptr("r")` or `("w")`, which gives the address of elements in
+            row-major order without gaps; operands; numbers.
+        multiply_adds: how many it does, for `kernel.report()`, which says that it does not know
+            if None.
+
+    Raises:
+        DefinitionError: no such function is registered, or it takes something else.
+        TypeMismatchError: an argument is of another kind.
+
+    >>> import ctypes
+    >>> from tecomp import CFunction, register_func, te
+    >>> copy = CFunction(ctypes.CDLL(None), "memcpy", ["handle", "const handle", "uint64"])
+    >>> _ = register_func("example.memcpy", copy, override=True)
+    >>> def copied(ins, outs):
+    ...     to, given = outs[0].access_ptr("w"), ins[0].access_ptr("r")
+    ...     return te.call_extern("handle", "example.memcpy", to, given, 32)
+    >>> te.extern((8,), te.placeholder((8,), name="A"), copied, name="C")
+    Tensor(C, shape=(8,), dtype=float32)
+    """
+    where = "te.call_extern"
+    _check_name(name, where)
+    if not is_one_of(dtype, _NO_VALUE):
+        dtype_of(dtype, f"{where} {name}")
+    declared = c_function(name, where).arguments
+    given = [
+        _number_as(each, declared[k]) if k < len(declared) else each for k, each in enumerate(args)
+    ]
+    call = OutsideCall(name, Convention.C, tuple(
+        _passed(each, f"{where} {name}: argument {k}") for k, each in enumerate(given)
+    ), _work(multiply_adds, f"{where} {name}"))
+    function_of(callee_of(call, where))
+    return call
+
+
+def call_pure_extern(dtype: str, name: str, *args: Any) -> Expr:
+    """The number that a C function gives for numbers, and for nothing else: it has no effect.
+
+    It may be called for any element any number of times. A vectorized loop calls it lane by lane.
+
+    Args:
+        dtype: the type that it gives.
+        name: under which `tecomp.register_func` has it, as a `tecomp.CFunction` with `result=`; or
+            that of a function of the C math library, such as `expf` or `pow`.
+        args: numbers; those of Python are taken in the type that the function takes.
+
+    Raises:
+        DefinitionError: no such function is registered, or it takes or gives something else.
+
+    Example:
+        >>> from tecomp import te
+        >>> A = te.placeholder((8,), name="A")
+        >>> te.compute((8,), lambda i: te.call_pure_extern("float32", "cbrtf", A[i]))
+        Tensor(compute, shape=(8,), dtype=float32)
+    """
+    where = "te.call_pure_extern"
+    _check_name(name, where)
+    result = dtype_of(dtype, f"{where} {name}")
+    declared = c_function(name, where).arguments
+    values = tuple(
+        value_of(_number_as(each, declared[k]) if k < len(declared) else each)
+        for k, each in enumerate(args)
+    )
+    kinds = tuple(NumberType(value.dtype) for value in values)
+    function_of(Callee(name, Convention.C, kinds, where, result))
+    return Call(outside_call(name), values, result)
+
+
+def _check_name(name: object, where: str) -> None:
+    if not isinstance(name, str) or not name:
+        raise TypeMismatchError(
+            f"{where}: the name of the function is {name!r}; give the text that it is "
+            "registered as",
+            kind="outside-function",
+        )
+
+
+def _work(multiply_adds: Value | None, where: str) -> Expr | None:
+    return None if multiply_adds is None else integer(multiply_adds, f"{where}: multiply_adds")
+
+
+def _passed(given: Any, where: str) -> Passed:
+    if isinstance(given, BufferVar):
+        given = given.operand
+    if isinstance(given, Operand):
+        return given.array(is_written=not given.is_input)
+    if isinstance(given, ArrayArgument | str):
+        return given
+    if isinstance(given, Stmt | Sequence):
+        raise TypeMismatchError(
+            f"{where} is {given!r} ({type(given).__name__}); give operands, "
+            "operand.access_ptr(...), numbers and texts one by one",
+            kind="outside-function",
+        )
+    number = _literal(given)
+    return value_of(given) if number is None else number
+
+
+def _literal(given: Any) -> Expr | None:
+    """A number of Python's, which says no type of its own."""
+    if isinstance(given, bool | np.generic):
+        return None
+    if isinstance(given, int):
+        return const(given, INT64)
+    return const(given, _FLOAT64) if isinstance(given, float) else None
+
+
+def _number_as(given: Any, declared: Argument) -> Any:
+    """A number of Python's in the type that a C function takes."""
+    is_number = isinstance(given, bool | int | float)
+    if not is_number or declared.is_pointer:
+        return given
+    kind = DType(declared.dtype)
+    if isinstance(given, float) and kind.is_integer:
+        return given
+    return const(given, kind)
+
 
 _ANYWHERE = "anywhere"
 

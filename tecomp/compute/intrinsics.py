@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tecomp.compute.arithmetic import Arithmetic, Value, value_of
+from tecomp.compute.expr_like import Arithmetic, Value, value_of
 from tecomp.errors import TypeMismatchError
-from tecomp.ir.language import expr as ir
-from tecomp.ir.language.dtype import BOOL, DType
-from tecomp.ir.language.expr import BinOp, Call, Const, Expr, as_expr, binary, const, match_types
-from tecomp.ir.language.intrinsics import dot_type
+from tecomp.ir.nodes import expr as ir
+from tecomp.ir.nodes.dtype import BOOL, DType
+from tecomp.ir.nodes.expr import BinOp, Call, Const, Expr, as_expr, binary, const, match_types
+from tecomp.ir.nodes.operators import dot_type
 
 
 def _call(name: str, x: Value) -> Expr:

@@ -6,24 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tecomp.compute.arithmetic import Value, value_of
-from tecomp.compute.builder import Operand, check_scope, if_stmt, integer, row_major
-from tecomp.compute.shape import dtype_of, name_of, shape_of
+from tecomp.compute.expr_like import Value, value_of
+from tecomp.compute.shape_validation import dtype_of, name_of, shape_of
+from tecomp.compute.statement_builder import Operand, check_scope, if_stmt, integer, row_major
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.ir.language.dtype import INT64, DType
-from tecomp.ir.language.expr import Expr, Var, index_value
-from tecomp.ir.language.given import check_kind, is_one_of
-from tecomp.ir.language.stmt import (
-    Allocate,
-    Buffer,
-    Extent,
-    For,
-    ForKind,
-    IfThenElse,
-    Let,
-    Stmt,
-    seq,
-)
+from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
+from tecomp.ir.nodes.dtype import INT64, DType
+from tecomp.ir.nodes.expr import Expr, Var, index_value
+from tecomp.ir.nodes.stmt import Allocate, Buffer, Extent, For, ForKind, IfThenElse, Let, Stmt, seq
 from tecomp.ir.traversal.rewrite import substitute
 
 _KINDS = {

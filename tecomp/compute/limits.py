@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tecomp.errors import TypeMismatchError
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import Expr, const, integer_range
-from tecomp.ir.language.operators import FLOAT_FORMATS
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import Expr, const, integer_range
+from tecomp.ir.nodes.operators import FLOAT_FORMATS
 
 
 def max_value(dtype: str) -> Expr:

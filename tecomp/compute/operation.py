@@ -7,16 +7,16 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
-from tecomp.compute.axis import IterKind, IterVar, make_axis
+from tecomp.compute.iter_var import IterKind, IterVar, make_axis
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Operation, Tensor, TensorLoad, access
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import Expr
-from tecomp.ir.language.shapes import broadcast_index, broadcast_shape
-from tecomp.ir.language.stmt import Extent
-from tecomp.ir.language.text import NEWLINE, Name, Operand, Pieces, tuple_of
+from tecomp.ir.nodes.argument_checks import broadcast_index, broadcast_shape
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import Expr
+from tecomp.ir.nodes.printer import NEWLINE, Name, Operand, Pieces, tuple_of
+from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.traversal.rewrite import fold, walk
-from tecomp.locations import Location, user_location
+from tecomp.source_locations import Location, user_location
 
 __all__ = ["ComputeOp", "Operation", "PlaceholderOp"]
 

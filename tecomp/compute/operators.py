@@ -1,14 +1,217 @@
-"""Sums, differences, products and quotients as functions, of elements or of whole tensors."""
+"""Arithmetic, division and logical operators as functions."""
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Callable
 from typing import Any
 
-from tecomp.compute.arithmetic import Arithmetic, Value, is_whole, value_of
-from tecomp.compute.division import div
-from tecomp.ir.language.dtype import DType
+from tecomp.compute.expr_like import Arithmetic, Value, is_whole, value_of
+from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.ir.nodes import expr as ir
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import (
+    BinOp,
+    CmpOp,
+    Expr,
+    Not,
+    binary,
+    cast,
+    compare,
+    condition_of,
+    const,
+    divided,
+    logical_and,
+    logical_or,
+    match_types,
+)
+from tecomp.ir.nodes.expr import (
+    select as select_division,
+)
+
+
+def floordiv(a: Value, b: Value) -> Expr:
+    """`a // b`, rounded towards minus infinity.
+
+    >>> from tecomp import te
+    >>> te.floordiv(te.var("a"), te.var("b"))
+    a // b
+    """
+    return divided(BinOp.FLOORDIV, value_of(a), value_of(b))
+
+
+def floormod(a: Value, b: Value) -> Expr:
+    """`a % b`, with the sign of `b`.
+
+    >>> from tecomp import te
+    >>> te.floormod(te.var("a"), te.var("b"))
+    a % b
+    """
+    return divided(BinOp.MOD, value_of(a), value_of(b))
+
+
+indexdiv = floordiv
+indexmod = floormod
+
+
+def truncdiv(a: Value, b: Value) -> Expr:
+    """`a / b` of integers rounded towards zero, as in C; 0 where `b` is 0.
+
+    Raises:
+        TypeMismatchError: an operand is no integer.
+
+    >>> from tecomp import te
+    >>> te.truncdiv(te.var("a", "uint8"), te.var("b", "uint8"))
+    a // b
+    """
+    x, y = _integers(a, b, "truncdiv")
+    floor = divided(BinOp.FLOORDIV, x, y)
+    if x.dtype.kind == "uint":
+        return floor
+    return binary(BinOp.ADD, floor, cast(x.dtype, _rounded_down(x, y)))
+
+
+def truncmod(a: Value, b: Value) -> Expr:
+    """The remainder of `truncdiv`, with the sign of `a`; 0 where `b` is 0.
+
+    Raises:
+        TypeMismatchError: an operand is no integer.
+
+    >>> from tecomp import te
+    >>> te.truncmod(te.var("a", "uint8"), te.var("b", "uint8"))
+    a % b
+    """
+    x, y = _integers(a, b, "truncmod")
+    rest = divided(BinOp.MOD, x, y)
+    if x.dtype.kind == "uint":
+        return rest
+    return binary(BinOp.SUB, rest, select_division(_rounded_down(x, y), y, const(0, y.dtype)))
+
+
+def div(a: Value, b: Value) -> Expr:
+    """`a / b`: `truncdiv` of two integers, the quotient where one is a float.
+
+    Source:
+        tvm.te.div of TVM 0.18, "as in C".
+
+    >>> from tecomp import te
+    >>> te.div(te.var("x", "float32"), te.var("y", "float32"))
+    x / y
+    """
+    x, y = match_types(value_of(a), value_of(b), "te.div")
+    return binary(BinOp.DIV, x, y) if x.dtype.is_float else truncdiv(x, y)
+
+
+def _rounded_down(x: Expr, y: Expr) -> Expr:
+    """Whether the floor of `x / y` is less than the quotient without its fraction."""
+    zero = const(0, x.dtype)
+    inexact = compare(CmpOp.NE, binary(BinOp.MOD, x, y), zero)
+    opposite = compare(CmpOp.NE, compare(CmpOp.LT, x, zero), compare(CmpOp.LT, y, zero))
+    return binary(BinOp.AND, inexact, opposite)
+
+
+def _integers(a: Value, b: Value, who: str) -> tuple[Expr, Expr]:
+    x, y = match_types(value_of(a), value_of(b), f"te.{who}")
+    if not x.dtype.is_integer:
+        raise TypeMismatchError(f"te.{who} takes integers, not {x.dtype}; write / for a quotient")
+    return x, y
+
+
+def if_then_else(cond: Value, t: Value, f: Value) -> Expr:
+    """`t` if `cond` holds, else `f`; only that one is evaluated, so the condition guards reads.
+
+    Raises:
+        TypeMismatchError: `cond` is no condition, or `t` and `f` have no common type.
+
+    Example:
+        >>> from tecomp import te
+        >>> A = te.placeholder((4,), name="A")
+        >>> te.compute((6,), lambda i: te.if_then_else(te.all(i >= 1, i < 5), A[i - 1], 0.0)).shape
+        (6,)
+    """
+    return ir.if_then_else(value_of(cond), value_of(t), value_of(f))
+
+
+def select(condition: Value, true_value: Value, false_value: Value) -> Expr:
+    """`true_value` where `condition` holds, else `false_value`; both are evaluated.
+
+    Raises:
+        TypeMismatchError: the condition is none, or the values have no common type.
+
+    >>> from tecomp import te
+    >>> te.select(te.var("i") > 0, 1, 2)
+    select(i > int32(0), int32(1), int32(2))
+    """
+    return ir.select(value_of(condition), value_of(true_value), value_of(false_value))
+
+
+Select = select
+
+
+def all(*conditions: Value, axis: Any = None) -> Expr:
+    """The condition that all of `conditions` hold.
+
+    Raises:
+        DefinitionError: there are none, or an axis is given: this is not a reduction.
+        TypeMismatchError: one is a number.
+
+    >>> from tecomp import te
+    >>> te.all(te.var("i") > 0, te.var("j") > 0)
+    i > int32(0) and j > int32(0)
+    """
+    return logical_and(*_conditions("all", "te.min", conditions, axis))
+
+
+def any(*conditions: Value, axis: Any = None) -> Expr:
+    """The condition that any of `conditions` holds.
+
+    Raises:
+        DefinitionError: there are none, or an axis is given: this is not a reduction.
+        TypeMismatchError: one is a number.
+
+    >>> from tecomp import te
+    >>> te.any(te.var("i") > 0, te.var("j") > 0)
+    i > int32(0) or j > int32(0)
+    """
+    return logical_or(*_conditions("any", "te.max", conditions, axis))
+
+
+def likely(cond: Value) -> Expr:
+    """`cond`: which branch is taken more often is not told to the processor.
+
+    >>> from tecomp import te
+    >>> te.likely(te.var("i") > 0)
+    i > int32(0)
+    """
+    return value_of(cond)
+
+
+def logical_not(condition: Value) -> Expr:
+    """The condition that `condition` does not hold.
+
+    >>> from tecomp import te
+    >>> te.logical_not(te.var("i") > 0)
+    not (i > int32(0))
+    """
+    return Not(condition_of(value_of(condition), "te.logical_not"))
+
+
+def _conditions(who: str, reducer: str, given: tuple[Any, ...], axis: Any) -> list[Expr]:
+    if axis is not None:
+        raise DefinitionError(
+            f"te.{who} joins conditions and takes no axis=; reduce a condition with "
+            f"{reducer}(condition, axis=k)",
+            kind="reduction",
+        )
+    if not given:
+        raise DefinitionError(f"te.{who} of no conditions; give at least one", kind="nothing-given")
+    if isinstance(given[0], list | tuple):
+        raise DefinitionError(
+            f"te.{who} takes its conditions one by one; write te.{who}(*conditions)",
+            kind="reduction",
+        )
+    return [condition_of(value_of(value), f"te.{who}") for value in given]
 
 
 def add(lhs: Value, rhs: Value) -> Any:
@@ -44,7 +247,7 @@ def divide(lhs: Value, rhs: Value) -> Any:
     >>> divide(3.0, 4)
     float32(3.0) / float32(4.0)
     """
-    if any(map(_is_float, (lhs, rhs))):
+    if builtins.any(map(_is_float, (lhs, rhs))):
         return _operated(operator.truediv, lhs, rhs)
     return div(lhs, rhs)
 

@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeGuard, overload
 
-from tecomp.compute.arithmetic import Arithmetic, Value, value_of
-from tecomp.compute.axis import IterKind, IterVar
+from tecomp.compute.expr_like import Arithmetic, Value, value_of
+from tecomp.compute.iter_var import IterKind, IterVar
 from tecomp.compute.limits import max_value, min_value
-from tecomp.compute.shape import name_of
+from tecomp.compute.shape_validation import name_of
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.ir.language.dtype import BOOL, DType
-from tecomp.ir.language.expr import (
+from tecomp.ir.nodes.argument_checks import check_function
+from tecomp.ir.nodes.dtype import BOOL, DType
+from tecomp.ir.nodes.expr import (
     BinOp,
     Const,
     Expr,
@@ -27,10 +28,9 @@ from tecomp.ir.language.expr import (
     is_const,
     logical_and,
 )
-from tecomp.ir.language.given import check_function
-from tecomp.ir.language.text import Name, Operand, Pieces, comma, counted, operands, tuple_of
+from tecomp.ir.nodes.printer import Name, Operand, Pieces, comma, counted, operands, tuple_of
 from tecomp.ir.traversal.rewrite import children, substitute, top_down, walk
-from tecomp.locations import Location, user_location
+from tecomp.source_locations import Location, user_location
 
 Axes = IterVar | Sequence[IterVar]
 _IDENTITY = "give a function of the type of each value"

@@ -6,27 +6,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
-from tecomp.compute.axis import IterKind, IterVar, make_axis
+from tecomp.compute.iter_var import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
-from tecomp.compute.shape import attributes_of, name_of
-from tecomp.compute.tags import tag_of
+from tecomp.compute.shape_validation import attributes_of, name_of
 from tecomp.compute.tensor import Tensor, TensorLoad, access
+from tecomp.compute.tvm_compat import tag_of
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.ir.language.equal import same
-from tecomp.ir.language.expr import (
-    BinOp,
-    Expr,
-    as_expr,
-    binary,
-    const,
-    if_then_else,
-    logical_and,
-)
-from tecomp.ir.language.shapes import shape_text
-from tecomp.ir.language.stmt import Extent
-from tecomp.ir.language.text import NEWLINE, Name, Operand, Pieces
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.ir.nodes.expr import BinOp, Expr, as_expr, binary, const, if_then_else, logical_and
+from tecomp.ir.nodes.printer import NEWLINE, Name, Operand, Pieces
+from tecomp.ir.nodes.stmt import Extent
+from tecomp.ir.nodes.structural_equality import same
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.locations import user_location
+from tecomp.source_locations import user_location
 
 
 @dataclass(frozen=True, slots=True, eq=False)

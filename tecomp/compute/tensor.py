@@ -9,17 +9,16 @@ from typing import Any, ClassVar, NoReturn, Self, overload
 
 import numpy as np
 
-from tecomp.compute.arithmetic import OPERATOR_NAMES, Arithmetic, value_of
-from tecomp.compute.axis import IterVar
-from tecomp.compute.known import known
+from tecomp.compute.expr_like import OPERATOR_NAMES, Arithmetic, value_of
+from tecomp.compute.iter_var import IterVar, known
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import Const, Expr, as_expr
-from tecomp.ir.language.shapes import shape_text
-from tecomp.ir.language.stmt import Extent
-from tecomp.ir.language.text import Name, Pieces, operands, render
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import Const, Expr, as_expr
+from tecomp.ir.nodes.printer import Name, Pieces, operands, render
+from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.locations import Location, user_location
+from tecomp.source_locations import Location, user_location
 
 
 class Operation(ABC):

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tecomp.compute.axis import IterKind, IterVar, make_axis
-from tecomp.compute.intrinsic import TensorIntrin, TensorIntrinCall, fits, length, with_sizes
+from tecomp.compute.iter_var import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import TensorLoad
+from tecomp.compute.tensor_intrin_call import (
+    TensorIntrin,
+    TensorIntrinCall,
+    fits,
+    length,
+    with_sizes,
+)
 from tecomp.errors import DefinitionError
-from tecomp.ir.language.expr import Expr, Var
-from tecomp.ir.language.stmt import Extent
-from tecomp.ir.language.text import Pieces
+from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.ir.nodes.printer import Pieces
+from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
-from tecomp.locations import user_location
+from tecomp.source_locations import user_location
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, get_args
 
-from tecomp.compute.builder import Operand, check_scope, check_statement
-from tecomp.compute.declared_buffers import ALIGNMENT, check_without_gaps
-from tecomp.compute.intrinsic import Check, TensorIntrin, check_statements, length
+from tecomp.compute.extern import ALIGNMENT, check_without_gaps
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
-from tecomp.compute.shape import name_of
+from tecomp.compute.shape_validation import name_of
+from tecomp.compute.statement_builder import Operand, check_scope, check_statement
 from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.compute.tensor_intrin_call import Check, TensorIntrin, check_statements, length
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.ir.language.equal import same
-from tecomp.ir.language.expr import Expr, Var
-from tecomp.ir.language.given import (
+from tecomp.ir.extern.registry import get_global_func
+from tecomp.ir.nodes.argument_checks import (
     check_function,
     check_kind,
     check_list,
@@ -23,9 +22,9 @@ from tecomp.ir.language.given import (
     is_one_of,
     whole_number,
 )
-from tecomp.ir.language.outside_call import OutsideCall
-from tecomp.ir.language.stmt import Buffer, Stmt
-from tecomp.ir.outside.functions import get_global_func
+from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.ir.nodes.stmt import Buffer, OutsideCall, Stmt
+from tecomp.ir.nodes.structural_equality import same
 from tecomp.ir.traversal.rewrite import walk
 
 __all__ = [

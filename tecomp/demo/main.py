@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tecomp
-from tecomp.demo.device import filtered_on
 from tecomp.demo.images import (
     Array,
     Bank,
@@ -22,9 +21,9 @@ from tecomp.demo.images import (
     with_numpy,
     with_scipy,
 )
-from tecomp.demo.programs import Program, filtered
+from tecomp.demo.programs import Program, filtered, filtered_on
 from tecomp.driver.build import ScheduledKernel
-from tecomp.ir.language.stmt import Allocate, Buffer, BufferRealize, PrimFunc
+from tecomp.ir.nodes.stmt import Allocate, Buffer, BufferRealize, PrimFunc
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.machine.descriptor import Target
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tecomp.dist.partition.halo import Halo, halo
-from tecomp.dist.partition.mesh import Mesh
+from tecomp.dist.partition.placements import Mesh
 from tecomp.dist.partition.messages import Box, Message
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement, Replicate, Shard
 from tecomp.dist.partition.redistribution import Collective, Redistribution, redistribution
-from tecomp.dist.protection.loop import Field, ProtectedLoop, protect
-from tecomp.dist.runtime.dtensors import (
+from tecomp.dist.fault_tolerance.resilient_loop import Field, ProtectedLoop, protect
+from tecomp.dist.runtime.dtensor import (
     copy,
     finalize_reduce,
     fini_dtensor,
@@ -24,8 +24,8 @@ from tecomp.dist.runtime.dtensors import (
     start_redistribution,
     update_halo,
 )
-from tecomp.dist.runtime.locals import gather, partition_of_parts, redistribute
-from tecomp.dist.runtime.reductions import (
+from tecomp.dist.runtime.dtensor import gather, partition_of_parts, redistribute
+from tecomp.dist.runtime.collectives import (
     allgather,
     allreduce,
     allreduce_all,

@@ -13,12 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tecomp.dist.runtime.library import installed
+from tecomp.dist.runtime.mpi import installed
 from tecomp.errors import MissingLibraryError, TeamError
 
 _THREADS = ("TECOMP_NUM_THREADS", "OMP_NUM_THREADS")
 # Known by its name: arrays are above.
-_CONTROLLED = "tecomp.array.control.started"
+_CONTROLLED = "tecomp.array.single_controller.processes"
 
 _INTERRUPTED = 128 + signal.SIGINT
 

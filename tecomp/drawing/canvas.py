@@ -1,4 +1,4 @@
-"""A picture under way: a canvas that grows with what is on it, so that nothing is cut."""
+"""Canvas, colours and text metrics."""
 
 from __future__ import annotations
 
@@ -7,15 +7,114 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape
 from zlib import crc32
 
-from tecomp.drawing.fonts import ASCENT, DESCENT, fitted, text_width
 from tecomp.drawing.svg import Svg
 
-_SANS = "system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"
-_MONO = "ui-monospace,'SF Mono','DejaVu Sans Mono',Menlo,Consolas,monospace"
+# Hundredths of the size, rounded up, for the characters from the space on.
+_SANS = (
+    32, 41, 46, 84, 64, 96, 78, 28, 40, 40, 50, 84, 32, 37, 32, 34, 64, 64, 64, 64, 64, 64, 64, 64,
+    64, 64, 34, 34, 84, 84, 84, 54, 100, 69, 69, 70, 78, 64, 58, 78, 76, 30, 30, 66, 56, 87, 75, 79,
+    61, 79, 70, 64, 62, 74, 69, 99, 69, 62, 69, 40, 34, 40, 84, 50, 50, 62, 64, 55, 64, 62, 36, 64,
+    64, 28, 28, 58, 28, 98, 64, 62, 64, 64, 42, 53, 40, 64, 60, 82, 60, 60, 53, 64, 34, 64, 84,
+)
+_BOLD = (
+    35, 46, 53, 84, 70, 101, 88, 31, 46, 46, 53, 84, 38, 42, 38, 37, 70, 70, 70, 70, 70, 70, 70, 70,
+    70, 70, 40, 40, 84, 84, 84, 59, 100, 78, 77, 74, 84, 69, 69, 83, 84, 38, 38, 78, 64, 100, 84,
+    86, 74, 86, 78, 73, 69, 82, 78, 111, 78, 73, 73, 46, 37, 46, 84, 50, 50, 68, 72, 60, 72, 68, 44,
+    72, 72, 35, 35, 67, 35, 105, 72, 69, 72, 72, 50, 60, 48, 72, 66, 93, 65, 66, 59, 72, 37, 72, 84,
+)
+_MONO = 61
+_OTHER = 105
+"""Of any other character: those of most scripts are no wider than the size."""
+ASCENT, DESCENT = 0.8, 0.24
+"""How far letters reach above and below their baseline, for a size of 1."""
+
+
+def text_width(words: str, size: float, style: str = "") -> float:
+    """At most how wide words are, in pixels.
+
+    Args:
+        words: one line.
+        size: of the font, in pixels.
+        style: classes such as `mono` and `bold`.
+
+    >>> text_width("ii", 10), text_width("ii", 10, "mono"), text_width("WW", 10, "bold")
+    (5.6, 12.2, 22.2)
+    """
+    if "mono" in style and words.isascii():
+        return len(words) * _MONO * size / 100
+    table = _BOLD if "bold" in style else _SANS
+    is_mono = "mono" in style
+    total = 0
+    for letter in words:
+        place = ord(letter) - 32
+        if not 0 <= place < len(table):
+            total += _OTHER
+        else:
+            total += _MONO if is_mono else table[place]
+    return total * size / 100
+
+
+def with_tail(name: str, tail: str, width: float, size: float, style: str = "") -> str:
+    """A name and what is said of it, the name cut where there is no room for both.
+
+    >>> with_tail("convolution", ": 8 B", 70, 10), with_tail("ReLU", ": 8 B", 70, 10)
+    ('convol…: 8 B', 'ReLU: 8 B')
+    """
+    return fitted(name, max(width - text_width(tail, size, style), 0.0), size, style) + tail
+
+
+def fitted(words: str, width: float, size: float, style: str = "") -> str:
+    """The words, cut and ended by `…` where they are wider than `width`; nothing fits in nothing.
+
+    >>> fitted("convolution", 40, 10), fitted("ReLU", 40, 10), fitted("ReLU", 5, 10)
+    ('conv…', 'ReLU', '')
+    """
+    if text_width(words, size, style) <= width:
+        return words
+    left = width - text_width("…", size, style)
+    low, high = 0, min(len(words), 1 + int(max(left, 0.0) * 100 / size / 28))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if text_width(words[:middle], size, style) <= left:
+            low = middle
+        else:
+            high = middle - 1
+    return f"{words[:low]}…" if low else ""
+
+
+HUES = (
+    ("#aad2ef", "#7ab6e4", "#4a9ad9", "#3a8bcf"),
+    ("#f9d29d", "#f5bb6a", "#f1a136", "#dc8813"),
+    ("#b0e9d5", "#83ddbd", "#57d0a5", "#37b588"),
+    ("#e1b5d5", "#d28cbb", "#c872a9", "#bf62a0"),
+    ("#f3e7a0", "#ebd968", "#e0c83c", "#c9ae1e"),
+    ("#cdc4ef", "#b3a6e6", "#9c8cdd", "#8c7ad6"),
+    ("#f6bfae", "#ee9a81", "#e57f62", "#d9694a"),
+    ("#a8e3ea", "#74d0db", "#43bccb", "#279fae"),
+)
+"""Of parts that are told apart; words on any of them are dark."""
+
+NEUTRAL = "#dfe3e8"
+STRONG = "#dc8813"
+"""What a picture is about, such as a relayout."""
+
+
+def colour(hue: int, shade: int = 0) -> str:
+    """A colour; hues repeat after the last, shades end with the darkest.
+
+    >>> colour(0), colour(8), colour(0, 9)
+    ('#aad2ef', '#aad2ef', '#3a8bcf')
+    """
+    shades = HUES[hue % len(HUES)]
+    return shades[min(shade, len(shades) - 1)]
+
+
+_SANS_CANVAS = "system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"
+_MONO_CANVAS = "ui-monospace,'SF Mono','DejaVu Sans Mono',Menlo,Consolas,monospace"
 # Each rule is for pictures alone: a notebook has them inside of its own page.
 _STYLE = f"""\
-.te text{{font-family:{_SANS};fill:#1a1d21}}
-.te text.mono{{font-family:{_MONO}}}
+.te text{{font-family:{_SANS_CANVAS};fill:#1a1d21}}
+.te text.mono{{font-family:{_MONO_CANVAS}}}
 .te text.soft{{fill:#59626d}}
 .te text.bold{{font-weight:700}}
 .te text.dark{{fill:#10202f}}

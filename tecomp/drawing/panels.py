@@ -1,11 +1,62 @@
-"""Parts that pictures have in common: a head, headings of panels, a legend."""
+"""Shared figure parts: headings, legends, axes ticks, connectors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from math import floor, log10
+from typing import TypeVar
 
-from tecomp.drawing.canvas import MARGIN, Canvas
-from tecomp.drawing.fonts import text_width
+from tecomp.drawing.canvas import MARGIN, Canvas, text_width
+
+_LANE = 13.0
+_MOST = 40
+"""Lanes; lines that find no room in these share the last."""
+
+T = TypeVar("T", bound=Hashable)
+
+
+def lanes_of(lives: Mapping[T, tuple[int, int]]) -> dict[T, int]:
+    """The first lane for each thing in which no other has a row of its own.
+
+    >>> lanes_of({"B": (0, 3), "A": (0, 1), "C": (1, 2)})
+    {'A': 0, 'B': 1, 'C': 0}
+    """
+    ends: list[int] = []
+    found: dict[T, int] = {}
+    for thing, (first, last) in sorted(lives.items(), key=lambda item: item[1]):
+        lane = next((k for k, end in enumerate(ends) if end <= first), len(ends))
+        ends[lane:lane + 1] = [last]
+        found[thing] = lane
+    return found
+
+
+def connect(
+    canvas: Canvas, right: float, flows: Mapping[T, tuple[int, Sequence[int]]],
+    starts: Sequence[float], ends: Sequence[float], names: Mapping[T, str],
+) -> float:
+    """Draw a line for each thing; where the lines end to the right.
+
+    Args:
+        canvas: the picture.
+        right: where rows end.
+        flows: for each thing the row that makes it, and those that take it.
+        starts: of each row, where lines leave.
+        ends: of each row, where lines arrive.
+        names: of things, for a mouse over a line.
+    """
+    taken = {thing: flow for thing, flow in flows.items() if flow[1]}
+    lanes = lanes_of({thing: (row, max(rows)) for thing, (row, rows) in taken.items()})
+    most = min(max(lanes.values(), default=-1) + 1, _MOST)
+    for thing, lane in lanes.items():
+        row, rows = taken[thing]
+        x = right + 14 + _LANE * min(lane, _MOST - 1)
+        start = starts[row]
+        name = names[thing]
+        canvas.line([(right, start), (x, start), (x, max(ends[k] for k in rows))], title=name)
+        for k in rows:
+            canvas.arrow((x, ends[k]), (right + 2, ends[k]), name)
+    return right + 14 + _LANE * most
+
 
 WIDEST = 1100.0
 """How far lines of words reach before they go on below."""
@@ -72,3 +123,47 @@ def sampled(count: int, most: int, last: int = 1) -> list[int | None]:
     if count <= most:
         return list(range(count))
     return [*range(most - last), None, *range(count - last, count)]
+
+
+def ticks(
+    canvas: Canvas, left: float, right: float, y: float, end: float, unit: str
+) -> None:
+    """Draw numbers from 0 to at most `end` below an axis.
+
+    Args:
+        canvas: the picture.
+        left: where 0 is.
+        right: where `end` is, above 0.
+        y: of the axis.
+        end: the largest number.
+        unit: written behind the numbers.
+    """
+    step = 10.0 ** floor(log10(end))
+    step = next(step * part for part in (0.1, 0.2, 0.5, 1.0, 2.0) if end / (step * part) <= 6.5)
+    for n in range(floor(end / step) + 1):
+        x = left + n * step * (right - left) / end
+        canvas.line([(x, y), (x, y + 4)])
+        canvas.text(x, y + 16, short(n * step), size=9, style="mono soft", anchor="middle")
+    canvas.text(right + 36, y + 16, unit, size=9, style="mono soft")
+
+
+def short(value: float) -> str:
+    """A number in few letters.
+
+    >>> short(0.0), short(2500.0), short(3e9), short(0.5)
+    ('0', '2.5k', '3G', '0.5')
+    """
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g}{letter}" if value < 1e15 else f"{value:.1e}"
+    return f"{value:.3g}"
+
+
+def in_bytes(value: float) -> str:
+    """Bytes in few letters, by powers of a thousand as rates are.
+
+    >>> in_bytes(42.0), in_bytes(2.2e11)
+    ('42 B', '220 GB')
+    """
+    text = short(value)
+    return f"{text[:-1]} {text[-1]}B" if text[-1].isalpha() else f"{text} B"

@@ -11,45 +11,43 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tecomp.codegen.calls.kernel import Kernel
-from tecomp.codegen.calls.parameter import Parameter
-from tecomp.codegen.calls.plan import Quick
-from tecomp.codegen.llvm.emit import Options
-from tecomp.codegen.llvm.store import current_store
+from tecomp.codegen.dispatch.fast_call import Quick
+from tecomp.codegen.dispatch.kernel import Kernel
+from tecomp.codegen.dispatch.parameter import Parameter
+from tecomp.codegen.llvm.code_cache import current_store
+from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.advice import advise
-from tecomp.driver.cached import Build, Made, found_by, keep, make
-from tecomp.driver.dump import asked_page, dump_build
-from tecomp.driver.grid import check_grid
-from tecomp.driver.logical import (
+from tecomp.driver.auto_schedule import Unscheduled, is_program
+from tecomp.driver.build_cache import Build, Made, found_by, keep, make
+from tecomp.driver.layout_packing import (
+    Packing,
     logical_parameter,
     plain_arguments,
     run_logical,
     stored_arguments,
 )
-from tecomp.driver.memories import check_fits, is_open
-from tecomp.driver.packing import Packing
-from tecomp.driver.scheduler import is_program
-from tecomp.driver.sizes import known_sizes
-from tecomp.driver.unscheduled import Unscheduled
-from tecomp.driver.verified import Verifier
+from tecomp.driver.lowering_dump import asked_page, dump_build
+from tecomp.driver.memory_check import check_fits, check_grid, is_open
+from tecomp.driver.static_shapes import known_sizes
+from tecomp.driver.verification import Verifier
 from tecomp.errors import CallError, LowerError
-from tecomp.ir.language.expr import Var
-from tecomp.ir.language.given import check_kind
-from tecomp.ir.language.stmt import Buffer
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.expr import Var
+from tecomp.ir.nodes.stmt import Buffer
 from tecomp.lowering.pipeline import Lowered
-from tecomp.lowering.stages.strides import strides_of
+from tecomp.lowering.stages.symbolic_sizes import strides_of
 from tecomp.machine.descriptor import Target
-from tecomp.scheduling.arguments import with_arguments
-from tecomp.scheduling.places import told_at_primitives
+from tecomp.progress import tell
+from tecomp.scheduling.deferred_errors import told_at_primitives
 from tecomp.scheduling.schedule import Schedule
+from tecomp.scheduling.split_schedule import with_arguments
 from tecomp.scheduling.state import State
-from tecomp.work import tell
 
 if TYPE_CHECKING:
-    from tecomp.drawing.trace import Trace
-    from tecomp.model.report import Report
-    from tecomp.model.roofline import Roofline
+    from tecomp.cost_model.report import Report
+    from tecomp.cost_model.roofline import Roofline
+    from tecomp.drawing.chrome_trace import Trace
 
 _MOMENT = 0.1
 """Seconds that a kernel is measured for where its roofline is asked for."""
@@ -237,7 +235,7 @@ class ScheduledKernel(Kernel):
         """
         assert self._build.target is not None
         # What counts is loaded with the first report.
-        reporting = import_module("tecomp.driver.reporting")
+        reporting = import_module("tecomp.driver.profiling")
         report: Report = reporting.report_of(
             self.name, self._state, self.lowered, self._build.target, sizes
         )
@@ -280,7 +278,7 @@ class ScheduledKernel(Kernel):
         arguments = arguments or self._zeros("timeline", sizes)
         # What does not fit is refused in the kernel's own words.
         self(*arguments)
-        trace: Trace = import_module("tecomp.driver.measured").measured_trace(
+        trace: Trace = import_module("tecomp.driver.profiling").measured_trace(
             self.lowered.final, self.signature, self._build.options, arguments
         )
         return trace
@@ -348,7 +346,7 @@ class ScheduledKernel(Kernel):
             sizes = self.sizes_of(arguments)
         assert self._build.target is not None
         # What counts is loaded with the first roofline.
-        drawing = import_module("tecomp.driver.roofline")
+        drawing = import_module("tecomp.driver.profiling")
         found: Roofline = drawing.kernel_roofline(
             self.name if label is None else label, self._state, self.lowered, self._build.target,
             sizes, seconds,

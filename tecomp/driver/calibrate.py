@@ -14,24 +14,23 @@ from typing import Any, cast
 
 import numpy as np
 
-from tecomp.codegen.calls.kernel import Kernel
-from tecomp.codegen.llvm.emit import Options
+from tecomp.codegen.dispatch.kernel import Kernel
+from tecomp.codegen.llvm.code_cache import current_store
+from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.codegen.llvm.jit import host
-from tecomp.codegen.llvm.store import current_store
-from tecomp.compute.axis import IterVar
 from tecomp.compute.define import compute, placeholder, reduce_axis, var
+from tecomp.compute.iter_var import IterVar
 from tecomp.compute.reduce import sum as sum_of
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.cached import Build, keys_of, make
+from tecomp.driver.build_cache import Build, keys_of, make
 from tecomp.errors import TargetError
-from tecomp.ir.language.given import check_kind
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.machine.components import Core, Rates
 from tecomp.machine.descriptor import Target
-from tecomp.machine.engine import Core
-from tecomp.machine.place import Place
-from tecomp.machine.rates import Rates
-from tecomp.machine.read import read_table, table_of
+from tecomp.machine.schema import Place
+from tecomp.machine.toml_reader import read_table, table_of
+from tecomp.progress import doing
 from tecomp.scheduling.schedule import Schedule, create_schedule
-from tecomp.work import doing
 
 _TYPES = ("float32", "float64", "int32")
 _SCALARS = ("float32", "float64")

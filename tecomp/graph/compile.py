@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from tecomp.compute.tensor import Tensor
-from tecomp.constraints.divisions import DivisionHint
-from tecomp.constraints.wishes import Hint
-from tecomp.graph.asked import asked_for
-from tecomp.graph.candidates import Wanted
-from tecomp.graph.kept import keep, kept
+from tecomp.constraints.user_hints import DivisionHint, Hint
+from tecomp.graph.compile_options import asked_for
+from tecomp.graph.layout_candidates import Wanted
 from tecomp.graph.program import Program
-from tecomp.graph.saved import load
+from tecomp.graph.serialization import keep, kept, load
 from tecomp.machine.descriptor import Target
 
 
@@ -54,4 +52,4 @@ def load_program(folder: str | PathLike[str]) -> Program:
 
 
 def _steps() -> Any:
-    return import_module("tecomp.graph.steps")
+    return import_module("tecomp.graph.compilation_steps")

@@ -7,16 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tecomp.compute.access_relations import variables_of
+from tecomp.compute.expression_analysis import post_order, rebuilt
 from tecomp.compute.operation import Operation, PlaceholderOp
-from tecomp.compute.rebuilt import rebuilt
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.compute.topology import post_order
-from tecomp.compute.variables import variables_of
 from tecomp.errors import DefinitionError
-from tecomp.graph.conversions import with_conversions_apart
-from tecomp.graph.operands import with_plain_factors
-from tecomp.ir.language.stmt import Extent
+from tecomp.graph.canonicalize import with_conversions_apart, with_plain_factors
+from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.machine.descriptor import Target
 

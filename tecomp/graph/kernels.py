@@ -1,34 +1,66 @@
-"""Groups to kernels: each scheduled and lowered, those that are alike once."""
+"""Schedule and lower fusion groups to kernels; deduplicate and label them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from tecomp.codegen.functions.function import ModuleText
-from tecomp.codegen.llvm.emit import Options
+from tecomp.codegen.emit.compile import ModuleText
+from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.define import placeholder
+from tecomp.compute.expression_analysis import rebuilt
 from tecomp.compute.operation import Operation
-from tecomp.compute.rebuilt import rebuilt
 from tecomp.compute.tensor import Tensor
-from tecomp.constraints.divisions import DivisionHint
-from tecomp.driver.cached import Build
-from tecomp.driver.parts import Part, part_of
-from tecomp.driver.scheduler import scheduled
-from tecomp.graph.call import Packed
-from tecomp.graph.constants import fold
-from tecomp.graph.divisions import Divided, agreed
-from tecomp.graph.groups import Group, border_of
-from tecomp.graph.in_place import written_over
-from tecomp.graph.keys import definition_key
-from tecomp.graph.places import Places
+from tecomp.constraints.user_hints import DivisionHint
+from tecomp.driver.auto_schedule import scheduled
+from tecomp.driver.build_cache import Build
+from tecomp.driver.program_codegen import Part, part_of
+from tecomp.graph.constant_folding import fold
+from tecomp.graph.definition_keys import definition_key
+from tecomp.graph.fusion import Group, border_of
+from tecomp.graph.memory_plan import written_over
 from tecomp.graph.sizes import bytes_of, sizes_of
-from tecomp.ir.language.stmt import Buffer
-from tecomp.ir.language.text import identifier
+from tecomp.graph.value_placement import Places
+from tecomp.graph.work_division import Divided, agreed
+from tecomp.ir.nodes.printer import identifier
+from tecomp.ir.nodes.stmt import Buffer
 from tecomp.lowering.pipeline import Lowered
 from tecomp.machine.descriptor import Target
-from tecomp.schedules.scratchpads.division import Cut, Cuts
+from tecomp.schedules.scratchpad.work_division import Cut, Cuts
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """What is made once of constants, in the order of a kernel.
+
+    Attributes:
+        source: the first constant that it follows from.
+        shape: in memory, one extent for each axis of its layout.
+        bytes: of it.
+    """
+
+    source: Tensor
+    shape: tuple[int, ...]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One kernel of a program, in the order in which they run.
+
+    Attributes:
+        group: the operations that it computes.
+        part: its code; equal groups have the same.
+        packed: the constants that it takes in an order of its own.
+        is_relayout: whether it copies a value to another layout, and computes nothing.
+    """
+
+    group: Group
+    part: Part
+    packed: tuple[Packed, ...] = ()
+    is_relayout: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,3 +210,20 @@ class Kernels:
         part = part_of(build, lowered)
         self.begin(part.module)
         return part
+
+
+def labels_of(calls: Sequence[Call]) -> Mapping[Operation, str]:
+    """What each kernel is called, by its result.
+
+    Args:
+        calls: the kernels in order.
+    """
+    names = Counter(call.group.result.name for call in calls)
+    seen = Counter[str]()
+    found: dict[Operation, str] = {}
+    for call in calls:
+        result = call.group.result
+        seen[result.name] += 1
+        number = f"#{seen[result.name]}" if names[result.name] > 1 else ""
+        found[result] = f"{result.name}{number}"
+    return found

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tecomp.codegen.functions.sequence import Given, Held
-from tecomp.codegen.runtime.structures import ALIGNMENT
+from tecomp.codegen.emit.kernel_sequence import Given, Held
+from tecomp.codegen.runtime.runtime_structs import ALIGNMENT
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.codes import Codes
-from tecomp.driver.parts import Part, sequence_of
-from tecomp.graph.constants import Room
+from tecomp.driver.program_codegen import Codes, Part, sequence_of
+from tecomp.graph.constant_folding import Room
 from tecomp.graph.dag import Graph
-from tecomp.graph.definitions import definitions_text
-from tecomp.graph.groups import Group, border_of
+from tecomp.graph.definition_keys import definitions_text
+from tecomp.graph.fusion import Group, border_of
 from tecomp.graph.kernels import GroupKernel
-from tecomp.graph.memory import Plan
-from tecomp.graph.native import Native
+from tecomp.graph.memory_plan import Plan
+from tecomp.graph.native_program import Native
 from tecomp.graph.sizes import bytes_of, plain_layout
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.stmt import Buffer
-from tecomp.layout.descriptions.layout import Layout
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.stmt import Buffer
+from tecomp.layout.core.layout import Layout
 
 Step = tuple[Part, Sequence[Given | Held]]
 

@@ -12,30 +12,28 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tecomp.codegen.calls.timing import Timing, time_call
+from tecomp.codegen.dispatch.kernel import Timing, time_call
 from tecomp.compute.tensor import Tensor
-from tecomp.drawing.pictured import Pictured, drawn_by
-from tecomp.driver.compiled import CompiledProgram
-from tecomp.driver.programs import compile
+from tecomp.drawing.drawable import Pictured, drawn_by
+from tecomp.driver.program_api import CompiledProgram, compile
 from tecomp.errors import CallError
-from tecomp.graph.asked import Asked
-from tecomp.graph.native import Native
-from tecomp.graph.saved import save
+from tecomp.graph.compile_options import Asked
+from tecomp.graph.native_program import Native
+from tecomp.graph.serialization import save
 from tecomp.graph.sizes import sizes_of
-from tecomp.ir.language.given import check_kind
-from tecomp.ir.language.text import counted
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.printer import counted
 
 if TYPE_CHECKING:
     # What a program is made of is loaded by those who look at it.
+    from tecomp.drawing.chrome_trace import Trace
     from tecomp.drawing.svg import Svg
-    from tecomp.drawing.trace import Trace
-    from tecomp.graph.call import Call
-    from tecomp.graph.details import Details
-    from tecomp.graph.memory import Plan
-    from tecomp.graph.outcome import Layouts
-    from tecomp.graph.report import ProgramReport
-    from tecomp.ir.language.stmt import Buffer
-    from tecomp.layout.descriptions.layout import Layout
+    from tecomp.graph.kernels import Call
+    from tecomp.graph.layout_result import Layouts
+    from tecomp.graph.memory_plan import Plan
+    from tecomp.graph.report import Details, ProgramReport
+    from tecomp.ir.nodes.stmt import Buffer
+    from tecomp.layout.core.layout import Layout
 
 
 def _again(asked: Asked) -> CompiledProgram:
@@ -48,7 +46,7 @@ def _again(asked: Asked) -> CompiledProgram:
 
 def _plain_layouts(asked: Asked) -> Layouts:
     """The layouts on a machine that does not care: all are in the order of NumPy."""
-    made: Layouts = import_module("tecomp.graph.steps").layouts_of(asked)
+    made: Layouts = import_module("tecomp.graph.compilation_steps").layouts_of(asked)
     return made
 
 
@@ -63,7 +61,7 @@ class Program(Pictured):
         target: the machine.
     """
 
-    _drawn_by: ClassVar[str] = "program:drawn"
+    _drawn_by: ClassVar[str] = "program:drawn_program"
 
     __slots__ = (
         "_asked", "_constants", "_details", "_kernel", "_make", "_native", "inputs", "outputs",
@@ -107,7 +105,7 @@ class Program(Pictured):
         if not self._asked.packed:
             return {}
         # Known without what the program is made of, which is not made to call it.
-        found = import_module("tecomp.graph.definitions").definitions_from(self._native.packed_in)
+        found = import_module("tecomp.graph.definition_keys").definitions_from(self._native.packed_in)
         return dict(zip(self._asked.packed, found, strict=True))
 
     @property

@@ -1,13 +1,25 @@
-"""What a program is made of and what it costs: kernels, memory, and times by model and by clock."""
+"""Program reports: kernels, memory, edges, cost and timeline."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
-from tecomp.graph.spills import Resident, Spill
-from tecomp.ir.language.text import counted
+from tecomp.compute.tensor import Tensor
+from tecomp.cost_model.report import Report
+from tecomp.drawing.chrome_trace import Trace, bar, lane_named, level, process_named, trace_of
+from tecomp.driver.program_codegen import copy_rate
+from tecomp.graph.fusion import border_of
+from tecomp.graph.kernels import Call, labels_of
+from tecomp.graph.layout_candidates import is_one_to_a_row
+from tecomp.graph.layout_result import DivisionWish, Layouts
+from tecomp.graph.memory_plan import Plan
+from tecomp.graph.sizes import bytes_of
+from tecomp.graph.value_placement import Resident, Spill
+from tecomp.ir.nodes.printer import counted
+from tecomp.layout.core.layout import Layout
+from tecomp.machine.descriptor import Target
 
 Kind: TypeAlias = Literal["input", "constant", "value", "copy", "output"]
 
@@ -272,3 +284,179 @@ def _table(rows: Sequence[Sequence[str]], left: Container[int]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def edges_of(
+    inputs: Sequence[Tensor], outputs: Sequence[Tensor], calls: Sequence[Call],
+    stored: Mapping[Tensor, Layout],
+) -> tuple[EdgeReport, ...]:
+    """The values that kernels read and make, in the order in which there are.
+
+    Args:
+        inputs: what the caller passes.
+        outputs: what it gets.
+        calls: the kernels in order.
+        stored: the layouts of values that are not in the order of NumPy.
+    """
+    found: dict[object, EdgeReport] = {}
+    labels = labels_of(calls)
+
+    def enter(x: Tensor, kind: Kind, made_by: str = "") -> None:
+        layout = stored.get(x)
+        found[x] = EdgeReport(
+            x.name, kind, made_by, (), bytes_of(x, stored), _text(layout),
+            layout is not None and is_one_to_a_row(layout),
+        )
+
+    def read(key: object, name: str) -> None:
+        found[key] = replace(found[key], read_by=(*found[key].read_by, name))
+
+    for x in inputs:
+        enter(x, "input")
+    for call in calls:
+        name = labels[call.group.result]
+        packed = {each.source for each in call.packed}
+        for x in border_of(call.group):
+            if x not in found and x not in packed:
+                enter(x, "constant")  # What nobody makes or passes is known.
+            if x not in packed:
+                read(x, name)
+        for each in call.packed:
+            text, key = f"laid out once, as {list(each.shape)}", (each.source, each.shape)
+            made = EdgeReport(each.source.name, "constant", "", (), each.bytes, text)
+            found.setdefault(key, made)
+            read(key, name)
+        for x in call.group.result.outputs:
+            enter(x, "output" if x in outputs else "copy" if call.is_relayout else "value", name)
+    return tuple(found.values())
+
+
+def relayouts_of(layouts: Layouts | None) -> Iterator[RelayoutReport]:
+    """The copies from one layout to another."""
+    for copy in layouts.relayouts if layouts else ():
+        readers = tuple(op.name for op in copy.readers)
+        yield RelayoutReport(
+            copy.tensor.name, readers, _text(copy.source), _text(copy.layout), copy.elements,
+            copy.nbytes,
+        )
+
+
+def _text(layout: Layout | None) -> str:
+    if layout is None:
+        return "as in NumPy"
+    text = layout.index_map.formula
+    return text if layout.pad_value is None else f"{text}, {layout.pad_value:g} in padding"
+
+
+_MOMENT = 1e-6
+"""Seconds of a kernel of which nobody knows how long it takes."""
+
+
+def trace(report: ProgramReport, plan: Plan) -> Trace:
+    """The trace of a program.
+
+    Args:
+        report: the kernels in order, with the times that they took or take at least.
+        plan: where the values between kernels are.
+    """
+    events = [
+        process_named(0, f"{report.program} on {report.target}"), lane_named(0, 0, "kernels"),
+    ]
+    now = 0.0
+    for number, kernel in enumerate(report.kernels):
+        live = sum(value.bytes for value in plan.live(number))
+        events.append(level("bytes between kernels", now * 1e6, "bytes", live))
+        seconds = _seconds(kernel)
+        events.append(bar(
+            kernel.name, kernel.bound_by, now * 1e6, seconds * 1e6, said=_said(kernel)))
+        now += seconds
+    events.append(level("bytes between kernels", now * 1e6, "bytes", 0))
+    return trace_of(events)
+
+
+def _seconds(kernel: KernelReport) -> float:
+    return kernel.seconds or kernel.bound or _MOMENT
+
+
+def _said(kernel: KernelReport) -> dict[str, Any]:
+    said = {
+        "operations": " ".join(kernel.operations), "reads": kernel.reads, "writes": kernel.writes,
+        "least": kernel.bound, "measured": kernel.seconds,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What a program is made of, besides the code that is called.
+
+    Attributes:
+        inputs: what the caller passes.
+        outputs: what it gets.
+        kernels: the calls of kernels, in order.
+        memory: where the values between kernels lie.
+        layouts: of all values; none if the machine does not care.
+        stored: the layouts of those in memory that are not in the order of NumPy.
+        wishes: the hints about divisions, and what became of them.
+    """
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    kernels: tuple[Call, ...]
+    memory: Plan
+    layouts: Layouts | None
+    stored: Mapping[Tensor, Layout]
+    wishes: tuple[DivisionWish, ...]
+
+    def report(self, name: str, target: Target, constants: int, *, measured: bool) -> ProgramReport:
+        """What the program costs.
+
+        Args:
+            name: of the program.
+            target: the machine.
+            constants: bytes.
+            measured: whether to run each kernel for a moment.
+
+        Raises:
+            LowerError: there is too much to count.
+        """
+        costs: dict[int, tuple[Report, float | None]] = {}
+        for call in self.kernels:
+            if id(call.part) not in costs:
+                seconds = call.part.measured() if measured else None
+                costs[id(call.part)] = call.part.report(), seconds
+        # Another machine's memory is not that of the host, which stands for it here.
+        rate = copy_rate(target) if measured and target.core is not None else None
+        labels = labels_of(self.kernels)
+        kernels = tuple(
+            _kernel_report(call, name, self.stored, *costs[id(call.part)], rate)
+            for call, name in ((call, labels[call.group.result]) for call in self.kernels)
+        )
+        return ProgramReport(
+            name, target.name, kernels, len(costs), self.memory.bytes, self.memory.lower_bound,
+            constants, edges_of(self.inputs, self.outputs, self.kernels, self.stored),
+            tuple(relayouts_of(self.layouts)), self.memory.residents, self.memory.spills, rate,
+        )
+
+    def timeline(self, report: ProgramReport) -> Trace:
+        """The program as a trace, with the times of a report."""
+        return trace(report, self.memory)
+
+
+def _kernel_report(
+    call: Call, name: str, stored: Mapping[Tensor, Layout], report: Report, seconds: float | None,
+    copy_rate: float | None,
+) -> KernelReport:
+    group, target = call.group, call.part.build.target
+    reads = sum(bytes_of(x, stored) for x in border_of(group))
+    writes = sum(bytes_of(x, stored) for x in group.result.outputs)
+    core = None if target is None else target.core
+    # Without a core that has caches, there are many with memories of their own.
+    room = 0 if core is None else max(core.cache_bytes, default=0)
+    copied = (reads + writes) / copy_rate if copy_rate and reads + writes > room else None
+    return KernelReport(
+        name, tuple(op.name for op in group.operations), reads, writes,
+        report.seconds, report.bound_by, seconds, report.cycles,
+        len(report.cores) if core is None else 0, report.imbalance, sum(report.tiles.values()),
+        copied, report.calls,
+    )

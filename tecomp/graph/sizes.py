@@ -7,9 +7,9 @@ from math import prod
 from types import MappingProxyType
 
 from tecomp.compute.tensor import Tensor
-from tecomp.ir.algebra.extents import constant_shape
-from tecomp.ir.language.stmt import Buffer
-from tecomp.layout.descriptions.layout import Layout
+from tecomp.ir.arith.extents import constant_shape
+from tecomp.ir.nodes.stmt import Buffer
+from tecomp.layout.core.layout import Layout
 
 
 def sizes_of(x: Tensor | Buffer) -> tuple[int, ...]:

@@ -10,30 +10,31 @@ from time import monotonic
 from typing import ClassVar, TypeAlias
 
 from tecomp.compute.tensor import Tensor
-from tecomp.drawing.pictured import Pictured
+from tecomp.drawing.drawable import Pictured
 from tecomp.errors import LowerError
-from tecomp.ir.algebra.simplify import simplify
-from tecomp.ir.language.given import is_one_of
-from tecomp.ir.language.stmt import Buffer, PrimFunc
+from tecomp.ir.arith.simplify import simplify
+from tecomp.ir.nodes.argument_checks import is_one_of
+from tecomp.ir.nodes.stmt import Buffer, PrimFunc
 from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.loops.nest import build_nest
+from tecomp.lowering.loops.loop_nest import build_nest
 from tecomp.lowering.stages.program import prepare
-from tecomp.lowering.stages.strides import strides_of
-from tecomp.lowering.storage.allocations import lower_storage
-from tecomp.lowering.storage.apply_buffer_transforms import apply_buffer_transforms
-from tecomp.lowering.storage.doubled import double_buffers
-from tecomp.lowering.storage.flatten import flatten_buffer
-from tecomp.lowering.storage.padding import fill_padding
-from tecomp.lowering.storage.rolling import roll_buffers
-from tecomp.lowering.tensor_ops.expand import expand_tensor_ops
-from tecomp.lowering.vectors.packed import pack_reads
-from tecomp.lowering.vectors.unroll import unroll_loops
-from tecomp.lowering.vectors.vectorize import vectorize_loops
-from tecomp.poly.sets.context import isl_work
-from tecomp.scheduling.arguments import with_arguments
-from tecomp.scheduling.places import told_at_primitives
+from tecomp.lowering.stages.symbolic_sizes import strides_of
+from tecomp.lowering.storage.allocation import lower_storage
+from tecomp.lowering.storage.buffering import double_buffers, roll_buffers
+from tecomp.lowering.storage.physical_layout import (
+    apply_buffer_transforms,
+    fill_padding,
+    flatten_buffer,
+)
+from tecomp.lowering.tensor_ops.operand_binding import expand_tensor_ops
+from tecomp.lowering.vectorize.pack_reads import pack_reads
+from tecomp.lowering.vectorize.unroll import unroll_loops
+from tecomp.lowering.vectorize.vectorize import vectorize_loops
+from tecomp.poly.sets.isl_context import isl_work
+from tecomp.progress import doing
+from tecomp.scheduling.deferred_errors import told_at_primitives
 from tecomp.scheduling.schedule import Schedule
-from tecomp.work import doing
+from tecomp.scheduling.split_schedule import with_arguments
 
 Watch: TypeAlias = "Callable[[str, PrimFunc, float], None]"
 
@@ -85,7 +86,7 @@ STAGES = ("nest", *(p.name for p in PASSES))
 class Lowered(Pictured):
     """A function after each pass, in order: `functions["flatten_buffer"]`."""
 
-    _drawn_by: ClassVar[str] = "function:drawn_passes"
+    _drawn_by: ClassVar[str] = "loop_nest:drawn_passes"
 
     functions: dict[str, PrimFunc]
 

@@ -13,20 +13,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
-from tecomp.drawing.pictured import Pictured
+from tecomp.drawing.drawable import Pictured
 from tecomp.errors import CapacityError, TargetError
-from tecomp.ir.language.given import check_kind, is_one_of
-from tecomp.ir.language.stmt import Buffer
-from tecomp.ir.language.text import counted
-from tecomp.machine.engine import Core, Unit
-from tecomp.machine.fields import Count, DTypeName, FromHost, Key, Matches, Rate, Source
+from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
+from tecomp.ir.nodes.printer import counted
+from tecomp.ir.nodes.stmt import Buffer
+from tecomp.machine.components import Core, Link, Memory, Rates, Unit
 from tecomp.machine.host import host_clock, host_cores
-from tecomp.machine.memory import Link, Memory
-from tecomp.machine.place import Place
-from tecomp.machine.rates import Rates
-from tecomp.machine.read import check_fields, read_table, table_of
+from tecomp.machine.operand_constraints import Rule
 from tecomp.machine.registry import find_description
-from tecomp.machine.rules import Rule
+from tecomp.machine.schema import Count, DTypeName, FromHost, Key, Matches, Place, Rate, Source
+from tecomp.machine.toml_reader import check_fields, read_table, table_of
 
 GridAxis = Annotated[str, Matches(r"core\.[A-Za-z_]\w*", "a name such as core.x")]
 Extent = Annotated[Count, FromHost(host_cores)]

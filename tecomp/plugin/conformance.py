@@ -17,12 +17,11 @@ from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.driver.build import build
 from tecomp.errors import CapacityError, TargetError, TecompError
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.stmt import Buffer
-from tecomp.layout.formats.tiles import format_named
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.stmt import Buffer
+from tecomp.layout.formats.registry import format_named
+from tecomp.machine.components import MatmulUnit, Memory
 from tecomp.machine.descriptor import Target, read_target
-from tecomp.machine.engine import MatmulUnit
-from tecomp.machine.memory import Memory
 from tecomp.machine.registry import find_description
 from tecomp.plugin.intrinsics import intrinsics
 from tecomp.scheduling.schedule import Schedule

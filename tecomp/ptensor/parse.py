@@ -10,13 +10,19 @@ from dataclasses import fields
 from typing import Any
 
 from tecomp.errors import ArrayValueError, ParseError
-from tecomp.ptensor.catalogue import operation_classes
-from tecomp.ptensor.function import Apply, Function, Module, Parameter, together
+from tecomp.ptensor.function import (
+    Apply,
+    Function,
+    Module,
+    Parameter,
+    together,
+    verify,
+    verify_module,
+)
 from tecomp.ptensor.operation import Argument, Operation
-from tecomp.ptensor.operations.call import Call
-from tecomp.ptensor.promotion import ALL
-from tecomp.ptensor.types import SCALARS, PTensorType, ValueType
-from tecomp.ptensor.verify import verify, verify_module
+from tecomp.ptensor.operation_registry import operation_classes
+from tecomp.ptensor.operations.base import Call
+from tecomp.ptensor.types import ALL, SCALARS, PTensorType, ValueType
 
 _HEAD = re.compile(r"func @(?P<name>\w+)\((?P<parameters>.*)\) -> (?P<results>.*) \{")
 _APPLY = re.compile(

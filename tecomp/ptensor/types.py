@@ -1,7 +1,8 @@
-"""The type of a value: shape, element type, and where it lives."""
+"""Tensor types, dtype promotion and axis normalization."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -9,8 +10,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tecomp.errors import ArrayValueError, DeviceMismatchError, TeamMismatchError
-from tecomp.ir.language.dtype import DType
+from tecomp.errors import (
+    ArrayIndexError,
+    ArrayTypeError,
+    ArrayValueError,
+    DeviceMismatchError,
+    TeamMismatchError,
+)
+from tecomp.ir.nodes.dtype import DType
 
 Shape = tuple[int, ...]
 SCALARS = ("bool", "float64", "int64", "ptr", "shape.shape", "str", "type")
@@ -161,3 +168,173 @@ def broadcast_shapes(shapes: Sequence[Shape], where: str) -> Shape:
             )
         result.append(extents.pop() if extents else 1)
     return tuple(result)
+
+
+Axes: TypeAlias = int | Sequence[int] | None
+
+
+def axis_of(axis: object, rank: int, where: str, what: str = "axis") -> int:
+    """An axis, counted from the first.
+
+    Args:
+        axis: counted from the last if negative.
+        rank: how many axes there are.
+        where: the operation, for messages.
+        what: the argument, for messages.
+
+    Raises:
+        ArrayTypeError: it is no integer.
+        ArrayIndexError: there is no such axis.
+
+    >>> axis_of(-1, 3, "sum")
+    2
+    """
+    try:
+        given = operator.index(axis)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArrayTypeError(
+            f"{where}: {what} is {axis!r}; give an integer, the number of an axis"
+        ) from None
+    if -rank <= given < rank:
+        return given % rank
+    numbers = f"from {-rank} to {rank - 1}" if rank else "none: the array has no axes"
+    raise ArrayIndexError(f"{where}: {what} is {given} of {rank} axes; there are {numbers}")
+
+
+def axes_of(axis: Axes, rank: int, where: str) -> tuple[int, ...]:
+    """Several axes in their order, each counted from the first.
+
+    Args:
+        axis: one or several; all of them if None.
+        rank: how many axes there are.
+        where: the operation, for messages.
+
+    Raises:
+        ArrayTypeError: one is no integer.
+        ArrayIndexError: there is no such axis.
+        ArrayValueError: one is given twice.
+
+    >>> axes_of((-1, 0), 3, "sum"), axes_of(None, 2, "sum"), axes_of((), 2, "sum")
+    ((0, 2), (0, 1), ())
+    """
+    if axis is None:
+        return tuple(range(rank))
+    given = axis if isinstance(axis, list | tuple) else (axis,)
+    found = sorted([axis_of(k, rank, where) for k in given])
+    if len(set(found)) < len(found):
+        raise ArrayValueError(
+            f"{where}: axis is {tuple(given)} of {rank} axes, which has one twice; give each once"
+        )
+    return tuple(found)
+
+
+def without(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
+    """A shape whose axes are gone, or have extent 1.
+
+    >>> without((4, 5, 6), (0, 2), False), without((4, 5, 6), (0, 2), True)
+    ((5,), (1, 5, 1))
+    """
+    return tuple([
+        1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes
+    ])
+
+
+BOOLEAN = ("bool",)
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+INTEGERS = (*SIGNED, *UNSIGNED)
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+COMPLEX = ("complex64", "complex128")
+REAL = (*INTEGERS, *FLOATS)
+FLOATING = (*FLOATS, *COMPLEX)
+NUMERIC = (*REAL, *COMPLEX)
+ALL = (*BOOLEAN, *NUMERIC)
+
+PART = {"complex64": "float32", "complex128": "float64"}
+"""The type of the real part, which is stored beside the imaginary part."""
+
+WHOLE = {**dict.fromkeys(("float16", "bfloat16", "float32"), "complex64"), "float64": "complex128"}
+
+
+@cache
+def promoted(first: str, second: str) -> str:
+    """The type that arrays of two types meet in: the standard's, and NumPy's where it has none.
+
+    >>> promoted("int8", "uint8"), promoted("float32", "complex128"), promoted("int32", "float32")
+    ('int16', 'complex128', 'float64')
+    """
+    if first == second:
+        return first
+    if "bfloat16" in (first, second):
+        return _with_bfloat16(*({first, second} - {"bfloat16"}))
+    return np.result_type(numpy_dtype(first), numpy_dtype(second)).name
+
+
+def _with_bfloat16(other: str) -> str:
+    if other in (*BOOLEAN, *INTEGERS):
+        return "bfloat16"
+    return promoted("float32", other)
+
+
+def meet(dtypes: Sequence[str]) -> str:
+    """The type that arrays of these types meet in."""
+    result = dtypes[0]
+    for dtype in dtypes[1:]:
+        result = promoted(result, dtype)
+    return result
+
+
+def need_dtype(
+    dtype: str, taken: Sequence[str], where: str, what: str = "the elements are"
+) -> None:
+    """Refuse elements that an operation does not take.
+
+    Args:
+        dtype: the type of the elements.
+        taken: the types that it takes.
+        where: the operation, for messages.
+        what: how messages begin.
+
+    Raises:
+        ArrayTypeError: it is none of them.
+    """
+    if dtype not in taken:
+        raise ArrayTypeError(
+            f"{where}: {what} {dtype}, and it takes {', '.join(taken)}; convert them, "
+            "xp.astype(x, dtype)"
+        )
+
+
+def of_scalar(value: bool | int | float | complex, dtype: str, where: str) -> str:
+    """The type that a number of Python takes beside an array.
+
+    Args:
+        value: the number.
+        dtype: of the array.
+        where: the operation, for messages.
+
+    Raises:
+        ArrayTypeError: an int is out of the range of the array's type.
+
+    >>> [of_scalar(value, "float32", "add") for value in (2, 2.5, 1j)]
+    ['float32', 'float32', 'complex64']
+    """
+    if isinstance(value, bool):
+        return dtype if dtype == "bool" else "bool"
+    if isinstance(value, int):
+        dtype = "int64" if dtype == "bool" else dtype
+        if dtype in INTEGERS and not _fits(value, dtype):
+            least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+            raise ArrayTypeError(
+                f"{where}: {value} is no {dtype}, which goes from {least} to {most}; convert the "
+                "array with astype, or give an array of the type that you want"
+            )
+        return dtype
+    if isinstance(value, float):
+        return dtype if dtype in FLOATING else "float64"
+    return dtype if dtype in COMPLEX else WHOLE.get(dtype, "complex128")
+
+
+def _fits(value: int, dtype: str) -> bool:
+    info = np.iinfo(dtype)
+    return bool(info.min <= value <= info.max)

@@ -8,14 +8,14 @@ from functools import reduce
 from importlib import import_module
 from types import MappingProxyType
 
-from tecomp.compute.axis import IterKind, IterVar
+from tecomp.compute.iter_var import IterKind, IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import ScheduleError
-from tecomp.ir.language.expr import Const, Expr, index_value
-from tecomp.ir.language.given import check_kind, is_one_of, whole_number
-from tecomp.ir.language.stmt import Extent, ForKind, Range
+from tecomp.ir.nodes.argument_checks import check_kind, is_one_of, whole_number
+from tecomp.ir.nodes.expr import Const, Expr, index_value
+from tecomp.ir.nodes.stmt import Extent, ForKind, Range
 from tecomp.ir.traversal.rewrite import free_variables
-from tecomp.scheduling.relations import split_extents
+from tecomp.scheduling.loop_relations import split_extents
 from tecomp.scheduling.state import (
     At,
     Fuse,
@@ -359,7 +359,7 @@ def _is_product(extent: Extent, outer: Extent, inner: Extent) -> bool:
         return isinstance(outer, int) and isinstance(inner, int) and extent == outer * inner
     differs = index_value(extent) != index_value(outer) * index_value(inner)
     # Loaded for open sizes alone: who writes other schedules does not wait for isl.
-    sets = import_module("tecomp.poly.sets.affine")
+    sets = import_module("tecomp.poly.sets.to_isl")
     try:
         where = sets.condition(differs, sets.Space(tuple(free_variables(differs))))
         return bool(where.is_empty())

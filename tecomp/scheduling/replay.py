@@ -13,15 +13,15 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ParseError, ScheduleError
-from tecomp.ir.language.expr import Expr, Var
-from tecomp.ir.language.given import check_kind
-from tecomp.ir.parsing.parser import parse_index_map, parse_pad_value
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.ir.parser.func_parser import parse_index_map, parse_pad_value
 from tecomp.ir.traversal.rewrite import substitute
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.scheduling.layout import pad_function
 from tecomp.scheduling.schedule import Handle, Schedule, create_schedule
 from tecomp.scheduling.threads import thread_axis
 from tecomp.scheduling.trace import VERSION
+from tecomp.scheduling.transform_layout import pad_function
 
 
 def replay(

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from tecomp.compute.axis import IterKind, IterVar
+from tecomp.compute.iter_var import IterKind, IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ScheduleError
-from tecomp.ir.language.expr import Expr, Var
-from tecomp.ir.language.shapes import shape_text
-from tecomp.ir.language.stmt import Extent, ForKind, PadValue
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.ir.nodes.stmt import Extent, ForKind, PadValue
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.poly.maps.index_map import IndexMap
 

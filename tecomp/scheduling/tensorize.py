@@ -1,25 +1,312 @@
-"""The primitive that puts an operation of the machine in the place of loops."""
+"""The `tensorize` and `into_dots` primitives."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from tecomp.compute.axis import IterVar
-from tecomp.compute.intrinsic import TensorIntrin, fits, with_sizes
-from tecomp.compute.operation import Operation
+from tecomp.compute.define import compute
+from tecomp.compute.intrinsics import dot, joined, reinterpret
+from tecomp.compute.iter_var import IterKind, IterVar, make_axis
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.reduce import sum as sum_of
 from tecomp.compute.scan import ScanOp
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.compute.tensor_intrin_call import TensorIntrin, fits, with_sizes
 from tecomp.errors import ScheduleError
-from tecomp.ir.language.expr import Var
-from tecomp.scheduling.place import check_loops
+from tecomp.ir.arith.extents import ceil_div
+from tecomp.ir.nodes.dtype import DType, holds_every
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    Cast,
+    Const,
+    Expr,
+    Var,
+    binary,
+    cast,
+    const,
+    if_then_else,
+    is_const,
+)
+from tecomp.ir.nodes.operators import dot_type
+from tecomp.ir.traversal.rewrite import substitute, walk
+from tecomp.scheduling.cache_stages import redefined
+from tecomp.scheduling.compute_location import check_loops
 from tecomp.scheduling.state import (
+    Inline,
     StageState,
     State,
     Tensorized,
+    initial_stage,
     is_data,
     is_reduction,
     leaf_position,
+    unmarked,
 )
+
+_HOLDERS = {
+    "int8": ("int8", "uint8", "int16"), "uint8": ("uint8", "int8", "int16"), "int16": ("int16",),
+    "bfloat16": ("bfloat16",),
+}
+"""For types of factors, those that hold their values; the other type of 8 bits does if 128 is added
+to them, or subtracted."""
+_MOVED = -2139062144  # 128 in each of four bytes: as int8 that is -128
+
+
+@dataclass(frozen=True, slots=True)
+class _Factor:
+    """One factor of the products.
+
+    Attributes:
+        load: the element that is multiplied.
+        dim: the index of it that is the axis of the reduction.
+        kind: type of the short vectors that it becomes a part of.
+    """
+
+    load: TensorLoad
+    dim: int
+    kind: DType
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether 128 is added to or subtracted from it, so that its type can hold it."""
+        own, given = self.load.dtype, self.kind.scalar
+        return own.bits == given.bits and own.kind != given.kind
+
+
+def into_dots(
+    state: State, tensor: Tensor, axis: IterVar, first: str, second: str
+) -> tuple[State, tuple[Tensor, ...]]:
+    """Multiply and add up neighbouring terms of a sum of products by `te.dot`.
+
+    See `Schedule.into_dots`.
+
+    Returns:
+        The new state; the sum, the two tensors of vectors, and the sum that C subtracts if it does.
+    """
+    stage = state.stage(tensor.op)
+    where = f"s.into_dots({stage.name}, {getattr(axis, 'name', axis)})"
+    reduce = _checked_sum(stage, axis, where)
+    factors = _factors(state, reduce, axis, (first, second), where)
+    sums = _Sums(stage, reduce, axis, factors, tuple(_words(factor, axis) for factor in factors))
+    made = [*sums.words, sums.of_dots()]
+    value: Expr = TensorLoad(made[-1], stage.compute.axis, stage.compute.location)
+    if any(factor.is_moved for factor in factors):
+        total, kept = sums.of_what_is_moved()
+        made.append(total)
+        value = binary(BinOp.SUB, value, TensorLoad(total, kept, stage.compute.location))
+    for each in made:
+        state = state.insert(initial_stage(each.op, is_output=False), before=stage.key)
+    leaves = tuple(leaf for leaf in stage.leaves if not is_reduction(leaf))
+    rest = unmarked(replace(stage, leaves=leaves), *reduce.axis)
+    left, right, dots, *more = made
+    return state.redefine(rest, redefined(stage.compute, (value,))), (dots, left, right, *more)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """The sums that take the place of one.
+
+    Attributes:
+        stage: what the sum is of.
+        reduce: the sum.
+        axis: along which terms are put together.
+        factors: of a term.
+        words: the tensors of their vectors.
+    """
+
+    stage: StageState
+    reduce: Reduce
+    axis: IterVar
+    factors: tuple[_Factor, _Factor]
+    words: tuple[Tensor, ...]
+
+    def of_dots(self) -> Tensor:
+        """The sum of the dot products of vectors."""
+        op = self.stage.compute
+        axes = _fresh((*op.axis, *self.reduce.axis), self.axis, self.factors[0].kind.lanes)
+        own = tuple(axes[each] for each in op.axis)
+        body = (self._products(axes, (None, None)),)
+        name = f"{self.stage.name}_dots"
+        return ComputeOp(name, own, body, op.tag, op.attrs, op.location).output(0)
+
+    def of_what_is_moved(self) -> tuple[Tensor, tuple[IterVar, ...]]:
+        """What the sum is too much because a factor was moved, and the axes that it depends on."""
+        op = self.stage.compute
+        moved = next(k for k in (0, 1) if self.factors[k].is_moved)
+        other = self.factors[1 - moved]
+        seen = {node for index in other.load.indices for node in walk(index)}
+        kept = tuple(each for each in op.axis if each in seen)
+        axes = _fresh((*kept, *self.reduce.axis), self.axis, other.kind.lanes)
+        constant = const(_MOVED, "int32")
+        pair = (constant, None) if moved == 0 else (None, constant)
+        body = (self._products(axes, pair),)
+        own = tuple(axes[each] for each in kept)
+        name = f"{self.stage.name}_moved"
+        return ComputeOp(name, own, body, location=op.location).output(0), kept
+
+    def _products(
+        self, axes: Mapping[IterVar, IterVar], pair: Sequence[Expr | None]
+    ) -> Expr:
+        """The sum at given axes; of a factor that is given, with that in its place."""
+        terms = [
+            reinterpret(str(f.kind), _read(f, word, self.axis, axes) if given is None else given)
+            for f, word, given in zip(self.factors, self.words, pair, strict=True)
+        ]
+        return sum_of(dot(*terms), axis=[axes[each] for each in self.reduce.axis])
+
+
+def _fresh(axes: Sequence[IterVar], along: IterVar, group: int) -> dict[IterVar, IterVar]:
+    """Axes of a new stage; of the one along which terms are put together a part is left."""
+    return {
+        each: make_axis(each.name, 0, ceil_div(each.extent, group), IterKind.REDUCE)
+        if each is along else IterVar(each.name, dom=each.dom, kind=each.kind)
+        for each in axes
+    }
+
+
+def _read(
+    factor: _Factor, word: Tensor, along: IterVar, axes: Mapping[IterVar, IterVar]
+) -> Expr:
+    """The vector that a factor is a part of, at given axes."""
+    indices = list(factor.load.indices)
+    indices[factor.dim] = along
+    moved: dict[Var, Expr] = {old: new for old, new in axes.items()}
+    return TensorLoad(word, tuple(substitute(index, moved) for index in indices),
+                      factor.load.location)
+
+
+def _checked_sum(stage: StageState, axis: IterVar, where: str) -> Reduce:
+    """The sum that a stage is, before any of its loops over it was changed."""
+    check_loops(stage, where)
+    reduce = stage.compute.body[0]
+    if not isinstance(reduce, Reduce) or not _is_plain_sum(reduce):
+        raise ScheduleError(
+            f"{where}: {stage.name} is no te.sum without where= and init=; only the terms of a sum "
+            "are put together",
+            kind="not-this-form",
+        )
+    if not any(axis is each for each in reduce.axis) or not is_const(axis.dom.min, 0):
+        axes = ", ".join(each.name for each in reduce.axis)
+        raise ScheduleError(
+            f"{where}: expected an axis of the sum, from 0 on; {stage.name} adds up over {axes}",
+            kind="no-such-loop",
+        )
+    if missing := [each.name for each in reduce.axis if each not in set(stage.leaves)]:
+        raise ScheduleError(
+            f"{where}: reduction axis {missing[0]} was split or fused already; call into_dots "
+            "first and split the axes of the sum that it returns",
+            kind="too-late",
+        )
+    return reduce
+
+
+def _is_plain_sum(reduce: Reduce) -> bool:
+    (result, *more), lhs, rhs = reduce.combiner.result, reduce.combiner.lhs, reduce.combiner.rhs
+    is_sum = not more and isinstance(result, Binary) and result.op is BinOp.ADD and {
+        result.a, result.b} == {lhs[0], rhs[0]}
+    condition = reduce.condition
+    is_whole = isinstance(condition, Const) and condition.value is True
+    return is_sum and is_whole and not reduce.init
+
+
+def _factors(
+    state: State, reduce: Reduce, axis: IterVar, types: tuple[str, str], where: str
+) -> tuple[_Factor, _Factor]:
+    """Both factors of the products, whose types hold them and whose sums have the right type."""
+    source = reduce.source[0]
+    if not isinstance(source, Binary) or source.op is not BinOp.MUL:
+        raise ScheduleError(
+            f"{where}: `{source}` is no product of two elements", kind="not-this-form"
+        )
+    found = [
+        _factor(_element(state, side), axis, kind, where)
+        for side, kind in zip((source.a, source.b), types, strict=True)
+    ]
+    first, second = found
+    if dot_type(first.kind, second.kind) != source.dtype:
+        raise ScheduleError(
+            f"{where}: te.dot of {first.kind} and {second.kind} gives no {source.dtype}, in which "
+            "the products are added up",
+            kind="not-this-form",
+        )
+    if first.is_moved and second.is_moved:
+        raise ScheduleError(
+            f"{where}: {first.kind} and {second.kind} move both factors by 128; give one of them "
+            "its own type",
+            kind="not-this-form",
+        )
+    return first, second
+
+
+def _element(state: State, value: Expr) -> Expr:
+    """What a factor reads: without casts that keep each value, through stages computed inline."""
+    if isinstance(value, Cast):
+        element = _element(state, value.value)
+        return element if holds_every(value.dtype, element.dtype) else value
+    stage = state.find(value.tensor.op) if isinstance(value, TensorLoad) else None
+    if stage is None or not isinstance(stage.attach, Inline):
+        return value
+    assert isinstance(value, TensorLoad)
+    (inside, *more) = stage.compute.body
+    moved: dict[Var, Expr] = dict(zip(stage.compute.axis, value.indices, strict=True))
+    element = _element(state, substitute(inside, moved))
+    return element if not more and isinstance(element, TensorLoad) else value
+
+
+def _factor(value: Expr, axis: IterVar, kind: str, where: str) -> _Factor:
+    if isinstance(value, Cast) and isinstance(value.value, TensorLoad):
+        raise ScheduleError(
+            f"{where}: `{value}` changes values of {value.value.dtype}; compute it in a stage of "
+            "its own, and multiply that",
+            kind="not-this-form",
+        )
+    if not isinstance(value, TensorLoad):
+        raise ScheduleError(f"{where}: `{value}` is no element of a tensor", kind="not-this-form")
+    dtype, held = value.dtype, DType(kind)
+    group = 32 // held.bits
+    if str(held.scalar) not in _HOLDERS.get(str(dtype), ()) or held.lanes != group:
+        raise ScheduleError(
+            f"{where}: {kind} is no vector of 32 bits that holds what {value.tensor.name} has, "
+            f"{dtype}",
+            kind="not-this-form",
+        )
+    dims = [k for k, index in enumerate(value.indices) if index is axis]
+    used = [k for k, index in enumerate(value.indices) if any(n is axis for n in walk(index))]
+    if len(dims) != 1 or used != dims:
+        raise ScheduleError(
+            f"{where}: {axis.name} is not just one index of `{value}`", kind="not-this-form"
+        )
+    return _Factor(value, dims[0], held)
+
+
+def _words(factor: _Factor, axis: IterVar) -> Tensor:
+    """Neighbours along the axis in 32 bits, the first in the lowest."""
+    source, dim, group = factor.load.tensor, factor.dim, factor.kind.lanes
+    shape = list(source.shape)
+    shape[dim] = ceil_div(axis.extent, group)
+
+    def word(*axes: IterVar) -> Expr:
+        numbers: list[Expr] = []
+        for k in range(group):
+            place: list[Expr] = list(axes)
+            place[dim] = axes[dim] * group + k
+            number = _held(factor, source(*place))
+            if k and not is_const(axis.extent % group, 0):
+                number = if_then_else(place[dim] < axis.extent, number, const(0, number.dtype))
+            numbers.append(number)
+        whole = reinterpret("int32", joined(numbers))
+        return whole ^ const(_MOVED, "int32") if factor.is_moved else whole
+
+    return compute(tuple(shape), word, name=f"{source.name}_dots")
+
+
+def _held(factor: _Factor, value: Expr) -> Expr:
+    """A number in a type of as many bits as the vector has for each."""
+    bits = factor.kind.bits
+    return value if value.dtype.bits == bits else cast(f"int{bits}", value)
 
 
 def tensorize(

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass, field
 
 from tecomp.errors import ScheduleError
-from tecomp.ir.language.dtype import INT32, DType
-from tecomp.ir.language.expr import Var
-from tecomp.ir.language.given import is_one_of
+from tecomp.ir.nodes.argument_checks import is_one_of
+from tecomp.ir.nodes.dtype import INT32, DType
+from tecomp.ir.nodes.expr import Var
 
 BLOCKS = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
 THREADS = (

@@ -9,7 +9,6 @@ from __future__ import annotations
 import typing
 
 from tecomp.topi import generic, image, nn, tag
-from tecomp.topi.absent import absent as _absent
 from tecomp.topi.broadcast import (
     add,
     atan2,
@@ -42,6 +41,7 @@ from tecomp.topi.broadcast import (
     subtract,
 )
 from tecomp.topi.contraction import einsum, matmul, tensordot
+from tecomp.topi.creation import elemwise_sum, eye, full, full_like
 from tecomp.topi.math import (
     abs,
     acos,
@@ -87,7 +87,6 @@ from tecomp.topi.reduction import all, any, argmax, argmin, collapse_sum, max, m
 from tecomp.topi.scan import cumprod, cumsum, scanop
 from tecomp.topi.scatter import scatter_elements, scatter_nd, sparse_to_dense
 from tecomp.topi.sort import argsort, searchsorted, sort, topk, unique
-from tecomp.topi.tensor import elemwise_sum, eye, full, full_like
 from tecomp.topi.transform import (
     adv_index,
     arange,
@@ -125,6 +124,7 @@ from tecomp.topi.transform import (
     unravel_index,
     where,
 )
+from tecomp.topi.unsupported_names import absent as _absent
 
 __all__ = [
     "abs",

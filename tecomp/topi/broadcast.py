@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
-from tecomp.ir.language.shapes import broadcast_shape, shape_text
-from tecomp.topi import sizes, tag
-from tecomp.topi.given import Operand, operand_of, shape_of, tensor_of, value_of
-from tecomp.topi.sizes import Size, element, place
-from tecomp.topi.typed import of_one, of_two
+from tecomp.ir.nodes.argument_checks import broadcast_shape, shape_text
+from tecomp.topi import extents as sizes
+from tecomp.topi import tag
+from tecomp.topi.extents import Size, element, place
+from tecomp.topi.type_stubs import of_one, of_two
+from tecomp.topi.validation import Operand, operand_of, shape_of, tensor_of, value_of
 
 
 def broadcast_to(data: te.Tensor, shape: Size | Sequence[Size]) -> te.Tensor:

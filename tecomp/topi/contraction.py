@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp import DefinitionError, te
-from tecomp.ir.language.shapes import broadcast_shape, shape_text
+from tecomp.ir.nodes.argument_checks import broadcast_shape, shape_text
 from tecomp.schedules import matmul as library
-from tecomp.schedules.tiling.types import wide_type
-from tecomp.topi.given import axis_of, integer_of, listed, tensor_of, truth_of
-from tecomp.topi.sizes import Size, equal, product
+from tecomp.schedules.common import wide_type
+from tecomp.topi.extents import Size, equal, product
 from tecomp.topi.transform.views import reshape
+from tecomp.topi.validation import axis_of, integer_of, listed, tensor_of, truth_of
 
 
 def matmul(

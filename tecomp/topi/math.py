@@ -7,7 +7,7 @@ from typing import overload
 
 from tecomp import te
 from tecomp.topi import tag
-from tecomp.topi.given import Operand, check_integer, constant_of, integer_of, tensor_of
+from tecomp.topi.validation import Operand, check_integer, constant_of, integer_of, tensor_of
 
 
 def each(x: te.Tensor, function: Callable[[te.Expr], te.Expr], name: str) -> te.Tensor:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from tecomp import DefinitionError, TypeMismatchError, te
-from tecomp.ir.language.shapes import shape_text
+from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.schedules import argreduce, reduce
 from tecomp.topi import tag
-from tecomp.topi.given import Axes, axes_of, shape_of, tensor_of, truth_of
-from tecomp.topi.sizes import Size, equal, minus, product
+from tecomp.topi.extents import Size, equal, minus, product
 from tecomp.topi.transform.views import flip, reshape, transpose
+from tecomp.topi.validation import Axes, axes_of, shape_of, tensor_of, truth_of
 
 Operation: TypeAlias = Literal["sum", "prod", "max", "min"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from tecomp import TypeMismatchError, te
 from tecomp.schedules import cumsum as library
-from tecomp.schedules.tiling.types import wide_type
-from tecomp.topi.given import axis_of, tensor_of, truth_of
+from tecomp.schedules.common import wide_type
 from tecomp.topi.transform.views import reshape
+from tecomp.topi.validation import axis_of, tensor_of, truth_of
 
 
 def cumsum(

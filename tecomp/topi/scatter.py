@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
-from tecomp.ir.language.shapes import shape_text
-from tecomp.topi.given import (
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.topi.extents import Size, differ, equal
+from tecomp.topi.validation import (
     Operand,
     axis_of,
     check_integer,
@@ -16,7 +17,6 @@ from tecomp.topi.given import (
     shape_of,
     tensor_of,
 )
-from tecomp.topi.sizes import Size, differ, equal
 
 _COMBINED: dict[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
     "update": lambda old, new: new,

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tecomp import CallError, DefinitionError, register_func, te
-from tecomp.ir.language.shapes import shape_text
-from tecomp.topi.given import (
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.topi.extents import Size, differ
+from tecomp.topi.validation import (
     axis_of,
     check_integer,
     check_rank,
@@ -22,7 +23,6 @@ from tecomp.topi.given import (
     tensor_of,
     truth_of,
 )
-from tecomp.topi.sizes import Size, differ
 
 Array = NDArray[Any]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp import DefinitionError, te
-from tecomp.ir.language.shapes import shape_text
-from tecomp.topi.given import check_rank, integers_of, tensor_of
-from tecomp.topi.sizes import Size, minus, plus, quotient
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.topi.extents import Size, minus, plus, quotient
+from tecomp.topi.validation import check_rank, integers_of, tensor_of
 
 SPATIAL = "DHW"
 

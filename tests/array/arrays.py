@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.arrays import Array, made
+from tecomp.array.array_object import Array, made
 from tecomp.array.graph.node import leaf
 from tecomp.ptensor.types import PTensorType
 

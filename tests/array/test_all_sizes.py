@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.array.counters import counters
+from tecomp.array.statistics import counters
 
 Data = np.ndarray[Any, Any]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.array import counters
+from tecomp.array import statistics
 from tecomp.ir.interpreter import evaluate
 
 X = np.random.default_rng(0).standard_normal((7, 7)) + 8 * np.eye(7)
@@ -50,9 +50,9 @@ BY_LIBRARIES: dict[str, Callable[[Any], Any]] = {
 def counted(call: Callable[[Any], Any]) -> tuple[int, dict[str, int]]:
     """How many kernels a program calls, and which libraries."""
     x = xp.asarray(X)
-    called, before = counters.counters.called, counters.counters.libraries.copy()
+    called, before = statistics.counters.called, statistics.counters.libraries.copy()
     xp.eval(call(x))
-    return counters.counters.called - called, dict(counters.counters.libraries - before)
+    return statistics.counters.called - called, dict(statistics.counters.libraries - before)
 
 
 @pytest.mark.parametrize("name", BY_KERNELS)

@@ -11,11 +11,10 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.array import Array
-from tecomp.array.counters import counters
+from tecomp.array.statistics import counters
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
 from tecomp.ptensor.operations.creation import Arange, Linspace
-from tecomp.ptensor.promotion import ALL, COMPLEX, FLOATING, REAL
-from tecomp.ptensor.types import numpy_dtype
+from tecomp.ptensor.types import ALL, COMPLEX, FLOATING, REAL, numpy_dtype
 
 DTYPES = [numpy_dtype(name) for name in ALL]
 

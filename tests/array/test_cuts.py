@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tecomp.array.counters import counters
-from tecomp.array.graph.cuts import MOST
+from tecomp.array.graph.evaluate import MOST
+from tecomp.array.statistics import counters
 from tests.array.arrays import array
 
 

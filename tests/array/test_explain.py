@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.array.counters import counters
-from tecomp.array.explain import explain
+from tecomp.array.functions.extensions import explain
 from tecomp.array.kernels import kernel
+from tecomp.array.statistics import counters
 from tecomp.ptensor.parse import parse
 from tests.array.arrays import array
 

@@ -10,7 +10,7 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.array import Array
-from tecomp.array.counters import counters
+from tecomp.array.statistics import counters
 from tecomp.errors import (
     ArrayIndexError,
     ArrayTypeError,
@@ -18,8 +18,7 @@ from tecomp.errors import (
     DeviceMismatchError,
     TecompError,
 )
-from tecomp.ptensor.promotion import ALL
-from tecomp.ptensor.types import numpy_dtype
+from tecomp.ptensor.types import ALL, numpy_dtype
 
 DATA = np.arange(3 * 4 * 5).reshape(3, 4, 5)
 

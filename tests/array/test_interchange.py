@@ -14,8 +14,7 @@ import pytest
 import tecomp.array as xp
 from tecomp.array import Array
 from tecomp.errors import ArrayBufferError, ArrayTypeError, ArrayValueError, TecompError
-from tecomp.ptensor.promotion import ALL
-from tecomp.ptensor.types import numpy_dtype
+from tecomp.ptensor.types import ALL, numpy_dtype
 
 DTYPES = [numpy_dtype(name) for name in ALL if name != "bfloat16"]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.array.counters import counters
-from tecomp.array.explain import explain
+from tecomp.array.functions.extensions import explain
 from tecomp.array.jit import jit
+from tecomp.array.statistics import counters
 from tecomp.errors import ArrayTypeError
 from tests.array.arrays import array
 

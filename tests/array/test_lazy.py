@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tecomp.array.arrays import Array, made
-from tecomp.array.counters import counters
+from tecomp.array.array_object import Array, made
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Node, leaf, record
+from tecomp.array.statistics import counters
 from tecomp.ptensor.operations.elementwise import ElementwiseBinaryOp, ElementwiseUnaryOp
 from tecomp.ptensor.types import PTensorType
 

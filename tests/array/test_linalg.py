@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.array.arrays import Array
+from tecomp.array.array_object import Array
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError, TeamMismatchError
 from tests.array.drawn import NUMBERS, Data, array, check, draw
 

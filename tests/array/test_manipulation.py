@@ -10,7 +10,7 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.array import Array
-from tecomp.array.arrays import made
+from tecomp.array.array_object import made
 from tecomp.array.graph.node import record
 from tecomp.errors import (
     ArrayIndexError,
@@ -20,8 +20,7 @@ from tecomp.errors import (
     TecompError,
 )
 from tecomp.ptensor.operations.elementwise import Cast
-from tecomp.ptensor.promotion import ALL
-from tecomp.ptensor.types import numpy_dtype
+from tecomp.ptensor.types import ALL, numpy_dtype
 
 SHAPES: list[tuple[int, ...]] = [(), (4,), (0,), (2, 3), (3, 0, 2), (1, 3, 1)]
 

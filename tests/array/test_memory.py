@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tecomp.array.recent import Recent
+from tecomp.array.lru_cache import Recent
 
 PEAK = """
 from pathlib import Path
@@ -80,7 +80,7 @@ NEW = """
 import ctypes
 import gc
 from tecomp.array.kernels.kernel import _kernels
-from tecomp.array.kernels.recipes import _recipes
+from tecomp.array.kernels.execution_plan import _recipes
 import tecomp.array as xp
 
 FUNCTIONS = [xp.exp, xp.sin, xp.cos, xp.sqrt, xp.abs, xp.floor, xp.ceil, xp.square, xp.negative]

@@ -7,7 +7,7 @@ from functools import total_ordering
 import numpy as np
 import pytest
 
-from tecomp.array.teams.ordering import merged
+from tecomp.array.distributed.sorting import merged
 
 
 @total_ordering

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.array.counters import counters
-from tecomp.array.kernels import kernel, plans
-from tecomp.array.kernels.often import calls_that_pay
+from tecomp.array.kernels import execution_plan, kernel
+from tecomp.array.kernels.kernel import calls_that_pay
+from tecomp.array.statistics import counters
 
 
 def standardised(x: xp.Array) -> xp.Array:
@@ -36,7 +36,7 @@ def test_tiny_sizes_are_not_built_in_while_that_cannot_pay() -> None:
 
 
 def test_a_program_follows_on_the_call_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "calls_that_pay", lambda kernels, points: 6)
+    monkeypatch.setattr(execution_plan, "calls_that_pay", lambda kernels, points: 6)
     assert compiled_by(5, 11, 4) == 0
     assert compiled_by(20, 12, 4) == 1
 

@@ -15,11 +15,11 @@ import pytest
 import tecomp
 import tecomp.array as xp
 from tecomp import dist
-from tecomp.array.arrays import Array
+from tecomp.array.array_object import Array
 from tecomp.array.graph import devices
-from tecomp.array.kernels.stored import stored_of
+from tecomp.array.kernels.device_storage import stored_of
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
-from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.core.layout import Layout
 from tecomp.machine.registry import find_description
 
 DEVICES = ("stick128", "tensix_wh")

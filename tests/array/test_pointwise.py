@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.array.counters import counters
+from tecomp.array.statistics import counters
 from tecomp.ptensor.types import numpy_dtype
 from tests.array.arrays import array
 

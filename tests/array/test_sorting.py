@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.array.counters import counters
+from tecomp.array.statistics import counters
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
 from tests.array.drawn import FLOATS, INTEGERS, array, check, draw
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.array.functions import searching, statistical, utility
+from tecomp.array.functions import searching, statistical
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
 from tests.array.drawn import ALL, COMPLEX, FLOATS, INTEGERS, NUMBERS, array, check, draw
 
@@ -21,7 +21,9 @@ TAKEN = {
     "var": [*FLOATS, *COMPLEX], "std": [*FLOATS, *COMPLEX], "all": ALL, "any": ALL,
     "count_nonzero": ALL,
 }
-MODULES = (statistical, utility, searching)
+MODULES = (
+    searching, statistical,
+)
 
 
 def function(name: str) -> Callable[..., Any]:
@@ -187,13 +189,13 @@ def test_refusals() -> None:
          "sum: the elements are bool, and it takes int8, int16, int32, int64, uint8, uint16, "
          "uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128; convert "
          "them, xp.astype(x, dtype)"),
-        (lambda: utility.all(x, axis=2), ArrayIndexError,
+        (lambda: statistical.all(x, axis=2), ArrayIndexError,
          "all: axis is 2 of 2 axes; there are from -2 to 1"),
-        (lambda: utility.any(x, axis=(0, -2)), ArrayValueError,
+        (lambda: statistical.any(x, axis=(0, -2)), ArrayValueError,
          "any: axis is (0, -2) of 2 axes, which has one twice; give each once"),
-        (lambda: utility.any(x, axis=no_number), ArrayTypeError,
+        (lambda: statistical.any(x, axis=no_number), ArrayTypeError,
          "any: axis is '1'; give an integer, the number of an axis"),
-        (lambda: utility.any(zeros), ArrayTypeError,
+        (lambda: statistical.any(zeros), ArrayTypeError,
          "any: x is ndarray; give an array of this namespace: xp.asarray(...)"),
         (lambda: statistical.var(array(np.zeros(3)), correction=no_number), ArrayTypeError,
          "var: correction is '1'; give a number of Python"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.array.arrays import Array, made
+from tecomp.array.array_object import Array, made
 from tecomp.array.graph.node import leaf
 from tecomp.errors import DeviceMismatchError, TeamMismatchError, TecompError
 from tecomp.ptensor.types import PTensorType

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.array.counters import counters
-from tecomp.array.kernels.turned import memory_order
+from tecomp.array.kernels.view_normalization import memory_order
+from tecomp.array.statistics import counters
 from tests.array.arrays import array
 
 Buffer = np.ndarray[Any, Any]

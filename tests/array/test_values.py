@@ -17,8 +17,8 @@ import pytest
 import tecomp
 import tecomp.array as xp
 from tecomp.array import Array
-from tecomp.array.elements.families import write
-from tecomp.array.kernels import compiling
+from tecomp.array.indexing.aliasing import write
+from tecomp.array.kernels import execution_plan
 from tecomp.errors import ArrayTypeError, ArrayValueError
 
 
@@ -264,7 +264,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> Iterat
     def stop(work: Any) -> None:
         raise error
     with monkeypatch.context() as patch:
-        patch.setattr(compiling, "run", stop)
+        patch.setattr(execution_plan, "run", stop)
         try:
             yield
         except type(error):

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 
 import tecomp.array as xp
-from tecomp.array.counters import counters
 from tecomp.array.graph.evaluate import computable
+from tecomp.array.kernels.execution_plan import Plan, recipe_of, run_plan
 from tecomp.array.kernels.kernel import computed
-from tecomp.array.kernels.plans import Plan, run_plan
-from tecomp.array.kernels.programs import run_program
-from tecomp.array.kernels.recipes import recipe_of
+from tecomp.array.kernels.static_programs import run_program
+from tecomp.array.statistics import counters
 from tests.array.test_all_sizes import PATTERNS, numbers, sizes
 
 SHAPES = ((200, 300), (1000, 1000), (200_000, 4))

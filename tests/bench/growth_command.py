@@ -11,7 +11,7 @@ from pathlib import Path
 
 import tecomp
 from tecomp import te
-from tecomp.compute.topology import post_order
+from tecomp.compute.expression_analysis import post_order
 from tecomp.drawing.canvas import Canvas
 from tests.bench.programs_of_size import KINDS, different
 

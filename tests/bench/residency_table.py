@@ -13,10 +13,10 @@ import numpy as np
 
 from tecomp import Target, te
 from tecomp.compute.operation import Operation
-from tecomp.graph.asked import asked_for
-from tecomp.graph.outline import Outline, outline_of
+from tecomp.graph.compilation_steps import details_from
+from tecomp.graph.compile_options import asked_for
+from tecomp.graph.planning import Outline, outline_of
 from tecomp.graph.report import ProgramReport
-from tecomp.graph.steps import details_from
 from tests.bench.layouts_table import Network, encoder, residual
 
 MACHINES = ("stick128", "tensix_wh")

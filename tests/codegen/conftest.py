@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from tecomp.codegen import Kernel
-from tecomp.codegen.calls.threads import use_threads
+from tecomp.codegen.dispatch.process_runtime import use_threads
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import BufferLoad, Const, Expr, Ramp, Var, integer_range
-from tecomp.ir.language.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, seq
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Ramp, Var, integer_range
+from tecomp.ir.nodes.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, seq
+from tecomp.ir.parser.func_parser import parse
 
 Array = NDArray[Any]
 SAMPLES = 336  # a multiple of all numbers of lanes that are tested

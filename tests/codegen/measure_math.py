@@ -15,12 +15,10 @@ import numpy as np
 
 from tecomp.codegen import Kernel
 from tecomp.codegen.llvm import jit
-from tecomp.codegen.llvm.emit import Code
-from tecomp.codegen.llvm.types import register_type
-from tecomp.codegen.math.helper import each_lane
-from tecomp.codegen.math.lanes import Real
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.parsing.parser import parse
+from tecomp.codegen.llvm.ir_builder import Code, register_type
+from tecomp.codegen.math.vector_values import Real, each_lane
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.parser.func_parser import parse
 from tests.strategies.functions import BOUNDS, Array, arguments, compiled, exact, ulps
 
 SAMPLES = 1 << 20
@@ -109,10 +107,10 @@ def contenders(
     made: dict[str, Callable[[Array, Array], object]] = {
         "tecomp": kernel_of(expression, width, dtype)
     }
-    with patch("tecomp.codegen.values.math.by_formula", lane_by_lane):
+    with patch("tecomp.codegen.ops.math_calls.by_formula", lane_by_lane):
         made["lane by lane"] = kernel_of(expression, width, dtype)
     if with_libmvec and name != "sigmoid":
-        with patch("tecomp.codegen.values.math.by_formula", of_libmvec):
+        with patch("tecomp.codegen.ops.math_calls.by_formula", of_libmvec):
             made["libmvec"] = kernel_of(expression, width // 2, dtype)
     if name in NUMPY:
         function = NUMPY[name]

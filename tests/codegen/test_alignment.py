@@ -11,11 +11,11 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel, emit_assembly
-from tecomp.codegen.functions.function import module_text
-from tecomp.codegen.llvm.emit import Options
+from tecomp.codegen.emit.compile import module_text
+from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.codegen.memory.alignment import divisor
-from tecomp.ir.language.expr import BinOp, Const, Expr, Select, Var, binary, cast
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.expr import BinOp, Const, Expr, Select, Var, binary, cast
+from tecomp.ir.parser.func_parser import parse
 
 X, Y = Var("i"), Var("j")
 

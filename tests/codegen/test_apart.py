@@ -9,7 +9,7 @@ import pytest
 
 from tecomp.codegen import Kernel
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.parser.func_parser import parse
 from tests.strategies.fenced import call_fenced
 
 

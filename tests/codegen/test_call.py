@@ -10,8 +10,8 @@ import pytest
 
 from tecomp.codegen import Kernel
 from tecomp.errors import CallError, LowerError
-from tecomp.ir.language.stmt import Buffer
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.stmt import Buffer
+from tecomp.ir.parser.func_parser import parse
 
 ADD = '''def add(A: Buffer("float32", (4, 6), axis_separators=(0,)), \
 B: Buffer("float32", (4, 6), axis_separators=(0,)), C: Buffer("float32", (24,))):

@@ -12,19 +12,18 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel, emit_assembly
-from tecomp.codegen.functions import compile as compile_module
-from tecomp.codegen.functions.function import ModuleText, module_text
-from tecomp.codegen.llvm.emit import Options
-from tecomp.codegen.llvm.instructions import dots_of
+from tecomp.codegen.emit import compile as compile_module
+from tecomp.codegen.emit.compile import ModuleText, module_text
+from tecomp.codegen.llvm.cpu_features import dots_of
+from tecomp.codegen.llvm.ir_builder import Options, Source
 from tecomp.codegen.llvm.jit import Machine
-from tecomp.codegen.llvm.source import Source
 from tecomp.errors import InternalError, TypeMismatchError
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.stmt import PrimFunc
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.vectors.vectorize import vectorize_loops
+from tecomp.lowering.vectorize.vectorize import vectorize_loops
 from tests.strategies.arrays import Array
 
 KINDS = [

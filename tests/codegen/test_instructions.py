@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel, emit_assembly
-from tecomp.ir.language.stmt import PrimFunc
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.ir.parser.func_parser import parse
 
 CPUS = ("haswell", "znver3", "skylake-avx512", "znver4")
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import compile_function, emit_assembly
-from tecomp.codegen.calls.kernel import Kernel
-from tecomp.codegen.llvm.loop_work import has_loop_work
-from tecomp.ir.language.stmt import PrimFunc
-from tecomp.ir.parsing.parser import parse
+from tecomp.codegen.dispatch.kernel import Kernel
+from tecomp.codegen.llvm.pass_selection import has_loop_work
+from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.ir.parser.func_parser import parse
 
 HEAD = 'def f(A: Buffer("float32", (64,)), B: Buffer("float32", (64,)), I: Buffer("int64", (64,))):'
 TILE = """

@@ -10,8 +10,8 @@ import pytest
 
 from tecomp.codegen import emit_assembly
 from tecomp.codegen.llvm import jit
-from tecomp.codegen.llvm.instructions import has_fma
-from tecomp.ir.language.dtype import DType
+from tecomp.codegen.llvm.cpu_features import has_fma
+from tecomp.ir.nodes.dtype import DType
 from tests.strategies.functions import BOUNDS, SLACK, Array, arguments, compiled, exact, ulps
 
 NAMES = sorted(BOUNDS["float32"])

@@ -11,8 +11,8 @@ import pytest
 
 from tecomp.codegen import Kernel
 from tecomp.errors import CallError, InternalError
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.parser.func_parser import parse
 from tests.strategies.pairwise import pairwise
 
 Both = Callable[..., Kernel]

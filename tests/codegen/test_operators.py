@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel
-from tecomp.ir.language.dtype import BOOL, SCALARS, DType
-from tecomp.ir.language.expr import (
+from tecomp.ir.nodes.dtype import BOOL, SCALARS, DType
+from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
     BufferLoad,
@@ -29,8 +29,8 @@ from tecomp.ir.language.expr import (
     const,
     select,
 )
-from tecomp.ir.language.intrinsics import INTRINSICS
-from tecomp.ir.language.stmt import Buffer, BufferStore, For, ForKind, PrimFunc
+from tecomp.ir.nodes.operators import INTRINSICS
+from tecomp.ir.nodes.stmt import Buffer, BufferStore, For, ForKind, PrimFunc
 
 LANES = (1, 3, 4, 7, 8, 16)
 FEW_LANES = (1, 7, 8)
@@ -179,7 +179,7 @@ def test_vectors_are_divided_as_python_divides(name: str, op: BinOp) -> None:
 PROGRAM = """
 import numpy as np
 from tecomp.codegen import Kernel
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.parser.func_parser import parse
 for kind in ("int8", "int16", "int32", "int64", "uint8", "uint64"):
     for lanes in (1, 7, 8):
         place = "0" if lanes == 1 else f"ramp(0, 1, {lanes})"

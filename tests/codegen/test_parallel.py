@@ -12,7 +12,7 @@ import pytest
 
 from tecomp.codegen import Kernel
 from tecomp.errors import CallError
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.parser.func_parser import parse
 
 Both = Callable[..., Kernel]
 
@@ -72,7 +72,7 @@ def test_calls_from_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 FORKING = f"""
 import os, numpy as np
 from tecomp.codegen import Kernel
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.parser.func_parser import parse
 kernel = Kernel(parse({COUNTING!r}))
 out = np.zeros(100, np.int64)
 kernel(out)

@@ -10,10 +10,10 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.codegen import compile_function, emit_assembly
-from tecomp.codegen.calls.kernel import Kernel
-from tecomp.codegen.llvm.plain_loops import has_plain_loops
-from tecomp.ir.language.stmt import PrimFunc
-from tecomp.ir.parsing.parser import parse
+from tecomp.codegen.dispatch.kernel import Kernel
+from tecomp.codegen.llvm.pass_selection import has_plain_loops
+from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.ir.parser.func_parser import parse
 
 HEAD = """\
 def f(A: Buffer("float32", (64,)), B: Buffer("float32", (64,)), I: Buffer("int64", (64,)),

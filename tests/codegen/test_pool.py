@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel
-from tecomp.codegen.runtime.pool_text import pool_text
-from tecomp.ir.parsing.parser import parse
+from tecomp.codegen.runtime.thread_pool_ir import pool_text
+from tecomp.ir.parser.func_parser import parse
 from tests.strategies.native import Inside, as_kernel
 
 COUNTING = '''def f(O: Buffer("int64", (n,)), first: "int64", *, n: "int64"):
@@ -205,7 +205,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 PRELUDE = f"""
 import os, threading, time, warnings, numpy as np
 from tecomp.codegen import Kernel
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.parser.func_parser import parse
 warnings.simplefilter("ignore", DeprecationWarning)
 kernel = Kernel(parse({COUNTING!r}))
 out = np.zeros(100, np.int64)

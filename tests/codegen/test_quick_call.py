@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel
-from tecomp.codegen.calls.packed import empty
-from tecomp.codegen.calls.parameter import Stored
-from tecomp.codegen.calls.plan import arrays_are_known
+from tecomp.codegen.dispatch.array_interop import empty
+from tecomp.codegen.dispatch.fast_call import arrays_are_known
+from tecomp.codegen.dispatch.parameter import Stored
 from tecomp.errors import CallError
-from tecomp.ir.language.stmt import PrimFunc
-from tecomp.ir.parsing.parser import parse
-from tecomp.layout.placement.marks import mark
+from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.ir.parser.func_parser import parse
+from tecomp.layout.addressing.layout_tags import mark
 
 ADD = parse('''def add(A: Buffer("float32", (n,)), B: Buffer("float32", (8,)), C: Buffer("float32", (n,)), \
 *, n: "int64"):

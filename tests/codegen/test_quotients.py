@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel
-from tecomp.codegen.functions.quotients import name_quotients
-from tecomp.codegen.llvm.source import Source
+from tecomp.codegen.emit.hoist_divisions import name_quotients
+from tecomp.codegen.llvm.ir_builder import Source
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.stmt import PrimFunc
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.verify import verify
 
 HEAD = '(A: Buffer("int64", (m * n,)), B: Buffer("int64", (m * n,)), m: "int64", n: "int64"):'

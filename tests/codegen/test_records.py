@@ -7,10 +7,16 @@ import re
 
 import pytest
 
-from tecomp.codegen.calls.process import process_text
+from tecomp.codegen.dispatch.process_runtime import process_text
 from tecomp.codegen.llvm.jit import host
-from tecomp.codegen.runtime.records import Record, assembled, words
-from tecomp.codegen.runtime.structures import BLOCK, FIRST_ARGUMENT_WORD, RECORDS
+from tecomp.codegen.runtime.runtime_structs import (
+    BLOCK,
+    FIRST_ARGUMENT_WORD,
+    RECORDS,
+    Record,
+    assembled,
+    words,
+)
 from tecomp.errors import InternalError
 
 _KINDS = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "ptr": ctypes.c_void_p}

@@ -10,8 +10,8 @@ from tecomp import te
 from tecomp.codegen import Kernel
 from tecomp.errors import InternalError, TypeMismatchError
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.verify import verify
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import tecomp
+from tecomp.codegen.llvm.code_cache import Store
+from tecomp.codegen.llvm.ir_builder import Source
 from tecomp.codegen.llvm.jit import object_code
-from tecomp.codegen.llvm.source import Source
-from tecomp.codegen.llvm.store import Store
 from tests.strategies.machine_code import Code, remembered, ships
 
 ONE = Source("define i32 @f(ptr %x) {\n  ret i32 1\n}\n")

@@ -10,11 +10,11 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.codegen import compile_function
-from tecomp.codegen.calls.kernel import Kernel
-from tecomp.codegen.memory.runs import Run, runs_of
-from tecomp.ir.language.expr import BufferLoad
-from tecomp.ir.language.stmt import BufferStore, For, PrimFunc
-from tecomp.ir.parsing.parser import parse
+from tecomp.codegen.dispatch.kernel import Kernel
+from tecomp.codegen.memory.vector_access import Run, runs_of
+from tecomp.ir.nodes.expr import BufferLoad
+from tecomp.ir.nodes.stmt import BufferStore, For, PrimFunc
+from tecomp.ir.parser.func_parser import parse
 from tecomp.schedules import auto
 from tests.strategies.fenced import call_fenced
 

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel
-from tecomp.codegen.calls.threads import use_threads
-from tecomp.codegen.runtime.structures import ALIGNMENT, CALLERS, LIMIT
-from tecomp.ir.parsing.parser import parse
+from tecomp.codegen.dispatch.process_runtime import use_threads
+from tecomp.codegen.runtime.runtime_structs import ALIGNMENT, CALLERS, LIMIT
+from tecomp.ir.parser.func_parser import parse
 from tests.strategies.native import Inside, as_kernel
 
 MEGABYTE = 2**20
@@ -197,7 +197,7 @@ def test_kernels_in_several_threads(monkeypatch: pytest.MonkeyPatch, count: str)
 FORKING = f"""
 import os, threading, warnings, numpy as np
 from tecomp.codegen import Kernel
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.parser.func_parser import parse
 warnings.simplefilter("ignore", DeprecationWarning)
 kernel = Kernel(parse({ROWS!r}))
 stop = False

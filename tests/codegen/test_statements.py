@@ -10,9 +10,9 @@ import pytest
 
 from tecomp.codegen import Kernel, compile_function
 from tecomp.errors import CallError, InternalError
-from tecomp.ir.language.dtype import FLOAT32, INT32
-from tecomp.ir.language.expr import BufferLoad, Const, Expr, Var, if_then_else
-from tecomp.ir.language.stmt import (
+from tecomp.ir.nodes.dtype import FLOAT32, INT32
+from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var, if_then_else
+from tecomp.ir.nodes.stmt import (
     Buffer,
     BufferRealize,
     BufferStore,
@@ -26,7 +26,7 @@ from tecomp.ir.language.stmt import (
     Stmt,
     seq,
 )
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.parser.func_parser import parse
 
 Both = Callable[..., Kernel]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from tecomp.codegen.llvm.store import Contents, Store, current_store
+from tecomp.codegen.llvm.code_cache import Contents, Store, current_store
 from tecomp.errors import CacheError
 
 DAY = 86400.0
@@ -167,7 +167,7 @@ def test_many_processes_at_once(store: Store) -> None:
     program = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from tecomp.codegen.llvm.store import Store\n"
+        "from tecomp.codegen.llvm.code_cache import Store\n"
         "seed, store = int(sys.argv[2]), Store(Path(sys.argv[1]), 60_000)\n"
         "for k in range(120):\n"
         "    key = str((seed * 31 + k * 7) % 40)\n"

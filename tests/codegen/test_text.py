@@ -11,10 +11,10 @@ from functools import partial
 import pytest
 
 from tecomp.codegen import compile_function, emit_assembly
+from tecomp.codegen.llvm.ir_builder import Source
 from tecomp.codegen.llvm.jit import object_code
-from tecomp.codegen.llvm.source import Source
 from tecomp.errors import InternalError
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.parser.func_parser import parse
 
 zen5 = partial(emit_assembly, triple="x86_64-unknown-linux-gnu", cpu="znver5")
 AXPY = '''def axpy(A: Buffer("{name}", (1024,)), B: Buffer("{name}", (1024,))):
@@ -142,7 +142,7 @@ def test_broken_code_is_an_internal_error() -> None:
 
 def test_llvm_is_loaded_by_the_first_compilation() -> None:
     program = (
-        "import sys, tecomp.codegen as c, tecomp.ir.parsing.parser as p\n"
+        "import sys, tecomp.codegen as c, tecomp.ir.parser.func_parser as p\n"
         "assert 'llvmlite' not in sys.modules\n"
         "c.compile_function(p.parse('def f():\\n    pass'))\n"
         "print('llvmlite' in sys.modules)\n"

@@ -11,9 +11,9 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel
-from tecomp.codegen.calls.timing import Timing, time_call
+from tecomp.codegen.dispatch.kernel import Timing, time_call
 from tecomp.errors import CallError
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.parser.func_parser import parse
 
 SQUARE = Kernel(parse('''def square(A: Buffer("float32", (64,)), B: Buffer("float32", (64,))):
     for i in range(64):

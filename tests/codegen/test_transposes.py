@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel, emit_assembly
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.parser.func_parser import parse
 from tests.strategies.pairwise import pairwise
 
 Both = Callable[..., Kernel]

@@ -11,16 +11,16 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel
-from tecomp.codegen.functions.compile import emit_assembly
-from tecomp.codegen.functions.partial_sums import keep_partial_sums
+from tecomp.codegen.emit.compile import emit_assembly
+from tecomp.codegen.emit.promote_accumulators import keep_partial_sums
 from tecomp.codegen.llvm.jit import host
-from tecomp.codegen.values.whole_vectors import prefix, whole_vectors
+from tecomp.codegen.ops.vector_legalization import prefix, whole_vectors
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.expr import BufferLoad, Expr
-from tecomp.ir.language.stmt import BufferStore, Let, PrimFunc
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.expr import BufferLoad, Expr
+from tecomp.ir.nodes.stmt import BufferStore, Let, PrimFunc
+from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.lowering.vectors.unroll import unroll_loops
+from tecomp.lowering.vectorize.unroll import unroll_loops
 from tecomp.scheduling.schedule import Schedule
 
 Program = tuple[Schedule, list[Any]]

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from tecomp.codegen import compile_function
-from tecomp.codegen.functions.work import least_iterations
-from tecomp.ir.language.stmt import For, PrimFunc
-from tecomp.ir.parsing.parser import parse
+from tecomp.codegen.emit.parallel import least_iterations
+from tecomp.ir.nodes.stmt import For, PrimFunc
+from tecomp.ir.parser.func_parser import parse
 from tests.strategies.native import Inside, as_kernel
 
 HEAD = 'def f(A: Buffer("float32", (4096,)), B: Buffer("float32", (4096,)), *, n: "int64"):\n    '

@@ -8,7 +8,7 @@ import pytest
 
 import tecomp
 from tecomp import MissingError, te, tir
-from tecomp.compute.absent import ABSENT
+from tecomp.compute.tvm_compat import ABSENT
 
 
 @pytest.mark.parametrize("module", ABSENT)

@@ -14,8 +14,8 @@ import pytest
 import tecomp
 from tecomp import Layout, StickLayout, te
 from tecomp.errors import TecompError
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.operators import holds
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.operators import holds
 
 TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
          "float16", "bfloat16", "float32", "float64")

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from tecomp import te
-from tecomp.compute.axis import IterKind
+from tecomp.compute.iter_var import IterKind
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import DefinitionError
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import Const
-from tecomp.ir.language.stmt import Range
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import Const
+from tecomp.ir.nodes.stmt import Range
 
 A = te.placeholder((4, 5), name="A")
 n = te.var("n")

@@ -9,7 +9,7 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import TecompError
-from tecomp.ir.language.stmt import Range
+from tecomp.ir.nodes.stmt import Range
 
 A = te.placeholder((4, 5), name="A")
 n = te.var("n")

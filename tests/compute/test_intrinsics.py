@@ -10,8 +10,8 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import TecompError
-from tecomp.ir.language.expr import Call, Const, Expr
-from tecomp.ir.language.intrinsics import INTRINSICS, result_type
+from tecomp.ir.nodes.expr import Call, Const, Expr
+from tecomp.ir.nodes.operators import INTRINSICS, result_type
 
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 INTEGERS = ["int8", "int64", "uint8", "uint64"]

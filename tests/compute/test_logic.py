@@ -11,7 +11,7 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import DefinitionError, TecompError, TypeMismatchError
-from tecomp.ir.language.expr import Call, Expr, Select
+from tecomp.ir.nodes.expr import Call, Expr, Select
 
 i = te.var("i")
 j = te.var("j")

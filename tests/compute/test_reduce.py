@@ -13,8 +13,8 @@ import pytest
 from tecomp import te
 from tecomp.compute.reduce import Reduce
 from tecomp.errors import TecompError
-from tecomp.ir.language.equal import same
-from tecomp.ir.language.expr import Const, Expr
+from tecomp.ir.nodes.expr import Const, Expr
+from tecomp.ir.nodes.structural_equality import same
 from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute
 
 A = te.placeholder((4, 5), name="A")

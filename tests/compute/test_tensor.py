@@ -14,8 +14,8 @@ import tecomp
 from tecomp import te
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError, TecompError, TypeMismatchError
-from tecomp.ir.language.equal import same
-from tecomp.ir.language.expr import Compare, Expr
+from tecomp.ir.nodes.expr import Compare, Expr
+from tecomp.ir.nodes.structural_equality import same
 from tecomp.ir.traversal.rewrite import substitute
 
 A = te.placeholder((4, 5), name="A")

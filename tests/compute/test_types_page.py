@@ -12,8 +12,8 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import TypeMismatchError
-from tecomp.ir.language.dtype import SCALARS, DType, promote
-from tecomp.ir.language.nodes import as_expr, match_types
+from tecomp.ir.nodes.dtype import SCALARS, DType, promote
+from tecomp.ir.nodes.expr_nodes import as_expr, match_types
 
 PAGE = Path(__file__).parents[2] / "docs" / "types.md"
 TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)

@@ -9,9 +9,9 @@ import pytest
 
 from tecomp import Format, Layout, relayout
 from tecomp.errors import CallError, LayoutError
-from tecomp.ir.language.dtype import DType
+from tecomp.ir.nodes.dtype import DType
 from tecomp.layout.formats.block_float import BlockFloat
-from tecomp.layout.notations.blocked import blocked
+from tecomp.layout.notations.onednn_blocked import blocked
 
 SHAPE = (70, 100)
 ROWS = Layout.row_major(SHAPE, "float32")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tecomp.dist.runtime.calls import KEPT, SAME, Calls
+from tecomp.dist.runtime.call_tracking import KEPT, SAME, Calls
 
 
 class Node:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tecomp import dist
-from tecomp.array.control.messages import Call, coded, packed, unpacked
+from tecomp.array.single_controller.protocol import Call, coded, packed, unpacked
 from tecomp.array.graph.node import leaf
 from tecomp.errors import TeamError
 from tecomp.ptensor.operations.elementwise import FUNCTIONS

@@ -14,7 +14,7 @@ from tecomp.dist import launch
 from tecomp.errors import MissingLibraryError
 from tests.strategies.ranks import LIMIT, PROGRAMS
 
-SCRIPT = str(PROGRAMS / "started.py")
+SCRIPT = str(PROGRAMS / "processes.py")
 
 
 def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:

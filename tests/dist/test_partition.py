@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.dist.partition.mesh import Mesh
+from tecomp.dist.partition.placements import Mesh
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Replicate, Shard
-from tecomp.dist.partition.places import listed
+from tecomp.dist.partition.placements import listed
 from tecomp.errors import LayoutError
 from tests.strategies.partitions import drawn_partition, drawn_slices, taken
 

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from tecomp.dist.partition.places import chosen, common, count_of, listed, seen, steps
+from tecomp.dist.partition.placements import chosen, common, count_of, listed, seen, steps
 
 SLICES = [
     steps(start, stop, step)

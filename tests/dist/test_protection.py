@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tecomp.dist import Mesh, Partition, Replicate, Shard
-from tecomp.dist.protection.copies import Copies, holders, on_fewer
+from tecomp.dist.fault_tolerance.buddy_checkpoint import Copies, holders, on_fewer
 from tecomp.errors import TeamError
 from tests.strategies.ranks import printed, ran
 

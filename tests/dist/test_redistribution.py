@@ -21,7 +21,7 @@ from tecomp.dist import (
     Shard,
     redistribution,
 )
-from tecomp.dist.partition.places import listed
+from tecomp.dist.partition.placements import listed
 from tecomp.errors import LayoutError
 from tests.strategies.partitions import drawn_partition, drawn_slices, taken
 

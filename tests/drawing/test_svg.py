@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp import CallError, Layout
-from tecomp.drawing.canvas import Canvas
-from tecomp.drawing.fonts import fitted, text_width
+from tecomp.drawing.canvas import Canvas, fitted, text_width
 from tests.strategies.pictures import check_picture
 
 LAYOUT = Layout.of((6, 13), "float16", lambda i, j: [j // 4, i, j % 4])

@@ -11,11 +11,11 @@ import pytest
 
 import tecomp
 from tecomp import te, tir
-from tecomp.codegen.calls.kernel import Kernel
+from tecomp.codegen.dispatch.kernel import Kernel
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import CallError, LowerError
-from tecomp.ir.language.expr import Binary, BinOp, BufferLoad
-from tecomp.ir.language.stmt import BufferStore
+from tecomp.ir.nodes.expr import Binary, BinOp, BufferLoad
+from tecomp.ir.nodes.stmt import BufferStore
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.schedules.auto import auto
 

@@ -16,17 +16,16 @@ from hypothesis import given
 
 import tecomp
 from tecomp import te
-from tecomp.codegen.calls.process import process
-from tecomp.codegen.llvm import cached as cached_code
-from tecomp.codegen.llvm.emit import Options
-from tecomp.codegen.llvm.store import Store, current_store
-from tecomp.driver import cached
+from tecomp.codegen.dispatch.process_runtime import process
+from tecomp.codegen.llvm import code_cache as cached_code
+from tecomp.codegen.llvm.code_cache import Store, current_store
+from tecomp.codegen.llvm.ir_builder import Options
+from tecomp.driver import build_cache
 from tecomp.driver.build import ScheduledKernel, build
-from tecomp.driver.cached import Build, program_keys
-from tecomp.driver.sources import fingerprint
+from tecomp.driver.build_cache import Build, fingerprint, program_keys
 from tecomp.errors import CallError, LowerError, TargetError
 from tecomp.machine.descriptor import Target, read_target
-from tecomp.relayouts.kernel import kernel_of
+from tecomp.relayout_kernels.kernel import kernel_of
 from tests.strategies.schedules import Case, cases
 
 CPU = Target.load("cpu")
@@ -46,7 +45,7 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Store:
 
 def forget() -> None:
     """What a new process does not know."""
-    cached.MADE.clear()
+    build_cache.MADE.clear()
     cached_code.LINKED.clear()
 
 
@@ -56,7 +55,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     notes: list[str] = []
     kernel_of.cache_clear()  # a copy that another test has made would not be made again
     for place, name in (
-        (cached, "lower_all"), (cached_code, "object_code"), (cached_code, "link"),
+        (build_cache, "lower_all"), (cached_code, "object_code"), (cached_code, "link"),
     ):  # fmt: skip
         monkeypatch.setattr(place, name, partial(_noted, notes, name, getattr(place, name)))
     return notes
@@ -201,7 +200,7 @@ def test_every_option_makes_another_key(changed: dict[str, Any]) -> None:
 
 def test_another_compiler_makes_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
     before = keys(program())
-    monkeypatch.setattr(cached, "SOURCES", "changed")
+    monkeypatch.setattr(build_cache, "SOURCES", "changed")
 
     assert set(keys(program())).isdisjoint(before)
 
@@ -400,7 +399,7 @@ def test_refusals_are_the_same_the_second_time() -> None:
 PROGRAM = '''
 import sys, numpy as np, tecomp
 from tecomp import te
-from tecomp.codegen.llvm import cached
+from tecomp.codegen.llvm import code_cache as cached
 if sys.argv[1:] == ["found"]:
     cached.object_code = None
 A = te.placeholder((64,), name="A")

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tecomp
-from tecomp.codegen.llvm.store import current_store
+from tecomp.codegen.llvm.code_cache import current_store
 from tecomp.driver import calibrate as room
 from tecomp.driver.calibrate import calibrate, rates_of
 from tecomp.errors import TargetError
-from tecomp.machine.rates import Rates
+from tecomp.machine.components import Rates
 
 GIVEN = {"read_bytes_per_second": [8.0, 4.0, 2.0, 1.0], "flops": {"float32": 9.0}, "source": "made up"}
 

@@ -10,12 +10,12 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tecomp.cost_model.access_sites import sites_of
+from tecomp.cost_model.interconnect import uses_of
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import TargetError
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.parser.func_parser import parse
 from tecomp.machine.descriptor import Target
-from tecomp.model.exchange import uses_of
-from tecomp.model.sites import sites_of
 from tecomp.scheduling.schedule import Schedule
 
 COLUMNS = 64

@@ -15,8 +15,8 @@ import gc, os
 import numpy as np
 import tecomp
 from tecomp import te
-from tecomp.codegen.llvm.cached import LINKED
-from tecomp.driver.cached import MADE
+from tecomp.codegen.llvm.code_cache import LINKED
+from tecomp.driver.build_cache import MADE
 
 LINKED.limit = MADE.limit = 32
 

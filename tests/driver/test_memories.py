@@ -10,16 +10,16 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen.calls.kernel import Kernel
+from tecomp.codegen.dispatch.kernel import Kernel
 from tecomp.driver.build import ScheduledKernel
-from tecomp.driver.memories import plan
+from tecomp.driver.memory_check import plan
 from tecomp.errors import CallError, CapacityError, TargetError
-from tecomp.ir.language.stmt import Allocate, For
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.stmt import Allocate, For
+from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering.pipeline import lower_all
-from tecomp.lowering.storage.arenas import plan_arenas
-from tecomp.lowering.storage.place_buffers import place_buffers
+from tecomp.lowering.storage.allocation import place_buffers
+from tecomp.lowering.storage.memory_planner import plan_arenas
 from tecomp.machine.descriptor import Target, read_target
 from tests.strategies.machines import scratchpads
 

@@ -18,10 +18,10 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen.llvm import cached as cached_code
-from tecomp.driver import cached
+from tecomp.codegen.llvm import code_cache as cached_code
+from tecomp.driver import build_cache
 from tecomp.errors import CallError, DefinitionError
-from tecomp.ir.outside.bind import RAISED
+from tecomp.ir.extern.binding import RAISED
 
 NAME = "test.driver.function"
 N = 24
@@ -269,7 +269,7 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], None]
     monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path / "kept"))
 
     def forget() -> None:
-        cached.MADE.clear()
+        build_cache.MADE.clear()
         cached_code.LINKED.clear()
 
     forget()
@@ -282,7 +282,7 @@ def test_a_name_is_asked_for_anew(store: Callable[[], None], monkeypatch: Any) -
     first(a, c)
     np.testing.assert_array_equal(c, a + 1)
     # From here on nothing is made: code is found, with another function under the name.
-    monkeypatch.setattr(cached, "lower_all", None)
+    monkeypatch.setattr(build_cache, "lower_all", None)
     second = build(called(NAME), lambda x, y: np.copyto(y, x + 2))
     second(a, c)
     np.testing.assert_array_equal(c, a + 2)
@@ -297,7 +297,7 @@ def test_a_name_is_asked_for_anew(store: Callable[[], None], monkeypatch: Any) -
 PROGRAM = '''
 import sys, numpy as np, tecomp
 from tecomp import te
-from tecomp.codegen.llvm import cached
+from tecomp.codegen.llvm import code_cache as cached
 if sys.argv[1:] != ["first"]:
     cached.object_code = None
 if sys.argv[1:] != ["none"]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import tecomp
 from tecomp import te
-from tecomp.compute.axis import IterVar
+from tecomp.compute.iter_var import IterVar
 from tecomp.driver.build import ScheduledKernel
 
 Agrees = Callable[..., ScheduledKernel]

@@ -11,11 +11,11 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.driver import reporting
+from tecomp.cost_model import iteration_counting
+from tecomp.driver import profiling
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import CallError, LowerError
 from tecomp.machine.descriptor import Target, read_target
-from tecomp.model import count
 from tests.strategies.machines import scratchpads
 
 SMALL = read_target(scratchpads(
@@ -238,7 +238,7 @@ def test_what_depends_on_data_is_said() -> None:
 
 
 def test_too_many_rounds_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (count, reporting):
+    for module in (iteration_counting, profiling):
         monkeypatch.setattr(module, "BUDGET", 1000)
     n = 40
     A = te.placeholder((n, n), name="A")

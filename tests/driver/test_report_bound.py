@@ -9,9 +9,9 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tecomp.cost_model.report import Report
 from tecomp.driver.build import ScheduledKernel
 from tecomp.machine.host import host_clock, host_cores
-from tecomp.model.report import Report
 from tecomp.schedules import matmul, softmax
 
 TIMER_NOISE = 1.02

@@ -8,9 +8,9 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tecomp.cost_model.report import Report
 from tecomp.errors import TargetError
 from tecomp.machine.descriptor import read_target
-from tecomp.model.report import Report
 from tests.strategies.machines import scratchpads
 
 MACHINE = scratchpads(

@@ -10,10 +10,10 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tecomp.cost_model.report import Report
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import TargetError
 from tecomp.machine.descriptor import Target, read_target
-from tecomp.model.report import Report
 from tests.strategies.intrinsics import tile_product
 
 UNIT = '''name = "tiled"

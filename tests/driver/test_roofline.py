@@ -9,7 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.driver import roofline as room
+from tecomp.driver import profiling as room
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import CallError
 from tests.properties.test_timeline import demo

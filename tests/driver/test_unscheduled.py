@@ -11,11 +11,11 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen.calls.process import process
-from tecomp.codegen.llvm import cached as cached_code
-from tecomp.driver import cached
+from tecomp.codegen.dispatch.process_runtime import process
+from tecomp.codegen.llvm import code_cache as cached_code
+from tecomp.driver import build_cache
+from tecomp.driver.auto_schedule import scheduled
 from tecomp.driver.build import ScheduledKernel
-from tecomp.driver.scheduler import scheduled
 
 Program = tuple[list[te.Tensor], list[Any], dict[str, Any]]
 
@@ -30,7 +30,7 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def forget() -> None:
     """What a new process does not know."""
-    cached.MADE.clear()
+    build_cache.MADE.clear()
     cached_code.LINKED.clear()
 
 
@@ -94,7 +94,7 @@ def sought(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         found.append(outputs)
         return before(outputs, *args, **options)
 
-    monkeypatch.setattr("tecomp.driver.unscheduled.scheduled", noted)
+    monkeypatch.setattr("tecomp.driver.auto_schedule.scheduled", noted)
     return found
 
 
@@ -151,7 +151,7 @@ def test_other_programs_and_other_libraries_are_not_found(
     built(formula())
     built(formula(3.0))
     assert len(sought) == 2
-    monkeypatch.setattr("tecomp.driver.unscheduled.schedules", lambda: "another library")
+    monkeypatch.setattr("tecomp.driver.auto_schedule.schedules", lambda: "another library")
     built(formula())
     assert len(sought) == 3
 

@@ -11,8 +11,8 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.language.nodes import Const
-from tecomp.ir.language.stmt import BufferStore, For, PrimFunc
+from tecomp.ir.nodes.expr_nodes import Const
+from tecomp.ir.nodes.stmt import BufferStore, For, PrimFunc
 from tecomp.ir.traversal.rewrite import bottom_up, map_body
 from tecomp.lowering import pipeline
 

@@ -7,11 +7,10 @@ from math import inf
 
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
-from tecomp.graph.cheapest import moved_for
 from tecomp.graph.dag import Graph
-from tecomp.graph.problem import Problem, State, problem_of
-from tecomp.graph.ways import Machine, Way
-from tecomp.layout.descriptions.layout import Layout
+from tecomp.graph.layout_combinations import Machine, Way
+from tecomp.graph.layout_problem import Problem, State, moved_for, problem_of
+from tecomp.layout.core.layout import Layout
 from tecomp.machine.descriptor import Target
 
 

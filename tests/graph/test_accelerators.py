@@ -11,7 +11,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.driver.compiled import CompiledProgram
+from tecomp.driver.program_api import CompiledProgram
 from tests.strategies.te_programs import draw_program
 
 Array = np.ndarray[Any, Any]

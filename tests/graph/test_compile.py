@@ -15,7 +15,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.driver.compiled import CompiledProgram
+from tecomp.driver.program_api import CompiledProgram
 from tecomp.errors import CallError, DefinitionError
 from tecomp.graph.program import Program
 from tecomp.schedules import cumsum

@@ -10,11 +10,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tecomp import te
-from tecomp.compute.accesses import accesses
+from tecomp.compute.access_relations import accesses
+from tecomp.compute.expression_analysis import post_order
 from tecomp.compute.operation import ComputeOp, Operation
-from tecomp.compute.topology import post_order
-from tecomp.graph.asked import asked_for
-from tecomp.graph.steps import compiled
+from tecomp.graph.compilation_steps import compiled
+from tecomp.graph.compile_options import asked_for
 from tests.bench import growth_command
 from tests.bench.programs_of_size import KINDS
 

@@ -10,12 +10,11 @@ import pytest
 
 import tecomp
 from tecomp import StickLayout, Target, te
-from tecomp.constraints.divisions import DivisionHint
-from tecomp.constraints.wishes import Hint
+from tecomp.constraints.user_hints import DivisionHint, Hint
 from tecomp.errors import LayoutError
 from tecomp.graph.dag import graph_of
-from tecomp.graph.layouts import choose_layouts
-from tecomp.graph.outcome import Layouts
+from tecomp.graph.layout_assignment import choose_layouts
+from tecomp.graph.layout_result import Layouts
 
 HALF, SIZE = "float16", 128
 STICK = Target.load("stick128")

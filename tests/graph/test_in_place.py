@@ -11,9 +11,8 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.driver.compiled import CompiledProgram
-from tecomp.graph.in_place import written_over
-from tecomp.graph.memory import plan_memory
+from tecomp.driver.program_api import CompiledProgram
+from tecomp.graph.memory_plan import plan_memory, written_over
 from tecomp.graph.sizes import bytes_of
 from tecomp.ir.interpreter.evaluate import evaluate
 from tests.graph.test_compile import SIZE, arrays, product_of, with_memory

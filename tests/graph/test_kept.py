@@ -14,11 +14,11 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen.llvm.store import Store, current_store
-from tecomp.driver.compiled import CompiledProgram
+from tecomp.codegen.llvm.code_cache import Store, current_store
+from tecomp.driver.program_api import CompiledProgram
 from tecomp.errors import CallError
-from tecomp.graph import kept, steps
-from tecomp.graph.asked import asked_for
+from tecomp.graph import compilation_steps, serialization
+from tecomp.graph.compile_options import asked_for
 
 SIZE = 12
 
@@ -36,13 +36,13 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Store:
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The programs that were compiled, by name."""
     names: list[str] = []
-    make = steps.compiled
+    make = compilation_steps.compiled
 
     def noted(asked: Any) -> Any:
         names.append(asked.name)
         return make(asked)
 
-    monkeypatch.setattr(steps, "compiled", noted)
+    monkeypatch.setattr(compilation_steps, "compiled", noted)
     return names
 
 
@@ -106,7 +106,7 @@ def _asked(**said: Any) -> list[str]:
     B = te.compute((64, 64), lambda i, j: te.exp(A[i, j]), name="B")
     layouts = {B: said["layout"]} if "layout" in said else {}
     hints = [tecomp.hint(B, **said["hint"])] if "hint" in said else []
-    return list(kept._keys(asked_for(B, [A], "stick128", {}, "net", layouts, hints)))
+    return list(serialization._keys(asked_for(B, [A], "stick128", {}, "net", layouts, hints)))
 
 
 def test_all_that_is_said_of_layouts_counts() -> None:
@@ -129,7 +129,7 @@ def test_another_library_of_schedules_compiles_again(
     compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     network()
-    monkeypatch.setattr(kept, "schedules", lambda: "of another day")
+    monkeypatch.setattr(serialization, "schedules", lambda: "of another day")
     network()
 
     assert compiled == ["net", "net"]
@@ -163,7 +163,7 @@ def test_damaged_entries_are_made_again(compiled: list[str], store: Store) -> No
     for entry in store.folder.iterdir():
         entry.write_bytes(entry.read_bytes()[:-9])
     np.testing.assert_allclose(network()[1], expected(0.5, 1.0), rtol=1e-5)
-    (key,) = list(kept._keys(program._asked))[:1]
+    (key,) = list(serialization._keys(program._asked))[:1]
     store.put(key, b"\x01\x00\x00\x00\x00\x00\x00\x00 of another form")
     np.testing.assert_allclose(network()[1], expected(0.5, 1.0), rtol=1e-5)
 

@@ -14,7 +14,7 @@ import pytest
 import tecomp
 from tecomp import StickLayout, te
 from tecomp.errors import LayoutError
-from tecomp.graph.groups import border_of
+from tecomp.graph.fusion import border_of
 from tecomp.graph.sizes import bytes_of
 
 HALF = "float16"

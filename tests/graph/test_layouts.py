@@ -16,12 +16,12 @@ import tecomp
 from tecomp import StickFormat, StickLayout, Target, te
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.constraints.check import keeps_rules
-from tecomp.constraints.operation import computation
+from tecomp.constraints.operation_view import computation
 from tecomp.errors import LayoutError
 from tecomp.graph.dag import graph_of
-from tecomp.graph.layouts import choose_layouts
-from tecomp.graph.outcome import Layouts
-from tecomp.poly.sets.context import isl_work
+from tecomp.graph.layout_assignment import choose_layouts
+from tecomp.graph.layout_result import Layouts
+from tecomp.poly.sets.isl_context import isl_work
 from tests.bench.layouts_table import MACHINES, residual
 from tests.graph.forward import forward_relayouts
 

@@ -13,7 +13,7 @@ import tecomp
 from tecomp import Target, te
 from tecomp.errors import LayoutError
 from tecomp.graph.dag import graph_of
-from tecomp.graph.layouts import choose_layouts
+from tecomp.graph.layout_assignment import choose_layouts
 
 Array = np.ndarray[Any, Any]
 Case = tuple[te.Tensor, Sequence[te.Tensor], Sequence[Array], Array]

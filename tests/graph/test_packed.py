@@ -10,9 +10,9 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import DefinitionError
-from tecomp.graph.candidates import candidates
+from tecomp.graph.layout_candidates import candidates
 from tecomp.graph.sizes import sizes_of
-from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.core.layout import Layout
 from tecomp.machine.descriptor import Target
 
 MACHINES = ("stick128", "tensix_wh")

@@ -12,10 +12,10 @@ import tecomp
 from tecomp import StickLayout, Target, te
 from tecomp.errors import LayoutError
 from tecomp.graph.dag import graph_of
-from tecomp.graph.layouts import choose_layouts
-from tecomp.graph.outcome import Layouts
-from tecomp.layout.descriptions.layout import Layout
-from tecomp.machine.rules import OperandPadding
+from tecomp.graph.layout_assignment import choose_layouts
+from tecomp.graph.layout_result import Layouts
+from tecomp.layout.core.layout import Layout
+from tecomp.machine.operand_constraints import OperandPadding
 
 HALF, ROWS, DEPTH, COLUMNS = "float16", 70, 72, 40
 STICK = Target.load("stick128")

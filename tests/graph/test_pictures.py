@@ -13,8 +13,8 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.drawing.lanes import lanes_of
-from tecomp.driver.compiled import CompiledProgram
+from tecomp.drawing.panels import lanes_of
+from tecomp.driver.program_api import CompiledProgram
 from tests.graph.test_compile import MACHINE, SIZE, arrays, layers, product_of
 from tests.graph.test_laid_programs import transposed_sum
 from tests.strategies.pictures import check_picture

@@ -14,8 +14,8 @@ import pytest
 from tecomp import StickFormat, StickLayout, Target, te
 from tecomp.errors import LayoutError
 from tecomp.graph.dag import graph_of
-from tecomp.graph.layouts import choose_layouts
-from tecomp.graph.outcome import Layouts
+from tecomp.graph.layout_assignment import choose_layouts
+from tecomp.graph.layout_result import Layouts
 
 STICK = Target.load("stick128")
 S, T = 128, 64

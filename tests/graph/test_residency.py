@@ -12,9 +12,9 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.driver.compiled import CompiledProgram
-from tecomp.graph.residency import Residency
-from tecomp.graph.spills import SpillKind
+from tecomp.driver.program_api import CompiledProgram
+from tecomp.graph.scratchpad_residency import Residency
+from tecomp.graph.value_placement import SpillKind
 
 Array = np.ndarray[Any, Any]
 ACME = str(Path(__file__).parents[1] / "plugins" / "acme" / "acme_target" / "acme.toml")
@@ -63,7 +63,7 @@ def test_values_stay_where_cores_read_what_they_made(
     X = given(rows)
     _, _, part = parts_of_rows(X)
     program = tecomp.compile(part, [X], machine)
-    monkeypatch.setattr("tecomp.graph.outline.residency", in_memory)
+    monkeypatch.setattr("tecomp.graph.planning.residency", in_memory)
     stored = tecomp.compile(part, [X], machine)
     x = random.standard_normal((rows, COLUMNS)).astype("float32")
 

@@ -16,9 +16,9 @@ import pytest
 
 import tecomp
 from tecomp import Layout, ShardLayout, StickLayout, TtnnLayout, te
-from tecomp.driver.compiled import CompiledProgram
+from tecomp.driver.program_api import CompiledProgram
 from tecomp.errors import CacheError, CallError
-from tecomp.graph.definitions import definitions_from, definitions_text
+from tecomp.graph.definition_keys import definitions_from, definitions_text
 from tests.graph.test_laid_programs import transposed_sum
 
 SIZE = 12

@@ -20,9 +20,9 @@ from tecomp.ir.interpreter.arithmetic import (
     saturating,
     wrapping,
 )
-from tecomp.ir.language.dtype import SCALARS, DType
-from tecomp.ir.language.expr import BinOp, CmpOp, integer_range
-from tecomp.ir.language.intrinsics import INTRINSICS, result_type
+from tecomp.ir.nodes.dtype import SCALARS, DType
+from tecomp.ir.nodes.expr import BinOp, CmpOp, integer_range
+from tecomp.ir.nodes.operators import INTRINSICS, result_type
 
 INTEGERS = [name for name in SCALARS if DType(name).is_integer]
 FLOATS = [name for name in SCALARS if DType(name).is_float]

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tecomp.ir.language.dtype import FLOAT32, INT64, DType
-from tecomp.ir.language.expr import Binary, BinOp, Const, Expr, Var
-from tecomp.ir.language.operators import CmpOp
-from tecomp.ir.language.stmt import Buffer, PrimFunc, SeqStmt
-from tecomp.ir.traversal.codec import NotPlainError, decode, encode
+from tecomp.ir.nodes.dtype import FLOAT32, INT64, DType
+from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var
+from tecomp.ir.nodes.operators import CmpOp
+from tecomp.ir.nodes.stmt import Buffer, PrimFunc, SeqStmt
+from tecomp.ir.traversal.serialization import NotPlainError, decode, encode
 
 KINDS = (Var, Const, Binary, BinOp, Buffer, PrimFunc, SeqStmt)
 I, J = Var("i"), Var("j")  # noqa: E741
@@ -115,7 +115,7 @@ def test_what_contains_itself_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [[], [1, 2], ["(2"], ["?"], ["@tecomp.ir.language.statements.For"], ["#0"], ["'os", "@posix.system"], ["[1"],
+    [[], [1, 2], ["(2"], ["?"], ["@tecomp.ir.nodes.stmt_nodes.For"], ["#0"], ["'os", "@posix.system"], ["[1"],
      ["{1", 3]],
 )
 def test_words_without_meaning_are_refused(words: list[Any]) -> None:

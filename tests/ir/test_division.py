@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from tecomp.ir.algebra.division import floordiv, joined, modulo
-from tecomp.ir.algebra.intervals import Interval
-from tecomp.ir.algebra.quasi_affine import Digit, Opaque, QuasiAffine, Term
-from tecomp.ir.language.expr import BinOp
-from tecomp.poly.sets.reader import Reader
+from tecomp.ir.arith.intervals import Interval
+from tecomp.ir.arith.quasi_affine import Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.arith.rewrite_rules import floordiv, joined, modulo
+from tecomp.ir.nodes.expr import BinOp
+from tecomp.poly.sets.quasi_affine_reader import Reader
 from tests.strategies.draws import Draws
 
 Point = tuple[int, ...]

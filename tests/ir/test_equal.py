@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tecomp.ir.language.dtype import BOOL, FLOAT32, INT32, DType
-from tecomp.ir.language.equal import same
-from tecomp.ir.language.expr import Binary, BinOp, BufferLoad, Const, Expr, Ramp, Var, const
-from tecomp.ir.language.stmt import (
+from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, DType
+from tecomp.ir.nodes.expr import Binary, BinOp, BufferLoad, Const, Expr, Ramp, Var, const
+from tecomp.ir.nodes.stmt import (
     Allocate,
     Buffer,
     BufferStore,
@@ -24,6 +23,7 @@ from tecomp.ir.language.stmt import (
     Stmt,
     seq,
 )
+from tecomp.ir.nodes.structural_equality import same
 
 A = Buffer("A", (8,))
 

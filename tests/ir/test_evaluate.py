@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from tecomp.errors import CallError, InternalError
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.expr import Binary, BinOp, Const, Expr, Var
-from tecomp.ir.language.stmt import Buffer, BufferStore, PrimFunc
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var
+from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.verify import verify
 
 Array = NDArray[Any]

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from tecomp.errors import TypeMismatchError
-from tecomp.ir.language.dtype import BOOL, FLOAT32, INT32, INT64, DType
-from tecomp.ir.language.equal import same
-from tecomp.ir.language.expr import (
+from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, INT64, DType
+from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -36,6 +35,7 @@ from tecomp.ir.language.expr import (
     logical_or,
     select,
 )
+from tecomp.ir.nodes.structural_equality import same
 
 I = Var("i")  # noqa: E741
 N = Var("n", INT32)

@@ -11,17 +11,16 @@ import pytest
 
 import tecomp
 from tecomp.errors import InternalError
-from tecomp.ir.algebra.arrays import start_and_strides
-from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.arith.extents import start_and_strides
+from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.dtype import INT32
-from tecomp.ir.language.expr import BufferLoad, Const, Var
-from tecomp.ir.language.outside_call import OutsideCall
-from tecomp.ir.language.stmt import PrimFunc
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.dtype import INT32
+from tecomp.ir.nodes.expr import BufferLoad, Const, Var
+from tecomp.ir.nodes.stmt import OutsideCall, PrimFunc
+from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.rewrite import substitute, walk
 from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.storage.flatten import flatten_buffer
+from tecomp.lowering.storage.physical_layout import flatten_buffer
 
 TEXT = """\
 def f(A: Buffer("float32", (4, 8)), B: Buffer("float32", (8, 4)), n: "int64", x: "float64"):

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tecomp.errors import ParseError
-from tecomp.ir.language.dtype import BOOL, FLOAT32, INT32, INT64, SCALARS, DType
-from tecomp.ir.language.expr import (
+from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, INT64, SCALARS, DType
+from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
     BufferLoad,
@@ -25,7 +25,7 @@ from tecomp.ir.language.expr import (
     Var,
     const,
 )
-from tecomp.ir.language.stmt import (
+from tecomp.ir.nodes.stmt import (
     Allocate,
     Buffer,
     BufferStore,
@@ -39,7 +39,7 @@ from tecomp.ir.language.stmt import (
     Stmt,
     seq,
 )
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.parser.func_parser import parse
 
 
 def storing(value: Expr, *params: Var) -> PrimFunc:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tecomp.ir.language.dtype import BOOL, FLOAT32, INT32, DType
-from tecomp.ir.language.expr import (
+from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, DType
+from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -22,7 +22,8 @@ from tecomp.ir.language.expr import (
     logical_and,
     logical_or,
 )
-from tecomp.ir.language.stmt import (
+from tecomp.ir.nodes.printer import identifier
+from tecomp.ir.nodes.stmt import (
     Allocate,
     Buffer,
     BufferRealize,
@@ -39,8 +40,7 @@ from tecomp.ir.language.stmt import (
     SeqStmt,
     seq,
 )
-from tecomp.ir.language.text import identifier
-from tecomp.ir.parsing.parser import parse, parse_pad_value
+from tecomp.ir.parser.func_parser import parse, parse_pad_value
 
 I, J, P = Var("i"), Var("j"), Var("p", BOOL)  # noqa: E741
 A = Buffer("A", (8, 8))

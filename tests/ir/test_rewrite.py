@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tecomp.ir.language.dtype import FLOAT32, INT32, DType
-from tecomp.ir.language.expr import Binary, BinOp, BufferLoad, Const, Expr, Ramp, Var, const
-from tecomp.ir.language.stmt import Buffer, BufferStore, For, ForKind, Let, PrimFunc, SeqStmt, seq
+from tecomp.ir.nodes.dtype import FLOAT32, INT32, DType
+from tecomp.ir.nodes.expr import Binary, BinOp, BufferLoad, Const, Expr, Ramp, Var, const
+from tecomp.ir.nodes.stmt import Buffer, BufferStore, For, ForKind, Let, PrimFunc, SeqStmt, seq
 from tecomp.ir.traversal.rewrite import (
     bottom_up,
     children,

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.dtype import BOOL, FLOAT32, INT32, INT64, DType
-from tecomp.ir.language.equal import same
-from tecomp.ir.language.expr import (
+from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, INT64, DType
+from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -28,7 +27,7 @@ from tecomp.ir.language.expr import (
     Select,
     Var,
 )
-from tecomp.ir.language.stmt import (
+from tecomp.ir.nodes.stmt import (
     Allocate,
     Buffer,
     BufferRealize,
@@ -43,10 +42,12 @@ from tecomp.ir.language.stmt import (
     PrimFunc,
     Range,
     Stmt,
+    TensorOp,
+    Touch,
     seq,
 )
-from tecomp.ir.language.tensor_op import TensorOp, Touch
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.rewrite import bottom_up
 from tecomp.ir.traversal.verify import verify
 

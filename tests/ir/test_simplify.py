@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tecomp.ir.algebra.simplify import bounds, constant_upper_bound, simplify
-from tecomp.ir.language.dtype import FLOAT32, INT32, INT64
-from tecomp.ir.language.expr import (
+from tecomp.ir.arith.simplify import bounds, constant_upper_bound, simplify
+from tecomp.ir.nodes.dtype import FLOAT32, INT32, INT64
+from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -37,7 +37,7 @@ from tecomp.ir.language.expr import (
     logical_or,
     select,
 )
-from tecomp.ir.language.stmt import (
+from tecomp.ir.nodes.stmt import (
     Allocate,
     Buffer,
     BufferStore,
@@ -50,7 +50,7 @@ from tecomp.ir.language.stmt import (
     Stmt,
     seq,
 )
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.rewrite import walk
 
 i, j, k, n, m = (Var(name) for name in "ijknm")

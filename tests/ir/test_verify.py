@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from tecomp.errors import InternalError
-from tecomp.ir.language.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, DType
-from tecomp.ir.language.expr import (
+from tecomp.ir.nodes.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, DType
+from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -25,7 +25,7 @@ from tecomp.ir.language.expr import (
     Var,
     const,
 )
-from tecomp.ir.language.stmt import (
+from tecomp.ir.nodes.stmt import (
     Allocate,
     Buffer,
     BufferRealize,
@@ -42,9 +42,10 @@ from tecomp.ir.language.stmt import (
     Range,
     SeqStmt,
     Stmt,
+    TensorOp,
+    Touch,
 )
-from tecomp.ir.language.tensor_op import TensorOp, Touch
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.verify import verify
 
 A = Buffer("A", (8, 4))

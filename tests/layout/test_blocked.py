@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from tecomp.errors import LayoutError
-from tecomp.layout.descriptions.layout import Layout
-from tecomp.layout.descriptions.memory import same_memory
-from tecomp.layout.notations.blocked import blocked, blocked_tag
+from tecomp.layout.core.layout import Layout, same_memory
+from tecomp.layout.notations.onednn_blocked import blocked, blocked_tag
 
 
 @pytest.mark.parametrize(

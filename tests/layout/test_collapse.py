@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tecomp.errors import LayoutError
-from tecomp.layout.shards.collapse import collapsed, joined_dims
-from tecomp.poly.maps import enumerate as elements
+from tecomp.layout.sharding.shard_maps import collapsed, joined_dims
+from tecomp.poly.maps import brute_force as elements
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tecomp.errors import LayoutError
-from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.core.layout import Layout
 from tecomp.layout.notations.cute import cute, cute_text
 
 

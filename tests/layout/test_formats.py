@@ -12,11 +12,11 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LayoutError
-from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.core.layout import Layout
 from tecomp.layout.formats.block_float import BlockFloat
 from tecomp.layout.formats.format import Format
-from tecomp.layout.formats.named import BFP8, INT4, UINT4, storage_format
-from tecomp.layout.formats.packed_int import PackedInt
+from tecomp.layout.formats.narrow_types import PackedInt
+from tecomp.layout.formats.registry import BFP8, INT4, UINT4, storage_format
 from tecomp.poly.maps.index_map import IndexMap
 
 

@@ -11,8 +11,8 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LayoutError
-from tecomp.layout.descriptions.layout import Layout
-from tecomp.poly.maps import enumerate as elements
+from tecomp.layout.core.layout import Layout
+from tecomp.poly.maps import brute_force as elements
 
 Golden = Callable[[object], None]
 

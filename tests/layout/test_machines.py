@@ -8,7 +8,7 @@ import pytest
 
 from tecomp import Layout, ShardLayout, Target, TecompError
 from tecomp.errors import CapacityError, LayoutError, TargetError
-from tecomp.layout.sticks.stick import StickLayout
+from tecomp.layout.sticks.stick_layout import StickLayout
 
 STICK = Target.load("stick128")
 WORMHOLE = Target.load("tensix_wh")

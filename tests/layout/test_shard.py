@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import LayoutError, ShardLayout, te
-from tecomp.layout.shards.checks import ALLOWED_TILES
-from tecomp.poly.maps import enumerate as elements
+from tecomp.layout.sharding.checks import ALLOWED_TILES
+from tecomp.poly.maps import brute_force as elements
 
 Golden = Callable[[object], None]
 

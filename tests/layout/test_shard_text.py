@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp import IndexMap, LayoutError, ShardLayout
-from tecomp.layout.notations.affine_text import map_text, read_map
-from tecomp.layout.notations.scan import Scanner
-from tecomp.poly.maps import enumerate as elements
+from tecomp.layout.notations.mlir_affine import map_text, read_map
+from tecomp.layout.notations.scanner import Scanner
+from tecomp.poly.maps import brute_force as elements
 
 GOOD = (
     "tensor<8x300xf32, #tt.layout<(d0, d1) -> (d0, d1), undef, <1x2>, "

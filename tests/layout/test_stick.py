@@ -13,9 +13,8 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LayoutError
-from tecomp.layout.sticks.forms import ElementArrangement
-from tecomp.layout.sticks.stick import Dense, Sparse, StickLayout
-from tecomp.layout.sticks.types import DataFormats, name_of_type
+from tecomp.layout.sticks.stick_formats import DataFormats, ElementArrangement, name_of_type
+from tecomp.layout.sticks.stick_layout import Dense, Sparse, StickLayout
 
 Golden = Callable[[object], None]
 SEN169 = DataFormats.SEN169_FP16

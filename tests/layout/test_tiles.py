@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tecomp.errors import LayoutError
-from tecomp.layout.notations.strides import column_major, strided
-from tecomp.layout.tiles import amx, crouton, n11c, partitions, vnni
+from tecomp.layout.hardware_tiles import amx, crouton, n11c, partitions, vnni
+from tecomp.layout.notations.cute import column_major, strided
 
 
 def test_crouton() -> None:

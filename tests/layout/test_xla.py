@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tecomp.errors import LayoutError
-from tecomp.layout.descriptions.layout import Layout
+from tecomp.layout.core.layout import Layout
 from tecomp.layout.notations.xla import xla, xla_layout, xla_text
 
 

@@ -10,15 +10,15 @@ import pytest
 from numpy.typing import NDArray
 
 from tecomp.compute.tensor import Tensor
-from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.dtype import INT32
-from tecomp.ir.language.expr import BufferLoad, Const
-from tecomp.ir.language.stmt import Buffer, BufferRealize, BufferStore, PrimFunc, seq
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.dtype import INT32
+from tecomp.ir.nodes.expr import BufferLoad, Const
+from tecomp.ir.nodes.stmt import Buffer, BufferRealize, BufferStore, PrimFunc, seq
+from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.rewrite import bottom_up, map_body, walk
 from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.loops.nest import build_nest
+from tecomp.lowering.loops.loop_nest import build_nest
 from tecomp.lowering.stages.program import prepare
 from tecomp.scheduling.schedule import Schedule
 

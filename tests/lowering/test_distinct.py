@@ -9,9 +9,9 @@ import numpy as np
 import tecomp
 from tecomp import te
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.dtype import INT64
-from tecomp.ir.language.expr import BufferLoad, Const, Var
-from tecomp.ir.language.stmt import (
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import BufferLoad, Const, Var
+from tecomp.ir.nodes.stmt import (
     Allocate,
     Buffer,
     BufferStore,
@@ -26,7 +26,7 @@ from tecomp.ir.language.stmt import (
 )
 from tecomp.ir.traversal.rewrite import fold, statements_in
 from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.storage.distinct import distinct
+from tecomp.lowering.storage.buffer_rewrite import distinct
 
 n = Var("n", INT64)
 A = Buffer("A", (n,))

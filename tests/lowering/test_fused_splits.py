@@ -11,7 +11,7 @@ import pytest
 from tecomp import te
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.lowering.pipeline import lower_all
-from tecomp.poly.sets.context import isl_work
+from tecomp.poly.sets.isl_context import isl_work
 
 # A few times what is needed.
 STEPS = 1_000_000

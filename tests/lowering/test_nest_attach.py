@@ -12,7 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LowerError, TecompError
-from tecomp.ir.language.expr import Binary, BinOp
+from tecomp.ir.nodes.expr import Binary, BinOp
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import At

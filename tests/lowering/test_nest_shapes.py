@@ -10,11 +10,11 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.compute.axis import IterVar
+from tecomp.compute.iter_var import IterVar
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LowerError
-from tecomp.ir.algebra.simplify import simplify
-from tecomp.lowering.storage.flatten import flatten_buffer
+from tecomp.ir.arith.simplify import simplify
+from tecomp.lowering.storage.physical_layout import flatten_buffer
 from tecomp.scheduling.schedule import Schedule
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.poly.sets.products import products_of
+from tecomp.poly.sets.to_isl import products_of
 
 Agrees = Callable[..., Any]
 n, m = te.var("n"), te.var("m")

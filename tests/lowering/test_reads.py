@@ -13,7 +13,7 @@ import tecomp
 from tecomp import te
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import CallError, LowerError
-from tecomp.ir.language.expr import BufferLoad
+from tecomp.ir.nodes.expr import BufferLoad
 from tecomp.ir.traversal.rewrite import walk
 
 HERE = Path(__file__).name

@@ -13,7 +13,7 @@ from tecomp import te
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LowerError
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.nodes.stmt import PrimFunc
 from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule

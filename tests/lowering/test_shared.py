@@ -14,8 +14,8 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.stmt import Let
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.stmt import Let
+from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.rewrite import walk
 
 N = 40

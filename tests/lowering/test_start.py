@@ -10,7 +10,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.stmt import Buffer
+from tecomp.ir.nodes.stmt import Buffer
 from tecomp.lowering.pipeline import lower_all
 
 

@@ -10,7 +10,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.stmt import Buffer
+from tecomp.ir.nodes.stmt import Buffer
 from tecomp.lowering.pipeline import lower_all
 
 
@@ -128,7 +128,7 @@ def test_of_a_stage_without_tiles_nothing_is_asked(monkeypatch: pytest.MonkeyPat
     outer, _ = s[U].split(U.op.axis[0], factor=4)
     s[T].compute_at(s[U], outer)
     asked: list[object] = []
-    monkeypatch.setattr("tecomp.lowering.stages.whole_tiles.is_inside", lambda *a: asked.append(a))
+    monkeypatch.setattr("tecomp.lowering.stages.edge_tiles.is_inside", lambda *a: asked.append(a))
 
     assert "as T:" in str(tecomp.lower(s, [A, U], stop_after="nest"))
     assert not asked

@@ -8,12 +8,11 @@ import pytest
 
 import tecomp
 from tecomp.errors import TargetError
+from tecomp.machine.components import Link, MatmulUnit, VectorUnit
 from tecomp.machine.descriptor import Limits, Target, Tile, read_target
-from tecomp.machine.engine import MatmulUnit, VectorUnit
-from tecomp.machine.lines import lines_of
-from tecomp.machine.memory import Link
-from tecomp.machine.read import table_of
-from tecomp.machine.rules import LaneReduction, SharedLanes
+from tecomp.machine.operand_constraints import LaneReduction, SharedLanes
+from tecomp.machine.schema import lines_of
+from tecomp.machine.toml_reader import table_of
 
 TARGETS = Path(__file__).parents[2] / "targets"
 TOY = '''name = "toy"

@@ -8,11 +8,11 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen.llvm.emit import Options
-from tecomp.driver.cached import Build, program_keys
+from tecomp.codegen.llvm.ir_builder import Options
+from tecomp.driver.build_cache import Build, program_keys
 from tecomp.errors import TargetError
+from tecomp.machine.components import Rates
 from tecomp.machine.descriptor import read_target
-from tecomp.machine.rates import Rates
 from tests.machine.test_core import TOY
 
 RATES = '''

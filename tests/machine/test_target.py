@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tecomp.errors import CapacityError, TargetError
-from tecomp.ir.language.dtype import FLOAT32
-from tecomp.ir.language.stmt import Buffer
+from tecomp.ir.nodes.dtype import FLOAT32
+from tecomp.ir.nodes.stmt import Buffer
 from tecomp.machine import Target, list_targets, registry
 from tecomp.machine.descriptor import read_target
 

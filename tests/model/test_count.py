@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.language.dtype import FLOAT32, INT64
-from tecomp.ir.language.expr import Const, Expr, Not, Var, logical_and
-from tecomp.ir.language.stmt import Buffer
-from tecomp.model.count import Counter
-from tecomp.model.frames import Frame, Loop, Where
-from tecomp.model.sequence import Sequence as Accesses
+from tecomp.cost_model.iteration_counting import Counter, Frame, Loop, Where
+from tecomp.cost_model.iteration_counting import Sequence as Accesses
+from tecomp.ir.nodes.dtype import FLOAT32, INT64
+from tecomp.ir.nodes.expr import Const, Expr, Not, Var, logical_and
+from tecomp.ir.nodes.stmt import Buffer
 from tests.strategies.loop_nests import nests, value, visited
 
 SIZE = FLOAT32.bytes

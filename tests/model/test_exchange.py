@@ -7,12 +7,12 @@ from collections import Counter
 
 import pytest
 
-from tecomp.ir.language.expr import Var
-from tecomp.ir.parsing.parser import parse
+from tecomp.cost_model.access_sites import Site, Sites, sites_of
+from tecomp.cost_model.interconnect import exchanges, link_between, uses_of
+from tecomp.cost_model.iteration_counting import Loop
+from tecomp.ir.nodes.expr import Var
+from tecomp.ir.parser.func_parser import parse
 from tecomp.machine.descriptor import Target
-from tecomp.model.exchange import exchanges, link_between, uses_of
-from tecomp.model.frames import Loop
-from tecomp.model.sites import Site, Sites, sites_of
 from tests.strategies.loop_nests import value, visited
 
 TARGET = Target.load("stick128")

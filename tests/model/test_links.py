@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.language.dtype import FLOAT32, INT64
-from tecomp.ir.language.expr import Const, Expr, Var
-from tecomp.ir.language.stmt import Buffer
-from tecomp.machine.memory import Link
-from tecomp.model.count import Counter
-from tecomp.model.frames import Frame, Loop, Where
-from tecomp.model.links import cycles, distance, hops, latency, outside_of_transfer
-from tecomp.model.sites import Site
+from tecomp.cost_model.access_sites import Site
+from tecomp.cost_model.interconnect import cycles, distance, hops, latency, outside_of_transfer
+from tecomp.cost_model.iteration_counting import Counter, Frame, Loop, Where
+from tecomp.ir.nodes.dtype import FLOAT32, INT64
+from tecomp.ir.nodes.expr import Const, Expr, Var
+from tecomp.ir.nodes.stmt import Buffer
+from tecomp.machine.components import Link
 
 Core = tuple[int, ...]
 

@@ -7,7 +7,7 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.model.sequence import NOTHING, Granularity, Sequence, joined, single
+from tecomp.cost_model.iteration_counting import NOTHING, Granularity, Sequence, joined, single
 
 
 def counted(addresses: list[int], unit: Granularity) -> Sequence:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tecomp.cost_model.access_sites import Sites, sites_of, sources_of
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.expr import BufferLoad
-from tecomp.ir.language.stmt import BufferStore, PrimFunc
-from tecomp.ir.parsing.parser import parse
-from tecomp.model.sites import Sites, sites_of, sources_of
+from tecomp.ir.nodes.expr import BufferLoad
+from tecomp.ir.nodes.stmt import BufferStore, PrimFunc
+from tecomp.ir.parser.func_parser import parse
 from tests.strategies.loop_nests import value, visited
 
 SIZE = 12

@@ -8,8 +8,20 @@ from itertools import product
 import pytest
 from hypothesis import given
 
-from tecomp.ir.language.dtype import INT64
-from tecomp.ir.language.expr import (
+from tecomp.cost_model.iteration_counting import (
+    CountedLoop,
+    Counter,
+    Frame,
+    Loop,
+    Surroundings,
+    Where,
+    depth_of,
+    is_known,
+    known_outside,
+    surroundings_of,
+)
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import (
     BufferLoad,
     CmpOp,
     Compare,
@@ -20,17 +32,7 @@ from tecomp.ir.language.expr import (
     logical_and,
     logical_or,
 )
-from tecomp.ir.language.stmt import Buffer
-from tecomp.model.count import Counter
-from tecomp.model.frames import Frame, Loop, Where
-from tecomp.model.surroundings import (
-    CountedLoop,
-    Surroundings,
-    depth_of,
-    is_known,
-    known_outside,
-    surroundings_of,
-)
+from tecomp.ir.nodes.stmt import Buffer
 from tests.strategies.loop_nests import nests, value, visited
 
 X, Y, Z = Var("i"), Var("j"), Var("k")

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.model.timeline import SLICES, Activity, Event, Lane, last_slice, timeline, timelines
+from tecomp.cost_model.timeline import (
+    SLICES,
+    Activity,
+    Event,
+    Lane,
+    last_slice,
+    timeline,
+    timelines,
+)
 from tests.strategies.draws import Draw
 
 

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tecomp.cost_model.access_sites import cycles_of, unit_of
 from tecomp.errors import TargetError
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import BufferLoad, Const
-from tecomp.ir.language.stmt import Buffer, SeqStmt, seq
-from tecomp.ir.language.tensor_op import TensorOp, Touch
-from tecomp.machine.engine import MatmulUnit, Unit, VectorUnit
-from tecomp.model.units import cycles_of, unit_of
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import BufferLoad, Const
+from tecomp.ir.nodes.stmt import Buffer, SeqStmt, TensorOp, Touch, seq
+from tecomp.machine.components import MatmulUnit, Unit, VectorUnit
 
 MATRIX = MatmulUnit(
     "matmul", "tiles", 8, 16, 4, ("float16", "int8"), "float32", ("m", "k"), ("k", "n"),

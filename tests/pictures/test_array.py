@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import tecomp.array as xp
 from tecomp import CallError
-from tecomp.array.arrays import Array
-from tecomp.array.counters import counters
+from tecomp.array.array_object import Array
+from tecomp.array.statistics import counters
 from tecomp.dist import Mesh, Replicate, Shard
 from tecomp.dist.partition.partition import Partition
 from tecomp.drawing.canvas import Canvas
-from tecomp.pictures.array import _parts
+from tecomp.viz.array import _parts
 from tests.array.arrays import array
 from tests.pictures.test_domain import words
 from tests.strategies.pictures import check_picture

@@ -15,8 +15,8 @@ import tecomp
 from tecomp import ScheduleError, te
 from tecomp.compute.operation import ComputeOp
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.pictures.domain_points import domain_of, steps, sums
 from tecomp.scheduling.schedule import Schedule
+from tecomp.viz.iteration_domain import domain_of, steps, sums
 from tests.strategies.pictures import check_picture, words_of
 from tests.strategies.schedules import Case, cases
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import tecomp
 from tecomp import ScheduleError
 from tecomp.drawing.canvas import Canvas
-from tecomp.ir.language.stmt import For
+from tecomp.ir.nodes.stmt import For
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.pictures.nest import Row, draw_nest
 from tecomp.scheduling.schedule import Schedule
+from tecomp.viz.loop_nest import Row, draw_nest
 from tests.pictures.programs import kernel, named, rectified
 from tests.strategies.pictures import check_picture, words_of
 from tests.strategies.schedules import Case, cases

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
+from tecomp.cost_model.roofline import Mark, Roof, Roofline
 from tecomp.driver.build import ScheduledKernel
-from tecomp.model.roofline import Mark, Roof, Roofline
 from tests.pictures.programs import kernel
 from tests.properties.test_timeline import chains, demo
 from tests.strategies.draws import Draw

@@ -6,8 +6,8 @@ import islpy as isl
 import pytest
 
 from tecomp.errors import LayoutError, LowerError
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import (
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
     BufferLoad,
@@ -21,11 +21,12 @@ from tecomp.ir.language.expr import (
     logical_or,
     select,
 )
-from tecomp.ir.language.stmt import Buffer
-from tecomp.poly.loops.hulls import box_around
-from tecomp.poly.loops.regions import image, preimage
-from tecomp.poly.loops.scopes import Scope, first_dims, fix
-from tecomp.poly.sets.affine import (
+from tecomp.ir.nodes.stmt import Buffer
+from tecomp.poly.loops.box_loops import box_around
+from tecomp.poly.loops.regions import Scope, first_dims, fix, image, preimage
+from tecomp.poly.sets.isl_context import CONTEXT, isl_work, within_share
+from tecomp.poly.sets.isl_expressions import python_int
+from tecomp.poly.sets.to_isl import (
     NotAffine,
     Space,
     ast_expr,
@@ -36,8 +37,6 @@ from tecomp.poly.sets.affine import (
     set_to_condition,
     to_expr,
 )
-from tecomp.poly.sets.context import CONTEXT, isl_work, within_share
-from tecomp.poly.sets.numbers import python_int
 
 N = Var("n")
 x, y = Var("x"), Var("y")

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.language.expr import (
+from tecomp.ir.nodes.expr import (
     BinOp,
     Call,
     CmpOp,
@@ -27,8 +27,8 @@ from tecomp.ir.language.expr import (
     logical_or,
     select,
 )
-from tecomp.poly.maps.enumerate import values
-from tecomp.poly.sets.affine import (
+from tecomp.poly.maps.brute_force import values
+from tecomp.poly.sets.to_isl import (
     Space,
     ast_expr,
     condition,

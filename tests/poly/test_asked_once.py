@@ -8,10 +8,10 @@ import islpy as isl
 import pytest
 
 from tecomp.errors import LowerError
-from tecomp.ir.language.expr import Var
-from tecomp.poly.sets import context
-from tecomp.poly.sets.affine import NotAffine, Space, relation_unless_identity
-from tecomp.poly.sets.context import CONTEXT, asked_of_sets, asked_once, isl_work
+from tecomp.ir.nodes.expr import Var
+from tecomp.poly.sets import isl_context
+from tecomp.poly.sets.isl_context import CONTEXT, asked_of_sets, asked_once, isl_work
+from tecomp.poly.sets.to_isl import NotAffine, Space, relation_unless_identity
 
 
 def points(text: str) -> isl.Set:
@@ -108,7 +108,7 @@ def test_answers_about_sets_stay_for_other_blocks() -> None:
 
 
 def test_so_many_answers_about_sets_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(context, "_MOST_ANSWERS", 2)
+    monkeypatch.setattr(isl_context, "_MOST_ANSWERS", 2)
     asked: list[int] = []
 
     @asked_of_sets

@@ -12,10 +12,10 @@ import pytest
 
 from tecomp import IndexMap
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.dtype import INT64
-from tecomp.ir.language.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
 from tecomp.poly.transfers.common_digits import Axis, CommonDigits, common_digits
-from tecomp.poly.transfers.empty_boxes import empty_boxes
+from tecomp.poly.transfers.padding_boxes import empty_boxes
 
 Map = Callable[..., list[Any]]
 

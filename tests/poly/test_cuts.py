@@ -10,11 +10,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tecomp.ir.algebra.quasi_affine import Digit, QuasiAffine
-from tecomp.ir.language.expr import Expr, Var
-from tecomp.poly.maps import enumerate as elements
-from tecomp.poly.maps.cuts import Cell, TooManyError, fused, linear_cells
-from tecomp.poly.sets.reader import Reader
+from tecomp.ir.arith.quasi_affine import Digit, QuasiAffine
+from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps.piecewise_linear import Cell, TooManyError, fused, linear_cells
+from tecomp.poly.sets.quasi_affine_reader import Reader
 from tests.strategies.digit_sums import draw_box, draw_sum, indices, points_of
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import LayoutError
-from tecomp.ir.language.expr import BinOp, Const, Expr, Var, binary, index_value
-from tecomp.ir.language.stmt import IndexMap as PlainIndexMap
-from tecomp.ir.language.stmt import Range
-from tecomp.poly.maps.enumerate import values
+from tecomp.ir.nodes.expr import BinOp, Const, Expr, Var, binary, index_value
+from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
+from tecomp.ir.nodes.stmt import Range
+from tecomp.poly.maps.brute_force import values
 from tecomp.poly.maps.index_map import (
     AXIS_SEPARATOR,
     IndexMap,

@@ -14,9 +14,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tecomp.errors import LayoutError
-from tecomp.ir.language.expr import Expr, Var, index_value
-from tecomp.ir.language.stmt import Range
-from tecomp.poly.maps.enumerate import over_box
+from tecomp.ir.nodes.expr import Expr, Var, index_value
+from tecomp.ir.nodes.stmt import Range
+from tecomp.poly.maps.brute_force import over_box
 from tecomp.poly.maps.index_map import IndexMap, image_box
 
 Index = tuple[int, ...]

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tecomp.errors import DefinitionError, LayoutError
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import BufferLoad, Const, Var, cast
-from tecomp.ir.language.stmt import Buffer, Range
-from tecomp.ir.language.stmt import IndexMap as PlainIndexMap
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import BufferLoad, Const, Var, cast
+from tecomp.ir.nodes.stmt import Buffer, Range
+from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
 from tecomp.poly.maps.index_map import AXIS_SEPARATOR, IndexMap, image_box
 
 N = Var("n")

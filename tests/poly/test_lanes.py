@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.language.expr import Expr, Var
-from tecomp.poly.accesses import lanes
-from tecomp.poly.accesses.lanes import Places
+from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.poly.accesses import lane_access
+from tecomp.poly.accesses.lane_access import Places
 from tests.strategies.draws import Draw
 from tests.strategies.linear import Sum, box, sums
 
@@ -63,7 +63,7 @@ def point(found: Mapping[Var, int]) -> Point:
 
 
 def agrees(
-    found: lanes.Pair | None, pairs: list[tuple[Point, Point]],
+    found: lane_access.Pair | None, pairs: list[tuple[Point, Point]],
     is_one: Callable[[Point, Point], bool] | None = None,
 ) -> None:
     """A pair is found if and only if there is one, and is one of them."""
@@ -78,9 +78,9 @@ def test_neighbouring_lanes(operation: tuple[Operand, Operand]) -> None:
     out, operand = operation
     near = list(neighbours(out, KEPT))
 
-    assert lanes.has_lanes(out.places(), KEPT) == bool(near)
+    assert lane_access.has_lanes(out.places(), KEPT) == bool(near)
     agrees(
-        lanes.not_broadcast(out.places(), operand.places(), KEPT),
+        lane_access.not_broadcast(out.places(), operand.places(), KEPT),
         [(a, b) for a, b in near if operand.at(a) != operand.at(b)],
     )
 
@@ -93,7 +93,7 @@ def test_consecutive_lanes(operation: tuple[Operand, Operand]) -> None:
         (stick, lane), (other, following) = operand.at(a), operand.at(b)
         if (stick, lane + 1) != (other, following):
             apart.append((a, b))
-    found = lanes.not_consecutive(out.places(), operand.places(), KEPT)
+    found = lane_access.not_consecutive(out.places(), operand.places(), KEPT)
     shifts = {operand.at(a)[1] - out.at(a)[1] for a in box(out.extents)}
     if apart:
         agrees(found, apart)
@@ -112,7 +112,7 @@ def test_offsets_of_first_lanes(
     bad = [a for a in box(out.extents) if out.at(a)[1] == 0 and offset(a) % multiple]
     text: Expr = offset(AXES) + X * 0
 
-    found = lanes.unaligned(out.places(), text, multiple)
+    found = lane_access.unaligned(out.places(), text, multiple)
 
     assert (None if found is None else point(found)) == min(bad, default=None)
 
@@ -127,7 +127,7 @@ def test_alone_in_a_stick(operation: tuple[Operand, Operand]) -> None:
     ]
     elsewhere = [(a, a) for a in points if out.at(a)[1]]
 
-    agrees(lanes.not_alone(out.places()), shared or elsewhere)
+    agrees(lane_access.not_alone(out.places()), shared or elsewhere)
 
 
 @given(operations(), st.integers(0, 2))

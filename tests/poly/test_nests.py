@@ -10,9 +10,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tecomp.ir.language.expr import Expr, Var
-from tecomp.poly.transfers import runs as runs_module
-from tecomp.poly.transfers.nests import (
+from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.poly.transfers import contiguous_runs as runs_module
+from tecomp.poly.transfers.contiguous_runs import find_runs
+from tecomp.poly.transfers.strided_nests import (
     Nest,
     NotDigitsError,
     Side,
@@ -20,7 +21,6 @@ from tecomp.poly.transfers.nests import (
     fewest_nests,
     nests,
 )
-from tecomp.poly.transfers.runs import find_runs
 from tests.strategies.digit_sums import Box, draw_box, draw_sum, indices, points_of
 
 Find = Callable[..., tuple[Nest, ...]]

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.dtype import INT64
-from tecomp.ir.language.expr import BufferLoad, Const, Expr, Var
-from tecomp.ir.language.stmt import Buffer, BufferStore, IfThenElse, PrimFunc, Range, Stmt, seq
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var
+from tecomp.ir.nodes.stmt import Buffer, BufferStore, IfThenElse, PrimFunc, Range, Stmt, seq
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.poly.loops.padding import padding_loops
+from tecomp.poly.loops.ast_generation import padding_loops
 from tests.strategies.linear import Sum, box, sums
 from tests.strategies.reference import number
 

@@ -11,24 +11,26 @@ import islpy as isl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.language.expr import Const, Var
-from tecomp.poly.accesses.shared import shared_point
-from tecomp.poly.loops.full_tiles import free, full_tiles
-from tecomp.poly.loops.hulls import box_around
+from tecomp.ir.nodes.expr import Const, Var
+from tecomp.poly.accesses.access_conflicts import shared_point
+from tecomp.poly.loops.box_loops import box_around
 from tecomp.poly.loops.regions import (
+    Scope,
     convex_around,
+    first_dims,
+    fix,
     image,
     of_earlier_iterations,
     preimage,
     rounded,
     united,
     where_equal,
+    without_first,
     without_gaps,
 )
-from tecomp.poly.loops.scopes import Scope, first_dims, fix, without_first
-from tecomp.poly.sets.affine import Space, condition
-from tecomp.poly.sets.context import CONTEXT
-from tecomp.poly.sets.points import first_point
+from tecomp.poly.loops.tile_loops import free, full_tiles
+from tecomp.poly.sets.isl_context import CONTEXT
+from tecomp.poly.sets.to_isl import Space, condition, first_point
 from tests.strategies.draws import Draw
 from tests.strategies.linear import Sum, box, sums
 

@@ -9,16 +9,16 @@ import islpy
 import numpy as np
 import pytest
 
-import tecomp.poly.loops.scan as scan_module
+import tecomp.poly.loops.ast_generation as scan_module
 from tecomp.errors import InternalError, LowerError
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.dtype import INT32
-from tecomp.ir.language.expr import Const, Var
-from tecomp.ir.language.stmt import Buffer, BufferStore, PrimFunc, SeqStmt
-from tecomp.poly.loops.scan import scan
-from tecomp.poly.sets.affine import Space
-from tecomp.poly.sets.context import CONTEXT, Undecided, isl_work
-from tecomp.poly.sets.express import set_to_condition
+from tecomp.ir.nodes.dtype import INT32
+from tecomp.ir.nodes.expr import Const, Var
+from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc, SeqStmt
+from tecomp.poly.loops.ast_generation import scan
+from tecomp.poly.sets.from_isl import set_to_condition
+from tecomp.poly.sets.isl_context import CONTEXT, Undecided, isl_work
+from tecomp.poly.sets.to_isl import Space
 
 
 def test_ctrl_c_while_isl_makes_loops_arrives_as_such(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import islpy as isl
 
-from tecomp.ir.language.expr import Var
-from tecomp.poly.loops.scopes import rest_of
-from tecomp.poly.sets.context import CONTEXT
+from tecomp.ir.nodes.expr import Var
+from tecomp.poly.loops.regions import rest_of
+from tecomp.poly.sets.isl_context import CONTEXT
 
 
 def test_parts_of_a_union_may_name_their_coordinates_differently() -> None:

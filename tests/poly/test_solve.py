@@ -9,11 +9,11 @@ from itertools import product
 
 import numpy as np
 
-from tecomp.ir.language.expr import Expr, Var
-from tecomp.poly.maps import enumerate as elements
-from tecomp.poly.maps.extents import bounds_of
-from tecomp.poly.maps.solve import Solution, solve
-from tecomp.poly.sets.reader import Reader
+from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps.digit_solver import Solution, solve
+from tecomp.poly.maps.image_extents import bounds_of
+from tecomp.poly.sets.quasi_affine_reader import Reader
 from tests.strategies.digit_sums import draw_sum, indices
 
 

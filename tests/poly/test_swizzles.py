@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp import IndexMap, Layout
-from tecomp.ir.language.expr import Const
-from tecomp.poly.maps import bits, extents
-from tecomp.poly.maps.enumerate import over_box
+from tecomp.ir.nodes.expr import Const
+from tecomp.poly.maps import bit_matrix, image_extents
+from tecomp.poly.maps.brute_force import over_box
 
 Mapping = Callable[..., Sequence[Any]]
 
@@ -84,11 +84,11 @@ def test_greatest_values_are_those_of_all_elements(text: str, rows: int, columns
     axes, expr = index_map.initial_indices, index_map.final_indices[0]
     (values,) = over_box([expr], axes, (rows, columns))
 
-    found = extents.greatest_by_bits(expr, axes, (rows, columns))
+    found = image_extents.greatest_by_bits(expr, axes, (rows, columns))
 
     assert found in (None, values.max())
     if all(n & (n - 1) == 0 for n in (rows, columns)):
-        alone = bits.greatest(expr, axes, (rows, columns))
+        alone = bit_matrix.greatest(expr, axes, (rows, columns))
         assert alone in (None, values.max())
         assert alone is not None or "|" in text
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.dtype import INT64
-from tecomp.ir.language.expr import BufferLoad, Const, Expr, Var
-from tecomp.ir.language.stmt import Buffer, BufferStore, For, PrimFunc, Stmt, seq
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var
+from tecomp.ir.nodes.stmt import Buffer, BufferStore, For, PrimFunc, Stmt, seq
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.poly.loops.scan import scan
+from tecomp.poly.loops.ast_generation import scan
 from tecomp.poly.loops.tile_loops import tiles_of
-from tecomp.poly.sets.affine import Space
-from tecomp.poly.sets.context import CONTEXT
+from tecomp.poly.sets.isl_context import CONTEXT
+from tecomp.poly.sets.to_isl import Space
 
 N, M = Var("n"), Var("m")
 COUNT = Buffer("count", (1,), INT64)

@@ -10,7 +10,7 @@ from itertools import product
 import islpy as isl
 import pytest
 
-from tecomp.ir.language.expr import Const, Expr, Var
+from tecomp.ir.nodes.expr import Const, Expr, Var
 from tecomp.poly.accesses.tiles import (
     Access,
     Tile,
@@ -23,9 +23,9 @@ from tecomp.poly.accesses.tiles import (
     values_at,
     view,
 )
-from tecomp.poly.loops.scopes import Scope
-from tecomp.poly.maps import enumerate as elements
-from tecomp.poly.sets.affine import Space, index_relation
+from tecomp.poly.loops.regions import Scope
+from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.sets.to_isl import Space, index_relation
 
 OUTSIDE = Scope.of_sizes(())
 X, Y = Var("x"), Var("y")

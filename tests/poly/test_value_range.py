@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.poly.maps.extents import value_range
+from tecomp.poly.maps.image_extents import value_range
 from tecomp.poly.maps.index_map import IndexMap
 
 CASES: dict[str, Callable[..., Any]] = {

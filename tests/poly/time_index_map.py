@@ -9,7 +9,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from tecomp.ir.language.expr import Expr, Var
+from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.poly.maps.index_map import IndexMap
 
 REPEATS = 30

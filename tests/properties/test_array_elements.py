@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.array.counters import counters
+from tecomp.array.statistics import counters
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 from tests.array.test_elementwise import oracle
 from tests.strategies.elements import Data, elements

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.array.counters import counters
+from tecomp.array.statistics import counters
 
 Step = Callable[[Any, Any], Any]
 """What a namespace makes of a matrix: one of the same shape."""

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from tecomp import Format, TecompError, storage_format, te
-from tecomp.ir.language.dtype import DType
+from tecomp.ir.nodes.dtype import DType
 from tecomp.layout.formats.block_float import BlockFloat
-from tecomp.layout.formats.named import FLOAT8_E5M2
-from tecomp.layout.formats.packed_int import PackedInt
-from tecomp.layout.formats.small_float import SmallFloat
+from tecomp.layout.formats.narrow_types import PackedInt, SmallFloat
+from tecomp.layout.formats.registry import FLOAT8_E5M2
 from tests.strategies.bad_arguments import Right, failures
 
 FORMATS = {name: storage_format(name) for name in (

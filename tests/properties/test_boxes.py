@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.array.graph.boxes import Boxed, Graph, size_of
+from tecomp.array.distributed.overlap import cutting_of
+from tecomp.array.graph.access_regions import Box, Boxed, Graph, size_of
 from tecomp.array.graph.node import type_of
-from tecomp.array.graph.reads import Box
 from tecomp.array.graph.views import is_view, view_of
-from tecomp.array.teams.overlap import cutting_of
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
-from tecomp.ptensor.operations.indexing import ExtractSlice, InsertSlice
 from tecomp.ptensor.operations.linear_algebra import MatrixTranspose
 from tecomp.ptensor.operations.manipulation import (
     Broadcast,
     Combine,
     ExpandDims,
+    ExtractSlice,
     Flip,
+    InsertSlice,
     PermuteDims,
     Reshape,
     Roll,

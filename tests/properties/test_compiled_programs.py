@@ -10,11 +10,11 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen.runtime.structures import ALIGNMENT
-from tecomp.driver.compiled import CompiledProgram
+from tecomp.codegen.runtime.runtime_structs import ALIGNMENT
+from tecomp.driver.program_api import CompiledProgram
 from tecomp.graph import compile
-from tecomp.graph.definitions import definitions_from, definitions_text
-from tecomp.graph.groups import border_of
+from tecomp.graph.definition_keys import definitions_from, definitions_text
+from tecomp.graph.fusion import border_of
 from tecomp.graph.sizes import bytes_of
 from tests.strategies.graphs import draw_program
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.ir.language.expr import BufferLoad, Expr, Var
-from tecomp.ir.language.stmt import (
+from tecomp.ir.nodes.expr import BufferLoad, Expr, Var
+from tecomp.ir.nodes.stmt import (
     BufferRealize,
     BufferStore,
     For,
@@ -25,7 +25,7 @@ from tecomp.ir.language.stmt import (
     Stmt,
 )
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.poly.maps.enumerate import values
+from tecomp.poly.maps.brute_force import values
 from tests.strategies.draws import Draws
 
 _SLACK = 2

@@ -13,7 +13,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.parser.func_parser import parse
 
 N = 37
 Array = Any

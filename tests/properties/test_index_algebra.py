@@ -9,9 +9,9 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tecomp.ir.algebra.simplify import Ranges, bounds, simplify
-from tecomp.ir.language.expr import Expr, Var
-from tecomp.ir.language.stmt import Stmt
+from tecomp.ir.arith.simplify import Ranges, bounds, simplify
+from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.ir.nodes.stmt import Stmt
 from tests.strategies.index_algebra import World, worlds_and_digits, worlds_and_indices
 from tests.strategies.index_programs import places, programs
 

@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.dtype import INT64
-from tecomp.ir.language.expr import BinOp, BufferLoad, Const, Expr, binary, index_value
-from tecomp.ir.language.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import BinOp, BufferLoad, Const, Expr, binary, index_value
+from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
 from tests.strategies.draws import Draws
 
 DATA, OUT = Buffer("D", (2,), INT64), Buffer("O", (1,), INT64)

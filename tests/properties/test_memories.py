@@ -9,8 +9,8 @@ import pytest
 from hypothesis import event, given
 
 from tecomp.codegen import Kernel
-from tecomp.driver.memories import check_fits, in_memories, is_open, plan
-from tecomp.driver.sizes import in_numbers
+from tecomp.driver.memory_check import check_fits, in_memories, is_open, plan
+from tecomp.driver.static_shapes import in_numbers
 from tecomp.errors import CapacityError, TargetError
 from tecomp.lowering.pipeline import Lowered
 from tecomp.machine import Target

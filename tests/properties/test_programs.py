@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given, note, settings
 
 from tecomp import te
-from tecomp.codegen.calls.kernel import Kernel
-from tecomp.ir.language.stmt import PrimFunc
-from tecomp.ir.parsing.parser import parse
+from tecomp.codegen.dispatch.kernel import Kernel
+from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.ir.parser.func_parser import parse
 from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.replay import replay
 from tests.strategies.agreement import bindings, check_numbers

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.array.execution import execute
+from tecomp.array.executor import execute
 from tecomp.errors import TecompError
-from tecomp.ptensor.elements import is_elementwise
+from tecomp.ptensor.formulas.tables import is_elementwise
 from tecomp.ptensor.function import Apply, Function, Parameter
 from tecomp.ptensor.lowering.lower import lower_ptensor
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.parse import parse
-from tecomp.ptensor.promotion import ALL
-from tecomp.ptensor.types import PTensorType, ValueType
+from tecomp.ptensor.types import ALL, PTensorType, ValueType
 from tests.ptensor.drawn import Case, cases
 from tests.ptensor.in_numpy import in_numpy
 

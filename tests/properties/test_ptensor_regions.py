@@ -7,12 +7,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from tecomp.array.execution import execute
+from tecomp.array.executor import execute
 from tecomp.errors import TecompError
 from tecomp.ptensor.function import Apply, Function, Parameter
 from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.lowered import DeviceRegion, Let, Lowered
-from tecomp.ptensor.lowering.runtime import dist_to_runtime
+from tecomp.ptensor.lowering.lowered_ir import DeviceRegion, Let, Lowered
+from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
 from tecomp.ptensor.parse import parse
 from tecomp.ptensor.types import PTensorType
 from tests.ptensor.drawn import cases

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tecomp import Core, IndexMap, Layout, relayout
-from tecomp.codegen.calls.kernel import Kernel
-from tecomp.ir.language.dtype import DType
-from tecomp.relayouts import function
-from tecomp.relayouts.copy import Copy, Side
+from tecomp.codegen.dispatch.kernel import Kernel
+from tecomp.ir.nodes.dtype import DType
+from tecomp.relayout_kernels import kernel
+from tecomp.relayout_kernels.box_copy import Copy, Side
 from tests.strategies.arrays import Guarded
 from tests.strategies.draws import Draw
 from tests.strategies.layouts import draw_layout, function_of, places
@@ -146,11 +146,11 @@ def test_threads_and_small_caches_move_the_same(
     copy = Copy(shape, DType(dtype), sides[0], sides[1], 7)
     source = random_bits(copy.source.places, dtype).reshape(-1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(function, "_SHARED_BYTES", 0)
-        shared = function.function_of(copy, core)
+        patch.setattr(kernel, "_SHARED_BYTES", 0)
+        shared = kernel.function_of(copy, core)
     found, wanted = (np.zeros(prod(copy.result.places), source.dtype) for _ in range(2))
 
     Kernel(shared)(source, found)
-    Kernel(function.host_function(copy))(source, wanted)
+    Kernel(kernel.host_function(copy))(source, wanted)
 
     np.testing.assert_array_equal(bits(found), bits(wanted))

@@ -6,14 +6,13 @@ import numpy as np
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tecomp.compute.axis import IterKind
+from tecomp.compute.iter_var import IterKind
 from tecomp.compute.operation import ComputeOp
-from tecomp.driver.grid import check_grid
-from tecomp.driver.memories import check_memories
-from tecomp.driver.reporting import counted_form, report_of
+from tecomp.driver.memory_check import check_grid, check_memories
+from tecomp.driver.profiling import counted_form, report_of
 from tecomp.errors import LowerError, ScheduleError, TargetError
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.stmt import Buffer, Let
+from tecomp.ir.nodes.stmt import Buffer, Let
 from tecomp.ir.traversal.rewrite import statements_in, walk
 from tecomp.lowering.pipeline import lower_all
 from tecomp.machine import Target

@@ -10,8 +10,8 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.driver.compiled import CompiledProgram
-from tecomp.graph.residency import Residency
+from tecomp.driver.program_api import CompiledProgram
+from tecomp.graph.scratchpad_residency import Residency
 
 Array = np.ndarray[Any, Any]
 Value = tuple[te.Tensor, Array]
@@ -75,7 +75,7 @@ def test_random_programs_on_rows(
 
     program = tecomp.compile(output, inputs, machine)
     monkeypatch.setattr(
-        "tecomp.graph.outline.residency", lambda groups, *_: Residency(tuple(groups)))
+        "tecomp.graph.planning.residency", lambda groups, *_: Residency(tuple(groups)))
     stored = tecomp.compile(output, inputs, machine)
 
     np.testing.assert_allclose(program(*arrays), expected, rtol=2e-3, atol=2e-4)

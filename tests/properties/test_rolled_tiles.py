@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.ir.language.stmt import Allocate
+from tecomp.ir.nodes.stmt import Allocate
 from tecomp.ir.traversal.rewrite import walk
 from tests.strategies.arrays import Array
 from tests.strategies.draws import Draws

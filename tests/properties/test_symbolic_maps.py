@@ -13,9 +13,9 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from tecomp.errors import LayoutError
-from tecomp.ir.language.expr import Var
-from tecomp.ir.language.stmt import Extent
-from tecomp.poly.maps.enumerate import values
+from tecomp.ir.nodes.expr import Var
+from tecomp.ir.nodes.stmt import Extent
+from tecomp.poly.maps.brute_force import values
 from tecomp.poly.maps.index_map import IndexMap
 from tests.strategies.index_algebra import Algebra
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.dtype import SCALARS, DType
-from tecomp.ir.language.expr import BufferLoad, Cast, Const, Ramp, Var
-from tecomp.ir.language.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, Stmt, seq
+from tecomp.ir.nodes.dtype import SCALARS, DType
+from tecomp.ir.nodes.expr import BufferLoad, Cast, Const, Ramp, Var
+from tecomp.ir.nodes.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, Stmt, seq
 from tests.strategies.arrays import Array, assert_equal
 from tests.strategies.draws import Draw
 from tests.strategies.fenced import PROCESSORS, Fenced, kernel_for

@@ -16,14 +16,13 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.demo.device import filtered_on
+from tecomp.cost_model.report import Report
+from tecomp.cost_model.timeline import SLICES, Activity, last_slice, timeline
+from tecomp.demo.programs import filtered_on
 from tecomp.driver.build import ScheduledKernel
-from tecomp.ir.language.expr import BufferLoad
-from tecomp.ir.language.stmt import Allocate, BufferStore
-from tecomp.ir.language.tensor_op import Touch
+from tecomp.ir.nodes.expr import BufferLoad
+from tecomp.ir.nodes.stmt import Allocate, BufferStore, Touch
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.model.report import Report
-from tecomp.model.timeline import SLICES, Activity, last_slice, timeline
 from tests.strategies.draws import Draw
 from tests.strategies.pictures import words_of
 

@@ -14,8 +14,8 @@ import tecomp
 from tecomp import te
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.dtype import SCALARS, DType, promote
-from tecomp.ir.language.expr import Expr, integer_range
+from tecomp.ir.nodes.dtype import SCALARS, DType, promote
+from tecomp.ir.nodes.expr import Expr, integer_range
 
 Array = NDArray[Any]
 Operator = Callable[[Any, Any], Any]

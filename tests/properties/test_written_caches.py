@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.compute.axis import IterVar
+from tecomp.compute.iter_var import IterVar
 from tecomp.ir.interpreter.evaluate import evaluate
 from tests.strategies.draws import Draw
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations import (
-    attributes,
+    base,
     creation,
     elementwise,
-    imports,
-    indexing,
     linear_algebra,
+    manipulation,
     reduction,
-    sets,
     sorting,
 )
 from tecomp.ptensor.operations import manipulation as moves
-from tecomp.ptensor.operations.fft import Transform
-from tecomp.ptensor.operations.linalg import Matrices, PseudoInverse, Rank, Solve
-from tecomp.ptensor.operations.meshgrid import MeshGrid
-from tecomp.ptensor.operations.searching import FindIndex
+from tecomp.ptensor.operations.creation import MeshGrid
+from tecomp.ptensor.operations.library_ops import Matrices, PseudoInverse, Rank, Solve, Transform
+from tecomp.ptensor.operations.reduction import FindIndex
 from tecomp.ptensor.types import PTensorType, Shape, ValueType
 
 Case = tuple[Operation, tuple[ValueType, ...]]
@@ -50,13 +47,13 @@ def cases(device: str | None = None, team: int | None = None) -> list[Case]:
 
 def _imports(device: str | None, team: int | None) -> list[Case]:
     found: list[Case] = [
-        (imports.AsArray((4, 5), "float32", None, device, team), ("ptr",)),
-        (imports.AsArray((0,), "complex64", True, device, team), ("ptr",)),
-        (imports.AsArray((), "int8", None, device, team), ("int64",)),
-        (imports.AsArray((), "float64", None, device, team), ("float64",)),
+        (creation.AsArray((4, 5), "float32", None, device, team), ("ptr",)),
+        (creation.AsArray((0,), "complex64", True, device, team), ("ptr",)),
+        (creation.AsArray((), "int8", None, device, team), ("int64",)),
+        (creation.AsArray((), "float64", None, device, team), ("float64",)),
     ]
     if team is None:  # what another library has is of one process
-        found.append((imports.FromDlpack((4, 5), "int16", device), ("ptr",)))
+        found.append((creation.FromDlpack((4, 5), "int16", device), ("ptr",)))
     return found
 
 
@@ -92,8 +89,8 @@ def _creations(device: str | None, team: int | None) -> list[Operation]:
 
 def _attributes() -> list[tuple[Operation, Operands]]:
     return [
-        (attributes.ShapeOf(), _MATRIX), (attributes.RankOf(), _MATRIX), (attributes.SizeOf(), _MATRIX),
-        (attributes.ResultType(), _ROW), (attributes.ResultType(), (*_MASK, *_PLACES, *_ROW)),
+        (base.ShapeOf(), _MATRIX), (base.RankOf(), _MATRIX), (base.SizeOf(), _MATRIX),
+        (base.ResultType(), _ROW), (base.ResultType(), (*_MASK, *_PLACES, *_ROW)),
         (MeshGrid("xy"), (*_ROW, *_PLACES)), (MeshGrid("ij"), (*_ROW, *_SCALAR, *_MASK)),
         (MeshGrid(), _ROW),
     ]  # fmt: skip
@@ -128,10 +125,10 @@ def _reductions() -> list[tuple[Operation, Operands]]:
 
 def _indexed() -> list[tuple[Operation, Operands]]:
     return [
-        (indexing.ExtractSlice(((3, -1, 2),)), _ROW), (indexing.ExtractMask(), (*_ROW, *_MASK)),
-        (indexing.Nonzero(1), _MATRIX), (indexing.InsertSlice(((0, 1, 4),)), (*_ROW, *_ROW)),
-        (indexing.Take((0,), 0), (*_MATRIX, *_PLACES)),
-        (indexing.TakeAlongAxis(0), (*_ROW, *_PLACES)),
+        (manipulation.ExtractSlice(((3, -1, 2),)), _ROW), (manipulation.ExtractMask(), (*_ROW, *_MASK)),
+        (manipulation.Nonzero(1), _MATRIX), (manipulation.InsertSlice(((0, 1, 4),)), (*_ROW, *_ROW)),
+        (manipulation.Take((0,), 0), (*_MATRIX, *_PLACES)),
+        (manipulation.TakeAlongAxis(0), (*_ROW, *_PLACES)),
     ]  # fmt: skip
 
 
@@ -140,8 +137,8 @@ def _libraries() -> list[tuple[Operation, Operands]]:
         (sorting.Sort(0, True), _ROW), (sorting.Argsort(1, False, False), _MATRIX),
         (sorting.SearchSorted("left"), (*_ROW, *_MATRIX)),
         (sorting.SearchSorted("right"), (*_ROW, *_MATRIX, *_PLACES)),
-        (sets.IsIn(True), (*_ROW, *_MATRIX)), (sets.UniqueValues(), _ROW), (sets.UniqueAll(), _ROW),
-        (sets.UniqueCounts(), _MATRIX), (sets.UniqueInverse(), _MATRIX),
+        (sorting.IsIn(True), (*_ROW, *_MATRIX)), (sorting.UniqueValues(), _ROW), (sorting.UniqueAll(), _ROW),
+        (sorting.UniqueCounts(), _MATRIX), (sorting.UniqueInverse(), _MATRIX),
         (Transform("fft", (None,), (0,), "backward"), (((4,), "complex128"),)),
         (Transform("rfftn", (3, None), (0, 1), "ortho"), _MATRIX),
         *[(Matrices(kind), _MATRIX) for kind in ("inv", "det", "eigh", "eigvalsh", "slogdet", "eig")],

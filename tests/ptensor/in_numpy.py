@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.ptensor.libraries import compute
+from tecomp.ptensor.library_functions import compute
 from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operations.base import LibraryOperation
 from tecomp.ptensor.operations.elementwise import POWERS
-from tecomp.ptensor.operations.library import LibraryOperation
 
 Made = Callable[..., Any]
 NAMES = {"bitwise_invert": "invert", "negative": "negative", "conj": "conjugate", "bitwise_left_shift": "left_shift",

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.array.execution import execute
+from tecomp.array.executor import execute
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError, TecompError
 from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.operations.attributes import RankOf, ResultType, ShapeOf
-from tecomp.ptensor.operations.imports import AsArray
-from tecomp.ptensor.operations.meshgrid import MeshGrid
+from tecomp.ptensor.operations.base import RankOf, ResultType, ShapeOf
+from tecomp.ptensor.operations.creation import AsArray, MeshGrid
 from tecomp.ptensor.parse import parse
 from tecomp.ptensor.types import PTensorType
 

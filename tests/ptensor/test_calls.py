@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tecomp.array.execution import execute
+from tecomp.array.executor import execute
 from tecomp.errors import ArrayValueError, DeviceMismatchError, TeamMismatchError, TecompError
 from tecomp.ptensor.function import Apply, Function, Module
+from tecomp.ptensor.lowering.device_regions import verify_lowered, verify_lowered_module
 from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.lowered import (
+from tecomp.ptensor.lowering.lowered_ir import (
     DeviceRegion,
     FunctionCall,
     Let,
@@ -17,9 +18,8 @@ from tecomp.ptensor.lowering.lowered import (
     Lowered,
     LoweredModule,
 )
-from tecomp.ptensor.lowering.regions import verify_lowered, verify_lowered_module
-from tecomp.ptensor.lowering.runtime import dist_to_runtime
-from tecomp.ptensor.operations.call import Call
+from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
+from tecomp.ptensor.operations.base import Call
 from tecomp.ptensor.parse import parse, parse_module
 from tecomp.ptensor.types import PTensorType
 from tests.ptensor.team_functions import SEVERAL

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tecomp.errors import ArrayValueError, DeviceMismatchError, ParseError, TeamMismatchError
-from tecomp.ptensor.function import Apply, Function, Parameter
+from tecomp.ptensor.function import Apply, Function, Parameter, verify
 from tecomp.ptensor.operations.elementwise import Cast, ElementwiseBinaryOp, ElementwiseBinaryTest
 from tecomp.ptensor.parse import parse
 from tecomp.ptensor.types import PTensorType
-from tecomp.ptensor.verify import verify
 
 TEXT = """\
 func @f(%a: ptensor<4x1xfloat32, team=1>, %b: ptensor<5xfloat64, team=1>) -> (ptensor<4x5xbool, team=1>, ptensor<4x5xcomplex64, team=1>) {

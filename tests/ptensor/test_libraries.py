@@ -9,17 +9,21 @@ import pytest
 
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.function import Apply, Function, Parameter
-from tecomp.ptensor.libraries import compute
+from tecomp.ptensor.library_functions import compute
 from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.lowered import body_lines
-from tecomp.ptensor.operations.fft import Transform
-from tecomp.ptensor.operations.library import LibraryOperation
-from tecomp.ptensor.operations.linalg import Matrices, PseudoInverse, Rank, Solve
+from tecomp.ptensor.lowering.lowered_ir import body_lines
+from tecomp.ptensor.operations.base import LibraryOperation
+from tecomp.ptensor.operations.library_ops import Matrices, PseudoInverse, Rank, Solve, Transform
 from tecomp.ptensor.operations.linear_algebra import MatMul, TensorDot
-from tecomp.ptensor.operations.reduction import Cumulative, Reduce, TruthTest
-from tecomp.ptensor.operations.searching import FindIndex
-from tecomp.ptensor.operations.sets import IsIn, UniqueAll, UniqueValues
-from tecomp.ptensor.operations.sorting import Argsort, SearchSorted, Sort
+from tecomp.ptensor.operations.reduction import Cumulative, FindIndex, Reduce, TruthTest
+from tecomp.ptensor.operations.sorting import (
+    Argsort,
+    IsIn,
+    SearchSorted,
+    Sort,
+    UniqueAll,
+    UniqueValues,
+)
 from tecomp.ptensor.parse import parse
 from tecomp.ptensor.types import PTensorType
 

@@ -8,9 +8,9 @@ import pytest
 
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.function import Apply, Function, Parameter
+from tecomp.ptensor.lowering.device_regions import verify_lowered
 from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.lowered import DeviceRegion, Let, Literal, Lowered, Name, body_lines
-from tecomp.ptensor.lowering.regions import verify_lowered
+from tecomp.ptensor.lowering.lowered_ir import DeviceRegion, Let, Literal, Lowered, Name, body_lines
 from tecomp.ptensor.operation import Argument
 from tecomp.ptensor.operations.creation import Arange
 from tecomp.ptensor.operations.elementwise import ElementwiseBinaryOp, ElementwiseUnaryOp

@@ -21,24 +21,22 @@ from tecomp.ptensor.operations.creation import (
     Eye,
     Linspace,
 )
-from tecomp.ptensor.operations.indexing import (
-    ExtractMask,
-    ExtractSlice,
-    InsertSlice,
-    Nonzero,
-    Take,
-    TakeAlongAxis,
-)
 from tecomp.ptensor.operations.manipulation import (
     Broadcast,
     Combine,
     ExpandDims,
+    ExtractMask,
+    ExtractSlice,
     Flip,
+    InsertSlice,
+    Nonzero,
     PermuteDims,
     Repeat,
     Reshape,
     Roll,
     Squeeze,
+    Take,
+    TakeAlongAxis,
     Tile,
 )
 from tecomp.ptensor.parse import parse

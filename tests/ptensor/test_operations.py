@@ -9,18 +9,17 @@ from typing import Any
 import pytest
 
 from tecomp.errors import ArrayValueError, DeviceMismatchError, ParseError, TeamMismatchError
-from tecomp.ptensor.catalogue import operation_classes
 from tecomp.ptensor.function import Apply, Function, Parameter
+from tecomp.ptensor.lowering.device_regions import verify_lowered
 from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.lowered import body_lines
-from tecomp.ptensor.lowering.regions import verify_lowered
+from tecomp.ptensor.lowering.lowered_ir import body_lines
 from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.attributes import Attribute
-from tecomp.ptensor.operations.linalg import Matrices
-from tecomp.ptensor.operations.sets import UniqueCounts
+from tecomp.ptensor.operation_registry import operation_classes
+from tecomp.ptensor.operations.base import Attribute
+from tecomp.ptensor.operations.library_ops import Matrices
+from tecomp.ptensor.operations.sorting import UniqueCounts
 from tecomp.ptensor.parse import parse
-from tecomp.ptensor.promotion import ALL
-from tecomp.ptensor.types import PTensorType, ValueType
+from tecomp.ptensor.types import ALL, PTensorType, ValueType
 from tests.ptensor.drawn import cases
 
 PLACES = [*product((None, "stick128"), (None, 3))]

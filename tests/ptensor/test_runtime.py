@@ -8,8 +8,8 @@ import pytest
 
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.lowered import DeviceRegion, Dist, Let, Literal, Lowered, Name
-from tecomp.ptensor.lowering.runtime import dist_to_runtime
+from tecomp.ptensor.lowering.lowered_ir import DeviceRegion, Dist, Let, Literal, Lowered, Name
+from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
 from tecomp.ptensor.parse import parse
 from tests.ptensor.team_functions import FUNCTIONS
 

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from tecomp import Core, IndexMap
-from tecomp.codegen.calls.kernel import Kernel
+from tecomp.codegen.dispatch.kernel import Kernel
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.dtype import DType
-from tecomp.relayouts.copy import Copy, Side
-from tecomp.relayouts.function import function_of
-from tecomp.relayouts.kernel import kernel_of
+from tecomp.ir.nodes.dtype import DType
+from tecomp.relayout_kernels.box_copy import Copy, Side
+from tecomp.relayout_kernels.kernel import function_of, kernel_of
 from tests.strategies.arrays import Guarded
 
 Map = Callable[..., list[Any]]

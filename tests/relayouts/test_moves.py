@@ -6,7 +6,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.moves import FAR, Dim, Moves, moves_of, schedule_moves
+from tecomp.copy_schedule import FAR, Dim, Moves, moves_of, schedule_moves
 
 ROWS = (Dim(100, 300, 500), Dim(256, 1, 1))
 SQUARES = (Dim(100, 1, 256), Dim(256, 100, 1))

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import BufferLoad, Ramp, Var, const, index_value
-from tecomp.ir.language.stmt import (
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import BufferLoad, Ramp, Var, const, index_value
+from tecomp.ir.nodes.stmt import (
     Allocate,
     Buffer,
     BufferStore,
@@ -20,8 +20,7 @@ from tecomp.ir.language.stmt import (
     seq,
 )
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.lowering.storage.apply_buffer_transforms import apply_buffer_transforms
-from tecomp.lowering.storage.flatten import flatten_buffer
+from tecomp.lowering.storage.physical_layout import apply_buffer_transforms, flatten_buffer
 from tecomp.poly.maps.index_map import AXIS_SEPARATOR
 from tecomp.poly.maps.index_map import IndexMap as Layout
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import tecomp
 from tecomp import te
 from tecomp.driver.build import ScheduledKernel
-from tecomp.ir.language.stmt import Allocate, Buffer, For, PrimFunc
+from tecomp.ir.nodes.stmt import Allocate, Buffer, For, PrimFunc
 from tecomp.ir.traversal.rewrite import walk
 
 Agrees = Callable[..., ScheduledKernel]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tecomp.errors import LayoutError
-from tecomp.layout.sticks.stick import Dense, Sparse, SpyreTensorLayout, StickLayout
-from tecomp.layout.sticks.types import DataFormats
+from tecomp.layout.sticks.stick_formats import DataFormats
+from tecomp.layout.sticks.stick_layout import Dense, Sparse, SpyreTensorLayout, StickLayout
 
 DEFAULT = (
     "SpyreTensorLayout(device_size=[128, 3, 64, 64], dim_map =[1, 2, 0, 2], num_stick_dims=1, "

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tecomp.layout.descriptions.layout import Layout
-from tecomp.layout.sticks.stick import Sparse, SpyreTensorLayout
+from tecomp.layout.core.layout import Layout
+from tecomp.layout.sticks.stick_layout import Sparse, SpyreTensorLayout
 
 
 def test_row_and_column_major_are_strides() -> None:

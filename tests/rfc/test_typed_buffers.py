@@ -11,8 +11,8 @@ import pytest
 
 from tecomp import apply_buffer_transforms, evaluate, flatten_buffer, parse
 from tecomp.codegen import Kernel
-from tecomp.ir.language.expr import BufferLoad
-from tecomp.ir.language.stmt import Buffer, DeclBuffer, PrimFunc
+from tecomp.ir.nodes.expr import BufferLoad
+from tecomp.ir.nodes.stmt import Buffer, DeclBuffer, PrimFunc
 from tecomp.ir.traversal.rewrite import walk
 
 SCALARS = 'A: Buffer("float32", (64,))'

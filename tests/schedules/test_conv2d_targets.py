@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import tecomp
 from tecomp import te
 from tecomp.driver.build import ScheduledKernel
-from tecomp.ir.language.dtype import DType
+from tecomp.ir.nodes.dtype import DType
 from tecomp.schedules import activations, conv2d
 from tests.strategies.fenced import call_fenced
 from tests.strategies.machines import shipped

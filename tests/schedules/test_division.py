@@ -13,10 +13,10 @@ import pytest
 import tecomp
 from tecomp import Target, TecompError, te
 from tecomp.schedules.auto import auto
-from tecomp.schedules.scratchpads.division import Cut, divide, divide_depth, shares_of
-from tecomp.schedules.scratchpads.need import work_of
-from tecomp.schedules.scratchpads.parts import parts_of_depth, plan
-from tecomp.schedules.scratchpads.placement import Placement, placement_of
+from tecomp.schedules.scratchpad.footprint import work_of
+from tecomp.schedules.scratchpad.generic import parts_of_depth, plan
+from tecomp.schedules.scratchpad.placement import Placement, placement_of
+from tecomp.schedules.scratchpad.work_division import Cut, divide, divide_depth, shares_of
 
 CORES = {"core.x": 32}
 

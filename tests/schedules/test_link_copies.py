@@ -10,12 +10,11 @@ import pytest
 
 import tecomp
 from tecomp import LowerError, Target, TargetError, te
-from tecomp.ir.language.dtype import DType
+from tecomp.cost_model.report import Report
+from tecomp.ir.nodes.dtype import DType
 from tecomp.machine.descriptor import read_target
-from tecomp.model.report import Report
-from tecomp.schedules.intrinsics.copies import copy_intrinsic
-from tecomp.schedules.intrinsics.vectors import vector_intrinsic
-from tecomp.schedules.scratchpads.placement import placement_of, sizes_of
+from tecomp.schedules.intrinsics.accelerator import copy_intrinsic, vector_intrinsic
+from tecomp.schedules.scratchpad.placement import placement_of, sizes_of
 
 # Neither sticks nor tiles: what is moved at once is a burst.
 TOY = read_target('''name = "toy"

@@ -11,9 +11,9 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.language.dtype import DType
+from tecomp.ir.nodes.dtype import DType
 from tecomp.schedules import activations, matmul
-from tecomp.schedules.structure.sizes import round_up
+from tecomp.schedules.common import round_up
 from tests.strategies.fenced import call_fenced
 from tests.strategies.machines import CORES
 from tests.strategies.pairwise import pairwise

@@ -15,7 +15,7 @@ import tecomp
 from tecomp import Target, te
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import CapacityError, TargetError
-from tecomp.ir.language.dtype import DType
+from tecomp.ir.nodes.dtype import DType
 from tecomp.machine.descriptor import read_target
 from tecomp.schedules import activations, matmul
 from tests.strategies.fenced import call_fenced

@@ -9,7 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import StickLayout, TargetError, te
-from tecomp.schedules.scratchpads.placement import Placement, placement_of
+from tecomp.schedules.scratchpad.placement import Placement, placement_of
 
 MACHINES = ("stick128", "tensix_bh", "tensix_wh", "texture2d", "vtcm2d")
 

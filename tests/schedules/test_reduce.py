@@ -9,8 +9,8 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.language.expr import BufferLoad, Const
-from tecomp.ir.language.stmt import For, ForKind
+from tecomp.ir.nodes.expr import BufferLoad, Const
+from tecomp.ir.nodes.stmt import For, ForKind
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.schedules import reduce
 from tests.strategies.fenced import call_fenced

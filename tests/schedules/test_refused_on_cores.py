@@ -8,15 +8,14 @@ from typing import Any, cast
 import pytest
 
 from tecomp import Target, TecompError, te
+from tecomp.schedules.analysis.stages import by_loops
 from tecomp.schedules.auto import auto
-from tecomp.schedules.programs.groups import program_of
-from tecomp.schedules.programs.groups_on_cores import groups_on_cores, whole_of
-from tecomp.schedules.programs.ways_on_cores import Way, ways
-from tecomp.schedules.scratchpads.division import Cut
-from tecomp.schedules.scratchpads.need import work_of
-from tecomp.schedules.scratchpads.parts import outline_partial, schedule_partial
-from tecomp.schedules.scratchpads.placement import placement_of
-from tecomp.schedules.structure.stages import by_loops
+from tecomp.schedules.fusion.groups import groups_on_cores, program_of, whole_of
+from tecomp.schedules.fusion.scratchpad import Way, ways
+from tecomp.schedules.scratchpad.footprint import work_of
+from tecomp.schedules.scratchpad.generic import outline_partial, schedule_partial
+from tecomp.schedules.scratchpad.placement import placement_of
+from tecomp.schedules.scratchpad.work_division import Cut
 from tests.schedules.test_scratchpads import with_room
 
 HALF = Cut(cores={0: 2})

@@ -13,7 +13,7 @@ import pytest
 import tecomp
 from tecomp import CapacityError, Target, te
 from tecomp.schedules import auto, softmax
-from tecomp.schedules.scratchpads.placement import placement_of
+from tecomp.schedules.scratchpad.placement import placement_of
 from tests.strategies.te_programs import draw_program
 
 ACME = Path(__file__).parents[1] / "plugins" / "acme" / "acme_target" / "acme.toml"

@@ -12,15 +12,15 @@ import pytest
 
 import tecomp
 from tecomp import Target, te
-from tecomp.ir.language.dtype import DType
-from tecomp.schedules.intrinsics import units
-from tecomp.schedules.scratchpads.placement import sizes_of
+from tecomp.ir.nodes.dtype import DType
+from tecomp.schedules.intrinsics import accelerator
+from tecomp.schedules.scratchpad.placement import sizes_of
 
 MACHINES = ("stick128", "tensix_wh", "tensix_bh")
 
 
 def products(target: Target) -> list[te.TensorIntrin]:
-    return [each for each in units.intrinsics(target) if each.unit == "matmul"]
+    return [each for each in accelerator.intrinsics(target) if each.unit == "matmul"]
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -43,7 +43,7 @@ def test_the_package_offers_them() -> None:
 
     for machine in (*MACHINES, "texture2d", "vtcm2d"):
         module, _, function = offered[machine].partition(":")
-        assert getattr(import_module(module), function) is units.intrinsics
+        assert getattr(import_module(module), function) is accelerator.intrinsics
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -84,6 +84,6 @@ def test_statements_of_all_operations_do_what_is_declared(machine: str) -> None:
 def test_types_that_it_does_not_take() -> None:
     target = Target.load("stick128")
 
-    assert units.tile_product(target, ("float16", "bfloat16"), "float32") is None
-    assert units.tile_product(target, ("float16", "float16"), "float16") is None
-    assert units.tile_product(Target.load("vtcm2d"), ("float16", "float16"), "float32") is None
+    assert accelerator.tile_product(target, ("float16", "bfloat16"), "float32") is None
+    assert accelerator.tile_product(target, ("float16", "float16"), "float16") is None
+    assert accelerator.tile_product(Target.load("vtcm2d"), ("float16", "float16"), "float32") is None

@@ -9,9 +9,9 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.compute.axis import IterKind, IterVar
+from tecomp.compute.iter_var import IterKind, IterVar
 from tecomp.compute.tensor import Tensor
-from tecomp.ir.language.stmt import ForKind
+from tecomp.ir.nodes.stmt import ForKind
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import StageState
 

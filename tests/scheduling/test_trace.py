@@ -12,7 +12,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.compute.tensor import Tensor
-from tecomp.lowering.loops.nest import build_nest
+from tecomp.lowering.loops.loop_nest import build_nest
 from tecomp.lowering.stages.program import prepare
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule

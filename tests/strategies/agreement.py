@@ -10,12 +10,12 @@ import hypothesis
 import numpy as np
 from numpy.typing import NDArray
 
-from tecomp.codegen.calls.kernel import Kernel
+from tecomp.codegen.dispatch.kernel import Kernel
 from tecomp.compute.tensor import Tensor
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import Var, integer_range
-from tecomp.ir.language.stmt import Buffer, PrimFunc
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import Var, integer_range
+from tecomp.ir.nodes.stmt import Buffer, PrimFunc
 from tecomp.lowering.pipeline import Lowered
 from tests.strategies.arrays import Guarded, assert_equal, garbage
 from tests.strategies.layouts import function_of, pack, unpack

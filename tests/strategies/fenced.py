@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from tecomp.codegen import Kernel
-from tecomp.codegen.functions.compile import Compiled, interface_of
-from tecomp.codegen.functions.function import module_text
-from tecomp.codegen.llvm.emit import Options
+from tecomp.codegen.emit.compile import Compiled, interface_of, module_text
+from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.codegen.llvm.jit import Machine, host, link, object_code
-from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.nodes.stmt import PrimFunc
 from tests.strategies.arrays import GUARD, PATTERN, Array
 
 # Processors whose code each newer one runs; the others than the one at hand have no masks.

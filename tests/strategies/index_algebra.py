@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tecomp.ir.algebra.simplify import Ranges
-from tecomp.ir.language.expr import (
+from tecomp.ir.arith.simplify import Ranges
+from tecomp.ir.nodes.expr import (
     BinOp,
     CmpOp,
     Const,
@@ -26,7 +26,7 @@ from tecomp.ir.language.expr import (
     logical_or,
     select,
 )
-from tecomp.poly.maps.enumerate import values
+from tecomp.poly.maps.brute_force import values
 from tests.strategies.draws import Draws
 
 Points = Mapping[Var, NDArray[np.int64]]

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tecomp.ir.language.expr import (
+from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
     Call,
@@ -23,7 +23,7 @@ from tecomp.ir.language.expr import (
     if_then_else,
     index_value,
 )
-from tecomp.ir.language.stmt import (
+from tecomp.ir.nodes.stmt import (
     Buffer,
     BufferStore,
     For,

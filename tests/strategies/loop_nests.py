@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hypothesis import strategies as st
 
+from tecomp.cost_model.iteration_counting import Frame, Loop, Where
 from tecomp.ir.interpreter.expr import Scope, compile_expr
-from tecomp.ir.language.dtype import INT64
-from tecomp.ir.language.expr import CmpOp, Compare, Const, Expr, Not, Var, logical_and, logical_or
-from tecomp.model.frames import Frame, Loop, Where
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import CmpOp, Compare, Const, Expr, Not, Var, logical_and, logical_or
 from tests.strategies.draws import Draw
 
 

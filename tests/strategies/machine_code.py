@@ -8,10 +8,9 @@ from functools import cache
 
 import pytest
 
-from tecomp.codegen.llvm.cached import digest, made_by
+from tecomp.codegen.llvm.code_cache import Store, digest, made_by
+from tecomp.codegen.llvm.ir_builder import Source
 from tecomp.codegen.llvm.jit import object_code
-from tecomp.codegen.llvm.source import Source
-from tecomp.codegen.llvm.store import Store
 from tecomp.machine.descriptor import Target
 from tecomp.machine.registry import list_targets
 

@@ -6,8 +6,8 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from tecomp.codegen.calls.process import process
-from tecomp.codegen.runtime.structures import TABLE
+from tecomp.codegen.dispatch.process_runtime import process
+from tecomp.codegen.runtime.runtime_structs import TABLE
 
 _WORD, _ADDRESS = ctypes.c_int64, ctypes.c_void_p
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, _ADDRESS)

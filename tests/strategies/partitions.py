@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.dist.partition.mesh import Mesh
 from tecomp.dist.partition.partition import Partition
-from tecomp.dist.partition.placements import Partial, Placement, Replicate, Shard
-from tecomp.dist.partition.places import listed
+from tecomp.dist.partition.placements import Mesh, Partial, Placement, Replicate, Shard, listed
 
 MESHES = [(1,), (2,), (3,), (4,), (2, 2), (2, 3), (3, 2)]
 

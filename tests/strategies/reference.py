@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tecomp.compute.expression_analysis import post_order
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.compute.topology import post_order
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import (
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
     Call,
@@ -30,7 +30,7 @@ from tecomp.ir.language.expr import (
     Var,
     integer_range,
 )
-from tecomp.ir.language.stmt import Extent
+from tecomp.ir.nodes.stmt import Extent
 
 Array: TypeAlias = NDArray[Any]
 Values: TypeAlias = "Mapping[Var, Array]"

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tecomp.ir.language.expr import Binary, BinOp, BufferLoad, Call, Const, Expr
-from tecomp.ir.language.stmt import Buffer, BufferStore
-from tecomp.ir.language.tensor_op import TensorOp
+from tecomp.cost_model.report import Report
+from tecomp.ir.nodes.expr import Binary, BinOp, BufferLoad, Call, Const, Expr
+from tecomp.ir.nodes.stmt import Buffer, BufferStore, TensorOp
 from tecomp.ir.traversal.rewrite import children
-from tecomp.model.report import Report
 
 
 @dataclass

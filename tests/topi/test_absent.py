@@ -8,7 +8,7 @@ import pytest
 
 import tecomp
 from tecomp import MissingError, topi
-from tecomp.topi.absent import ABSENT
+from tecomp.topi.unsupported_names import ABSENT
 
 
 @pytest.mark.parametrize("module", ABSENT)

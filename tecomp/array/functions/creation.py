@@ -7,7 +7,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tecomp.array.arguments import (
+from tecomp.array.array_object import Array, made, node_of, on_teams
+from tecomp.array.graph.devices import (
+    check_dtype,
+    default_dtype,
+    device_name,
+)
+from tecomp.array.graph.node import Node, leaf, record
+from tecomp.array.graph.views import moved
+from tecomp.array.interop.device_transfer import empty_in
+from tecomp.array.kernels.generators import created
+from tecomp.array.validation import (
     Extents,
     check_of_one_process,
     diagonal_of,
@@ -19,16 +29,6 @@ from tecomp.array.arguments import (
     shape_of,
     word,
 )
-from tecomp.array.arrays import Array, made, node_of, on_teams
-from tecomp.array.exchange.placing import empty_in
-from tecomp.array.graph.devices import (
-    check_dtype,
-    default_dtype,
-    device_name,
-)
-from tecomp.array.graph.node import Node, leaf, record
-from tecomp.array.graph.views import moved
-from tecomp.array.kernels.creations import created
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.operations.creation import (
     Arange,
@@ -37,12 +37,11 @@ from tecomp.ptensor.operations.creation import (
     ExtractTriangle,
     Eye,
     Linspace,
+    MeshGrid,
 )
 from tecomp.ptensor.operations.elementwise import Cast
 from tecomp.ptensor.operations.manipulation import Broadcast, Reshape
-from tecomp.ptensor.operations.meshgrid import MeshGrid
-from tecomp.ptensor.promotion import COMPLEX, INTEGERS
-from tecomp.ptensor.types import PTensorType, check_together, numpy_dtype
+from tecomp.ptensor.types import COMPLEX, INTEGERS, PTensorType, check_together, numpy_dtype
 
 
 def arange(

@@ -7,8 +7,8 @@ broadcast, and ArrayValueError is raised if they do not.
 
 from __future__ import annotations
 
-from tecomp.array.arrays import Array, combined
-from tecomp.array.scalars import Scalar
+from tecomp.array.array_object import Array, combined
+from tecomp.array.validation import Scalar
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 
 

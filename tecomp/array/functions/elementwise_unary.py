@@ -6,7 +6,7 @@ others.
 
 from __future__ import annotations
 
-from tecomp.array.arrays import Array, made, node_of
+from tecomp.array.array_object import Array, made, node_of
 from tecomp.array.graph.node import record
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 

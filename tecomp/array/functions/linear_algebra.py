@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import SupportsIndex
 
-from tecomp.array.arrays import Array, made, node_of
+from tecomp.array.array_object import Array, made, node_of
 from tecomp.array.graph.node import record
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operations.linear_algebra import MatMul, MatrixTranspose, TensorDot, VecDot

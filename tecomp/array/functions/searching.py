@@ -1,20 +1,154 @@
-"""Where elements are, and how many there are."""
+"""Searching functions, `where` and `clip`."""
 
 from __future__ import annotations
 
-from typing import Literal, SupportsIndex
+from typing import Any, Literal, SupportsIndex
 
-from tecomp.array.arguments import flag, word
-from tecomp.array.arrays import Array, made, node_of, nodes_of_pair
-from tecomp.array.elements.masks import places_in, truth_of
-from tecomp.array.graph.node import record
-from tecomp.array.library import library_call
-from tecomp.array.scalars import Scalar
-from tecomp.errors import ArrayValueError
-from tecomp.ptensor.axes import Axes, axes_of, axis_of
-from tecomp.ptensor.operations.reduction import CountNonzero
-from tecomp.ptensor.operations.searching import FindIndex
+import numpy as np
+
+from tecomp.array.array_object import Array, made, node_beside, node_of, nodes_of_pair
+from tecomp.array.graph.devices import default_dtype
+from tecomp.array.graph.node import Node, record
+from tecomp.array.indexing.getitem import places_in, truth_of
+from tecomp.array.library_fallback import library_call
+from tecomp.array.validation import Scalar, flag, word
+from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.operations.elementwise import FUNCTIONS, Cast, Where
+from tecomp.ptensor.operations.reduction import CountNonzero, FindIndex
 from tecomp.ptensor.operations.sorting import SearchSorted
+from tecomp.ptensor.types import (
+    FLOATS,
+    INTEGERS,
+    REAL,
+    Axes,
+    PTensorType,
+    axes_of,
+    axis_of,
+    broadcast_shapes,
+    check_together,
+    need_dtype,
+)
+
+
+def where(condition: Array, x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+    """Elements of the second operand where the first is True, of the third elsewhere.
+
+    Args:
+        condition: an array of truth values.
+        x1: an array, or a number, which takes the type of the other one.
+        x2: the same.
+
+    Raises:
+        ArrayTypeError: the condition has numbers, or the others are neither.
+        ArrayValueError: shapes do not broadcast.
+
+    >>> import tecomp.array as xp
+    >>> xp.where(xp.asarray([True, False]), xp.asarray([1.0, 2.0]), 0)
+    Array([1., 0.], dtype=float64)
+    """
+    test = node_of(condition, "where", "condition")
+    if isinstance(x1, Array):
+        one = node_of(x1, "where")
+        other = node_beside(one.type, x2, "where", "x2")
+    elif isinstance(x2, Array):
+        other = node_of(x2, "where")
+        one = node_beside(other.type, x1, "where", "x1")
+    else:
+        one, other = _numbers(test.type, x1, x2)
+    return made(record(Where(), test, one, other))
+
+
+def _numbers(place: PTensorType, x1: Scalar, x2: Scalar) -> tuple[Node, Node]:
+    """Two numbers in the type that arrays have which are made of both."""
+    types = [
+        next(
+            (
+                place.like((), default_dtype(name, place.device))
+                for kind, name in _DEFAULT if isinstance(x, kind)
+            ),
+            place,
+        )
+        for x in (x1, x2)
+    ]
+    first = node_beside(types[0], x1, "where", "x1")
+    return first, node_beside(types[1], x2, "where", "x2")
+
+
+_DEFAULT = ((bool, "bool"), (int, "int64"), (float, "float64"), (complex, "complex128"))
+
+
+def clip(
+    x: Array, /, min: Array | int | float | None = None, max: Array | int | float | None = None
+) -> Array:
+    """Each element brought into [min, max], in its type; NaN stays.
+
+    Args:
+        x: an array of real numbers.
+        min: the least, an array or a number; None for none. Integers for integers.
+        max: the greatest, in the same way; what it says counts where it is below `min`.
+
+    Raises:
+        ArrayTypeError: elements are complex or truth values, or bounds are of another kind.
+        ArrayValueError: shapes do not broadcast.
+        DeviceMismatchError: bounds live on another device.
+        TeamMismatchError: bounds belong to another team.
+
+    >>> import tecomp.array as xp
+    >>> xp.clip(xp.asarray([1, 5, 9]), 2, xp.asarray([4, 6, 8]))
+    Array([2, 5, 8], dtype=int64)
+    """
+    node = node_of(x, "clip")
+    need_dtype(node.type.dtype, REAL, "clip")
+    low, high = _bound(node.type, min, "min"), _bound(node.type, max, "max")
+    operands = [part.type for part in (node, low, high) if part is not None]
+    check_together(operands, "clip")
+    broadcast_shapes([part.shape for part in operands], "clip")
+    if low is not None:
+        node = record(FUNCTIONS["maximum"], node, low)
+    if high is not None:
+        node = record(FUNCTIONS["minimum"], node, high)
+    return made(node)
+
+
+def _bound(type: PTensorType, bound: object, what: str) -> Node | None:
+    """A bound in the type of the elements; None if nothing is beyond it."""
+    if bound is None or (bound.__class__ is int and _is_beyond(bound, type.dtype, what)):
+        return None
+    node = node_beside(type, bound, "clip", what)
+    dtype = node.type.dtype
+    if dtype == type.dtype:
+        return node
+    if dtype in FLOATS and type.dtype in FLOATS:
+        return record(Cast(type.dtype), node)
+    if dtype in INTEGERS and type.dtype in INTEGERS:
+        return record(Cast(type.dtype), _limited(node, type.dtype))
+    raise ArrayTypeError(
+        f"clip: {what} is {dtype}, and the elements are {type.dtype}; give "
+        f"{'an integer' if type.dtype in INTEGERS else 'a real number'}, or convert the elements, "
+        "xp.astype(x, dtype)"
+    )
+
+
+def _is_beyond(bound: Any, dtype: str, what: str) -> bool:
+    """Whether a number bounds no element of a type."""
+    if dtype not in INTEGERS:
+        return False
+    info = np.iinfo(dtype)
+    return bool(bound <= info.min if what == "min" else bound >= info.max)
+
+
+def _limited(node: Node, dtype: str) -> Node:
+    """Integers brought into what another type of integers holds."""
+    own, other = np.iinfo(node.type.dtype), np.iinfo(dtype)
+    if own.min < other.min:
+        node = record(FUNCTIONS["maximum"], node, _number(node.type, int(other.min)))
+    if own.max > other.max:
+        node = record(FUNCTIONS["minimum"], node, _number(node.type, int(other.max)))
+    return node
+
+
+def _number(type: PTensorType, value: int) -> Node:
+    return node_beside(type, value, "clip", "bound")
 
 
 def argmax(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = False) -> Array:

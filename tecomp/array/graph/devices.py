@@ -8,8 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from tecomp.errors import ArrayTypeError, ArrayValueError
-from tecomp.ptensor.promotion import ALL, INTEGERS, PART
-from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor.types import ALL, INTEGERS, PART, PTensorType
 
 if typing.TYPE_CHECKING:
     from tecomp.machine.descriptor import Target

@@ -1,25 +1,71 @@
-"""Compute what was recorded."""
+"""Evaluate pending nodes, on demand or when the recording grows too long."""
 
 from __future__ import annotations
 
+import sys
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint
 from time import perf_counter
-from typing import Any
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
 
 from tecomp.array.graph.devices import CPU
-from tecomp.array.graph.lane import lane
-from tecomp.array.graph.node import Buffer, Node, empty, looking, no_memory, teams
+from tecomp.array.graph.locking import begin, end, is_busy, wait, writers
+from tecomp.array.graph.node import (
+    Buffer,
+    Node,
+    empty,
+    looking,
+    no_memory,
+    parts_of,
+    teams,
+    tracing,
+)
 from tecomp.array.graph.pending import Pending, by_device, pending
-from tecomp.array.graph.shared import parts_of
 from tecomp.array.graph.views import along, is_view
-from tecomp.array.graph.waiting import begin, end, is_busy, wait, writers
 from tecomp.errors import ArrayMemoryError, ArrayTypeError
 from tecomp.ptensor.types import numpy_dtype
 
+if TYPE_CHECKING:
+    # Loaded with the first team: most processes have none.
+    from tecomp.dist.runtime.call_tracking import Span
+
+
+class Lane:
+    """What was computed.
+
+    Attributes:
+        spans: the last computations; None if nobody notes them.
+    """
+
+    def __init__(self) -> None:
+        self.spans: deque[Span] | None = None
+        self._span: type[Span]
+
+    def begin(self) -> None:
+        """Note what is computed from now on."""
+        if self.spans is None:
+            waits = import_module("tecomp.dist.runtime.call_tracking")
+            self.spans, self._span = deque(maxlen=waits.KEPT), waits.Span
+
+    def note(self, work: Pending, start: float, what: str = "") -> None:
+        """Operations are computed, or a part of them, which began some time ago."""
+        if self.spans is not None:
+            names = dict.fromkeys([op.where for op, _ in work.steps])
+            if what:
+                names[f"({what})"] = None
+            self.spans.append(self._span(" ".join(names), start, perf_counter()))
+
+
+lane = Lane()
+"""That of this process."""
+
+
 # Known by its name, as an entry point has it: who only records operations does not wait for it.
-_COMPILER = EntryPoint("compiler", "tecomp.array.kernels.compiling", "tecomp.compilers")
+_COMPILER = EntryPoint("compiler", "tecomp.array.kernels.execution_plan", "tecomp.compilers")
 
 
 def evaluate(
@@ -147,3 +193,34 @@ def _seen(node: Node) -> Buffer | None:
     if stored is None or not ops:
         return None
     return along(reversed(ops), stored.elements())
+
+
+MOST = 128
+"""Operations that are recorded before they are computed."""
+
+FEWEST = MOST // 2
+"""Operations that make a kernel worth its call, where a place to stop is known."""
+
+_places: set[tuple[CodeType, int]] = set()
+
+
+def cut(node: Node) -> None:
+    """Compute a node if it is the result of many operations.
+
+    A loop passes the same places again. Where it was stopped once is where it is stopped again, so
+    that what is computed between two stops is the same each time, and compiled once.
+    """
+    if tracing.depth:
+        return
+    if node.pending < MOST and _place() not in _places:
+        return
+    _places.add(_place())
+    evaluate((node,))
+
+
+def _place() -> tuple[CodeType, int]:
+    """The place in the user's code that runs."""
+    frame: FrameType = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tecomp."):
+        frame = frame.f_back
+    return frame.f_code, frame.f_lasti

@@ -10,11 +10,11 @@ import numpy as np
 
 from tecomp.array.graph.node import Buffer, Node, leaf, record, type_of
 from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.indexing import ExtractSlice
 from tecomp.ptensor.operations.linear_algebra import Diagonal, MatrixTranspose
 from tecomp.ptensor.operations.manipulation import (
     Broadcast,
     ExpandDims,
+    ExtractSlice,
     Flip,
     PermuteDims,
     Reshape,

@@ -1,23 +1,72 @@
-"""Kernels that take arrays of any sizes, and how they are called."""
+"""Shape-polymorphic kernels, memoization, and when to specialize on sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from math import ceil
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from tecomp import te
-from tecomp.array.counters import counters
+from tecomp.array.graph.locking import compiling
 from tecomp.array.graph.node import Buffer, memory
 from tecomp.array.graph.views import Chain, along
-from tecomp.array.graph.waiting import compiling
-from tecomp.array.kernels.kept import made_once
-from tecomp.array.kernels.loops import Operand
-from tecomp.array.kernels.often import calls_that_pay
-from tecomp.array.recent import Recent
+from tecomp.array.kernels.strided_operands import Operand
+from tecomp.array.lru_cache import Recent
+from tecomp.array.statistics import counters
 from tecomp.ptensor.types import Shape
+
+Key = TypeVar("Key")
+Made = TypeVar("Made")
+P = ParamSpec("P")
+
+
+def made_once(
+    kept: Recent[Key, Made], key: Key, make: Callable[P, Made], *args: P.args, **kwargs: P.kwargs
+) -> Made:
+    """What is kept for a key; it is made and counted if there is nothing yet.
+
+    Args:
+        kept: what was made.
+        key: equal for equal kernels.
+        make: compiles one.
+        args: what `make` takes.
+        kwargs: what it takes by name.
+    """
+    found = kept.get(key, None)
+    if found is None:
+        with compiling:
+            found = kept.get(key, None)
+            if found is None:  # no other thread was faster
+                found = kept.keep(key, make(*args, **kwargs))
+                counters.compiled += 1
+    return found
+
+
+_FEWEST = 16
+_COMPILED = 0.05
+"""Seconds that it takes to compile a kernel."""
+_CALLED = 15e-6
+"""Seconds that a call of a kernel takes, whatever it computes."""
+_COMPUTED = 1e-9
+"""Seconds that a point of its loops takes."""
+
+
+def calls_that_pay(kernels: int, points: int) -> int:
+    """The calls that together take as long as to compile what the sizes are built into.
+
+    Nobody knows how many more there will be. So compiling takes no longer than all calls did, and
+    what it would have saved by then is no more than it takes. Calls are counted and not measured:
+    sums may be added in another order from there on, which no clock may decide.
+
+    Args:
+        kernels: that are called.
+        points: how often something is computed in all of them.
+    """
+    return max(_FEWEST, ceil(kernels * _COMPILED / (kernels * _CALLED + points * _COMPUTED)))
+
 
 MANY = 1 << 14
 """Elements that make it worth while."""

@@ -11,10 +11,10 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
-from tecomp.codegen.llvm.source import Source
+from tecomp.codegen.llvm.ir_builder import Source
 from tecomp.errors import InternalError
-from tecomp.ir.outside.bind import NOTHING, Outside
-from tecomp.work import doing
+from tecomp.ir.extern.binding import NOTHING, Outside
+from tecomp.progress import doing
 
 Entry = Callable[[Any], int]
 

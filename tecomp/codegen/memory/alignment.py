@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tecomp.codegen.llvm.emit import Code
-from tecomp.ir.language.expr import Binary, BinOp, Cast, Const, Expr, Select
-from tecomp.ir.language.stmt import Buffer
+from tecomp.codegen.llvm.ir_builder import Code
+from tecomp.ir.nodes.expr import Binary, BinOp, Cast, Const, Expr, Select
+from tecomp.ir.nodes.stmt import Buffer
 from tecomp.ir.traversal.rewrite import fold
 
 _MOST = 128
@@ -33,7 +33,7 @@ def alignment(code: Code, buffer: Buffer, index: Expr) -> int:
 def divisor(index: Expr) -> int:
     """A power of two, 128 at most, that an integer is always a multiple of.
 
-    >>> from tecomp.ir.language.expr import Var
+    >>> from tecomp.ir.nodes.expr import Var
     >>> i, j = Var("i"), Var("j")
     >>> divisor(i * 48 + j * 8), divisor(i + 4), divisor((i * 64) % 24)
     (8, 1, 8)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typing
 
-from tecomp.compute.absent import absent as _absent
 from tecomp.compute.hybrid.script import HybridFunction, script
+from tecomp.compute.tvm_compat import absent as _absent
 
 __all__ = ["HybridFunction", "script"]
 

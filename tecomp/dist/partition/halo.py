@@ -12,9 +12,9 @@ import numpy as np
 
 from tecomp.dist.partition.messages import Box, Message, Senders
 from tecomp.dist.partition.partition import Partition
-from tecomp.dist.partition.places import Places, count_of, gathered, listed
+from tecomp.dist.partition.placements import Places, count_of, gathered, listed
 from tecomp.errors import LayoutError
-from tecomp.ir.language.given import whole_numbers_of
+from tecomp.ir.nodes.argument_checks import whole_numbers_of
 
 Shape = tuple[int, ...]
 Widths: TypeAlias = tuple[tuple[int, int], ...]

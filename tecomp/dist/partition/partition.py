@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tecomp.dist.partition.cuts import Cuts
-from tecomp.dist.partition.mesh import Mesh
+from tecomp.dist.partition.placements import Cuts
+from tecomp.dist.partition.placements import Mesh
 from tecomp.dist.partition.placements import Partial, Placement, Shard, checked
-from tecomp.dist.partition.places import (
+from tecomp.dist.partition.placements import (
     Numbers,
     Places,
     common,
@@ -25,10 +25,10 @@ from tecomp.dist.partition.places import (
     seen,
 )
 from tecomp.errors import LayoutError, TecompError
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import Expr
-from tecomp.ir.language.given import whole_numbers_of
-from tecomp.layout.descriptions.layout import Layout
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import Expr
+from tecomp.ir.nodes.argument_checks import whole_numbers_of
+from tecomp.layout.core.layout import Layout
 
 Shape = tuple[int, ...]
 Index = tuple[Places, ...]

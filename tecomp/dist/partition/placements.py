@@ -1,13 +1,121 @@
-"""Placements: what the processes along one axis of a mesh have of an array."""
+"""Meshes, placements (shard, replicate, partial) and index sets along an axis."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cached_property
+from itertools import accumulate
+from math import gcd, prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from tecomp.errors import LayoutError
-from tecomp.ir.language.given import whole_numbers_of
+from tecomp.ir.arith.extents import ceil_div
+from tecomp.ir.nodes.argument_checks import whole_numbers_of
+from tecomp.ir.nodes.expr import Expr, index_value, select
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """Processes in rows and columns; the last axis counts fastest.
+
+    Attributes:
+        shape: how many processes there are along each axis.
+        names: what the axes are called; `m0`, `m1` ... if not given.
+
+    Raises:
+        LayoutError: an extent is no positive integer, or names do not tell the axes apart.
+
+    >>> mesh = Mesh((2, 3), names=("rows", "columns"))
+    >>> print(mesh)
+    Mesh(rows=2, columns=3)
+    >>> mesh.shape, mesh.names, mesh.ndim, mesh.size
+    ((2, 3), ('rows', 'columns'), 2, 6)
+    """
+
+    shape: tuple[int, ...]
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        given: Any = (self.shape,) if isinstance(self.shape, int) else self.shape
+        shape = whole_numbers_of(given)
+        if not shape or min(shape) < 1:
+            raise LayoutError(
+                f"mesh: the shape is {self.shape!r}; give one or more positive integers, "
+                "such as (2, 2)",
+                kind="partition",
+            )
+        names = tuple(self.names) or tuple(f"m{k}" for k in range(len(shape)))
+        if len(names) != len(shape) or len(set(names)) < len(names):
+            raise LayoutError(
+                f"mesh: {len(shape)} axes are called {list(names)}; give each axis a name "
+                "of its own",
+                kind="partition",
+            )
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "names", names)
+
+    @property
+    def ndim(self) -> int:
+        """How many axes there are."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many processes there are."""
+        return prod(self.shape)
+
+    def coordinates(self, rank: int) -> tuple[int, ...]:
+        """Where in the mesh a process is.
+
+        Raises:
+            LayoutError: there is no such process.
+
+        >>> Mesh((2, 3)).coordinates(5)
+        (1, 2)
+        """
+        if not 0 <= rank < self.size:
+            raise LayoutError(
+                f"mesh: there is no rank {rank} in {self}; ranks go from 0 to {self.size - 1}",
+                kind="partition",
+            )
+        found = []
+        for extent in reversed(self.shape):
+            rank, at = divmod(rank, extent)
+            found.append(at)
+        return tuple(reversed(found))
+
+    def rank(self, coordinates: Sequence[int]) -> int:
+        """The process at a place of the mesh.
+
+        Raises:
+            LayoutError: there is no such place.
+
+        >>> Mesh((2, 3)).rank((1, 0))
+        3
+        """
+        inside = len(coordinates) == self.ndim and all(
+            0 <= at < extent for at, extent in zip(coordinates, self.shape, strict=True)
+        )
+        if not inside:
+            raise LayoutError(
+                f"mesh: there is no process at {tuple(coordinates)} of {self}; give "
+                f"{self.ndim} numbers from 0 on that lie in the mesh",
+                kind="partition",
+            )
+        number = 0
+        for at, extent in zip(coordinates, self.shape, strict=True):
+            number = number * extent + at
+        return number
+
+    def __str__(self) -> str:
+        axes = zip(self.names, self.shape, strict=True)
+        return f"Mesh({', '.join(f'{name}={extent}' for name, extent in axes)})"
+
 
 OPS = ("sum", "prod", "min", "max", "any", "all")
 
@@ -136,3 +244,261 @@ def _normal(placed: Placement, ndim: int) -> Placement:
             kind="partition",
         )
     return Shard(placed.axis % ndim, placed.block, placed.sizes)
+
+
+Numbers: TypeAlias = "npt.NDArray[np.int64]"
+Places: TypeAlias = "slice | Numbers"
+"""Indices from 0 on. A slice has a start, a stop and a positive step, and no more than it needs."""
+
+NONE = slice(0, 0, 1)
+
+
+def steps(start: int, stop: int, step: int = 1) -> slice:
+    """The indices from `start` below `stop`, each `step` after the one before.
+
+    >>> steps(1, 9, 4), steps(3, 2)
+    (slice(1, 6, 4), slice(0, 0, 1))
+    """
+    count = -(-(stop - start) // step)
+    if count <= 0:
+        return NONE
+    return slice(start, start + (count - 1) * step + 1, step if count > 1 else 1)
+
+
+def count_of(places: Places) -> int:
+    """How many indices there are."""
+    if isinstance(places, slice):
+        return len(range(places.start, places.stop, places.step))
+    return len(places)
+
+
+def listed(places: Places) -> Numbers:
+    """The indices, one by one."""
+    if isinstance(places, slice):
+        return np.arange(places.start, places.stop, places.step)
+    return places
+
+
+def gathered(numbers: Numbers) -> Places:
+    """The same indices, as a slice if they are one.
+
+    >>> gathered(np.array([1, 4, 7])), gathered(np.array([1, 4, 8]))
+    (slice(1, 8, 3), array([1, 4, 8]))
+    """
+    if len(numbers) < 2:
+        return steps(int(numbers[0]), int(numbers[0]) + 1) if len(numbers) else NONE
+    step = int(numbers[1] - numbers[0])
+    if step > 0 and np.all(np.diff(numbers) == step):
+        return steps(int(numbers[0]), int(numbers[-1]) + 1, step)
+    return numbers
+
+
+def chosen(places: Places, inner: Places) -> Places:
+    """Those of the places that `inner` has the numbers of.
+
+    >>> chosen(slice(10, 20, 2), slice(1, 4, 2))
+    slice(12, 17, 4)
+    """
+    if isinstance(places, slice) and isinstance(inner, slice):
+        first, step = places.start + inner.start * places.step, places.step * inner.step
+        return steps(first, first + count_of(inner) * step, step)
+    return gathered(listed(places)[inner])
+
+
+def common(owned: Places, wanted: Places) -> tuple[Places, Places]:
+    """Where the indices that both have are: their numbers in `owned`, and in `wanted`.
+
+    `owned` ascends; `wanted` may be in any order and have an index more than once.
+
+    >>> common(slice(0, 10, 1), slice(8, 14, 1))
+    (slice(8, 10, 1), slice(0, 2, 1))
+    """
+    if isinstance(owned, slice) and isinstance(wanted, slice):
+        return _meeting(owned, wanted)
+    if not count_of(owned):
+        return NONE, NONE
+    known, asked = listed(owned), listed(wanted)
+    at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+    hits = np.flatnonzero(known[at] == asked)
+    return gathered(at[hits]), gathered(hits)
+
+
+def _meeting(owned: slice, wanted: slice) -> tuple[slice, slice]:
+    """The same for two slices: a number that both have, and then every common multiple further.
+
+    Source:
+        The Chinese remainder theorem.
+    """
+    shared = gcd(owned.step, wanted.step)
+    apart, rest = divmod(wanted.start - owned.start, shared)
+    if rest:
+        return NONE, NONE
+    period = wanted.step // shared
+    both = owned.start + apart * pow(owned.step // shared, -1, period) % period * owned.step
+    step, low = owned.step * period, max(owned.start, wanted.start)
+    first = both + -((both - low) // step) * step
+    count = count_of(steps(first, min(owned.stop, wanted.stop), step))
+    return _numbers(owned, first, step, count), _numbers(wanted, first, step, count)
+
+
+def _numbers(places: slice, first: int, step: int, count: int) -> slice:
+    start, each = (first - places.start) // places.step, step // places.step
+    return steps(start, start + count * each, each)
+
+
+def seen(places: Places, start: int, step: int, extent: int) -> Places:
+    """The numbers k from 0 below `extent`, ascending, for which `start + step * k` is a place.
+
+    >>> seen(slice(4, 8, 1), 1, 2, 10)
+    slice(2, 4, 1)
+    """
+    if isinstance(places, slice) and places.step == 1:
+        if step < 0:
+            first, last = -((places.stop - 1 - start) // -step), (start - places.start) // -step
+        else:
+            first, last = -((start - places.start) // step), (places.stop - 1 - start) // step
+        return steps(max(first, 0), min(last + 1, extent)) if count_of(places) else NONE
+    numbers, rest = np.divmod(listed(places) - start, step)
+    hits = numbers[(rest == 0) & (numbers >= 0) & (numbers < extent)]
+    return gathered(hits[::-1] if step < 0 else hits)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One cut of an axis, or of the parts that earlier cuts have made.
+
+    Attributes:
+        mesh_axis: which axis of the mesh counts the parts.
+        count: how many parts there are.
+        block: how many consecutive indices are dealt out at a time.
+        sizes: how many indices each part has, in order, if that is given instead.
+    """
+
+    mesh_axis: int
+    count: int
+    block: int
+    sizes: tuple[int, ...] | None
+
+    def part(self, k: int, extent: int) -> Places:
+        """The indices of part k of an axis of some extent."""
+        if self.sizes is not None:
+            start = sum(self.sizes[:k])
+            return steps(start, start + self.sizes[k])
+        first, period = k * self.block, self.block * self.count
+        if period >= extent:
+            return steps(first, min(first + self.block, extent))
+        if self.block == 1:
+            return steps(k, extent, self.count)
+        starts = np.arange(first, extent, period)
+        numbers = (starts[:, None] + np.arange(self.block)).ravel()
+        return gathered(numbers[numbers < extent])
+
+    def place(self, index: int) -> tuple[int, int]:
+        """The number of the part that has an index, and its number in there."""
+        if self.sizes is None:
+            period = self.block * self.count
+            inside = index // period * self.block + index % self.block
+            return index // self.block % self.count, inside
+        k = bisect_right(self._ends, index)
+        return k, index - sum(self.sizes[:k])
+
+    def expressed(self, index: Expr) -> tuple[Expr, Expr]:
+        """The same as expressions."""
+        if self.sizes is None:
+            period = self.block * self.count
+            inside = index // period * self.block + index % self.block
+            return index // self.block % self.count, inside
+        part: Expr = index_value(0)
+        start: Expr = index_value(0)
+        for end in self._ends[:-1]:
+            is_after = index >= end
+            part = part + select(is_after, 1, 0)
+            start = select(is_after, end, start)
+        return part, index - start
+
+    def holders(self, low: int, high: int) -> range:
+        """Parts that may have an index from `low` below `high`."""
+        if high <= low:
+            return range(0)
+        if self.sizes is None and high - low > self.block * (self.count - 1):
+            return range(self.count)
+        first, last = self.place(low)[0], self.place(high - 1)[0]
+        return range(first, last + 1) if first <= last else range(self.count)
+
+    @cached_property
+    def _ends(self) -> tuple[int, ...]:
+        return tuple(accumulate(self.sizes or ()))
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """All cuts of one axis, each of the parts that the one before has made.
+
+    Attributes:
+        extent: of the axis.
+        cuts: in the order of the axes of the mesh.
+    """
+
+    extent: int
+    cuts: tuple[Cut, ...]
+
+    @classmethod
+    def of(cls, extent: int, axis: int, shards: Sequence[tuple[int, int, Shard]]) -> Cuts:
+        """The cuts that placements ask for.
+
+        Args:
+            extent: of the axis.
+            axis: its number, for messages.
+            shards: number and extent of the axis of the mesh, and the placement.
+
+        Raises:
+            LayoutError: sizes do not add up to the extent.
+        """
+        made: list[Cut] = []
+        rest = extent
+        for mesh_axis, count, shard in shards:
+            if shard.sizes is not None:
+                _check_sizes(shard.sizes, count, extent, axis, len(shards))
+            block = shard.block or max(ceil_div(rest, count), 1)
+            made.append(Cut(mesh_axis, count, block, shard.sizes))
+            rest = min(count_of(made[-1].part(0, rest)), rest) if shard.sizes is None else rest
+        return cls(extent, tuple(made))
+
+    def part(self, at: Sequence[int]) -> Places:
+        """The indices of the part with these numbers, one for each cut."""
+        places: Places = steps(0, self.extent)
+        for k, cut in zip(at, self.cuts, strict=True):
+            places = chosen(places, cut.part(k, count_of(places)))
+        return places
+
+    def owner(self, index: int) -> tuple[int, ...]:
+        """The numbers of the part that has an index."""
+        found: list[int] = []
+        for cut in self.cuts:
+            k, index = cut.place(index)
+            found.append(k)
+        return tuple(found)
+
+    def holders(self, wanted: Places) -> Sequence[range]:
+        """For each cut the parts that may have one of the wanted indices."""
+        ranges = [range(cut.count) for cut in self.cuts]
+        if self.cuts and isinstance(wanted, slice):
+            ranges[0] = self.cuts[0].holders(wanted.start, wanted.stop)
+        return ranges
+
+
+def _check_sizes(
+    sizes: tuple[int, ...], count: int, extent: int, axis: int, n_shards: int
+) -> None:
+    if len(sizes) != count or sum(sizes) != extent:
+        raise LayoutError(
+            f"partition: sizes {list(sizes)} for axis {axis} of extent {extent} on {count} "
+            f"processes; give {count} sizes that add up to {extent}",
+            kind="partition",
+        )
+    if n_shards > 1:
+        raise LayoutError(
+            f"partition: axis {axis} has sizes {list(sizes)} and is cut along {n_shards} axes of "
+            "the mesh; give blocks, or cut it along one",
+            kind="partition",
+        )

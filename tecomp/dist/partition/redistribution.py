@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 
 from tecomp.dist.partition.messages import Box, Message, Senders
 from tecomp.dist.partition.partition import Partition
-from tecomp.dist.partition.places import Places
+from tecomp.dist.partition.placements import Places
 from tecomp.dist.partition.placements import Partial, Placement, Replicate, Shard
 from tecomp.errors import LayoutError
 

@@ -1,4 +1,4 @@
-"""Teams: the processes that share arrays."""
+"""Teams (process groups) and their message buffers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,42 @@ from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Any, TypeAlias
 
-from tecomp.dist.partition.mesh import Mesh
-from tecomp.dist.runtime.alone import alone
-from tecomp.dist.runtime.buffers import Buffers
-from tecomp.dist.runtime.calls import Calls
-from tecomp.dist.runtime.library import mpi, survives
-from tecomp.dist.runtime.waits import waits
-from tecomp.dist.runtime.watchdog import watch
+import numpy as np
+
+from tecomp.dist.partition.placements import Mesh
+from tecomp.dist.runtime.call_tracking import Calls, alone, waits, watch
+from tecomp.dist.runtime.mpi import mpi, survives
 from tecomp.errors import TeamError
+
+Array = np.ndarray[Any, np.dtype[np.uint8]]
+
+_MOST = 1 << 26
+"""Bytes that are kept for later messages, all together."""
+
+
+class Buffers:
+    """Memory that messages have given back."""
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[Array]] = {}
+        self._kept = 0
+
+    def take(self, nbytes: int) -> Array:
+        """Bytes that nobody else has; they hold anything."""
+        found = self._free.get(nbytes)
+        if not found:
+            return np.empty(nbytes, np.uint8)
+        self._kept -= nbytes
+        return found.pop()
+
+    def give(self, buffer: Array) -> None:
+        """Bytes that are not needed any more; the oldest sizes go first where they are many."""
+        self._kept += buffer.nbytes
+        self._free.setdefault(buffer.nbytes, []).append(buffer)
+        while self._kept > _MOST:
+            oldest = next(iter(self._free))
+            self._kept -= oldest * len(self._free.pop(oldest))
+
 
 _GRACE = 5
 """Seconds that a process waits for being ended by another that failed."""

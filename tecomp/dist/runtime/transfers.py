@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from tecomp.dist.partition.messages import Box, Message
-from tecomp.dist.runtime.library import mpi
-from tecomp.dist.runtime.operations import COMBINED
+from tecomp.dist.runtime.mpi import mpi
+from tecomp.dist.runtime.mpi import COMBINED
 from tecomp.dist.runtime.team import Team
 
 Array = np.ndarray[Any, np.dtype[Any]]

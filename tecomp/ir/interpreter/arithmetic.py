@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import BinOp, CmpOp, integer_range
-from tecomp.ir.language.operators import COMPARISONS
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import BinOp, CmpOp, integer_range
+from tecomp.ir.nodes.operators import COMPARISONS
 
 Data: TypeAlias = Any
 Unary: TypeAlias = Callable[[Data], Data]
@@ -184,7 +184,7 @@ def saturating(dtype: DType) -> Unary:
 
 
 def call_function(name: str, dtype: DType) -> Callable[..., Data]:
-    """What a function of `tecomp.ir.language.intrinsics` computes for a first argument of `dtype`.
+    """What a function of `tecomp.ir.nodes.operators` computes for a first argument of `dtype`.
 
     Floats narrower than 64 bits are computed in 64 and rounded, so this is at least as good as
     what is compiled.

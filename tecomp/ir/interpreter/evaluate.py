@@ -1,9 +1,4 @@
-"""Run any function at any stage of lowering on NumPy arrays: the oracle for passes and code.
-
-Shares nothing with code generation but the description of the language. Slow, and strict: a read
-or write outside of a buffer is an error, memory starts out filled with NaN or a pattern, and
-parallel loops run backwards, so that what depends on luck shows.
-"""
+"""Run functions on NumPy arrays; argument binding and external calls."""
 
 from __future__ import annotations
 
@@ -12,32 +7,247 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tecomp.errors import CallError, InternalError
-from tecomp.ir.interpreter.arguments import bind, extents_of, parameters_of, strides_of
+from tecomp.ir.extern.binding import invoker
+from tecomp.ir.extern.registry import callee_of
+from tecomp.ir.interpreter.arithmetic import wrapping
 from tecomp.ir.interpreter.expr import ACTIVE, Closure, Environment, Scope, compile_expr
-from tecomp.ir.interpreter.load import Seen, Watch, store_function
-from tecomp.ir.interpreter.memory import Bytes, View, bytes_of, compact, span, unwritten, view_of
-from tecomp.ir.interpreter.outside import outside_call
-from tecomp.ir.language.expr import BufferLoad
-from tecomp.ir.language.given import check_kind
-from tecomp.ir.language.outside_call import OutsideCall
-from tecomp.ir.language.stmt import (
+from tecomp.ir.interpreter.memory import (
+    Bytes,
+    Seen,
+    View,
+    Watch,
+    bytes_of,
+    compact,
+    memory_of,
+    places_of,
+    span,
+    store_function,
+    unwritten,
+    view_of,
+)
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.expr import BufferLoad, Expr, Var, index_value
+from tecomp.ir.nodes.stmt import (
     Allocate,
+    ArrayArgument,
     Buffer,
     BufferRealize,
     BufferStore,
     DeclBuffer,
+    Extent,
     For,
     ForKind,
     IfThenElse,
     Let,
+    OutsideCall,
     Prefetch,
     PrimFunc,
     SeqStmt,
     Stmt,
+    TensorOp,
+    Touch,
 )
-from tecomp.ir.language.tensor_op import TensorOp, Touch
+
+Extents: TypeAlias = "Callable[[Environment], tuple[int, ...]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A buffer among the parameters: where its view and its memory go, and what it must be.
+
+    Attributes:
+        buffer: the parameter.
+        view: slot of the view that reads and writes go to.
+        memory: slot of the array.
+        shape: what its array has, without lanes.
+        strides: likewise, in elements.
+    """
+
+    buffer: Buffer
+    view: int
+    memory: int
+    shape: Extents
+    strides: Extents
+
+
+def parameters_of(scope: Scope, func: PrimFunc) -> list[Parameter | tuple[Var, int]]:
+    """What each argument is bound to: a buffer's slots, or a variable and its slot."""
+    for var in (*func.sizes, *(p for p in func.params if isinstance(p, Var))):
+        scope.declare(var)
+    found: list[Parameter | tuple[Var, int]] = []
+    for param in func.params:
+        if isinstance(param, Buffer):
+            slots = scope.declare_view(param), scope.declare(param.data)
+            shape, strides = extents_of(scope, param.shape), strides_of(scope, param)
+            found.append(Parameter(param, *slots, shape, strides))
+        else:
+            found.append((param, scope.slot_of(param)))
+    return found
+
+
+def extents_of(scope: Scope, entries: Sequence[Extent]) -> Extents:
+    """Extents or strides as a function of the values in the slots."""
+    closures = [compile_expr(scope, index_value(entry)) for entry in entries]
+    return lambda env: tuple([closure(env) for closure in closures])
+
+
+def strides_of(scope: Scope, buffer: Buffer) -> Extents:
+    """Strides in elements, as a function of the values in the slots."""
+    if buffer.strides is not None:
+        return extents_of(scope, buffer.strides)
+    shape = extents_of(scope, buffer.shape)
+    return lambda env: compact(shape(env))
+
+
+def bind(
+    scope: Scope,
+    func: PrimFunc,
+    params: list[Parameter | tuple[Var, int]],
+    args: Sequence[Any],
+    env: Environment,
+) -> None:
+    """Put the arguments of a call into their slots in `env`, and the sizes that they have.
+
+    Raises:
+        CallError: there are too many or too few, or one does not fit its parameter.
+    """
+    if len(args) != len(params):
+        raise CallError(
+            f"{func.name} takes {len(params)} arguments, not {len(args)}", kind="argument-count"
+        )
+    arrays: list[tuple[Parameter, NDArray[Any]]] = []
+    for param, arg in zip(params, args, strict=True):
+        if isinstance(param, Parameter):
+            _check_array(func, param.buffer, arg)
+            arrays.append((param, arg))
+            env[param.memory] = arg
+        else:
+            env[param[1]] = _number(param[0], arg)
+    for size in func.sizes:
+        env[scope.slot_of(size)] = _size(func, size, arrays)
+    for param, array in arrays:
+        shape, name = param.shape(env), param.buffer.name
+        if shape != array.shape[: len(shape)]:
+            raise CallError(
+                f"{func.name}: {name} has shape {shape}, not {array.shape}", kind="other-array"
+            )
+        _check_strides(func, param, array, env)
+        flat = param.buffer.flat
+        env[param.view] = places_of(name, array, len(shape)) if flat else View(
+            name, array, (0,) * len(shape), shape)
+
+
+def _check_array(func: PrimFunc, buffer: Buffer, arg: Any) -> None:
+    if not isinstance(arg, np.ndarray) or arg.dtype != buffer.dtype.numpy:
+        given = f"{arg.dtype} array" if isinstance(arg, np.ndarray) else type(arg).__name__
+        raise CallError(
+            f"{func.name}: {buffer.name} is {buffer.dtype}, not {given}", kind="other-array"
+        )
+    lanes = () if buffer.dtype.lanes == 1 else (buffer.dtype.lanes,)
+    rank = len(buffer.shape) + len(lanes)
+    if arg.ndim != rank or arg.shape[rank - len(lanes) :] != lanes:
+        raise CallError(
+            f"{func.name}: {buffer.name} of {buffer.dtype} has {rank} axes with the lanes, "
+            f"not shape {arg.shape}",
+            kind="other-array",
+        )
+
+
+def _check_strides(func: PrimFunc, param: Parameter, array: NDArray[Any], env: Environment) -> None:
+    name, element = param.buffer.name, param.buffer.dtype
+    wanted = param.strides(env)
+    if element.lanes > 1:
+        wanted = (*(step * element.lanes for step in wanted), 1)
+    found = tuple(step // array.itemsize for step in array.strides)
+    axes = zip(array.shape, wanted, array.strides, strict=True)
+    if array.size and any(n > 1 and want * array.itemsize != step for n, want, step in axes):
+        raise CallError(
+            f"{func.name}: {name} has strides {wanted}, not {found}", kind="other-array"
+        )
+
+
+def _number(var: Var, arg: Any) -> Any:
+    if var.dtype.is_float:
+        return var.dtype.numpy.type(arg)
+    return bool(arg) if var.dtype.is_bool else wrapping(var.dtype)(int(arg))
+
+
+def _size(func: PrimFunc, size: Var, arrays: list[tuple[Parameter, NDArray[Any]]]) -> int:
+    for param, array in arrays:
+        for axis, extent in enumerate(param.buffer.shape):
+            if extent is size:
+                return int(array.shape[axis])
+    found: list[int] = []
+    for param, array in arrays:
+        for axis, stride in enumerate(param.buffer.strides or ()):
+            if stride is size:
+                step = array.strides[axis] // (array.itemsize * param.buffer.dtype.lanes)
+                # The stride of an axis of one index says nothing, but where there is no other.
+                found.insert(0 if array.shape[axis] > 1 else len(found), step)
+    if not found:
+        raise CallError(
+            f"{func.name}: no array has the size {size.name} as an axis", kind="unknown-size"
+        )
+    return found[0]
+
+
+def outside_call(scope: Scope, node: OutsideCall) -> Callable[[Environment], None]:
+    """A call as a function of the values in the slots."""
+    call = invoker(callee_of(node, "evaluate"))
+    values = [_passed(scope, argument) for argument in node.arguments]
+
+    def run(env: Environment) -> None:
+        call([value(env) for value in values])
+
+    return run
+
+
+def _passed(scope: Scope, argument: Any) -> Callable[[Environment], Any]:
+    if isinstance(argument, ArrayArgument):
+        return _array(scope, argument)
+    if isinstance(argument, Expr):
+        return compile_expr(scope, argument)
+    return lambda env: argument
+
+
+def _array(scope: Scope, node: ArrayArgument) -> Callable[[Environment], Any]:
+    """The array, whose strides follow from where its elements are."""
+    extents = extents_of(scope, node.shape)
+    slots = [scope.declare(var) for var in node.variables]
+    indices = [compile_expr(scope, index) for index in node.place.indices]
+    slot, dtype = scope.view_slot(node.place.buffer), node.place.buffer.dtype
+
+    def offset(env: Environment, view: View, at: tuple[int, ...]) -> int:
+        for each, value in zip(slots, at, strict=True):
+            env[each] = value
+        place = view.place([index(env) for index in indices])
+        return sum(map(int.__mul__, place, view.array.strides))
+
+    def array(env: Environment) -> Any:
+        view: View = env[slot]
+        shape = extents(env)
+        full = shape if dtype.lanes == 1 else (*shape, dtype.lanes)
+        if 0 in shape:
+            return np.empty(full, dtype.numpy)
+        rank = len(shape)
+        start = offset(env, view, (0,) * rank)
+        strides = [
+            offset(env, view, tuple(int(k == axis) for k in range(rank))) - start
+            if extent > 1 else dtype.bytes
+            for axis, extent in enumerate(shape)
+        ]
+        last = tuple(extent - 1 for extent in shape)
+        if offset(env, view, last) != start + sum(map(int.__mul__, last, strides)):
+            raise InternalError(f"`{node}` is no array: its elements have no strides")
+        lanes = () if dtype.lanes == 1 else (dtype.numpy.itemsize,)
+        memory, first = memory_of(view.array)
+        return np.ndarray(full, dtype.numpy, memory, first + start, (*strides, *lanes))
+
+    return array
+
 
 Action: TypeAlias = "Callable[[Environment], None]"
 

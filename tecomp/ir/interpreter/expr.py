@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tecomp.errors import CallError, InternalError
+from tecomp.ir.extern.binding import number
+from tecomp.ir.extern.registry import Callee, NumberType, function_of
 from tecomp.ir.interpreter.arithmetic import (
     Data,
     binary_function,
@@ -26,8 +28,8 @@ from tecomp.ir.interpreter.arithmetic import (
     reinterpreted,
     wrapping,
 )
-from tecomp.ir.interpreter.load import Watch, load_function
-from tecomp.ir.language.expr import (
+from tecomp.ir.interpreter.memory import Watch, load_function
+from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -42,13 +44,9 @@ from tecomp.ir.language.expr import (
     Select,
     Var,
 )
-from tecomp.ir.language.intrinsics import INTRINSICS, outside_function
-from tecomp.ir.language.outside_call import Convention
-from tecomp.ir.language.stmt import Buffer
-from tecomp.ir.outside.callee import Callee, NumberType, function_of
-from tecomp.ir.outside.invoke import number
-from tecomp.ir.traversal.rewrite import children, walk
-from tecomp.ir.traversal.tasks import run
+from tecomp.ir.nodes.operators import INTRINSICS, outside_function
+from tecomp.ir.nodes.stmt import Buffer, Convention
+from tecomp.ir.traversal.rewrite import children, run, walk
 
 Environment: TypeAlias = "list[Any]"
 Closure: TypeAlias = Callable[[Environment], Data]

@@ -1,19 +1,16 @@
-"""The only traversals of nodes. A pass is a function built on them, not a visitor class.
-
-Expressions and statements are graphs: each visits a node once, however often it is used.
-"""
+"""Traversal and rewriting of IR trees without recursion."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter, is_
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from tecomp.ir.language import graph
-from tecomp.ir.language.expr import Binary, BinOp, Broadcast, Expr, Var, cast
-from tecomp.ir.language.graph import Parts
-from tecomp.ir.language.stmt import PrimFunc, Range, Stmt
+from tecomp.ir.nodes import graph_utils
+from tecomp.ir.nodes.expr import Binary, BinOp, Broadcast, Expr, Var, cast
+from tecomp.ir.nodes.graph_utils import Parts
+from tecomp.ir.nodes.stmt import PrimFunc, Range, Stmt
 
 N = TypeVar("N")
 T = TypeVar("T")
@@ -152,7 +149,7 @@ def walk(
     >>> sum(1 for _ in walk(double * double))
     3
     """
-    return graph.walk(*roots, parts=parts, key=key)
+    return graph_utils.walk(*roots, parts=parts, key=key)
 
 
 def post_order(
@@ -164,7 +161,7 @@ def post_order(
     >>> list(post_order(i * 2))
     [i, 2, i * 2]
     """
-    return graph.post_order(*roots, parts=parts, key=key)
+    return graph_utils.post_order(*roots, parts=parts, key=key)
 
 
 def operands_of(op: BinOp, root: Expr, most: int | None = None) -> list[Expr]:
@@ -202,7 +199,7 @@ def fold(
     >>> fold(i * 2 + i, lambda node, depths: 1 + max(depths, default=0))
     3
     """
-    return graph.fold(root, combine, parts)
+    return graph_utils.fold(root, combine, parts)
 
 
 def bottom_up(root: N, rule: Callable[[Any], Any], parts: Parts = children) -> N:
@@ -211,7 +208,7 @@ def bottom_up(root: N, rule: Callable[[Any], Any], parts: Parts = children) -> N
     `parts` says which children of a node are visited: all, or none.
     """
     done: dict[int, Any] = {}
-    for node in graph.post_order(root, parts=parts):
+    for node in graph_utils.post_order(root, parts=parts):
         rebuilt = node
         for child in parts(node):
             if done[id(child)] is not child:
@@ -236,7 +233,7 @@ def top_down(root: N, rule: Callable[[Any], Any]) -> N:
         return children(node) if given[id(node)] is None else ()
 
     done: dict[int, Any] = {}
-    for node in graph.post_order(root, parts=parts):
+    for node in graph_utils.post_order(root, parts=parts):
         result = given[id(node)]
         done[id(node)] = rebuild(node, lambda child: done[id(child)]) if result is None else result
     final: N = done[id(root)]
@@ -286,3 +283,38 @@ def map_body(func: PrimFunc, f: Callable[[Stmt], Stmt]) -> PrimFunc:
         return func
     return PrimFunc(func.name, func.params, body, func.sizes, func.layout_maps, func.pad_values,
                     func.sites)
+
+
+Task: TypeAlias = "Generator[Any, Any, Any]"
+
+
+def run(
+    task: Task,
+    start: Callable[[Any], Task] | None = None,
+    known: Callable[[Any], Any] | None = None,
+) -> Any:
+    """The value that `task` returns.
+
+    Args:
+        task: what to run.
+        start: gives the task for what a task yields, where that is none itself.
+        known: gives the result for what a task yields; None where it has to be found.
+
+    >>> def depth(n):
+    ...     return 0 if n == 0 else 1 + (yield depth(n - 1))
+    >>> run(depth(100_000))
+    100000
+    """
+    stack = [task]
+    value: Any = None
+    while stack:
+        try:
+            wanted = stack[-1].send(value)
+        except StopIteration as end:
+            stack.pop()
+            value = end.value
+            continue
+        value = None if known is None else known(wanted)
+        if value is None:
+            stack.append(wanted if start is None else start(wanted))
+    return value

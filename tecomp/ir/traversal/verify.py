@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from tecomp.errors import InternalError
-from tecomp.ir.language.dtype import HANDLE, INT64, DType
-from tecomp.ir.language.expr import (
+from tecomp.ir.nodes.dtype import HANDLE, INT64, DType
+from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
     Broadcast,
@@ -23,10 +23,10 @@ from tecomp.ir.language.expr import (
     Select,
     Var,
 )
-from tecomp.ir.language.intrinsics import INTRINSICS, outside_function, result_type
-from tecomp.ir.language.outside_call import ArrayArgument, OutsideCall, Passed
-from tecomp.ir.language.stmt import (
+from tecomp.ir.nodes.operators import INTRINSICS, outside_function, result_type
+from tecomp.ir.nodes.stmt import (
     Allocate,
+    ArrayArgument,
     Buffer,
     BufferRealize,
     BufferStore,
@@ -35,15 +35,17 @@ from tecomp.ir.language.stmt import (
     IfThenElse,
     IndexMap,
     Let,
+    OutsideCall,
     PadValue,
+    Passed,
     Prefetch,
     PrimFunc,
     SeqStmt,
     Stmt,
+    TensorOp,
+    Touch,
 )
-from tecomp.ir.language.tensor_op import TensorOp, Touch
-from tecomp.ir.traversal.rewrite import walk
-from tecomp.ir.traversal.tasks import Task, run
+from tecomp.ir.traversal.rewrite import Task, run, walk
 
 
 def verify(func: PrimFunc, *, flat: bool = False) -> None:

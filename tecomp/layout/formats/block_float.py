@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from tecomp.compute.define import compute, reduce_axis
 from tecomp.compute.intrinsics import cast, clip, reinterpret
-from tecomp.compute.logic import if_then_else, select
+from tecomp.compute.operators import if_then_else, select
 from tecomp.compute.reduce import max as greatest
 from tecomp.compute.reduce import min as lesser
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
-from tecomp.ir.language.dtype import FLOAT32, DType
-from tecomp.ir.language.expr import Expr, const
-from tecomp.ir.language.given import whole_numbers_of
+from tecomp.ir.nodes.argument_checks import whole_numbers_of
+from tecomp.ir.nodes.dtype import FLOAT32, DType
+from tecomp.ir.nodes.expr import Expr, const
 from tecomp.layout.formats.format import Format
 
 _FRACTION_BITS = 23

@@ -10,26 +10,26 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from tecomp.compute.arithmetic import value_of
 from tecomp.compute.define import compute
+from tecomp.compute.expr_like import value_of
 from tecomp.compute.intrinsics import cast
-from tecomp.compute.shape import dtype_of
+from tecomp.compute.shape_validation import dtype_of
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import Expr
-from tecomp.ir.language.given import check_kind, whole_number, whole_numbers_of
-from tecomp.ir.language.operators import holds
+from tecomp.ir.nodes.argument_checks import check_kind, whole_number, whole_numbers_of
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import Expr
+from tecomp.ir.nodes.operators import holds
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
 # Known by its name, as an entry point has it: it stands above.
-_CONVERTER = EntryPoint("converter", "tecomp.copies.conversion", "tecomp.compilers")
+_CONVERTER = EntryPoint("converter", "tecomp.compiled_copies", "tecomp.compilers")
 
 
 class Converter(Protocol):
-    """What compiles conversions of arrays; `tecomp.copies.conversion` is what there is.
+    """What compiles conversions of arrays; `tecomp.compiled_copies` is what there is.
 
     It stands above the driver, and formats, which only describe, below the compiler.
     """

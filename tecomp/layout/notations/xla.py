@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from math import prod
 
 from tecomp.errors import LayoutError
-from tecomp.ir.algebra.extents import ceil_div
-from tecomp.ir.language.dtype import DType
-from tecomp.ir.language.expr import BinOp, Expr, binary, index_value
-from tecomp.ir.language.given import check_kind
-from tecomp.layout.descriptions.layout import Layout
-from tecomp.layout.descriptions.memory import same_memory
+from tecomp.ir.arith.extents import ceil_div
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import BinOp, Expr, binary, index_value
+from tecomp.layout.addressing.arguments import check_shape, index_names, quotient, remainder
+from tecomp.layout.addressing.stored_tensor import check_layout
+from tecomp.layout.core.layout import Layout, same_memory
 from tecomp.layout.formats.format import Format
-from tecomp.layout.placement.arguments import check_shape
-from tecomp.layout.placement.axes import index_names, quotient, remainder
-from tecomp.layout.placement.stored import check_layout
-from tecomp.poly.maps.digits import StridedDigit, strided_digits
 from tecomp.poly.maps.index_map import IndexMap
+from tecomp.poly.maps.strided_digits import StridedDigit, strided_digits
 
 _TYPES = {
     "pred": "bool", "bf16": "bfloat16",

@@ -11,21 +11,21 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from tecomp.compute.axis import IterVar
+from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import LowerError
-from tecomp.ir.algebra.extents import are_equal, ceil_div, simplified
-from tecomp.ir.algebra.simplify import simplify
-from tecomp.ir.language.expr import BinOp, BufferLoad, Const, Expr, Var, binary, index_value
-from tecomp.ir.language.stmt import Buffer, Extent, For, ForKind, IfThenElse, Prefetch, Stmt, seq
+from tecomp.ir.arith.extents import are_equal, ceil_div, simplified
+from tecomp.ir.arith.simplify import simplify
+from tecomp.ir.nodes.expr import BinOp, BufferLoad, Const, Expr, Var, binary, index_value
+from tecomp.ir.nodes.stmt import Buffer, Extent, For, ForKind, IfThenElse, Prefetch, Stmt, seq
 from tecomp.ir.traversal.rewrite import substitute
-from tecomp.lowering.loops.work import StageWork
+from tecomp.lowering.loops.stage_context import StageWork
 from tecomp.lowering.stages.footprint import read_elements
 from tecomp.lowering.stages.program import Program
-from tecomp.poly.loops.hulls import box_around
-from tecomp.poly.loops.scopes import Scope
+from tecomp.poly.loops.box_loops import box_around
+from tecomp.poly.loops.regions import Scope
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.poly.sets.point_sets import Points
+from tecomp.poly.sets.to_isl import Points
 from tecomp.scheduling.state import Ahead
 
 LINE_BYTES = 64

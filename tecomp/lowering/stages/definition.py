@@ -1,21 +1,51 @@
-"""A computed stage as it will be generated, and what it reads under which conditions."""
+"""Stage definitions, intrinsic calls and loop kinds."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tecomp.compute.axis import IterVar
 from tecomp.compute.extern import ExternOp
+from tecomp.compute.iter_var import IterVar
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import TensorLoad
-from tecomp.ir.language.expr import Const, Expr, Not, index_value
-from tecomp.ir.language.stmt import Buffer, Extent
-from tecomp.ir.traversal.guards import Guards
+from tecomp.compute.tensor_compute import TensorComputeOp
+from tecomp.errors import LowerError
+from tecomp.ir.nodes.expr import Const, Expr, Not, Var, index_value
+from tecomp.ir.nodes.stmt import Buffer, Extent, ForKind
+from tecomp.ir.traversal.analyses import Guards
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.scheduling.state import StageState
+from tecomp.scheduling.state import Inline, StageState, State, Tensorized
+from tecomp.scheduling.threads import is_grid_axis, is_parallel
+
+
+def with_tiles(state: State) -> State:
+    """`state` with the loops of tiles inside of those around, and the intrinsics in their place.
+
+    Raises:
+        LowerError: an operand was inlined, so that no memory has it.
+    """
+    for stage in state:
+        op = stage.op
+        if not isinstance(op, TensorComputeOp):
+            continue
+        for load in walk(*op.operands):
+            if isinstance(load, TensorLoad) and isinstance(
+                state.stage(load.tensor.op).attach, Inline
+            ):
+                name = state.stage(load.tensor.op).name
+                raise LowerError(
+                    f"s[{name}].compute_inline: {stage.name} is computed by {op.intrin.name}, "
+                    f"which reads {name} from memory; do not inline it, or compute {stage.name} by "
+                    f"loops with s[{stage.name}].expand()",
+                    kind="needs-memory",
+                )
+        inner = op.inner_loops
+        state = state.update(replace(
+            stage, leaves=(*stage.leaves, *inner), tensorized=Tensorized(inner[0], op.intrin)))
+    return state
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +176,31 @@ def _parts(
 
 def _is_true(condition: Expr) -> bool:
     return isinstance(condition, Const) and condition.value is True
+
+
+_CALLS = {ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorize"}
+
+
+def loop_kinds(stage: StageState) -> dict[Var, ForKind]:
+    """The kind of every loop that is not an ordinary one."""
+    kinds: dict[Var, ForKind] = {leaf: kind for leaf, kind in stage.marks.items()}
+    for leaf, tag in stage.threads.items():
+        kinds.setdefault(leaf, ForKind.PARALLEL if is_parallel(tag) else ForKind.SERIAL)
+    return kinds
+
+
+def grid_axes(stage: StageState) -> dict[Var, str]:
+    """The axis of the grid of cores of every loop that is bound to one."""
+    return {leaf: tag for leaf, tag in stage.threads.items() if is_grid_axis(tag)}
+
+
+def concurrent(stage: StageState, loops: Mapping[IterVar, Expr]) -> list[tuple[Var, str]]:
+    """The variables of the loops whose iterations run at the same time, with the call."""
+    kinds = loop_kinds(stage)
+    found = []
+    for leaf, value in loops.items():
+        kind = kinds.get(leaf, ForKind.SERIAL)
+        if isinstance(value, Var) and kind in _CALLS:
+            call = _CALLS[kind] if leaf in stage.marks else "bind"
+            found.append((value, f"s[{stage.name}].{call}({leaf.name})"))
+    return found

@@ -10,19 +10,17 @@ from types import MappingProxyType
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
-from tecomp.ir.language.expr import Expr, Var, index_value
+from tecomp.ir.nodes.expr import Expr, Var, index_value
 from tecomp.ir.traversal.rewrite import conjuncts, walk
 from tecomp.lowering.stages.definition import Definition, Read
-from tecomp.lowering.stages.index import index_of
+from tecomp.lowering.stages.index_expressions import index_of
 from tecomp.lowering.stages.program import Program
-from tecomp.lowering.stages.reads import domain_ranges
-from tecomp.poly.loops.full_tiles import free
-from tecomp.poly.loops.regions import image, united
-from tecomp.poly.loops.scopes import Scope, extend
-from tecomp.poly.sets.affine import NotAffine, Space, condition_hull
-from tecomp.poly.sets.context import asked_once
-from tecomp.poly.sets.functions import number
-from tecomp.poly.sets.point_sets import Points
+from tecomp.lowering.stages.read_checks import domain_ranges
+from tecomp.poly.loops.regions import Scope, extend, image, united
+from tecomp.poly.loops.tile_loops import free
+from tecomp.poly.sets.isl_context import asked_once
+from tecomp.poly.sets.isl_expressions import number
+from tecomp.poly.sets.to_isl import NotAffine, Points, Space, condition_hull
 from tecomp.scheduling.state import At, is_data
 
 

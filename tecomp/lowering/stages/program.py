@@ -1,30 +1,29 @@
-"""A schedule prepared for lowering: definitions with inlining done, buffers, sizes, attachments."""
+"""A schedule prepared for lowering."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tecomp.compute.axis import IterVar
+from tecomp.compute.expr_like import MOST_OPERATIONS, operations
+from tecomp.compute.expression_analysis import post_order
+from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
-from tecomp.compute.operations import MOST_OPERATIONS, operations
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import LowerError
-from tecomp.ir.language.dtype import INT64
-from tecomp.ir.language.expr import Expr, Var
-from tecomp.ir.language.stmt import Buffer, Extent
-from tecomp.ir.language.text import identifier, take_name
-from tecomp.ir.traversal.numbers import Numbers
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.ir.nodes.printer import identifier, take_name
+from tecomp.ir.nodes.stmt import Buffer, Extent
+from tecomp.ir.traversal.analyses import Numbers
 from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
-from tecomp.lowering.stages.calls import with_tiles
-from tecomp.lowering.stages.definition import Definition
-from tecomp.lowering.stages.index import index_of
-from tecomp.lowering.stages.size_variables import extents_of, sizes_of
-from tecomp.lowering.stages.steps import States, in_steps, states_of
-from tecomp.lowering.stages.strides import Strides
-from tecomp.poly.sets.products import Products, products_of
+from tecomp.lowering.stages.definition import Definition, with_tiles
+from tecomp.lowering.stages.index_expressions import index_of
+from tecomp.lowering.stages.scan_stages import States, in_steps, states_of
+from tecomp.lowering.stages.symbolic_sizes import Strides, extents_of, sizes_of
+from tecomp.poly.sets.to_isl import Products, products_of
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State, initial_stage
 
@@ -371,3 +370,22 @@ def _buffer(
         stage.layout.axis_separators,
         None if strides is None else tuple(_extent(n, sizes) for n in strides),
     )
+
+
+def as_written(program: Program) -> Program:
+    """The scans of `program`, and what they are computed from, without caches, layouts or places.
+
+    What an element follows from is the same in both. Sets tell it best from what was written: a
+    layout may be more than they can describe, and loops may compute more than anything reads.
+    """
+    scans = dict.fromkeys(key for key, _ in program.states.values())
+    stages = tuple(initial_stage(op, is_output=op in scans) for op in post_order([*scans]))
+    definitions = {
+        stage.key: definition_of(
+            stage, stage.op.body, stage.op.start if isinstance(stage.op, ScanOp) else (),
+            program.sizes,
+        )
+        for stage in stages
+        if isinstance(stage.op, ComputeOp)
+    }
+    return replace(program, state=State(stages, tuple(scans)), definitions=definitions)

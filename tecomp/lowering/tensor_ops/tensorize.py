@@ -14,23 +14,20 @@ from itertools import product
 from math import prod
 from typing import NoReturn, TypeAlias
 
-from tecomp.compute.axis import IterVar
+from tecomp.compute.iter_var import IterVar
 from tecomp.compute.tensor import TensorLoad
 from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.compute.tensor_intrin import TensorIntrin, length
 from tecomp.errors import LowerError
-from tecomp.ir.language.expr import (
-    Expr,
-    Var,
-    index_value,
-)
-from tecomp.ir.language.stmt import IfThenElse, Stmt, seq
+from tecomp.ir.nodes.expr import Expr, Var, index_value
+from tecomp.ir.nodes.stmt import IfThenElse, Stmt, seq
 from tecomp.ir.traversal.rewrite import substitute
 from tecomp.lowering.stages.definition import Definition
-from tecomp.lowering.stages.index import index_of, value_of
+from tecomp.lowering.stages.edge_tiles import Memory
+from tecomp.lowering.stages.index_expressions import index_of, value_of
 from tecomp.lowering.stages.program import Program
-from tecomp.lowering.stages.whole_tiles import Memory
-from tecomp.lowering.tensor_ops.match import (
+from tecomp.lowering.tensor_ops.operand_binding import Masks, Operands, operation, placed
+from tecomp.lowering.tensor_ops.pattern_match import (
     Pairing,
     SharedDigit,
     correspondences,
@@ -38,13 +35,11 @@ from tecomp.lowering.tensor_ops.match import (
     pairings,
     uses_axes,
 )
-from tecomp.lowering.tensor_ops.place import Masks, Operands, operation, placed
-from tecomp.lowering.tensor_ops.tail import masks_of, runs_over
+from tecomp.lowering.tensor_ops.tail_handling import masks_of, runs_over
 from tecomp.poly.accesses.tiles import Access, Tile, TileDigit, clash, digits_of, tile_of, values_at
-from tecomp.poly.loops.hulls import corner
-from tecomp.poly.loops.scopes import Scope, first_dims
-from tecomp.poly.sets.affine import NotAffine, Space, pw_aff
-from tecomp.poly.sets.point_sets import Points
+from tecomp.poly.loops.box_loops import corner
+from tecomp.poly.loops.regions import Scope, first_dims
+from tecomp.poly.sets.to_isl import NotAffine, Points, Space, pw_aff
 from tecomp.scheduling.state import StageState, is_reduction
 
 Put: TypeAlias = "Callable[[Stmt, TensorIntrin, Operands, Masks], Stmt]"

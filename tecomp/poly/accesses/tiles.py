@@ -8,15 +8,13 @@ from typing import Any
 
 import islpy as isl
 
-from tecomp.ir.algebra.intervals import Box
-from tecomp.ir.language.expr import Expr, Var
-from tecomp.ir.language.stmt import Extent
-from tecomp.poly.loops.regions import image, united
-from tecomp.poly.loops.scopes import Scope
-from tecomp.poly.sets.affine import Space, index_relation
-from tecomp.poly.sets.express import set_to_condition, to_expr
-from tecomp.poly.sets.numbers import python_int
-from tecomp.poly.sets.points import first_point
+from tecomp.ir.arith.intervals import Box
+from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.ir.nodes.stmt import Extent
+from tecomp.poly.loops.regions import Scope, image, united
+from tecomp.poly.sets.from_isl import set_to_condition, to_expr
+from tecomp.poly.sets.isl_expressions import python_int
+from tecomp.poly.sets.to_isl import Space, first_point, index_relation
 
 _DIM = isl.dim_type.set
 _PARAM = isl.dim_type.param

@@ -1,20 +1,16 @@
-"""Loops over lines cut into tiles, whose lengths may depend on parameters: most of symbolic bands.
-
-A line is `step * d + ... < length`: the dimensions count through it from 0, the first one fastest
-in steps. isl's AST generator makes the same loops, but takes tens of milliseconds where full tiles
-get loops of their own.
-"""
+"""Tiled loops with separated full tiles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import partial
+from itertools import pairwise, product
 from typing import TypeAlias
 
 import islpy as isl
 
-from tecomp.ir.language.expr import (
+from tecomp.ir.nodes.expr import (
     BinOp,
     CmpOp,
     Compare,
@@ -25,14 +21,84 @@ from tecomp.ir.language.expr import (
     index_value,
     is_const,
 )
-from tecomp.ir.language.stmt import For, ForKind, IfThenElse, Stmt, seq
+from tecomp.ir.nodes.stmt import For, ForKind, IfThenElse, Stmt, seq
 from tecomp.poly.loops.box_loops import Body
-from tecomp.poly.sets.affine import Space
-from tecomp.poly.sets.context import asked_of_sets
-from tecomp.poly.sets.express import set_to_condition, to_expr
-from tecomp.poly.sets.numbers import python_int
+from tecomp.poly.loops.regions import first_dims
+from tecomp.poly.sets.from_isl import set_to_condition, to_expr
+from tecomp.poly.sets.isl_context import asked_of_sets, within_share
+from tecomp.poly.sets.isl_expressions import python_int
+from tecomp.poly.sets.to_isl import Space
 
-_DIM, _DIV, _IN = isl.dim_type.set, isl.dim_type.div, isl.dim_type.in_
+_DIM = isl.dim_type.set
+
+
+def full_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set | None:
+    """The part of `points` where every tiled dimension runs through its whole extent.
+
+    Args:
+        points: values of loops, the first dimension outermost.
+        tiled: dimension and full extent of each tile loop.
+
+    Returns:
+        The part, or None if it is everything, nothing, or no simple range of the other loops; or
+        if isl takes too long to say.
+    """
+    return within_share(partial(_full_tiles, points, tuple(tiled))) if tiled else None
+
+
+@asked_of_sets
+def _full_tiles(points: isl.Set, tiled: tuple[tuple[int, int], ...]) -> isl.Set | None:
+    last = max(dim for dim, _ in tiled) + 1
+    inside = first_dims(points, last)
+    if _all_tiles(inside, tiled).is_subset(inside):
+        return None
+    is_convex = inside.n_basic_set() == 1 and not inside.involves_locals()
+    whole = _with_corners(inside, tiled) if is_convex else _without_gaps(inside, tiled)
+    full = points.intersect(whole.add_dims(_DIM, points.dim(_DIM) - last)).coalesce()
+    if full.is_empty() or points.is_subset(full):
+        return None
+    # Full tiles that come and go (tiles of 5 over places in blocks of 4) are not worth loops of
+    # their own: there would be one for each pattern.
+    return None if full.n_basic_set() > 1 or full.involves_locals() else full
+
+
+def _with_corners(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
+    """Where all corners of a tile are among `points`, which are convex: then all of it is."""
+    whole = points
+    for dim, _ in tiled:
+        whole = free(whole, dim)
+    for corner in product(*([0, extent - 1] for _, extent in tiled)):
+        held = points
+        for (dim, _), place in zip(tiled, corner, strict=True):
+            held = free(held.fix_val(_DIM, dim, place), dim)
+        whole = whole.intersect(held)
+    return whole
+
+
+def _all_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
+    """The whole of each tile of which a part is among `points`."""
+    tiles = points
+    for dim, extent in tiled:
+        tiles = free(tiles, dim).lower_bound_val(_DIM, dim, 0)
+        tiles = tiles.upper_bound_val(_DIM, dim, extent - 1)
+    return tiles
+
+
+def _without_gaps(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
+    """Where no part of a tile is missing from `points`."""
+    tiles = _all_tiles(points, tiled)
+    partial = tiles.subtract(points)
+    for dim, _ in tiled:
+        partial = free(partial, dim)
+    return tiles.subtract(partial)
+
+
+def free(points: isl.Set, dim: int) -> isl.Set:
+    """`points` with any value in one dimension."""
+    return points.project_out(_DIM, dim, 1).insert_dims(_DIM, dim, 1)
+
+
+_DIM_TILE_LOOPS, _DIV, _IN = isl.dim_type.set, isl.dim_type.div, isl.dim_type.in_
 
 
 @dataclass(frozen=True)
@@ -110,7 +176,7 @@ def tiles_of(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None)
     if found is None:
         return None
     fixed, extents, lines, guards = found
-    if any(k not in fixed and k not in extents and k not in lines for k in range(basic.dim(_DIM))):
+    if any(k not in fixed and k not in extents and k not in lines for k in range(basic.dim(_DIM_TILE_LOOPS))):
         return None
     guard = isl.Set.universe(points.get_space().params())
     for each in guards:
@@ -130,7 +196,7 @@ def _read(basic: isl.BasicSet) -> _Read | None:
     guards: list[isl.Aff] = []
     starts: set[int] = set()
     for constraint in basic.get_constraints():
-        factors, rest = _parts(constraint.get_aff(), basic.dim(_DIM))
+        factors, rest = _parts(constraint.get_aff(), basic.dim(_DIM_TILE_LOOPS))
         number = python_int(rest.get_constant_val()) if rest.is_cst() else None
         match [*factors.items()], constraint.is_equality():
             case [(k, 1 | -1 as factor)], True if number is not None:

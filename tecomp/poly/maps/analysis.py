@@ -1,9 +1,4 @@
-"""What follows from an index map on a shape: does it lose elements, and where are they?
-
-The axes fall apart into groups that no result of the map connects, and each group is decided on
-its own: by its digits; if those do not tell, by looking at a small number of elements, by
-integer sets, or by looking at a great number of elements.
-"""
+"""Injectivity, inverse, padding and equivalence of index maps."""
 
 from __future__ import annotations
 
@@ -12,22 +7,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
+import numpy as np
+
 from tecomp.errors import LayoutError
-from tecomp.ir.algebra.extents import constant_shape, is_empty
-from tecomp.ir.algebra.quasi_affine import QuasiAffine
-from tecomp.ir.algebra.simplify import simplify
-from tecomp.ir.language.dtype import BOOL, INT64
-from tecomp.ir.language.expr import CmpOp, Compare, Const, Expr, Var, index_value, logical_or
-from tecomp.ir.language.stmt import Extent
+from tecomp.ir.arith.extents import constant_shape, is_empty
+from tecomp.ir.arith.quasi_affine import QuasiAffine
+from tecomp.ir.arith.simplify import simplify
+from tecomp.ir.nodes.dtype import BOOL, INT64
+from tecomp.ir.nodes.expr import CmpOp, Compare, Const, Expr, Var, index_value, logical_or
+from tecomp.ir.nodes.stmt import Extent
+from tecomp.ir.nodes.structural_equality import same
 from tecomp.ir.traversal.rewrite import free_variables, substitute
-from tecomp.poly.maps import bits
-from tecomp.poly.maps import enumerate as elements
-from tecomp.poly.maps.extents import bounds_of, extent_of
+from tecomp.poly.maps import bit_matrix
+from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps.digit_solver import Solution, solve
+from tecomp.poly.maps.image_extents import bounds_of, extent_of
 from tecomp.poly.maps.layout_sets import LayoutSet
-from tecomp.poly.maps.solve import Solution, solve
-from tecomp.poly.sets.affine import NotAffine
-from tecomp.poly.sets.context import isl_work
-from tecomp.poly.sets.reader import Reader
+from tecomp.poly.sets.isl_context import isl_work
+from tecomp.poly.sets.quasi_affine_reader import Reader
+from tecomp.poly.sets.to_isl import NotAffine, Space, pw_aff
 
 Index = tuple[int, ...]
 
@@ -123,7 +121,7 @@ class Group:
         shape = constant_shape(self.extents)
         if shape is None or self._depends_on_more:
             return None
-        return bits.invert(self.exprs, self.variables, shape, self.places)
+        return bit_matrix.invert(self.exprs, self.variables, shape, self.places)
 
     @property
     def _depends_on_more(self) -> bool:
@@ -343,3 +341,55 @@ class Analysis:
         if self.is_empty:
             return tuple(indices), Const(True, BOOL)
         return tuple(indices), logical_or(*misses)
+
+
+def are_equal(
+    ours: Sequence[Expr], theirs: Sequence[Expr], axes: Sequence[Var],
+    shape: Sequence[Extent] | None,
+) -> bool:
+    """Whether both have equal values for every index of `shape`, or for all if it is None."""
+    numbers = {axis: k for k, axis in enumerate(axes)}
+    if shape is not None and is_empty(shape):
+        return True
+    reader = Reader(numbers, bounds_of(shape) if shape is not None else [(None, None)] * len(axes))
+    for a, b in zip(ours, theirs, strict=True):
+        first, second = reader.form(a), reader.form(b)
+        if first is not None and first == second:
+            continue
+        if same(a, b):
+            continue
+        with isl_work("index map", LayoutError):
+            if not _is_equal(a, b, axes, shape):
+                return False
+    return True
+
+
+def _is_equal(
+    a: Expr, b: Expr, axes: Sequence[Var], shape: Sequence[Extent] | None
+) -> bool:
+    used = {*free_variables(a), *free_variables(b)}
+    kept = [k for k, axis in enumerate(axes) if axis in used]
+    some = tuple(axes[k] for k in kept)
+    if shape is None:
+        return _is_equal_everywhere(a, b)
+    sizes = tuple(shape[k] for k in kept)
+    if not elements.is_small([a, b], some, sizes):
+        try:
+            return LayoutSet((a,), some, sizes).same_as((b,))
+        except NotAffine:
+            pass
+    constant = elements.few_enough([a, b], some, sizes)
+    first, second = elements.over_box([a, b], some, constant)
+    return bool(np.array_equal(first, second))
+
+
+def _is_equal_everywhere(a: Expr, b: Expr) -> bool:
+    space = Space(tuple({**free_variables(a), **free_variables(b)}))
+    try:
+        return bool(pw_aff(a, space).ne_set(pw_aff(b, space)).is_empty())
+    except NotAffine as error:
+        raise LayoutError(
+            f"index map: whether `{a}` and `{b}` are equal for all integers cannot be decided, "
+            f"because of `{error.expr}`; give the shape of the tensor",
+            kind="too-much",
+        ) from None

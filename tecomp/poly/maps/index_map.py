@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tecomp.drawing.pictured import Pictured
+from tecomp.drawing.drawable import Pictured
 from tecomp.errors import LayoutError
-from tecomp.ir.algebra.extents import constant_shape, plus, product, simplified, times
-from tecomp.ir.algebra.simplify import Ranges, simplify
-from tecomp.ir.language.dtype import INT64
-from tecomp.ir.language.expr import Const, Expr, Var, index_value, is_const
-from tecomp.ir.language.given import check_list
-from tecomp.ir.language.stmt import Extent, Range
-from tecomp.ir.language.stmt import IndexMap as PlainIndexMap
+from tecomp.ir.arith.extents import constant_shape, plus, product, simplified, times
+from tecomp.ir.arith.simplify import Ranges, simplify
+from tecomp.ir.nodes.argument_checks import check_list
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import Const, Expr, Var, index_value, is_const
+from tecomp.ir.nodes.stmt import Extent, Range
+from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
 from tecomp.ir.traversal.rewrite import substitute
-from tecomp.poly.maps.quasi_affine import check
-from tecomp.poly.maps.trace_map import AXIS_SEPARATOR, AxisSeparator, trace
+from tecomp.poly.maps.tracing import AXIS_SEPARATOR, AxisSeparator, check, trace
 
 if TYPE_CHECKING:
     from tecomp.poly.maps.analysis import Analysis, Index
@@ -47,7 +46,7 @@ class IndexMap(PlainIndexMap, Pictured):
         LayoutError: a result is none of the operations that layouts are decided for.
 
     Source:
-        transform_layout RFC, IndexMapNode; extents as in `tecomp.poly.maps.extents`.
+        transform_layout RFC, IndexMapNode; extents as in `tecomp.poly.maps.image_extents`.
 
     >>> tiles = IndexMap.from_func(lambda i, j: [i // 4, AXIS_SEPARATOR, j, i % 4])
     >>> tiles.initial_indices, tiles.final_indices, tiles.axis_separators
@@ -56,7 +55,7 @@ class IndexMap(PlainIndexMap, Pictured):
     (lambda i, j: [i // 4, AXIS_SEPARATOR, j, i % 4], 2)
     """
 
-    _drawn_by: ClassVar[str] = "relayout:drawn_map"
+    _drawn_by: ClassVar[str] = "copies:drawn_map"
 
     _answers: dict[tuple[int, ...], Analysis] = field(default_factory=dict, init=False)
     _parts: tuple[IndexMap, ...] = field(default=(), init=False, metadata={"is_kept": True})
@@ -125,7 +124,7 @@ class IndexMap(PlainIndexMap, Pictured):
         Raises:
             LayoutError: there are more or fewer indices than the map takes.
 
-        >>> from tecomp.ir.language.expr import Var
+        >>> from tecomp.ir.nodes.expr import Var
         >>> i, j = Var("i"), Var("j")
         >>> IndexMap.from_func(lambda x, y: [x // 4, y, x % 4]).map_indices([i * 4, j])
         [i, j, 0]
@@ -142,7 +141,7 @@ class IndexMap(PlainIndexMap, Pictured):
     def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         """The place of the element at `indices`, one for each axis, as the map is written.
 
-        >>> from tecomp.ir.language.expr import Var
+        >>> from tecomp.ir.nodes.expr import Var
         >>> i = Var("i")
         >>> IndexMap.from_func(lambda x: [x // 4, x % 4]).at([i * 4])
         (i * 4 // 4, i * 4 % 4)
@@ -327,7 +326,7 @@ class IndexMap(PlainIndexMap, Pictured):
         values = dict(zip(theirs, mine, strict=True))
         exprs = [substitute(expr, values) for expr in other.final_indices]
         sizes = None if shape is None else self.on(shape).shape
-        equivalence = _answering("equivalence")
+        equivalence = _answering("analysis")
         return bool(equivalence.are_equal(self.final_indices, exprs, mine, sizes))
 
     def on(self, shape: Sequence[Extent]) -> Analysis:
@@ -424,7 +423,7 @@ def image_box(
     Raises:
         LayoutError: a result is negative, or no bounds of it are known and no shape is given.
 
-    >>> from tecomp.ir.language.expr import Var
+    >>> from tecomp.ir.nodes.expr import Var
     >>> io = Var("io")
     >>> tile = Range(io * 8, index_value(8))
     >>> image_box(IndexMap.from_func(lambda i: [i // 4, i % 4]), [tile], {io: (0, 9)})
@@ -435,7 +434,7 @@ def image_box(
         shape = lifted.map_shape([simplified(part.extent) for part in bounds])
         return tuple(Range(Const(0, INT64), index_value(extent)) for extent in shape)
     whole = None if shape is None else partial(lifted.map_shape, shape)
-    box: tuple[Range, ...] = _answering("boxes").box_of(
+    box: tuple[Range, ...] = _answering("image_extents").box_of(
         lifted.final_indices, lifted.initial_indices, bounds, outer, whole
     )
     return box

@@ -8,14 +8,20 @@ from functools import cached_property
 
 import islpy as isl
 
-from tecomp.ir.language.expr import Const, Expr, Var
-from tecomp.ir.language.stmt import Extent
+from tecomp.ir.nodes.expr import Const, Expr, Var
+from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.traversal.rewrite import free_variables, substitute
-from tecomp.poly.sets.affine import Space, condition, index_relation, pw_aff
-from tecomp.poly.sets.express import set_to_condition, to_expr
-from tecomp.poly.sets.numbers import python_int
-from tecomp.poly.sets.points import first_point
-from tecomp.poly.sets.products import Products, products_of
+from tecomp.poly.sets.from_isl import set_to_condition, to_expr
+from tecomp.poly.sets.isl_expressions import python_int
+from tecomp.poly.sets.to_isl import (
+    Products,
+    Space,
+    condition,
+    first_point,
+    index_relation,
+    products_of,
+    pw_aff,
+)
 
 _DIM = isl.dim_type.set
 

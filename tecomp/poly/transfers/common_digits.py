@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from math import gcd, prod
 from typing import Any
 
-from tecomp.ir.algebra.extents import round_up
-from tecomp.ir.algebra.intervals import Box
-from tecomp.ir.algebra.quasi_affine import Digit, Opaque, QuasiAffine, Term
-from tecomp.ir.algebra.written import written
-from tecomp.ir.language.dtype import INT64
-from tecomp.ir.language.expr import Binary, BinOp, Const, Expr, Var, binary
-from tecomp.ir.language.stmt import IndexMap
+from tecomp.ir.arith.extents import round_up
+from tecomp.ir.arith.intervals import Box
+from tecomp.ir.arith.quasi_affine import Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.arith.quasi_affine_conversion import written
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, binary
+from tecomp.ir.nodes.stmt import IndexMap
 from tecomp.ir.traversal.rewrite import bottom_up, substitute
-from tecomp.poly.maps.extents import bounds_of
-from tecomp.poly.sets.reader import Reader, expr_of
+from tecomp.poly.maps.image_extents import bounds_of
+from tecomp.poly.sets.quasi_affine_reader import Reader, expr_of
 
 Weighted = list[tuple[Expr, int]]
 

@@ -1,19 +1,346 @@
-"""`lower_ptensor`: each tensor becomes a tuple, each operation what computes and where."""
+"""Lowering rules of all operations and `lower_ptensor`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import overload
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
+from typing import Any, overload
 
-from tecomp.ptensor.function import Apply, Function, Module
-from tecomp.ptensor.lowering.lowered import Lowered, LoweredModule, Statement
-from tecomp.ptensor.lowering.one import Callee, Lowering, Names
-from tecomp.ptensor.lowering.regions import joined, verify_lowered, verify_lowered_module
-from tecomp.ptensor.lowering.rules import rule_of
+from tecomp.dist.partition.placements import OPS, Partial, Replicate
+from tecomp.errors import ArrayValueError
+from tecomp.ptensor.formulas.tables import is_elementwise
+from tecomp.ptensor.function import Apply, Function, Module, callees_first, verify, verify_module
+from tecomp.ptensor.lowering.device_regions import joined, verify_lowered, verify_lowered_module
+from tecomp.ptensor.lowering.lowered_ir import (
+    Call,
+    Compute,
+    DeviceRegion,
+    Dist,
+    Expression,
+    FunctionCall,
+    Generic,
+    Given,
+    Import,
+    Let,
+    LibraryCall,
+    Literal,
+    Lowered,
+    LoweredModule,
+    Name,
+    Operand,
+    Slice,
+    Statement,
+    Together,
+    short_name,
+)
+from tecomp.ptensor.lowering.lowering_context import Callee, Lowering, Names
+from tecomp.ptensor.operation import Argument, Operation
+from tecomp.ptensor.operations import base as operations
+from tecomp.ptensor.operations.base import Attribute, LibraryOperation, ResultType
+from tecomp.ptensor.operations.creation import MeshGrid
 from tecomp.ptensor.operations.manipulation import Broadcast, ExpandDims
-from tecomp.ptensor.operations.meshgrid import MeshGrid
-from tecomp.ptensor.types import PTensorType
-from tecomp.ptensor.verify import callees_first, verify, verify_module
+from tecomp.ptensor.types import PTensorType, axes_of
+
+
+def lower_call(lowering: Lowering) -> None:
+    """A call of the lowered function, in no region: it has its own."""
+    op = lowering.apply.op
+    assert isinstance(op, operations.Call)
+    callee = lowering.names.callees.get(op.function)
+    if callee is None:
+        raise ArrayValueError(
+            f"@{op.function} is called, and is not there; lower the module that has both functions",
+            kind="ptensor",
+        )
+    fresh = tuple([
+        isinstance(type, PTensorType) and type.team is not None and not lowering.ignore_team
+        and source is None for type, source in zip(op.gives, callee.returned, strict=True)
+    ])
+    operands = tuple([_passed(lowering, k) for k in range(len(lowering.apply.operands))])
+    call = FunctionCall(op.function, operands, lowering.apply.types, op.gives, fresh)
+    if len(op.gives) == 1 and callee.returned == (None,):
+        lowering.after.append(Let(lowering.apply.result or lowering.names.new("called"), call))
+        _note(lowering, callee, 0)
+        return
+    name = lowering.names.new("called")
+    lowering.after.append(Let(name, call))
+    for number, made in enumerate(lowering.apply.made):
+        source = callee.returned[number]
+        if source is None:
+            lowering.after.append(Let(made.name, Name(name, number)))
+            _note(lowering, callee, number)
+        else:
+            _again(lowering, made.name, source)
+
+
+def _note(lowering: Lowering, callee: Callee, number: int) -> None:
+    if callee.whole[number] and lowering.apply.made:
+        lowering.names.whole.add(lowering.apply.made[number].name)
+
+
+def _again(lowering: Lowering, name: str, k: int) -> None:
+    """A result that is an operand: another name for it, so that it is not ended twice."""
+    operand, type = lowering.apply.operands[k], lowering.apply.types[k]
+    if isinstance(type, str):
+        lowering.after.append(Let(name, Name(operand)))
+        return
+    names = lowering.names
+    names.parts[name] = names.tensor(operand), names.gid(operand)
+    if operand in names.whole:
+        names.whole.add(name)
+    place = Literal(type.device), Literal(type.team)
+    lowering.after.append(Let(name, Together((names.tensor(operand), *place, names.gid(operand)))))
+
+
+def _passed(lowering: Lowering, k: int) -> Operand:
+    """An operand, of a team with the first axis in blocks: functions take all tensors so."""
+    name, type = lowering.apply.operands[k], lowering.apply.types[k]
+    names = lowering.names
+    if (
+        isinstance(type, str) or type.team is None or lowering.ignore_team or not type.shape
+        or name not in names.whole
+    ):
+        return Name(name)
+    team, device = Literal(type.team), Literal(type.device)
+    gshape, gid, lslice, part, passed = map(
+        names.new, ("gshape", "gid", "lslice", "part", "passed"))
+    cut = Let(part, Call("tensor.extract_slice", (names.tensor(name), Name(lslice))))
+    local: Statement = cut if type.device is None else DeviceRegion(device, (cut,))
+    lowering.after += [
+        Let(gshape, Call("$shape", (Literal(type.shape),))),
+        Let(gid, Dist("init_dtensor", (Name(gshape),), team, type.dtype)),
+        Let(lslice, Dist("local_slice", (Name(gid),), team)),
+        local,
+        Let(passed, Together((Name(part), device, team, Name(gid)))),
+    ]
+    return Name(passed)
+
+
+def _arange(lowering: Lowering) -> None:
+    """Numbers in steps: the document's own example."""
+    op: Any = lowering.apply.op
+    given = [_number(value) for value in (op.start, op.stop, op.step)]
+    start = lowering.let("start", Given(1) if isinstance(given[0], Name) else given[0])
+    stop = lowering.let("stop", Call("$compute_stop_index", tuple(given)))
+    step = lowering.let("step", Given(3) if isinstance(given[2], Name) else given[2])
+    gshape = lowering.let("gshape", Call("$compute_global_shape", tuple(given)))
+    whole = Slice(start.name, stop.name, step.name)
+    _generic(lowering, "arange", gshape, whole)
+
+
+def _number(value: Any) -> Operand:
+    return Name(value.name) if isinstance(value, Argument) else Literal(value)
+
+
+def _generic(lowering: Lowering, function: str, gshape: Name, whole: Expression) -> None:
+    """A new tensor whose elements follow from their index: the local part of it, in a team."""
+    gid: Operand = Literal(None)
+    type = lowering.type
+    if lowering.is_distributed:
+        gid = lowering.dist("gid", "init_dtensor", gshape)
+        shape = lowering.dist("lshape", "local_shape", gid)
+        part = lowering.dist("lslice", "local_slice", gid)
+    elif type.device is not None:
+        shape = gshape
+        part = lowering.let("gslice", whole)
+    else:
+        shape = lowering.let("lshape", gshape, printed=False)
+        part = lowering.let("lslice", whole, printed=False)
+    room = shape if lowering.is_distributed else gshape
+    local = lowering.compute("ltensor", Call("linalg.init_tensor", (room,), type))
+    # The last of the operands is the value of all elements; the one before says the shape.
+    value = [lowering.names.tensor(name) for name in lowering.apply.operands[-1:]]
+    made = Generic(function, (part, shape, local, *value), lowering.apply.op, type)
+    lowering.give(lowering.compute("rtensor", made), gid, whole=not type.shape)
+
+
+def _creation(lowering: Lowering) -> None:
+    """A new tensor of a shape that is known."""
+    shape = Literal(lowering.type.shape)
+    gshape = lowering.let("gshape", Call("$shape", (shape,)))
+    whole = Call("$whole", (gshape,))
+    _generic(lowering, short_name(lowering.apply.op), gshape, whole)
+
+
+def _elementwise(lowering: Lowering) -> None:
+    """Each process computes the elements that it has."""
+    apply = lowering.apply
+    if apply.result is None or not lowering.is_distributed:
+        return _alone(lowering)
+    whole = all(lowering.is_whole(k) for k in range(len(apply.operands)))
+    gid = lowering.new_tensor(placement=Replicate() if whole else None)
+    given = None if whole else [_as_result(lowering, k, gid) for k in range(len(apply.operands))]
+    lowering.give(lowering.compute("rtensor", _computed(lowering, given)), gid, whole=whole)
+    return None
+
+
+def _alone(lowering: Lowering) -> None:
+    """As one process does it."""
+    computed = _computed(lowering)
+    if lowering.apply.result is None:
+        lowering.inside.append(Let(None, computed))
+        return
+    result = lowering.compute("rtensor", computed)
+    for number, tensor in enumerate(_tensors(lowering, result)):
+        lowering.give(tensor, Literal(None), number)
+
+
+def _as_result(lowering: Lowering, k: int, gid: Operand) -> Operand:
+    """What a process needs of an operand for its part of the result, whose first axis is cut."""
+    type, result = lowering.types[k], lowering.type
+    tensor = lowering.names.tensor(lowering.apply.operands[k])
+    is_cut = type.rank == result.rank and type.shape[0] == result.shape[0]
+    if is_cut != lowering.is_whole(k):
+        return tensor
+    if not is_cut:
+        return _whole(lowering, k)
+    part = lowering.dist("lslice", "local_slice", gid)
+    return lowering.compute("part", Call("tensor.extract_slice", (tensor, part)))
+
+
+def _tensors(lowering: Lowering, result: Name) -> list[Name]:
+    """The results of an operation: what it computed, or the parts of that."""
+    if not lowering.apply.more:
+        return [result]
+    return [Name(result.name, k) for k in range(len(lowering.apply.made))]
+
+
+def _reduction(lowering: Lowering) -> None:
+    """Each process reduces what it has; then they combine what they found."""
+    op: Any = lowering.apply.op
+    how = {"count_nonzero": "sum"}.get(op.name) or op.kind
+    if not lowering.is_distributed or lowering.apply.result is None:
+        return _alone(lowering)
+    (type,) = lowering.types
+    is_cut = not lowering.is_whole(0)
+    is_partial = is_cut and 0 in axes_of(op.axis, type.rank, op.name)
+    if is_partial and how not in OPS:  # averages of averages are none
+        return _gathered(lowering)
+    whole = is_partial or not is_cut
+    placement = Partial(how) if is_partial else Replicate() if whole else None
+    result = lowering.compute("rtensor", _computed(lowering))
+    gid = lowering.new_tensor(placement=placement)
+    if is_partial:
+        lowering.after.append(Let(None, lowering.call("finalize_reduce", gid, result)))
+    return lowering.give(result, gid, whole=whole)
+
+
+def _gathered(lowering: Lowering) -> None:
+    """What needs elements of other processes: each has all of the operands, and keeps its part."""
+    apply = lowering.apply
+    if not lowering.is_distributed or apply.result is None:
+        return _alone(lowering)
+    given = [_whole(lowering, k) for k in range(len(apply.operands))]
+    is_everywhere = all(lowering.is_whole(k) for k in range(len(apply.operands)))
+    result = lowering.compute("wresult", _computed(lowering, given))
+    for number, tensor in enumerate(_tensors(lowering, result)):
+        type = apply.made[number].type
+        assert isinstance(type, PTensorType)
+        if None in type.shape:
+            gid = _counted(lowering, tensor, type)
+            lowering.give(tensor, gid, number, whole=True)
+        elif is_everywhere or not type.shape:
+            gid = lowering.new_tensor(number, Replicate())
+            lowering.give(tensor, gid, number, whole=True)
+        else:
+            gid = lowering.new_tensor(number)
+            part = lowering.dist("lslice", "local_slice", gid)
+            local = lowering.compute("rtensor", Call("tensor.extract_slice", (tensor, part)))
+            lowering.give(local, gid, number)
+    return None
+
+
+def _counted(lowering: Lowering, tensor: Name, type: PTensorType) -> Name:
+    """The number of a result whose extents are known when it is there."""
+    gshape, gid = (lowering.names.new(base) for base in ("gshape", "gid"))
+    made = lowering.call("init_dtensor", Name(gshape), dtype=type.dtype, placement=Replicate())
+    lowering.after += [Let(gshape, Call("$shape_of", (tensor,))), Let(gid, made)]
+    return Name(gid)
+
+
+def _whole(lowering: Lowering, k: int) -> Operand:
+    """All elements of an operand."""
+    name, type = lowering.apply.operands[k], lowering.types[k]
+    gid, local = lowering.names.gid(name), lowering.names.tensor(name)
+    if lowering.is_whole(k):
+        return local
+    shape = lowering.let("wshape", lowering.shape_of(type))
+    copied = lowering.dist(
+        "wgid", "init_dtensor", shape, dtype=type.dtype, placement=Replicate())
+    tensor = lowering.let("wtensor", Call("linalg.init_tensor", (shape,), type))
+    lowering.before.append(Let(None, lowering.call("copy", gid, copied, local, tensor)))
+    return tensor
+
+
+def _computed(
+    lowering: Lowering, operands: Sequence[Operand] | None = None
+) -> Compute | LibraryCall:
+    apply = lowering.apply
+    given = tuple(operands or [lowering.names.tensor(name) for name in apply.operands])
+    types = lowering.types
+    if isinstance(apply.op, LibraryOperation):
+        return LibraryCall(apply.op, given, types, apply.op.results(*types))
+    return Compute(apply.op, given, types, lowering.type)
+
+
+def _attribute(lowering: Lowering) -> None:
+    """What is known of a tensor: a number or a shape, for which nothing runs on a device."""
+    apply, (x, *_) = lowering.apply, lowering.types
+    known: dict[str, Any] = {"rank": x.rank}
+    if isinstance(apply.op, ResultType):
+        known["result_type"] = apply.op.met(*lowering.types)
+    if None not in x.shape:
+        known["size"] = prod(x.shape)
+    if apply.op.name in known:
+        value: Expression = Literal(known[apply.op.name])
+    elif apply.op.name == "size":
+        value = Call("$num_elements", (lowering.let("gshape", _extents(lowering)),))
+    else:
+        value = _extents(lowering)
+    lowering.before.append(Let(apply.result, value))
+
+
+def _extents(lowering: Lowering) -> Expression:
+    """Those of all of an operand, of which some may not be known before."""
+    if None in lowering.types[0].shape and not lowering.is_distributed:
+        return Call("$shape_of", (lowering.names.tensor(lowering.apply.operands[0]),))
+    return lowering.shape_of(lowering.types[0])
+
+
+def _import(lowering: Lowering) -> None:
+    """Elements from outside; of a team each process is given all of them, and keeps its part."""
+    apply = lowering.apply
+    operands = tuple(map(Name, apply.operands))
+    value = Import(apply.op, operands, tuple(map(str, apply.types)), lowering.type)
+    if not lowering.is_distributed or apply.result is None:
+        return lowering.give(lowering.compute("rtensor", value), Literal(None))
+    if not lowering.type.shape:
+        gid = lowering.new_tensor(placement=Replicate())
+        return lowering.give(lowering.compute("rtensor", value), gid, whole=True)
+    gid = lowering.new_tensor()
+    part = lowering.dist("lslice", "local_slice", gid)
+    whole = lowering.compute("wtensor", value)
+    local = lowering.compute("rtensor", Call("tensor.extract_slice", (whole, part)))
+    return lowering.give(local, gid)
+
+
+_Rule = Callable[[Lowering], None]
+
+_RULES: Mapping[str, _Rule] = {
+    "arange": _arange,
+    **dict.fromkeys(("create", "create_like", "eye", "linspace"), _creation),
+    **dict.fromkeys(("reduce", "test", "count_nonzero"), _reduction),
+    **dict.fromkeys(("asarray", "from_dlpack"), _import),
+}
+
+
+def rule_of(op: Operation) -> _Rule:
+    """What lowers an operation."""
+    if isinstance(op, Attribute):
+        return _attribute
+    if isinstance(op, operations.Call):
+        return lower_call
+    return _RULES.get(op.name, _elementwise if is_elementwise(op) else _gathered)
 
 
 @overload

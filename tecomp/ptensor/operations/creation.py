@@ -1,4 +1,4 @@
-"""Tensors that are made of numbers, and triangles of matrices."""
+"""Creation, import and meshgrid operations."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from math import ceil
 from typing import Any, ClassVar
 
 from tecomp.errors import ArrayTypeError, ArrayValueError
-from tecomp.ptensor.operation import Argument, Operation, to_the_bit
-from tecomp.ptensor.operations.kinds import Kinded
-from tecomp.ptensor.promotion import ALL, COMPLEX, FLOATING, NUMERIC
-from tecomp.ptensor.types import PTensorType, Shape, check_together
+from tecomp.ptensor.operation import Argument, Operation, Several, to_the_bit
+from tecomp.ptensor.operations.base import Kinded
+from tecomp.ptensor.types import ALL, COMPLEX, FLOATING, NUMERIC, PTensorType, Shape, check_together
 
 
 @dataclass(frozen=True)
@@ -243,3 +242,117 @@ class ExtractTriangle(Kinded):
                 kind="array-shapes",
             )
         return x.like(x.shape)
+
+
+@dataclass(frozen=True)
+class MeshGrid(Several):
+    """Each operand along an axis of its own, repeated along those of the others.
+
+    Attributes:
+        indexing: `ij` for the axes in order, `xy` for the first two exchanged.
+
+    >>> row, column = PTensorType((4,), "int8"), PTensorType((3,), "int64")
+    >>> print(*MeshGrid("xy").results(row, column))
+    ptensor<3x4xint8> ptensor<3x4xint64>
+    """
+
+    name = "meshgrid"
+    takes = (1, None)
+
+    indexing: str = "xy"
+
+    def __post_init__(self) -> None:
+        if self.indexing not in ("xy", "ij"):
+            raise ArrayValueError(f"meshgrid: indexing is {self.indexing!r}; give 'xy' or 'ij'")
+
+    def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
+        """The grid, in the element type of each operand."""
+        for k, each in enumerate(operands):
+            if each.rank > 1:
+                raise ArrayValueError(
+                    f"{self.name}: array {k} has shape {each.shape}; give arrays of one axis",
+                    kind="array-shapes",
+                )
+        check_together(operands, self.name)
+        order = self.order(len(operands))
+        shape: Shape = tuple([operands[k].shape[0] if operands[k].rank else 1 for k in order])
+        return tuple([each.like(shape) for each in operands])
+
+    def order(self, count: int) -> tuple[int, ...]:
+        """For each axis of the grid, the operand that lies along it."""
+        order = list(range(count))
+        if self.indexing == "xy":
+            order[:2] = reversed(order[:2])
+        return tuple(order)
+
+
+@dataclass(frozen=True)
+class Import(Creation):
+    """A tensor of what a function is called with, which is no tensor yet.
+
+    Attributes:
+        shape: the extents, which the operand has to have.
+        dtype: the element type.
+    """
+
+    shape: Shape
+    dtype: str
+
+    def infer(self, *operands: Any) -> PTensorType:
+        """That shape."""
+        return self._made(
+            self.shape, self.dtype, getattr(self, "device", None), getattr(self, "team", None)
+        )
+
+
+@dataclass(frozen=True)
+class AsArray(Import):
+    """The elements of a buffer, or a number; of a team, each process gives all and keeps a part.
+
+    Attributes:
+        shape: the extents; none for a number.
+        dtype: the element type, which elements are converted to.
+        copy: True for memory of its own, False for that of the buffer, None for what is needed.
+        device: where the tensor lives.
+        team: the processes among which it is divided.
+
+    >>> print(AsArray((4, 5), "float32", team=1).results("ptr")[0])
+    ptensor<4x5xfloat32, team=1>
+    """
+
+    name = "asarray"
+    scalars: ClassVar[tuple[str, ...] | None] = ("ptr", "bool", "float64", "int64")
+
+    copy: bool | None = None
+    device: str | Argument | None = None
+    team: int | Argument | None = None
+
+    def infer(self, *operands: Any) -> PTensorType:
+        """That shape."""
+        (given,) = operands
+        if given != "ptr" and self.shape:
+            raise ArrayValueError(
+                f"asarray: the shape is {self.shape}, and a number is given; a number has no axes: "
+                "broadcast it",
+                kind="array-shapes",
+            )
+        return super().infer(given)
+
+
+@dataclass(frozen=True)
+class FromDlpack(Import):
+    """The elements that another library offers, where they lie: the memory is shared.
+
+    Attributes:
+        shape: the extents.
+        dtype: the element type, which elements have.
+        device: where the memory is.
+
+    >>> print(FromDlpack((4,), "int8").results("ptr")[0])
+    ptensor<4xint8>
+    """
+
+    name = "from_dlpack"
+    scalars: ClassVar[tuple[str, ...] | None] = ("ptr",)
+
+    device: str | Argument | None = None

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.promotion import (
+from tecomp.ptensor.types import (
     ALL,
     BOOLEAN,
     COMPLEX,
@@ -19,9 +19,11 @@ from tecomp.ptensor.promotion import (
     NUMERIC,
     PART,
     REAL,
+    PTensorType,
+    broadcast_shapes,
+    check_together,
     meet,
 )
-from tecomp.ptensor.types import PTensorType, broadcast_shapes, check_together
 
 _BITS = (*BOOLEAN, *INTEGERS)
 

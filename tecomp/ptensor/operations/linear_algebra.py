@@ -6,11 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tecomp.errors import ArrayValueError
-from tecomp.ptensor.axes import axis_of
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.reduction import accumulated
-from tecomp.ptensor.promotion import NUMERIC, meet, need_dtype
-from tecomp.ptensor.types import PTensorType, Shape, broadcast_shapes, check_together
+from tecomp.ptensor.types import (
+    NUMERIC,
+    PTensorType,
+    Shape,
+    axis_of,
+    broadcast_shapes,
+    check_together,
+    meet,
+    need_dtype,
+)
 
 
 def _met(operands: Sequence[PTensorType], where: str) -> str:

@@ -1,4 +1,4 @@
-"""Elements along axes combined: into one, or each with all that are before it."""
+"""Reductions, cumulative operations and argmin/argmax."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tecomp.errors import ArrayTypeError, ArrayValueError
-from tecomp.ptensor.axes import axes_of, axis_of, without
 from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.kinds import Kinded
-from tecomp.ptensor.promotion import (
+from tecomp.ptensor.operations.base import Kinded
+from tecomp.ptensor.types import (
     ALL,
     COMPLEX,
     FLOATING,
@@ -18,9 +17,12 @@ from tecomp.ptensor.promotion import (
     REAL,
     SIGNED,
     UNSIGNED,
+    PTensorType,
+    axes_of,
+    axis_of,
     need_dtype,
+    without,
 )
-from tecomp.ptensor.types import PTensorType
 
 REDUCTIONS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("max", "min"), REAL),
@@ -191,3 +193,38 @@ class Diff(Operation):
         need_dtype(x.dtype, NUMERIC, self.name)
         axis = axis_of(self.axis, x.rank, self.name)
         return x.like((*x.shape[:axis], max(x.shape[axis] - 1, 0), *x.shape[axis + 1 :]))
+
+
+@dataclass(frozen=True)
+class FindIndex(Kinded):
+    """The index of the first greatest or least element; NaN is both.
+
+    Attributes:
+        kind: `argmax` or `argmin`.
+        axis: along which; None to look at all elements as one row.
+        keepdims: whether the axes stay, with extent 1.
+
+    >>> print(FindIndex("argmax", 1).infer(PTensorType((4, 5), "float32")))
+    ptensor<4xint64>
+    """
+
+    name = "find_index"
+    kinds = ("argmax", "argmin")
+    axis: int | None = None
+    keepdims: bool = False
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """The shape without these axes."""
+        (x,) = operands
+        need_dtype(x.dtype, REAL, self.kind)
+        axes = tuple(range(x.rank))
+        if self.axis is not None:
+            axes = (axis_of(self.axis, x.rank, self.kind),)
+        empty = [k for k in axes if x.shape[k] == 0]
+        if empty:
+            raise ArrayValueError(
+                f"{self.kind}: x has shape {x.shape}, and no element along axis {empty[0]}; give "
+                "it one at least",
+                kind="array-shapes",
+            )
+        return x.like(without(x.shape, axes, self.keepdims), "int64")

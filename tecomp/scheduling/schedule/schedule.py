@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tecomp.compute.axis import IterVar
+from tecomp.compute.expression_analysis import post_order
+from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
-from tecomp.compute.topology import post_order
-from tecomp.drawing.pictured import Pictured, drawn_by
+from tecomp.drawing.drawable import Pictured, drawn_by
 from tecomp.errors import ScheduleError
-from tecomp.ir.language.expr import Var
-from tecomp.ir.language.given import check_kind, is_one_of, whole_number
-from tecomp.scheduling import groups
-from tecomp.scheduling.schedule.caches import CachePrimitives
-from tecomp.scheduling.schedule.formulas import FormulaPrimitives
-from tecomp.scheduling.schedule.handles import Handle, operation_of, tensor_of
+from tecomp.ir.nodes.argument_checks import check_kind, is_one_of, whole_number
+from tecomp.ir.nodes.expr import Var
+from tecomp.scheduling import compute_location
+from tecomp.scheduling.schedule.primitive_calls import Handle, operation_of, tensor_of
 from tecomp.scheduling.schedule.stage import Group, Stage
+from tecomp.scheduling.schedule.stage_primitives import CachePrimitives, FormulaPrimitives
 from tecomp.scheduling.state import State, initial_stage
 from tecomp.scheduling.trace import Trace
 
@@ -82,7 +81,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
     (2, True)
     """
 
-    _drawn_by: ClassVar[str] = "schedule:drawn"
+    _drawn_by: ClassVar[str] = "loop_nest:drawn_schedule"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Calls have the functions that layouts were written as; the trace has what these gave.
@@ -137,7 +136,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         >>> ">i.outer: 8<" in s.step_picture()
         True
         """
-        made: Svg = drawn_by("schedule:drawn_step", self, step)
+        made: Svg = drawn_by("loop_nest:drawn_step", self, step)
         return made
 
     @property
@@ -253,7 +252,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         ]
         check_kind(include_inputs, bool, f"{where}: include_inputs", "give True or False",
                    ScheduleError)
-        made = self._apply(groups.create_group, "create_group", None, (*many, include_inputs))
+        made = self._apply(compute_location.create_group, "create_group", None, (*many, include_inputs))
         return Group(self, made)
 
     def place_group(

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from tecomp.compute.axis import IterVar
+from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
-from tecomp.drawing.pictured import Pictured, drawn_by
+from tecomp.drawing.drawable import Pictured, drawn_by
 from tecomp.errors import ScheduleError
-from tecomp.scheduling import groups, loops, place
-from tecomp.scheduling.groups import scan_steps
-from tecomp.scheduling.schedule.calls import ScheduleCalls
-from tecomp.scheduling.schedule.handles import Handle, operation_of
-from tecomp.scheduling.schedule.loops import LoopPrimitives
-from tecomp.scheduling.schedule.marks import MarkPrimitives
-from tecomp.scheduling.schedule.memory import MemoryPrimitives
+from tecomp.scheduling import compute_location, loops
+from tecomp.scheduling.compute_location import scan_steps
+from tecomp.scheduling.schedule.loop_primitives import LoopPrimitives, MarkPrimitives
+from tecomp.scheduling.schedule.memory_primitives import MemoryPrimitives
+from tecomp.scheduling.schedule.primitive_calls import Handle, ScheduleCalls, operation_of
 from tecomp.scheduling.state import At, AtRoot, Fuse, GroupKey, Relation, Split, StageState
 from tecomp.scheduling.threads import ThreadAxis
 
@@ -46,7 +44,7 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
     ['i', 'j', 'j.outer', 'j.inner']
     """
 
-    _drawn_by: ClassVar[str] = "schedule:drawn_stage"
+    _drawn_by: ClassVar[str] = "loop_nest:drawn_stage"
 
     @property
     def op(self) -> Operation:
@@ -136,7 +134,7 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
         >>> "one iteration of i.outer, j.outer" in s[B].domain_picture()
         True
         """
-        made: Svg = drawn_by("domain:drawn", self, axes)
+        made: Svg = drawn_by("iteration_domain:drawn", self, axes)
         return made
 
     def compute_at(self, parent: Stage | Handle, scope: IterVar | ThreadAxis) -> None:
@@ -183,7 +181,7 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
         if isinstance(scope, ThreadAxis):
             where = f"s[{self._state.name}].compute_at(s[{consumer.name}])"
             scope = loops.bound_loop(consumer, scope.tag, where)
-        self._apply(place.compute_at, "compute_at", consumer.key, scope)
+        self._apply(compute_location.compute_at, "compute_at", consumer.key, scope)
 
     def compute_inline(self) -> None:
         """Write this stage's expression wherever it is read; it gets no memory.
@@ -203,7 +201,7 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
         for i in range(8):
             C[i] = A[i] * float32(2.0) + float32(1.0)
         """
-        self._apply(place.compute_inline, "compute_inline")
+        self._apply(compute_location.compute_inline, "compute_inline")
 
     def compute_root(self) -> None:
         """Compute this stage once, before its first consumer, or where its group is.
@@ -223,7 +221,7 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
         >>> print(s[P].attach_stage)
         None
         """
-        self._apply(place.compute_root, "compute_root")
+        self._apply(compute_location.compute_root, "compute_root")
 
 
 def _results(relation: Relation) -> tuple[IterVar, ...]:
@@ -259,7 +257,7 @@ class Group:
     def _stages(self) -> list[StageState]:
         state = self._schedule.state
         if isinstance(self._key, GroupKey):
-            return groups.stages_of(state, self._key)
+            return compute_location.stages_of(state, self._key)
         return [stage for stage in state if stage.key in scan_steps(state).get(self._key, ())]
 
     @property
@@ -339,11 +337,11 @@ class Group:
     def _place(self, parent: Stage | Handle | None, scope: IterVar | None) -> None:
         schedule = self._schedule
         if parent is None:
-            schedule._apply(groups.place_group, "place_group", None, (self._key,))
+            schedule._apply(compute_location.place_group, "place_group", None, (self._key,))
             return
         op = parent._key if isinstance(parent, Stage) else operation_of(parent, "s.place_group")
         arguments = (self._key, schedule.state.stage(op).key, scope)
-        schedule._apply(groups.place_group, "place_group", None, arguments)
+        schedule._apply(compute_location.place_group, "place_group", None, arguments)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Group):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tecomp import DefinitionError, te
-from tecomp.ir.language.shapes import shape_text
-from tecomp.topi.sizes import equal
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.topi.extents import equal
 from tecomp.topi.windows import images_of, windows_of
 
 Numbers = Any

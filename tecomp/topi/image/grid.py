@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tecomp import DefinitionError, te
-from tecomp.ir.language.shapes import shape_text
+from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi import tag
-from tecomp.topi.given import check_rank, integers_of, one_of, tensor_of
+from tecomp.topi.extents import Size, differ
 from tecomp.topi.image.resize import Tap, mixed
-from tecomp.topi.sizes import Size, differ
+from tecomp.topi.validation import check_rank, integers_of, one_of, tensor_of
 
 
 def affine_grid(

@@ -9,9 +9,10 @@ from itertools import product
 from typing import Any
 
 from tecomp import DefinitionError, te
-from tecomp.ir.language.shapes import shape_text
+from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi import tag
-from tecomp.topi.given import (
+from tecomp.topi.extents import Size, differ, equal, minus, times
+from tecomp.topi.validation import (
     check_float,
     check_integer,
     check_rank,
@@ -21,7 +22,6 @@ from tecomp.topi.given import (
     tensor_of,
     truth_of,
 )
-from tecomp.topi.sizes import Size, differ, equal, minus, times
 from tecomp.topi.windows import SPATIAL, Images, images_of
 
 MODES = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel",

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import typing
 
-from tecomp.topi.absent import absent as _absent
-from tecomp.topi.nn.blocks import (
-    batch_to_space_nd,
-    depth_to_space,
-    dilate,
-    fifo_buffer,
-    flatten,
-    space_to_batch_nd,
-    space_to_depth,
+from tecomp.topi.nn.conv2d_nchwc import conv2d_NCHWc
+from tecomp.topi.nn.conv_transpose import (
+    conv1d_transpose_ncw,
+    conv2d_transpose_nchw,
+    conv3d_transpose_ncdhw,
+    group_conv1d_transpose_ncw,
+    group_conv2d_transpose_nchw,
+    group_conv3d_transpose_ncdhw,
 )
 from tecomp.topi.nn.convolution import (
     conv,
@@ -43,16 +42,18 @@ from tecomp.topi.nn.elemwise import (
     softplus,
 )
 from tecomp.topi.nn.loss import nll_loss
-from tecomp.topi.nn.norms import (
+from tecomp.topi.nn.normalization import (
     batch_norm,
+    fast_softmax,
     group_norm,
     instance_norm,
     l2_normalize,
     layer_norm,
+    log_softmax,
     lrn,
     rms_norm,
+    softmax,
 )
-from tecomp.topi.nn.packed import conv2d_NCHWc
 from tecomp.topi.nn.pad import circular_pad, mirror_pad, pad, reflect_pad, replicate_pad
 from tecomp.topi.nn.pooling import (
     adaptive_pool,
@@ -63,16 +64,17 @@ from tecomp.topi.nn.pooling import (
     pool2d,
     pool3d,
 )
-from tecomp.topi.nn.softmax import fast_softmax, log_softmax, softmax
-from tecomp.topi.nn.transposed import (
-    conv1d_transpose_ncw,
-    conv2d_transpose_nchw,
-    conv3d_transpose_ncdhw,
-    group_conv1d_transpose_ncw,
-    group_conv2d_transpose_nchw,
-    group_conv3d_transpose_ncdhw,
+from tecomp.topi.nn.rearrange import (
+    batch_to_space_nd,
+    depth_to_space,
+    dilate,
+    fifo_buffer,
+    flatten,
+    space_to_batch_nd,
+    space_to_depth,
 )
 from tecomp.topi.nn.upsampling import upsampling, upsampling3d
+from tecomp.topi.unsupported_names import absent as _absent
 
 __all__ = [
     "adaptive_pool",

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
-from tecomp.ir.language.shapes import shape_text
-from tecomp.schedules.tiling.types import wide_type
-from tecomp.topi.given import integer_of
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.schedules.common import wide_type
+from tecomp.topi.extents import Size, equal, quotient, times
 from tecomp.topi.nn.pad import surrounded
-from tecomp.topi.sizes import Size, equal, quotient, times
+from tecomp.topi.validation import integer_of
 from tecomp.topi.windows import SPATIAL, Images, images_of, windows_of
 
 Numbers = Any

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tecomp import DefinitionError, te
-from tecomp.ir.language.shapes import shape_text
+from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi.contraction import multiplied
-from tecomp.topi.given import check_rank, tensor_of
-from tecomp.topi.sizes import Size, equal
+from tecomp.topi.extents import Size, equal
+from tecomp.topi.validation import check_rank, tensor_of
 
 
 def matmul(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tecomp import DefinitionError, te
-from tecomp.ir.language.shapes import shape_text
-from tecomp.schedules.tiling.types import wide_type
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.schedules.common import wide_type
 from tecomp.topi import tag
-from tecomp.topi.given import axis_of, check_float, check_rank, tensor_of
+from tecomp.topi.extents import equal
 from tecomp.topi.math import each
-from tecomp.topi.sizes import equal
+from tecomp.topi.validation import axis_of, check_float, check_rank, tensor_of
 
 
 def relu(x: te.Tensor) -> te.Tensor:

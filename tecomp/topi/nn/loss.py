@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tecomp import DefinitionError, te
-from tecomp.ir.language.shapes import shape_text
+from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi import tag
-from tecomp.topi.given import check_float, check_integer, integer_of, one_of, tensor_of
+from tecomp.topi.extents import differ
 from tecomp.topi.nn.elemwise import channels
 from tecomp.topi.reduction import reduced
-from tecomp.topi.sizes import differ
+from tecomp.topi.validation import check_float, check_integer, integer_of, one_of, tensor_of
 
 
 def nll_loss(

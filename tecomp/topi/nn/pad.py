@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
-from tecomp.ir.language.shapes import shape_text
+from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi import tag
-from tecomp.topi.given import Operand, constant_of, extents_of, one_of, tensor_of
-from tecomp.topi.sizes import Size, equal, plus
+from tecomp.topi.extents import Size, equal, plus
+from tecomp.topi.validation import Operand, constant_of, extents_of, one_of, tensor_of
 from tecomp.topi.windows import Images
 
 Counts = Sequence[Size]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tecomp import TypeMismatchError, te
-from tecomp.schedules.tiling.types import wide_type
+from tecomp.schedules.common import wide_type
 from tecomp.topi import tag
-from tecomp.topi.given import integers_of, one_of
+from tecomp.topi.extents import Size, ceil_div, minus, plus, product, quotient
 from tecomp.topi.nn.pad import surrounded
 from tecomp.topi.reduction import reduced
-from tecomp.topi.sizes import Size, ceil_div, minus, plus, product, quotient
+from tecomp.topi.validation import integers_of, one_of
 from tecomp.topi.windows import SPATIAL, Images, Windows, images_of, taps_of, windows_of
 
 Numbers = Any

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from tecomp import DefinitionError, te
-from tecomp.topi.given import one_of
+from tecomp.topi.extents import Size, times
 from tecomp.topi.image.resize import resize2d, resize3d
-from tecomp.topi.sizes import Size, times
+from tecomp.topi.validation import one_of
 from tecomp.topi.windows import SPATIAL, images_of
 
 

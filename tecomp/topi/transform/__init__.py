@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tecomp.topi.transform.gathers import (
+from tecomp.topi.creation import arange, hamming_window
+from tecomp.topi.transform.concatenate import concatenate, meshgrid, split, stack
+from tecomp.topi.transform.gather import (
     adv_index,
     gather,
     gather_nd,
@@ -19,9 +21,7 @@ from tecomp.topi.transform.gathers import (
     unravel_index,
     where,
 )
-from tecomp.topi.transform.joins import concatenate, meshgrid, split, stack
-from tecomp.topi.transform.layouts import layout_transform
-from tecomp.topi.transform.ranges import arange, hamming_window
+from tecomp.topi.transform.layout_transform import layout_transform
 from tecomp.topi.transform.slices import (
     dynamic_strided_slice,
     slice_scatter,

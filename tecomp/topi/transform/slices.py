@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from tecomp import DefinitionError, TypeMismatchError, te
-from tecomp.ir.language.nodes import Const
-from tecomp.ir.language.shapes import shape_text
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.ir.nodes.expr_nodes import Const
 from tecomp.topi import tag
-from tecomp.topi.given import (
+from tecomp.topi.extents import Size, differ, equal, minus, plus, quotient
+from tecomp.topi.validation import (
     axis_of,
     check_integer,
     check_rank,
@@ -19,7 +20,6 @@ from tecomp.topi.given import (
     shape_of,
     tensor_of,
 )
-from tecomp.topi.sizes import Size, differ, equal, minus, plus, quotient
 
 Bound: TypeAlias = "Size | None"
 

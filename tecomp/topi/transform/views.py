@@ -6,18 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
-from tecomp.ir.language.shapes import shape_text
+from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi import tag
-from tecomp.topi.given import (
-    axes_of,
-    axis_of,
-    integer_of,
-    integers_of,
-    listed,
-    shape_of,
-    tensor_of,
-)
-from tecomp.topi.sizes import (
+from tecomp.topi.extents import (
     Size,
     differ,
     equal,
@@ -29,6 +20,15 @@ from tecomp.topi.sizes import (
     ravel,
     times,
     unravel,
+)
+from tecomp.topi.validation import (
+    axes_of,
+    axis_of,
+    integer_of,
+    integers_of,
+    listed,
+    shape_of,
+    tensor_of,
 )
 
 

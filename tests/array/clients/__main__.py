@@ -12,7 +12,7 @@ MODULES = ["scipy_statistics", "scipy_functions", "scikit_learn", "small_librari
 
 def main(modules: list[str], names: list[str]) -> int:
     """Print what goes wrong, and how many calls went well."""
-    from tecomp.array.counters import counters  # noqa: PLC0415  not before SciPy knows
+    from tecomp.array.statistics import counters  # noqa: PLC0415  not before SciPy knows
     from tests.array.clients.case import fault_of  # noqa: PLC0415
 
     wrong = 0

@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from tecomp.array.counters import counters
+from tecomp.array.statistics import counters
 from tests.array.conformance.calls import MAKERS
 from tests.array.conformance.tries import fault_of
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import tecomp.array as xp
 from tecomp import dist
-from tecomp.array.teams import overlap
+from tecomp.array.distributed import overlap
 from tests.bench.teams.torus import stencil
 
 TEAM = dist.world()

@@ -11,14 +11,14 @@ import numpy as np
 import tecomp.array as xp
 from tecomp import dist
 from tecomp.array import Array
-from tecomp.dist.runtime.alone import alone
+from tecomp.dist.runtime.call_tracking import alone
 from tests.array.conformance.calls import MAKERS
 from tests.array.conformance.draws import Draw
 from tests.array.conformance.tries import fault_of
 
 TEAM = dist.world()
 
-GATHERED = xp.counters.counters.gathered
+GATHERED = xp.statistics.counters.gathered
 
 GATHERING: set[str] = set()
 """Functions that had every process get all elements."""

@@ -9,11 +9,11 @@ import numpy as np
 
 import tecomp.array as xp
 from tecomp import dist
-from tecomp.array.teams.windows import windows_of
+from tecomp.array.distributed.partitions import windows_of
 
 TEAM = dist.world()
 N, RANK = TEAM.size, TEAM.rank
-COUNTERS = xp.counters.counters
+COUNTERS = xp.statistics.counters
 NEIGHBOURS = (RANK > 0) + (RANK < N - 1)
 RING = {1: 0, 2: 1}.get(N, 2)
 

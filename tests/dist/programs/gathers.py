@@ -12,7 +12,7 @@ from tecomp import dist
 from tecomp.array import Array
 
 TEAM = dist.world()
-GATHERED = xp.counters.counters.gathered
+GATHERED = xp.statistics.counters.gathered
 
 OTHERS: dict[str, Callable[[Any, Any], Any]] = {
     "linalg.cross": lambda f, x: f(x[:, :3], x[:, 1:]),

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from tecomp import TecompError, dist
-from tecomp.array.execution import execute
+from tecomp.array.executor import execute
 from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.lowered import Dist, Let, Literal, Lowered, Name
-from tecomp.ptensor.lowering.runtime import dist_to_runtime
+from tecomp.ptensor.lowering.lowered_ir import Dist, Let, Literal, Lowered, Name
+from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
 from tecomp.ptensor.parse import parse, parse_module
 from tests.ptensor.team_functions import FUNCTIONS, SEVERAL, drawn_function
 

@@ -16,12 +16,12 @@ import numpy as np
 
 import tecomp.array as xp
 from tecomp import dist
-from tecomp.array.teams import overlap
+from tecomp.array.distributed import overlap
 from tecomp.errors import ArrayMemoryError
 
 TEAM = dist.world()
 N, RANK = TEAM.size, TEAM.rank
-COUNTERS = xp.counters.counters
+COUNTERS = xp.statistics.counters
 Taps = list[tuple[tuple[int, ...], float]]
 
 

@@ -32,7 +32,7 @@ def asked(comm: Any) -> list[str]:
 
 def ran(words: list[str]) -> list[str]:
     """The lines that a program prints; what it counts begins at 0."""
-    counters = xp.counters.counters
+    counters = xp.statistics.counters
     counters.__init__()  # type: ignore[misc]
     sys.argv[:] = [str(Path(__file__).parent / f"{words[0]}.py"), *words[1:]]
     out = io.StringIO()

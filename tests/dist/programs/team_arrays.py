@@ -16,7 +16,7 @@ from tecomp.errors import TeamError, TeamMismatchError
 TEAM = dist.world()
 N, RANK = TEAM.size, TEAM.rank
 ROW = dist.Mesh((N,))
-COUNTERS = xp.counters.counters
+COUNTERS = xp.statistics.counters
 
 
 def equal(array: Any, wanted: Any, rtol: float = 0) -> None:

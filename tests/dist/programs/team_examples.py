@@ -132,7 +132,7 @@ def together(data: Any, **placed: Any) -> Any:
     return xp.asarray(data, team=TEAM, **placed)
 
 
-xp.counters.counters.gathered.clear()
+xp.statistics.counters.gathered.clear()
 random = np.random.default_rng(0)
 field = random.uniform(size=(23, 17))
 np.testing.assert_allclose(heat(together(field), 8), heat(field.copy(), 8), rtol=1e-13)
@@ -168,6 +168,6 @@ np.testing.assert_allclose(
     rtol=1e-9)
 np.testing.assert_allclose(
     gradients(xp, together(system), together(right), 40), np.linalg.solve(system, right), rtol=1e-8)
-assert set(xp.counters.counters.gathered) <= {"values", "numpy.linalg.solve", "numpy.linalg.eigh"}
+assert set(xp.statistics.counters.gathered) <= {"values", "numpy.linalg.solve", "numpy.linalg.eigh"}
 if TEAM.rank == 0:
     print("as with NumPy")

@@ -13,7 +13,7 @@ from tecomp.errors import ArrayValueError
 
 TEAM = dist.world()
 N = TEAM.size
-GATHERED = xp.counters.counters.gathered
+GATHERED = xp.statistics.counters.gathered
 SIZES = (0, 3, 300)
 
 
@@ -235,9 +235,9 @@ def products() -> None:
                 same(f"{pair} @ vector", x @ y[:, 0], a @ b[:, 0])
     if N == 4:
         wide, narrow = (xp.asarray(np.ones(shape), team=TEAM) for shape in ((8, 64), (64, 2)))
-        before = xp.counters.counters.sent.total()
+        before = xp.statistics.counters.sent.total()
         xp.eval(wide @ narrow)  # the second is gathered: three quarters of it reach each process
-        assert xp.counters.counters.sent.total() - before == 3 * 16 * 2 * 8
+        assert xp.statistics.counters.sent.total() - before == 3 * 16 * 2 * 8
         assert (narrow @ wide[:2]).partition.placements == (dist.Shard(0),)
 
 
@@ -269,7 +269,7 @@ def on_a_mesh() -> None:
     data = np.random.default_rng(11).integers(0, 9, (12, 10)).astype(np.float64)
     mesh = dist.Mesh((2, 2))
     blocks = dist.Partition(data.shape, data.dtype, mesh, [dist.Shard(0), dist.Shard(1)])
-    counters = xp.counters.counters
+    counters = xp.statistics.counters
     x = xp.asarray(data, team=TEAM, placements=blocks)
     before = counters.messages, counters.sent.total()
     y = x + 0

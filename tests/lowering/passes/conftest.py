@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.expr import Expr, Var, index_value
-from tecomp.ir.language.stmt import Buffer, Extent, PrimFunc
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.expr import Expr, Var, index_value
+from tecomp.ir.nodes.stmt import Buffer, Extent, PrimFunc
+from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.rewrite import substitute
 from tecomp.ir.traversal.verify import verify
 

@@ -9,8 +9,8 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import InternalError
-from tecomp.ir.language.expr import Var
-from tecomp.ir.language.stmt import PrimFunc
+from tecomp.ir.nodes.expr import Var
+from tecomp.ir.nodes.stmt import PrimFunc
 from tecomp.lowering import pipeline
 
 

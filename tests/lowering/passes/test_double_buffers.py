@@ -11,9 +11,9 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LowerError, ScheduleError
-from tecomp.ir.language.stmt import Buffer
+from tecomp.ir.nodes.stmt import Buffer
 from tecomp.lowering.pipeline import lower_all
-from tecomp.lowering.storage.doubled import double_buffers
+from tecomp.lowering.storage.buffering import double_buffers
 from tecomp.scheduling.schedule import Schedule
 
 A = te.placeholder((10, 12), name="A")

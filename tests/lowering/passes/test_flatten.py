@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from tecomp.errors import DefinitionError, LowerError
-from tecomp.ir.language.dtype import INT64
-from tecomp.ir.language.expr import BufferLoad, Const, Ramp, Var, index_value
-from tecomp.ir.language.stmt import Buffer, BufferStore, PrimFunc
-from tecomp.ir.parsing.parser import parse
-from tecomp.lowering.storage.flatten import flatten_buffer
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import BufferLoad, Const, Ramp, Var, index_value
+from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.ir.parser.func_parser import parse
+from tecomp.lowering.storage.physical_layout import flatten_buffer
 
 Check = Callable[..., PrimFunc]
 

@@ -9,11 +9,10 @@ import pytest
 
 from tecomp.errors import LowerError
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.stmt import PrimFunc
-from tecomp.ir.parsing.parser import parse, parse_index_map
+from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.ir.parser.func_parser import parse, parse_index_map
 from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.storage.apply_buffer_transforms import apply_buffer_transforms
-from tecomp.lowering.storage.padding import fill_padding
+from tecomp.lowering.storage.physical_layout import apply_buffer_transforms, fill_padding
 from tecomp.poly.maps.index_map import IndexMap
 
 Check = Callable[..., PrimFunc]

@@ -7,10 +7,10 @@ import pytest
 
 import tecomp
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.stmt import PrimFunc
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.vectors.packed import pack_reads
+from tecomp.lowering.vectorize.pack_reads import pack_reads
 
 
 def function(value: str, body: str = "for i in range(4):\n        O[i] = dot({0}, {0})") -> PrimFunc:

@@ -9,13 +9,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tecomp.ir.algebra.simplify import simplify
+from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.stmt import ForKind, PrimFunc
-from tecomp.ir.parsing.parser import parse
+from tecomp.ir.nodes.stmt import ForKind, PrimFunc
+from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.vectors.unroll import unroll_loops
-from tecomp.lowering.vectors.vectorize import vectorize_loops
+from tecomp.lowering.vectorize.unroll import unroll_loops
+from tecomp.lowering.vectorize.vectorize import vectorize_loops
 
 HEAD = """
 @sites("t.py:1: A[idx[j]]")

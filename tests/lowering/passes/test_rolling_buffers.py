@@ -13,7 +13,7 @@ from tecomp import te
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LowerError, ScheduleError
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.language.stmt import Allocate
+from tecomp.ir.nodes.stmt import Allocate
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.replay import replay

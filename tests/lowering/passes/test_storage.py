@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tecomp.ir.language.expr import index_value
-from tecomp.ir.language.stmt import BufferRealize, PrimFunc, Range, seq
-from tecomp.ir.parsing.parser import parse
-from tecomp.lowering.storage.allocations import lower_storage
+from tecomp.ir.nodes.expr import index_value
+from tecomp.ir.nodes.stmt import BufferRealize, PrimFunc, Range, seq
+from tecomp.ir.parser.func_parser import parse
+from tecomp.lowering.storage.allocation import lower_storage
 
 Check = Callable[..., PrimFunc]
 

@@ -10,9 +10,9 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LowerError
-from tecomp.ir.language.stmt import PrimFunc
-from tecomp.ir.parsing.parser import parse
-from tecomp.lowering.vectors.unroll import unroll_loops
+from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.ir.parser.func_parser import parse
+from tecomp.lowering.vectorize.unroll import unroll_loops
 
 Check = Callable[..., PrimFunc]
 

@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
-from tecomp.ir.language.stmt import PrimFunc
-from tecomp.ir.parsing.parser import parse
-from tecomp.lowering.vectors.vectorize import vectorize_loops
+from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.ir.parser.func_parser import parse
+from tecomp.lowering.vectorize.vectorize import vectorize_loops
 
 Check = Callable[..., PrimFunc]
 

@@ -1,0 +1,374 @@
+"""Recognize matrix products and the roles of their axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tecomp import Access, ScheduleError, accesses, te
+from tecomp.schedules.analysis.convolution import Convolution
+from tecomp.schedules.analysis.stages import copied, is_own, steps_to_reduction, unconverted
+from tecomp.schedules.common import Size, ceil_div, is_one, product
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One of the factors of a product.
+
+    Attributes:
+        tensor: what is read.
+        axes: for each of its dimensions the axis of the product that runs along it.
+    """
+
+    tensor: te.Tensor
+    axes: tuple[te.IterVar, ...]
+
+    def has(self, axis: te.IterVar) -> bool:
+        """Whether an axis runs along one of its dimensions."""
+        return any(own is axis for own in self.axes)
+
+    def ends_in(self, axis: te.IterVar) -> bool:
+        """Whether neighbours along an axis are neighbours in it."""
+        return self.axes[-1] is axis
+
+    def stride(self, axis: te.IterVar) -> Size:
+        """How many elements lie between neighbours along an axis."""
+        dim = next(k for k, own in enumerate(self.axes) if own is axis)
+        return product(self.tensor.shape[dim + 1 :])
+
+
+def before_copy(factor: Factor) -> Factor:
+    """A factor before it is converted to a wider type, or its axes are put in another order.
+
+    >>> A = te.placeholder((4, 9), "int8", name="A")
+    >>> B = te.compute((9, 4), lambda i, j: te.cast(A[j, i], "int32"), name="B")
+    >>> found = before_copy(Factor(B, tuple(B.op.axis)))
+    >>> found.tensor.name, [axis.name for axis in found.axes]
+    ('A', ['j', 'i'])
+    """
+    source = copied(factor.tensor)
+    if source is None:
+        return factor
+    own = dict(zip(factor.tensor.op.axis, factor.axes, strict=True))
+    return Factor(source.tensor, tuple(own[axis] for axis in source.axes if axis in own))
+
+
+@dataclass(frozen=True)
+class Product:
+    """A sum of products of two factors, and the roles of its axes.
+
+        total[batch, row, across, column] = sum(rows[batch, row, depth]
+                                                * columns[batch, depth, across, column])
+
+    The axes of each tensor may be in any order, but for `column`, which is the last of the result.
+
+    Attributes:
+        total: the sum.
+        output: the sum, or what is made of it element by element.
+        between: the stages on the way from the sum to that.
+        rows: the factor that has the rows.
+        columns: the factor that has the columns.
+        row: the axis of the result along which `rows` alone moves on.
+        column: that along which `columns` alone moves on.
+        batch: the other axes of the result, but for `across`.
+        across: the other axes along which `columns` alone moves on.
+        depth: the axes of the sum, the innermost last.
+        is_swapped: whether `columns` is the factor on the left.
+        is_sum: whether it is a sum of products; else some reduction of some formula of both.
+    """
+
+    total: te.Tensor
+    output: te.Tensor
+    between: tuple[te.Tensor, ...]
+    rows: Factor
+    columns: Factor
+    row: te.IterVar
+    column: te.IterVar
+    batch: tuple[te.IterVar, ...]
+    across: tuple[te.IterVar, ...]
+    depth: tuple[te.IterVar, ...]
+    is_swapped: bool = False
+    is_sum: bool = True
+
+    @property
+    def m(self) -> Size:
+        """Rows."""
+        return self.row.extent
+
+    @property
+    def n(self) -> Size:
+        """Columns."""
+        return self.column.extent
+
+    @property
+    def terms(self) -> Size:
+        """Terms of each sum."""
+        return product(axis.extent for axis in self.depth)
+
+    @property
+    def outer(self) -> tuple[te.IterVar, ...]:
+        """The axes of the result that are neither rows nor columns of a tile."""
+        return (*self.batch, *self.across)
+
+    @property
+    def dots_rows(self) -> bool:
+        """Whether neighbours along the depth are neighbours in the factor of the columns."""
+        return self.columns.ends_in(self.depth[-1])
+
+    def axes_of(
+        self, x: te.Tensor
+    ) -> tuple[list[te.IterVar], te.IterVar, list[te.IterVar], te.IterVar]:
+        """The axes of a stage with the axes of the result at last: batch, row, across, column."""
+        names = self.total.op.axis
+        own = dict(zip(names, x.op.axis[len(x.op.axis) - len(names) :], strict=True))
+        lead = list(x.op.axis[: len(x.op.axis) - len(names)])
+        return (
+            [*lead, *(own[axis] for axis in self.batch)], own[self.row],
+            [own[axis] for axis in self.across], own[self.column],
+        )
+
+    def depth_of(self, x: te.Tensor) -> list[te.IterVar]:
+        """The axes of the sum of a stage that reduces as `total` does."""
+        order = list(self.total.op.reduce_axis)
+        return [x.op.reduce_axis[_place(order, axis)] for axis in self.depth]
+
+    def with_factors(self, total: te.Tensor, first: te.Tensor, second: te.Tensor) -> Product:
+        """The same of another sum, with factors in their order in its text."""
+        own = dict(zip(
+            (*self.total.op.axis, *self.total.op.reduce_axis),
+            (*total.op.axis, *total.op.reduce_axis), strict=True,
+        ))
+
+        def moved(axes: tuple[te.IterVar, ...]) -> tuple[te.IterVar, ...]:
+            return tuple(own[axis] for axis in axes)
+
+        rows, columns = (second, first) if self.is_swapped else (first, second)
+        return replace(
+            self, total=total, rows=Factor(rows, moved(self.rows.axes)),
+            columns=Factor(columns, moved(self.columns.axes)), row=own[self.row],
+            column=own[self.column], batch=moved(self.batch), across=moved(self.across),
+            depth=moved(self.depth),
+        )
+
+
+def product_of(
+    output: te.Tensor, chain: Sequence[te.Tensor] | None = None, *, any_terms: bool = False
+) -> Product | None:
+    """The product of matrices that `output` is, or is made of element by element; None if none.
+
+    Args:
+        output: the tensor.
+        chain: the stages from it back to the reduction, if that is known.
+        any_terms: whether other formulas of two elements count as products, and other reductions
+            as sums: distances of rows are made in the same order.
+
+    >>> A, B = te.placeholder((8, 16), name="A"), te.placeholder((4, 16), name="B")
+    >>> k = te.reduce_axis((0, 16), name="k")
+    >>> C = te.compute((8, 4), lambda i, j: te.sum(B[j, k] * A[i, k], axis=k), name="C")
+    >>> found = product_of(C)
+    >>> found.rows.tensor.name, found.row.name, found.column.name, found.dots_rows
+    ('A', 'i', 'j', True)
+    """
+    steps = chain or steps_to_reduction(output)
+    return _roles(steps, any_terms=any_terms) if steps else None
+
+
+def need_product(op: te.Tensor | Product, who: str) -> Product:
+    """The product that a tensor is.
+
+    Raises:
+        ScheduleError: it is none.
+    """
+    if isinstance(op, Product):
+        return op
+    found = product_of(op)
+    if found is None:
+        raise ScheduleError(
+            f"{who}: {op.name} is no sum of products of two matrices, nor made of one element by "
+            "element; each index of a factor has to be an axis of the result or of the sum, and "
+            "the last axis of the result one of a single factor",
+            kind="not-this-form",
+        )
+    return found
+
+
+def operand(s: te.Schedule, x: te.Tensor, *readers: te.Tensor) -> te.Tensor:
+    """What is laid out for some stages: one that is there for them alone, else a copy."""
+    return x if is_own(s, x, *readers) else s.cache_read(x, "global", list(readers))
+
+
+def _roles(steps: Sequence[te.Tensor], *, any_terms: bool) -> Product | None:
+    output, total = steps[0], steps[-1]
+    found = accesses(total)
+    is_sum = found.reducer == "sum" and len(found.factors) == 2
+    reads = found.factors if is_sum else found.reads
+    if not (is_sum or any_terms) or not found.is_plain or len(reads) != 2:
+        return None
+    if total.op.num_outputs > 1 or not found.reduce_axis:
+        return None
+    first, second = map(_factor, reads)
+    if first is None or second is None:
+        return None
+    if not all(first.has(axis) and second.has(axis) for axis in found.reduce_axis):
+        return None
+    alone = [axis for axis in found.axis if first.has(axis) != second.has(axis)]
+    column = _last(found.axis, alone)
+    if column is None:
+        return None
+    is_swapped = first.has(column)
+    rows, columns = (second, first) if is_swapped else (first, second)
+    own = [axis for axis in alone if rows.has(axis)]
+    if not own:
+        return None
+    row = max(own, key=_size)
+    across = tuple(axis for axis in alone if columns.has(axis) and axis is not column)
+    batch = tuple(
+        axis for axis in found.axis
+        if not any(axis is other for other in (row, column, *across))
+    )
+    depth = _inner_last(found.reduce_axis, rows, columns)
+    between = tuple(steps[1:-1])
+    return Product(
+        total, output, between, rows, columns, row, column, batch, across, depth, is_swapped,
+        is_sum,
+    )
+
+
+def _factor(read: Access) -> Factor | None:
+    """A factor whose dimensions are axes, each along one of them."""
+    axes = [axis for axis in read.axes if axis is not None and _is_zero(axis.low)]
+    if not axes or len(axes) < len(read.axes) or len(set(axes)) < len(axes):
+        return None
+    return Factor(read.tensor, tuple(axes))
+
+
+def _is_zero(low: Size) -> bool:
+    return isinstance(low, int) and low == 0
+
+
+def _last(
+    axes: Sequence[te.IterVar], alone: Sequence[te.IterVar]
+) -> te.IterVar | None:
+    """The axis of one factor along which neighbours are neighbours in the result."""
+    for axis in reversed(axes):
+        if any(axis is own for own in alone):
+            return axis
+        if not is_one(axis.extent):
+            return None
+    return None
+
+
+def _size(axis: te.IterVar) -> float:
+    return axis.extent if isinstance(axis.extent, int) else float("inf")
+
+
+def _inner_last(
+    depth: Sequence[te.IterVar], rows: Factor, columns: Factor
+) -> tuple[te.IterVar, ...]:
+    """The axes of the sum, last that along which a factor is contiguous, if there is one."""
+    inner = [axis for axis in depth if columns.ends_in(axis) or rows.ends_in(axis)]
+    last = inner[-1] if inner else depth[-1]
+    return (*(axis for axis in depth if axis is not last), last)
+
+
+def _place(axes: Sequence[te.IterVar], axis: te.IterVar) -> int:
+    return next(k for k, each in enumerate(axes) if each is axis)
+
+
+Sizes = Mapping[te.IterVar, int]
+"""Extents of parts of axes."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A sum of products, and what its axes are to a unit that multiplies matrices.
+
+    Attributes:
+        total: the sum.
+        reads: what is multiplied.
+        factors: the same before it is converted: tensors of the caller, or copies of those with
+            zeros around.
+        rows: the axis of the result that is the rows of a tile.
+        columns: the axis that is its columns.
+        depth: the axis of the reduction that runs through a tile.
+        roles: for each of the factors and the result, which of its dimensions are `m`, `n`, `k`.
+        read: extents of the parts of the factors that are read for parts of the axes.
+        is_product: whether a tile is a product of matrices; of grouped channels it is several.
+        padded: factors with zeros around that are computed where they are needed; the others are
+            there before.
+    """
+
+    total: te.Tensor
+    reads: tuple[te.Tensor, te.Tensor]
+    factors: tuple[te.Tensor, te.Tensor]
+    rows: te.IterVar
+    columns: te.IterVar
+    depth: te.IterVar
+    roles: tuple[Mapping[int, str], Mapping[int, str], Mapping[int, str]]
+    read: Callable[[Sizes], tuple[tuple[int, ...], tuple[int, ...]]]
+    is_product: bool = True
+    padded: Collection[te.Tensor] = ()
+
+    @property
+    def axes(self) -> tuple[te.IterVar, ...]:
+        """Of the result."""
+        return tuple(self.total.op.axis)
+
+    @property
+    def taps(self) -> list[te.IterVar]:
+        """The axes of the reduction but the depth."""
+        return [axis for axis in self.total.op.reduce_axis if axis is not self.depth]
+
+
+def of_matrices(d: Product) -> Contraction:
+    """What the axes of a product are to a unit that multiplies tiles."""
+    letters = {d.row: "m", d.column: "n", d.depth[-1]: "k"}
+    factors = (d.rows, d.columns)
+
+    def read(sizes: Sizes) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        first, second = (tuple(sizes[axis] for axis in factor.axes) for factor in factors)
+        return first, second
+
+    def roles(axes: Sequence[te.IterVar]) -> dict[int, str]:
+        return {dim: letters[axis] for dim, axis in enumerate(axes) if axis in letters}
+
+    return Contraction(
+        d.total, (d.rows.tensor, d.columns.tensor),
+        (unconverted(d.rows.tensor), unconverted(d.columns.tensor)), d.row, d.column,
+        d.depth[-1], (roles(d.rows.axes), roles(d.columns.axes), roles(d.total.op.axis)), read,
+    )
+
+
+def of_images(d: Convolution, padded: Collection[te.Tensor] = ()) -> Contraction:
+    """What the axes of a convolution are to a unit: pixels of a row by channels, for each tap.
+
+    Args:
+        d: the convolution.
+        padded: its factors that are computed where they are needed.
+    """
+    b, y, x, k = d.axes_of(d.total)
+    r, s, channel = d.taps_of(d.total)
+    per_group: int = max(k.extent // d.groups, 1) if isinstance(k.extent, int) else 1
+
+    def seen(count: int, taps: int, along: int) -> int:
+        return int((count - 1) * d.steps[along] + (taps - 1) * d.apart[along] + 1)
+
+    def read(sizes: Sizes) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        rows, columns = seen(sizes[y], sizes[r], 0), seen(sizes[x], sizes[s], 1)
+        depth, out = sizes[channel], sizes[k]
+        # Neighbouring outputs may begin in the middle of a group.
+        source = depth if d.groups == 1 else depth * min(ceil_div(out, per_group) + 1, d.groups)
+        own = dict(zip(d.order, (sizes[r], sizes[s], depth, out), strict=True))
+        weights = tuple(own[dim] for dim in range(4))
+        if d.first:
+            return (sizes[b], source, rows, columns), weights
+        return (sizes[b], rows, columns, source), weights
+
+    filters = {d.order[2]: "k", d.order[3]: "n"}
+    roles = (
+        ({3: "m", 1: "k"}, filters, {3: "m", 1: "n"})
+        if d.first
+        else ({2: "m", 3: "k"}, filters, {2: "m", 3: "n"})
+    )
+    factors = d.image, d.weights
+    return Contraction(d.total, factors, factors, x, k, channel, roles, read, d.groups == 1, padded)

@@ -1,0 +1,232 @@
+"""Recognize reductions and scans and their contiguous axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tecomp import Access, Accesses, ScheduleError, accesses, te
+from tecomp.schedules.analysis.stages import (
+    is_computed,
+    is_pointwise,
+    is_same,
+    is_scan,
+    leads_to,
+    steps_to_reduction,
+)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A reduction, and the roles of its axes.
+
+    Attributes:
+        total: what is reduced.
+        output: the same, or what is made of it element by element.
+        between: the stages on the way from one to the other.
+        runs: the axes of the reduction in the order of memory.
+        adjacent: how many of them lie in memory one after the other, counted from the last.
+        columns: how many of the last axes of the result lie in memory one after the other; 0 where
+            the last axis is reduced.
+    """
+
+    total: te.Tensor
+    output: te.Tensor
+    between: tuple[te.Tensor, ...]
+    runs: tuple[te.IterVar, ...]
+    adjacent: int
+    columns: int
+
+
+def reduction_of(
+    output: te.Tensor, chain: Sequence[te.Tensor] | None = None
+) -> Reduction | None:
+    """The reduction that `output` is, or is made of element by element; None if it is none.
+
+    Args:
+        output: the tensor.
+        chain: the stages from it back to the reduction, if that is known.
+
+    >>> A, k = te.placeholder((4, 8, 6), name="A"), te.reduce_axis((0, 8), name="k")
+    >>> total = te.compute((4, 6), lambda i, j: te.max(A[i, k, j] * 2, axis=k), name="total")
+    >>> reduction_of(total).columns
+    1
+    """
+    steps = chain or steps_to_reduction(output)
+    if not steps or accesses(steps[-1]).has_start:
+        return None
+    total = steps[-1]
+    found = accesses(total)
+    main = max((read for read in found.reads if read.axes), key=_axes_of, default=None)
+    if main is None:
+        return None
+    own = [axis for axis in main.axes if any(axis is run for run in found.reduce_axis)]
+    others = [run for run in found.reduce_axis if not any(run is axis for axis in own)]
+    runs = (*others, *dict.fromkeys(axis for axis in own if axis is not None))
+    between = tuple(steps[1:-1])
+    adjacent = _trailing(main.axes, lambda axis, _: any(axis is run for run in runs))
+    if adjacent:
+        return Reduction(total, output, between, runs, adjacent, 0)
+    if (run := _run_anywhere(main, found)) is not None:
+        others = [axis for axis in found.reduce_axis if axis is not run]
+        return Reduction(total, output, between, (*others, run), 1, 0)
+    columns = _trailing(
+        main.axes, lambda axis, back: back <= len(found.axis) and axis is found.axis[-back]
+    )
+    return Reduction(total, output, between, runs, 0, columns) if columns else None
+
+
+def need_reduction(op: te.Tensor | Reduction, who: str) -> Reduction:
+    """The reduction that a tensor is.
+
+    Raises:
+        ScheduleError: it is none.
+    """
+    if isinstance(op, Reduction):
+        return op
+    found = reduction_of(op)
+    if found is None:
+        raise ScheduleError(
+            f"{who}: {op.name} is no reduction whose result or whose terms lie along the last axis "
+            "of what it reads, nor made of one element by element",
+            kind="not-this-form",
+        )
+    return found
+
+
+def _axes_of(read: Access) -> int:
+    """How many axes move it."""
+    return len({axis for index in read.index for axis in index.axes})
+
+
+def _run_anywhere(main: Access, found: Accesses) -> te.IterVar | None:
+    """The axis of the reduction along rows that begin anywhere, but do not overlap step by step."""
+    if not main.index or main.index[-1].axis is not None or main.index[-1].is_window:
+        return None
+    steps = [run for run in found.reduce_axis if main.index[-1].coefficient(run) == 1]
+    return steps[0] if len(steps) == 1 else None
+
+
+def _trailing(
+    axes: Sequence[te.IterVar | None], fits: Callable[[te.IterVar | None, int], bool]
+) -> int:
+    """How many of the last axes fit; of each it is asked with its number, counted from the end."""
+    return next(
+        (k for k, axis in enumerate(reversed(axes)) if not fits(axis, k + 1)), len(axes)
+    )
+
+
+def is_of_reductions(x: te.Tensor, readers: Sequence[te.Tensor]) -> bool:
+    """Whether `x`, which alone reads a reduction of elements, reduces that in the same way.
+
+    >>> A = te.placeholder((4, 8, 6), name="A")
+    >>> k, j = te.reduce_axis((0, 6), name="k"), te.reduce_axis((0, 8), name="j")
+    >>> B = te.compute((4, 8), lambda i, j: te.sum(A[i, j, k], axis=k), name="B")
+    >>> C = te.compute((4,), lambda i: te.sum(B[i, j], axis=j), name="C")
+    >>> is_of_reductions(C, [C]), is_of_reductions(B, [C])
+    (True, False)
+    """
+    found = accesses(x)
+    if not found.reducer or not found.is_plain or len(found.factors) != 1 or len(found.reads) != 1:
+        return False
+    (read,) = found.factors
+    inner = accesses(read.tensor)
+    is_direct = None not in read.axes and len(set(read.axes)) == len(read.axes) and not found.work
+    is_same = inner.reducer == found.reducer and read.tensor.dtype == x.dtype
+    is_alone = len(readers) == 1 and len(inner.reads) == 1
+    return is_direct and is_same and inner.is_plain and is_alone
+
+
+@dataclass(frozen=True)
+class GroupedScan:
+    """A scan of rows that are cut into groups.
+
+    Attributes:
+        output: made of a scan inside of its group and of what comes before, element by element.
+        sums: the scan inside of all groups, side by side.
+        before: the scan over groups.
+        columns: what `sums` has read of the rows: a step for each place in a group.
+        totals: what `before` has read of `sums`.
+    """
+
+    output: te.Tensor
+    sums: te.Tensor
+    before: te.Tensor
+    columns: te.Tensor
+    totals: te.Tensor
+
+    @property
+    def size(self) -> int:
+        """Elements of a group."""
+        return int(str(self.sums.shape[0]))
+
+
+def grouped_scan_of(output: te.Tensor) -> GroupedScan | None:
+    """The scan inside of groups, and of what comes before them, that a tensor is made of.
+
+    Returns:
+        None if it is made of something else.
+    """
+    made_of = list(dict.fromkeys(output.op.input_tensors))
+    if not output.shape or not is_pointwise(output) or len(made_of) != 2:
+        return None
+    if not all(is_scan(x) and has_own_columns(x) for x in made_of):
+        return None
+    for sums, before in (made_of, made_of[::-1]):
+        columns, totals = scanned(sums), scanned(before)
+        is_of_groups = totals is not None and set(totals.op.input_tensors) == {sums}
+        if columns is None or totals is None or not is_of_groups or not is_pointwise(totals):
+            continue
+        found = GroupedScan(output, sums, before, columns, totals)
+        return found if _is_read_in_groups(found) else None
+    return None
+
+
+def has_own_columns(scan: te.Tensor) -> bool:
+    """Whether each element of a step follows from that element of steps before, and from no other.
+
+    >>> X, S = te.placeholder((1, 8), name="X"), te.placeholder((5, 8), name="S")
+    >>> first = te.compute((1, 8), lambda t, i: X[t, i])
+    >>> halves = te.compute((5, 8), lambda t, i: S[t - 1, i] / 2.0)
+    >>> turned = te.compute((5, 8), lambda t, i: S[t - 1, 7 - i])
+    >>> [has_own_columns(te.scan(first, step, S)) for step in (halves, turned)]
+    [True, False]
+    """
+    assert isinstance(scan.op, te.ScanOp)
+    states = scan.op.states
+    todo, seen = list(scan.op.input_tensors), set(scan.op.input_tensors)
+    while todo:
+        x = todo.pop()
+        for read in x.op.input_tensors:
+            if _is_read_by_columns(x, read):
+                todo += {read} - seen
+                seen.add(read)
+            elif any(leads_to(read, state) for state in states):
+                return False
+    return True
+
+
+def _is_read_by_columns(x: te.Tensor, read: te.Tensor) -> bool:
+    """Whether `x` has of `read` the same columns alone, maybe of other steps."""
+    columns = [found.axes[1:] for found in accesses(x).reads if found.tensor == read]
+    return bool(columns) and all(is_same(axes, x.op.axis[1:]) for axes in columns)
+
+
+def scanned(x: te.Tensor) -> te.Tensor | None:
+    """What the steps of a scan read beside their state, if that is computed."""
+    *_, step = x.op.input_tensors
+    return next((read.tensor for read in accesses(step).reads if is_computed(read.tensor)), None)
+
+
+def _is_read_in_groups(d: GroupedScan) -> bool:
+    """Whether groups are pieces of the last axis of the output, one after the other."""
+    if not isinstance(d.sums.shape[0], int):
+        return False
+    last = d.output.op.axis[-1]
+    for read in accesses(d.output).reads:
+        group = read.index[0 if read.tensor == d.before else -1]
+        if group.quotient(last) != (d.size, 1):
+            return False
+        if read.tensor == d.sums and read.index[0].axes != (last,):
+            return False
+    return True

@@ -1,0 +1,164 @@
+"""What a program is made of, read off its access relations: never off names or who made it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tecomp import Access, accesses, te
+from tecomp.schedules.common import same_shape
+
+
+def is_same(first: Sequence[te.IterVar | None], second: Sequence[te.IterVar | None]) -> bool:
+    """Whether two rows of axes are the same."""
+    return len(first) == len(second) and all(a is b for a, b in zip(first, second, strict=True))
+
+
+def begin(output: te.Tensor, between: Sequence[te.Tensor]) -> te.Schedule:
+    """A schedule of a result, with the stages on the way to it computed where they are used.
+
+    >>> A = te.placeholder((4,), name="A")
+    >>> B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+    >>> C = te.compute((4,), lambda i: B[i] * 2.0, name="C")
+    >>> begin(C, [B]).trace.to_json().count("compute_inline")
+    1
+    """
+    s = by_loops(output)
+    for x in between:
+        s[x].compute_inline()
+    return s
+
+
+def by_loops(outputs: te.Tensor | Sequence[te.Tensor]) -> te.Schedule:
+    """A schedule of results in which loops compute all, also what the program calls intrinsics for.
+
+    Which operation of a machine is the best for a loop, its description says.
+    """
+    s = te.create_schedule(outputs)
+    for stage in s.stages:
+        if isinstance(stage.op, te.TensorComputeOp):
+            stage.expand()
+    return s
+
+
+def is_computed(x: te.Tensor) -> bool:
+    """Whether it is not given by the caller."""
+    return bool(x.op.input_tensors)
+
+
+def is_pointwise(x: te.Tensor) -> bool:
+    """Whether it is a formula of its elements, without a reduction."""
+    return bool(accesses(x).reads) and not x.op.reduce_axis
+
+
+def steps_to_reduction(output: te.Tensor) -> list[te.Tensor] | None:
+    """The stages from `output` back to the reduction of whose elements it is a function.
+
+    Returns:
+        The reduction last; None if there is no such chain, or another reduction beside it.
+
+    >>> A, k = te.placeholder((4, 8), name="A"), te.reduce_axis((0, 8), name="k")
+    >>> total = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="total")
+    >>> mean = te.compute((4,), lambda i: total[i] / 8, name="mean")
+    >>> [x.name for x in steps_to_reduction(mean)]
+    ['mean', 'total']
+    """
+    chain = [output]
+    while not chain[-1].op.reduce_axis:
+        x = chain[-1]
+        found = dict.fromkeys(
+            read.tensor for read in accesses(x).reads
+            if is_computed(read.tensor) and is_same(read.axes, x.op.axis)
+            and _leads_to_reduction(read.tensor)
+        )
+        if len(found) != 1:
+            return None
+        chain += found
+    return chain
+
+
+def _leads_to_reduction(x: te.Tensor) -> bool:
+    """Whether it is a function of the elements of some reduction at the same place."""
+    todo, seen = [x], {x}
+    while todo:
+        here = todo.pop()
+        if here.op.reduce_axis:
+            return True
+        same = {
+            read.tensor for read in accesses(here).reads if is_same(read.axes, here.op.axis)
+        }
+        todo += same - seen
+        seen |= same
+    return False
+
+
+def unconverted(x: te.Tensor) -> te.Tensor:
+    """What `x` is a copy of in a wider type; `x` itself if it is no such copy.
+
+    >>> A = te.placeholder((4,), "int8", name="A")
+    >>> unconverted(te.compute((4,), lambda i: te.cast(A[i], "int32"), name="wide")).name
+    'A'
+    """
+    found = accesses(x)
+    if len(found.factors) != 1 or found.reduce_axis:
+        return x
+    (source,) = found.factors
+    is_copy = is_same(source.axes, found.axis) and source.tensor.dtype != x.dtype
+    return source.tensor if is_copy else x
+
+
+def copied(x: te.Tensor) -> Access | None:
+    """The read of all elements that `x` is a copy of, in a wider type or another order.
+
+    >>> A = te.placeholder((4, 9), "int8", name="A")
+    >>> copied(te.compute((9, 4), lambda i, j: te.cast(A[j, i], "int32"))).tensor.name
+    'A'
+    >>> copied(te.compute((4,), lambda i: te.cast(A[i, i], "int32"))) is None
+    True
+    """
+    found = accesses(x)
+    if len(found.factors) != 1 or found.reduce_axis:
+        return None
+    (source,) = found.factors
+    is_whole = set(source.axes) == set(found.axis) and len(source.axes) == len(found.axis)
+    return source if is_whole and same_shape(
+        [axis.extent for axis in source.axes if axis is not None], source.tensor.shape
+    ) else None
+
+
+def readers_of(s: te.Schedule, x: te.Tensor) -> list[te.Tensor]:
+    """The stages that read a tensor."""
+    return [stage.op.output(0) for stage in s.stages if x in stage.op.input_tensors]
+
+
+def is_result(s: te.Schedule, x: te.Tensor) -> bool:
+    """Whether a tensor is one that the schedule was made for, whatever its stage computes now."""
+    return any(s[op].op is s[x].op for op in s.outputs)
+
+
+def is_own(s: te.Schedule, x: te.Tensor, *readers: te.Tensor) -> bool:
+    """Whether a formula of elements is there for some stages alone, to be computed as they like."""
+    is_free = not is_result(s, x) and is_untouched(s, x)
+    return is_free and is_pointwise(x) and set(readers_of(s, x)) <= set(readers)
+
+
+def is_untouched(s: te.Schedule, x: te.Tensor) -> bool:
+    """Whether the loops of a stage are those that it began with."""
+    return is_same(s[x].leaf_iter_vars, (*x.op.axis, *x.op.reduce_axis))
+
+
+def leads_to(x: te.Tensor, source: te.Tensor) -> bool:
+    """Whether a tensor is another one, or made of it."""
+    todo, seen = [x], {x}
+    while todo:
+        here = todo.pop()
+        if here == source:
+            return True
+        new = set(here.op.input_tensors) - seen
+        todo += new
+        seen |= new
+    return False
+
+
+def is_scan(x: te.Tensor) -> bool:
+    """Whether its rows follow from one another."""
+    return accesses(x).is_scan

@@ -1,0 +1,182 @@
+"""Loops for a reduction of any kind: vectors along memory, whose results stay in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tecomp import Access, Target, accesses, te
+from tecomp.schedules.common import is_one, product
+from tecomp.schedules.tiling.reduction import one
+from tecomp.schedules.tiling.register_blocking import balanced, lanes_of
+from tecomp.schedules.transpose import formula_at_root
+
+_TILE = 8
+"""Vectors of a tile of results: as many sums as multipliers have under way."""
+
+_USES = 16
+"""How often an element is used that is worth a copy of it."""
+
+_TAPS = 16
+"""Terms of a sum that are written out one after the other."""
+_WRITTEN_OUT = 512
+"""Operations of all of them up to which they are."""
+
+
+def any_at_root(s: te.Schedule, chain: Sequence[te.Tensor], target: Target) -> None:
+    """Schedule a reduction with loops of its own, and then what is made of it.
+
+    A vector has elements of the result that lie side by side in what is read, if there are such, or
+    else in the result.
+
+    Args:
+        s: the schedule.
+        chain: the stages from the last one back to the reduction.
+        target: for its vectors.
+    """
+    output, total = chain[0], chain[-1]
+    if output is not total and output.shape:
+        formula_at_root(s, output, target)
+    along = _along(total)
+    if along is None:
+        return
+    if total.op.num_outputs > 1:
+        _in_memory(s, total, along, target)
+    else:
+        _lay_out(s, total, along)
+        _in_registers(s, total, along, target)
+
+
+def _lay_out(s: te.Schedule, total: te.Tensor, along: te.IterVar) -> None:
+    """Copies of what is used many times, and lies apart along vectors, with that axis last."""
+    for read in accesses(total).reads:
+        dim = _apart(read, total, along)
+        if dim is not None:
+            _put_last(s[s.cache_read(read.tensor, "global", [total])], dim)
+
+
+def _put_last(stage: te.Stage, dim: int) -> None:
+    """Store a tensor with one of its axes last."""
+    stage.transform_layout(lambda *i: [*i[:dim], *i[dim + 1 :], i[dim]])
+
+
+def _apart(read: Access, total: te.Tensor, along: te.IterVar) -> int | None:
+    """The dimension of a tensor that runs along vectors, if it is not the last, and often read."""
+    dims = [k for k, index in enumerate(read.index) if index.coefficient(along) != 0]
+    if len(dims) != 1 or dims[0] == len(read.index) - 1:
+        return None
+    points = product(axis.extent for axis in (*total.op.axis, *total.op.reduce_axis))
+    elements = product(read.tensor.shape)
+    if not isinstance(points, int) or not isinstance(elements, int):
+        return None
+    return dims[0] if points >= _USES * elements else None
+
+
+def _in_memory(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: Target) -> None:
+    """Vectors of a reduction of several values, which combine with those in memory."""
+    stage = s[total]
+    outer, lane = stage.split(along, factor=lanes_of(total, along, target))
+    others = [axis for axis in total.op.axis if axis is not along]
+    runs = list(total.op.reduce_axis)
+    if (run := _read_across(total, along)) is not None:
+        # As many steps as a vector has lanes read squares, which are transposed in registers.
+        steps, step = stage.split(run, factor=lanes_of(total, along, target))
+        stage.unroll(step)
+        at = next(k for k, axis in enumerate(runs) if axis is run)
+        runs[at : at + 1] = [steps, step]
+    stage.reorder(*others, outer, *runs, lane)
+    stage.parallel(stage.fuse(*others, outer))
+    stage.vectorize(lane)
+
+
+def _read_across(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
+    """The last axis of the reduction, if what vectors read lies side by side along it alone."""
+    last = total.op.reduce_axis[-1]
+    reads = [read for read in accesses(total).reads if along in _axes_of(read)]
+    is_transposed = bool(reads) and all(
+        read.index[-1].axis is last and not read.index[-1].coefficient(along) for read in reads
+    )
+    return last if is_transposed else None
+
+
+def _in_registers(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: Target) -> None:
+    """A tile of results in registers: what one reads, another in the tile needs too."""
+    stage, held = s[total], one(s.cache_write(total, "local"))
+    outer, lane = stage.split(along, factor=lanes_of(total, along, target))
+    others = [axis for axis in total.op.axis if axis is not along]
+    inside = [lane]
+    if (shared := _sharing(total, along)) is not None:
+        tiles, row = stage.split(shared, factor=balanced(shared.extent, _TILE))
+        others = [tiles if axis is shared else axis for axis in others]
+        inside.insert(0, row)
+        stage.unroll(row)
+    stage.reorder(*others, outer, *inside)
+    place = stage.fuse(*others, outer)
+    stage.parallel(place)
+    stage.vectorize(lane)
+    part, own = s[held], dict(zip(total.op.axis, held.op.axis, strict=True))
+    part.compute_at(stage, place)
+    last = [own[axis] for axis in (shared, along) if axis is not None]
+    rest = [axis for axis in held.op.axis if not any(axis is each for each in last)]
+    part.reorder(*rest, *held.op.reduce_axis, *last)
+    taps = product(axis.extent for axis in held.op.reduce_axis)
+    # Terms of many operations gain nothing by it, and LLVM takes minutes for as many of them.
+    work = accesses(total).work
+    is_short = isinstance(taps, int) and taps <= _TAPS and taps * work <= _WRITTEN_OUT
+    short = held.op.reduce_axis if is_short else ()
+    for axis in (*short, *last[:-1]):
+        part.unroll(axis)
+    part.vectorize(last[-1])
+
+
+def is_shared_in_tiles(total: te.Tensor) -> bool:
+    """Whether tiles of results share what they read, and vectors need no lanes combined.
+
+    Then each read moves along memory with the last axis of the result, or not at all with it, or
+    it can be laid out so, and some read stays the same for several results.
+    """
+    found = accesses(total)
+    if not found.axis or len(found.reads) < 2 or not found.reduce_axis:
+        return False
+    last = found.axis[-1]
+    moving = [read for read in found.reads if last in _axes_of(read)]
+    in_order = all(
+        _apart(read, total, last) is not None
+        or (read.index[-1].coefficient(last)
+            and all(index.coefficient(last) == 0 for index in read.index[:-1]))
+        for read in moving
+    )
+    return bool(moving) and in_order and _sharing(total, last) is not None
+
+
+def _sharing(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
+    """The axis, beside that of vectors, along which most of what is read stays the same.
+
+    Of windows that overlap, most elements are the same.
+    """
+    reads = [read for read in accesses(total).reads if along in _axes_of(read)]
+
+    def same(axis: te.IterVar) -> int:
+        return sum(
+            axis not in _axes_of(read)
+            or any(index.is_window for index in read.index if index.coefficient(axis))
+            for read in reads
+        )
+
+    axes = [axis for axis in total.op.axis if axis is not along and not is_one(axis.extent)]
+    best = max(reversed(axes), key=same, default=None)
+    return best if best is not None and same(best) else None
+
+
+def _axes_of(read: Access) -> set[te.IterVar]:
+    """The axes that move a read."""
+    return {axis for index in read.index for axis in index.axes}
+
+
+def _along(total: te.Tensor) -> te.IterVar | None:
+    """The axis of the result along which vectors run."""
+    axes = [axis for axis in total.op.axis if not is_one(axis.extent)]
+    if not axes:
+        return None
+    ends = [read.index[-1].axis for read in accesses(total).reads if read.index]
+    found = [axis for axis in axes if any(axis is end for end in ends)]
+    return found[-1] if found else axes[-1]

@@ -1,0 +1,509 @@
+"""Partition the stages of a program into fusion groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tecomp import Access, Target, accesses, te
+from tecomp.schedules.analysis.convolution import convolution_of, windows_of
+from tecomp.schedules.analysis.matmul import product_of
+from tecomp.schedules.analysis.reduction import grouped_scan_of, has_own_columns
+from tecomp.schedules.analysis.stages import copied, is_pointwise, is_same, is_scan, unconverted
+from tecomp.schedules.common import Size, is_one, same_shape
+from tecomp.schedules.scratchpad.placement import Placement
+from tecomp.schedules.tiling.register_blocking import core_of, width_of
+
+_FREE = 4
+"""Operations for each element that are no more than storing and loading it."""
+_FIND = 8
+"""Operations to find an element whose neighbours are nowhere near, a vector of them at a time."""
+_LONGEST = 256
+"""Operations of a formula with all that is computed inside of it."""
+_WALKED = 64
+"""Elements of a row from which on it is walked through alone, in vectors."""
+_UNKNOWN = 1024
+"""What extents that only the call tells are counted as."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Stages that are computed in the same loops.
+
+    Attributes:
+        output: the stage whose loops they are.
+        chain: the stages from the output back to the reduction of which it is made, element by
+            element; the output alone if there is none.
+        rows: the stages that are computed for each row of the output, producers first, or the scan
+            whose steps are along its rows; none if the output is made of a chain.
+        is_value: whether an element of the output is a value of a row, and not an element of one.
+    """
+
+    output: te.Tensor
+    chain: tuple[te.Tensor, ...]
+    rows: tuple[te.Tensor, ...] = ()
+    is_value: bool = False
+
+
+@dataclass(frozen=True)
+class Program:
+    """The stages of a schedule and who reads them.
+
+    Attributes:
+        stages: those that are computed, producers first.
+        readers: of each of them, those that read it.
+        results: those that are outputs.
+    """
+
+    stages: tuple[te.Tensor, ...]
+    readers: dict[te.Tensor, list[te.Tensor]]
+    results: frozenset[te.Tensor]
+
+
+def program_of(s: te.Schedule) -> Program:
+    """The stages of a schedule, of operations of several outputs the first."""
+    stages = tuple(x.op.output(0) for x in s.stages if x.op.input_tensors)
+    readers: dict[te.Tensor, list[te.Tensor]] = {x: [] for x in stages}
+    for y in stages:
+        for op in dict.fromkeys(x.op for x in y.op.input_tensors):
+            if op.output(0) in readers:
+                readers[op.output(0)].append(y)
+    return Program(stages, readers, frozenset(s[op].op.output(0) for op in s.outputs))
+
+
+def groups_of(p: Program, target: Target) -> tuple[list[Group], list[te.Tensor]]:
+    """The groups of a program in the order in which they are computed, and what is inlined."""
+    inlined = _inlined(p)
+    found: dict[te.Tensor, Group] = {}
+    taken = {x for x in p.stages if _is_absorbed(p, x) or is_of_scan(p, x)}
+    for group in _scans_in_groups(p):
+        found[group.output] = group
+        taken |= {group.output, *group.rows}
+        inlined -= {group.output, *group.rows}
+    for members_of in (_rows, _values):
+        for group in _row_by_row(p, taken, inlined, target, members_of):
+            found[group.output] = group
+    for x in p.stages:
+        output = _transposed(p, x, inlined, target) if x not in taken else None
+        if output is not None and output not in taken:
+            found[output] = Group(output, (output,), (x,))
+            taken |= {x, output}
+    for x in p.stages:
+        if x.op.reduce_axis and x not in taken:
+            chain = _chain(p, x, taken)
+            found[chain[0]] = Group(chain[0], chain)
+            taken |= set(chain)
+            inlined.discard(chain[0])
+    for x in p.stages:
+        if x not in taken and x not in inlined:
+            found[x] = Group(x, (x,))
+    order = [found[x] for x in p.stages if x in found]
+    between = _between(order)
+    return order, [x for x in p.stages if x in inlined and x not in between]
+
+
+def _row_by_row(
+    p: Program, taken: set[te.Tensor], inlined: set[te.Tensor], target: Target,
+    members_of: Callable[..., set[te.Tensor]],
+) -> Iterator[Group]:
+    """The groups of what is computed row by row of its last stage; their stages are taken then."""
+    after = _after_reductions(p)
+    for x in reversed(p.stages):
+        if x not in after or x in taken or x in inlined or not x.shape:
+            continue
+        members = members_of(p, x, taken, target)
+        if not any(y.op.reduce_axis for y in members):
+            continue
+        if target.core is None:
+            # Rows that are there in a scratchpad are not computed again for each reader.
+            inlined -= members
+        made = tuple(y for y in p.stages if y in members and y not in inlined)
+        taken |= members | {x}
+        yield Group(x, (x,), made, is_value=members_of is _values)
+
+
+def _after_reductions(p: Program) -> set[te.Tensor]:
+    """The stages that need what a reduction gives: only those may be made of rows."""
+    found: set[te.Tensor] = set()
+    for x in p.stages:
+        if any(y.op.reduce_axis or y.op.output(0) in found for y in x.op.input_tensors):
+            found.add(x)
+    return found
+
+
+def _between(groups: Iterable[Group]) -> set[te.Tensor]:
+    """Stages on the way from a reduction to the output of its group, which inlines them."""
+    return {x for group in groups for x in group.chain[1:-1]}
+
+
+def _inlined(p: Program) -> set[te.Tensor]:
+    """Formulas that are computed where they are used: that takes no more work, or hardly any."""
+    found: set[te.Tensor] = set()
+    factors = {x for y in p.stages for x in _factors(y)}
+    times: dict[te.Tensor, float] = {}
+    for x in reversed(p.stages):
+        readers = p.readers[x]
+        times[x] = sum(
+            (times[y] if y in found else _points(y)) * read.times
+            for y in readers for read in accesses(y).reads if read.tensor == x
+        )
+        is_free = x not in p.results and x not in factors and x.op.num_outputs == 1
+        if not (is_free and is_pointwise(x) and all(accesses(y).reads for y in readers)):
+            continue
+        if len(readers) > 1 and _is_transposing(x) and not all(_undoes(y, x) for y in readers):
+            continue
+        repeats = times[x] / max(_count(x.shape), 1)
+        if _work(x) * (repeats - 1) <= _FREE:
+            found.add(x)
+    return _short(p, found)
+
+
+def turned_terms(p: Program) -> te.Tensor | None:
+    """A formula that turns what reductions alone read: part of these, it is walked in order.
+
+    Factors of products are laid out anew in any case, or read as they lie. So of these, it is one
+    that only has the axes of what it reads in another order.
+    """
+    for x in p.stages:
+        if _is_turned_factor(p, x):
+            return x
+    if not any(map(_is_transposing, p.stages)):
+        return None
+    inlined = _inlined(p)
+    turning: set[te.Tensor] = set()
+    for x in p.stages:
+        if x not in inlined:
+            continue
+        if _is_transposing(x) or turning & set(x.op.input_tensors):
+            turning.add(x)
+            if all(y.op.reduce_axis and x not in _factors(y) for y in p.readers[x]):
+                return x
+    return None
+
+
+def _is_turned_factor(p: Program, x: te.Tensor) -> bool:
+    """Whether it has the axes of a tensor in another order, and is a factor of products alone."""
+    source = copied(x)
+    if source is None or source.tensor.dtype != x.dtype:
+        return False
+    if x in p.results or not p.readers[x] or is_same(source.axes, x.op.axis):
+        return False
+    for y in p.readers[x]:
+        product = product_of(y, [y]) if y.op.reduce_axis else None
+        if product is None:
+            return False
+        if sum(factor.tensor == x for factor in (product.rows, product.columns)) != 1:
+            return False
+    return True
+
+
+def _is_transposing(x: te.Tensor) -> bool:
+    """Whether neighbours of a formula are far apart in what it reads, and others are neighbours.
+
+    Squares of it are transposed in registers, once for all that read it.
+    """
+    if not x.op.axis or x.op.reduce_axis:
+        return False
+    last = x.op.axis[-1]
+    return any(
+        read.index and read.axes[-1] not in (None, last)
+        and any(index.coefficient(last) != 0 for index in read.index)
+        for read in accesses(x).reads
+    )
+
+
+def _is_across(x: te.Tensor) -> bool:
+    """Whether neighbours of a reduction are neighbours in what it reads, and its terms are not."""
+    if not x.op.reduce_axis or not x.op.axis:
+        return False
+    return any(
+        read.index and any(read.index[-1].coefficient(axis) for axis in x.op.axis)
+        and all(read.index[-1].coefficient(run) == 0 for run in x.op.reduce_axis)
+        and any(index.coefficient(run) for index in read.index for run in x.op.reduce_axis)
+        for read in accesses(x).reads
+    )
+
+
+def _undoes(y: te.Tensor, x: te.Tensor) -> bool:
+    """Whether neighbours of `y` are neighbours again in what `x`, which it reads, is made of."""
+    if not y.op.axis or y.op.reduce_axis:
+        return False
+    last = y.op.axis[-1]
+    dims = [
+        [dim for dim, index in enumerate(read.index) if index.coefficient(last) != 0]
+        for read in accesses(y).reads if read.tensor == x
+    ]
+    if any(len(found) != 1 for found in dims):
+        return False
+    along = {x.op.axis[found[0]] for found in dims}
+    return all(read.axes[-1] in along for read in accesses(x).reads if read.index)
+
+
+def _work(x: te.Tensor) -> int:
+    """Operations for each element; to find it by quotients and remainders takes some too."""
+    found = accesses(x)
+    far = sum(_is_far(read) for read in found.reads if read.index)
+    return found.work + _FIND * far
+
+
+def _is_far(read: Access) -> bool:
+    """Whether neighbours are nowhere near: what is read is not even in another shape there."""
+    if read.index[-1].is_affine:
+        return False
+    return read.offset is None or not read.offset.is_affine
+
+
+def _short(p: Program, inlined: set[te.Tensor]) -> set[te.Tensor]:
+    """Of stages to inline those that make no formula too long."""
+    size: dict[te.Tensor, int] = {}
+    left = set(inlined)
+    for x in p.stages:
+        found = accesses(x)
+        parts = {read.tensor: 0 for read in found.reads if read.tensor in left}
+        for read in found.reads:
+            if read.tensor in parts:
+                parts[read.tensor] += read.times * (size[read.tensor] + 1)
+        while parts and found.work + sum(parts.values()) > _LONGEST:
+            longest = max(parts, key=lambda y: parts[y])
+            left.discard(longest)
+            del parts[longest]
+        size[x] = found.work + sum(parts.values())
+    return left
+
+
+def _factors(y: te.Tensor) -> tuple[te.Tensor, ...]:
+    """What a stage reads in an order of its own, so that it is no use to compute it there."""
+    if accesses(y).reducer is None:
+        return ()
+    if (product := product_of(y, [y], any_terms=True)) is not None:
+        return product.rows.tensor, product.columns.tensor
+    if (convolution := convolution_of(y, [y])) is not None:
+        return convolution.image, convolution.weights
+    if (windows := windows_of(y, [y])) is not None:
+        return (windows.image,)
+    return ()
+
+
+def _is_absorbed(p: Program, x: te.Tensor) -> bool:
+    """Whether a formula is computed while it is laid out for the one stage that reads it.
+
+    That may be done several times, once for each core. So what takes long is computed with the
+    reduction that it follows, if it does follow one.
+    """
+    is_free = is_pointwise(x) and x not in p.results and len(p.readers[x]) == 1
+    if not is_free or x not in _factors(p.readers[x][0]):
+        return False
+    return _work(x) <= _FREE or not any(
+        y.op.reduce_axis and y in p.readers and len(p.readers[y]) == 1 for y in x.op.input_tensors
+    )
+
+
+def is_of_scan(p: Program, x: te.Tensor) -> bool:
+    """Whether it is the start of a scan or one of its steps."""
+    return any(accesses(y).is_scan for y in p.readers[x])
+
+
+def _scans_in_groups(p: Program) -> Iterator[Group]:
+    """Scans inside of groups of rows, with the formula that adds what comes before each group."""
+    for x in p.stages:
+        d = grouped_scan_of(x)
+        if d is None:
+            continue
+        own = {d.columns, d.sums, d.totals, d.before, x}
+        own |= {y for z in (d.sums, d.before) for y in z.op.input_tensors if y in p.readers}
+        own |= {y for y in d.columns.op.input_tensors if y in p.readers and is_pointwise(y)
+                and p.readers[y] == [d.columns] and y not in p.results}
+        made = own - {x}
+        if not made & p.results and all(set(p.readers[y]) <= own for y in made):
+            yield Group(x, (x,), tuple(y for y in p.stages if y in made and not is_of_scan(p, y)))
+
+
+def _transposed(
+    p: Program, scan: te.Tensor, inlined: set[te.Tensor], target: Target
+) -> te.Tensor | None:
+    """The formula whose rows have the steps of a scan, if nothing else reads it."""
+    if not is_scan(scan) or len(scan.shape) != 2 or scan.op.num_outputs > 1 or scan in p.results:
+        return None
+    if not has_own_columns(scan):
+        return None
+    core, steps = core_of(target), scan.shape[0]
+    if not isinstance(steps, int) or 2 * steps * core.vector_bytes > core.second_cache:
+        return None
+    read, is_transposed = scan, True
+    while read is scan or read in inlined:
+        readers = p.readers[read]
+        if len(readers) != 1 or not is_pointwise(readers[0]):
+            return None
+        (y,) = readers
+        order = tuple(reversed(y.op.axis)) if is_transposed else y.op.axis
+        if not all(is_same(x.axes, order) for x in accesses(y).reads if x.tensor == read):
+            return None
+        read, is_transposed = y, False
+    return read
+
+
+def _points(y: te.Tensor) -> int:
+    return _count(axis.extent for axis in (*y.op.axis, *y.op.reduce_axis))
+
+
+def _count(sizes: Iterable[Size]) -> int:
+    return prod(size if isinstance(size, int) else _UNKNOWN for size in sizes)
+
+
+def _chain(p: Program, total: te.Tensor, taken: set[te.Tensor]) -> tuple[te.Tensor, ...]:
+    """The stages that follow a reduction element by element, the last first."""
+    chain = [total]
+    while True:
+        x = chain[0]
+        if x in p.results or len(p.readers[x]) != 1 or x.op.num_outputs > 1:
+            return tuple(chain)
+        (y,) = p.readers[x]
+        reads = [read for read in accesses(y).reads if read.tensor == x]
+        is_same_place = all(is_same(read.axes, y.op.axis) for read in reads)
+        if y in taken or not (reads and is_pointwise(y) and is_same_place):
+            return tuple(chain)
+        if not same_shape(x.shape, y.shape) or y.op.num_outputs > 1:
+            return tuple(chain)
+        chain.insert(0, y)
+
+
+def _rows(
+    p: Program, output: te.Tensor, taken: set[te.Tensor], target: Target
+) -> set[te.Tensor]:
+    """The stages that can be computed row by row of `output`: nobody else reads them."""
+    if len(output.shape) < 2 or not is_pointwise(output) or not _fits(output, target):
+        return set()
+    if _is_transposing(output):
+        return set()
+    across = {x for x in p.stages if _is_transposing(x) or _is_across(x)}
+    return _members(p, output, taken | across)
+
+
+def _values(
+    p: Program, output: te.Tensor, taken: set[te.Tensor], target: Target
+) -> set[te.Tensor]:
+    """The stages from which a value for each row follows, row by row; more than one walks it."""
+    is_shared = target.core is not None and _count(output.shape) >= target.core.count
+    if not is_shared or not _is_value(output, output):
+        return set()
+    members: set[te.Tensor] = {output}
+    for x in reversed(p.stages[: p.stages.index(output)]):
+        is_free = x not in taken and x not in p.results and x.op.num_outputs == 1
+        if is_free and p.readers[x] and all(
+            y in members and _reads_own(y, x, len(output.shape)) for y in p.readers[x]
+        ) and _is_value(x, output):
+            members.add(x)
+    walks = [_walk_of(x, len(output.shape)) for x in members if x.op.reduce_axis]
+    is_one = len(walks) == 1 and all(len(x.shape) == len(output.shape) for x in members)
+    is_long = any(length >= _WALKED for length, _ in walks)
+    is_small = all(size <= core_of(target).second_cache // 8 for _, size in walks)
+    return members - {output} if is_long and is_small and not is_one else set()
+
+
+def _walk_of(x: te.Tensor, lead: int) -> tuple[int, int]:
+    """Elements that a reduction walks through for one value, and bytes for all of a row."""
+    (run,) = x.op.reduce_axis
+    width = max(read.tensor.dtype.bytes for read in accesses(x).reads)
+    known = prod(size for size in (run.extent, *x.shape[lead:]) if isinstance(size, int))
+    return _count([run.extent]), known * int(width)
+
+
+def _is_value(x: te.Tensor, output: te.Tensor) -> bool:
+    """Whether a stage gives for each element of `output` one value, or some: parts of its row."""
+    lead = len(output.shape)
+    if not same_shape(x.shape[:lead], output.shape) or len(x.shape) > lead + 1:
+        return False
+    if not x.op.reduce_axis:
+        return bool(is_pointwise(x))
+    found, (run, *others) = accesses(x), x.op.reduce_axis
+    if found.reducer is None or found.has_start or others or not found.reads:
+        return False
+    walked = [read for read in found.reads if any(run in index.axes for index in read.index)]
+    in_order = all(read.index[-1].coefficient(run) == 1 for read in walked)
+    is_own = all(is_same(read.axes[:lead], x.op.axis[:lead]) for read in walked)
+    return bool(walked) and in_order and (is_own or len(x.shape) == lead)
+
+
+def _reads_own(y: te.Tensor, x: te.Tensor, lead: int) -> bool:
+    """Whether `y` reads of `x` only what belongs to the same value."""
+    reads = [read for read in accesses(y).reads if read.tensor == x]
+    return all(is_same(read.axes[:lead], y.op.axis[:lead]) for read in reads)
+
+
+def _members(p: Program, output: te.Tensor, taken: set[te.Tensor]) -> set[te.Tensor]:
+    members: set[te.Tensor] = {output}
+    for x in reversed(p.stages[: p.stages.index(output)]):
+        readers = p.readers[x]
+        is_free = x not in taken and x not in p.results and x.op.num_outputs == 1
+        if not is_free or not readers or not all(y in members for y in readers):
+            continue
+        if _is_part_of_row(x, output) and all(_stays_in_row(x, y, output) for y in readers):
+            members.add(x)
+    return members - {output}
+
+
+def _fits(output: te.Tensor, target: Target) -> bool:
+    """Whether several rows stay in the second cache, and there are rows for all cores.
+
+    Of rows that are longer than a scratchpad pieces can be there.
+    """
+    if target.core is None:
+        return True
+    core, (*rows, columns) = core_of(target), output.shape
+    is_small = isinstance(columns, int) and 8 * columns * width_of(output) <= core.second_cache
+    return is_small and _count(rows) >= core.count
+
+
+def _is_part_of_row(x: te.Tensor, output: te.Tensor) -> bool:
+    """Whether a stage is a row, or a value of one: a formula, or a reduction of one row."""
+    lead = len(output.shape) - 1
+    if not same_shape(x.shape[:lead], output.shape[:lead]):
+        return False
+    is_value = len(x.shape) == lead or (len(x.shape) == lead + 1 and is_one(x.shape[-1]))
+    if x.op.reduce_axis:
+        found = accesses(x)
+        is_known = found.reducer is not None and not found.has_start
+        return is_value and len(x.op.reduce_axis) == 1 and is_known
+    return is_pointwise(x) and (is_value or same_shape(x.shape, output.shape))
+
+
+def _stays_in_row(x: te.Tensor, y: te.Tensor, output: te.Tensor) -> bool:
+    """Whether `y` reads of `x` only what belongs to the same row."""
+    lead = len(output.shape) - 1
+    reads = [read for read in accesses(y).reads if read.tensor == x]
+    return all(is_same(read.axes[:lead], y.op.axis[:lead]) for read in reads)
+
+
+def whole_of(s: te.Schedule, groups: Sequence[Group]) -> set[te.Tensor]:
+    """What is there before those that read it: what the caller gives, the results of groups."""
+    given = _every(stage.op.output(0) for stage in s.stages if not stage.op.input_tensors)
+    return given | _every(group.output for group in groups)
+
+
+def _every(tensors: Iterable[te.Tensor]) -> set[te.Tensor]:
+    """Tensors, with the other outputs of their operations."""
+    return {y for x in tensors for y in x.op.outputs}
+
+
+def groups_on_cores(p: Program, where: Placement) -> list[Group]:
+    """Groups of stages; what several of them would compute again is one of its own."""
+    groups, inlined = groups_of(p, where.target)
+    found = {group.output: group for group in groups}
+    home = {x: {group.output} for group in groups for x in (*group.chain, *group.rows)}
+    for x in reversed(p.stages):
+        if x in home:
+            continue
+        home[x] = {y for reader in p.readers[x] for y in home[reader]}
+        is_local = x in inlined or is_of_scan(p, x) or _is_brought(p, x)
+        if not is_local or len(home[x]) > 1 or any(found[y].rows for y in home[x]):
+            found[x], home[x] = Group(x, (x,)), {x}
+    return [found[x] for x in p.stages if x in found]
+
+
+def _is_brought(p: Program, x: te.Tensor) -> bool:
+    """Whether a factor becomes what its one reader needs while it is brought to a scratchpad."""
+    if unconverted(x) is not x:
+        return True
+    found = [convolution_of(y, [y]) for y in p.readers[x] if y.op.reduce_axis]
+    return any(d is not None and d.image == x for d in found)

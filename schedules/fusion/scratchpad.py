@@ -1,0 +1,534 @@
+"""Fuse and schedule groups on scratchpad targets: candidates, divisions, core loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from math import gcd, lcm
+
+from tecomp import CapacityError, ScheduleError, accesses, te
+from tecomp.schedules.analysis.convolution import Convolution, convolution_of
+from tecomp.schedules.analysis.matmul import Product, of_images, product_of
+from tecomp.schedules.analysis.stages import by_loops, is_same, unconverted
+from tecomp.schedules.common import Walk, ceil_div, first_taken, same_shape
+from tecomp.schedules.fusion.groups import Group, Program, groups_on_cores, program_of, whole_of
+from tecomp.schedules.matmul import contraction_of, product_on_cores
+from tecomp.schedules.scratchpad import contraction, generic, rowwise
+from tecomp.schedules.scratchpad.footprint import Box, Span, Work, work_of
+from tecomp.schedules.scratchpad.generic import outline_partial, schedule_partial, schedule_parts
+from tecomp.schedules.scratchpad.placement import Placement, sizes_of
+from tecomp.schedules.scratchpad.work_division import Cut, Outline, Uncut
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to compute a group.
+
+    Attributes:
+        walk: gives its stages their loops.
+        outline: says how the result is cut; raises what `walk` does.
+    """
+
+    walk: Walk
+    outline: Callable[[], Outline | Uncut]
+
+
+def ways(
+    group: Group, p: Program, whole: Collection[te.Tensor], where: Placement
+) -> list[Way]:
+    """What schedules a group, the best first.
+
+    Args:
+        group: the group.
+        p: the program that it is of.
+        whole: what is there before.
+        where: the machine.
+    """
+    output, chain = group.output, group.chain
+    if group.rows:
+        return [_row_by_row(group, whole, where)] if _are_plain_rows(group, whole) else []
+    total = chain[-1] if chain[-1].op.reduce_axis else None
+    if not accesses(output).reads or not output.shape:
+        return [] if output in where.cuts else [_undivided(partial(_put, output, where))]
+    if _is_transfer(output, where):
+        walk = partial(_transfer, output, where)
+        return [] if output in where.cuts else [_undivided(walk)]
+    w = work_of(output, total, p.stages, whole)
+    shared = Way(lambda s: schedule_partial(s, w, where), lambda: outline_partial(w, where))
+    if any(axis >= len(output.shape) for axis in where.cuts.get(output, Cut()).cores):
+        return [shared]
+    found: list[Way] = []
+    if total is not None and (product := product_of(output, chain)) is not None:
+        found.append(_product(w, product, where))
+    if total is not None and (convolution := convolution_of(output, chain)) is not None:
+        found.append(_convolution(w, convolution, where))
+    apart = Way(lambda s: schedule_parts(s, w, where), lambda: generic.outline(w, where))
+    return [*found, shared, apart]
+
+
+def _undivided(walk: Walk) -> Way:
+    """What is no work for several cores."""
+    return Way(walk, lambda: Uncut("host", "no core computes it"))
+
+
+def _put(x: te.Tensor, where: Placement, s: te.Schedule) -> None:
+    where.put(s, x)
+
+
+def _row_by_row(group: Group, whole: Collection[te.Tensor], where: Placement) -> Way:
+    output, rows = group.output, group.rows
+    reads = (x for y in (output, *rows) for x in y.op.input_tensors if x in whole)
+    read, cut = list(dict.fromkeys(reads)), where.cuts.get(output, Cut())
+    return Way(
+        lambda s: rowwise.schedule_blocks(s, output, rows, where),
+        lambda: rowwise.outline(output, read, cut, where),
+    )
+
+
+def _is_transfer(output: te.Tensor, where: Placement) -> bool:
+    """Whether a tensor is brought from the memory of the host to that of the device, or back."""
+    found = accesses(output)
+    if found.reduce_axis or len(found.factors) != 1 or len(found.reads) != 1:
+        return False
+    (source,) = found.factors
+    if source.tensor in where.near or output in where.near:
+        return False
+    memories = {where.memory_of(source.tensor), where.memory_of(output)}
+    return len(memories) == 2 and source.tensor.dtype == output.dtype
+
+
+def _transfer(output: te.Tensor, where: Placement, s: te.Schedule) -> None:
+    """A copy that no core takes part in: links of the whole machine lead to the host."""
+    where.put(s, output)
+    contraction.walk(s, output, output.op.axis, where)
+
+
+def _product(w: Work, product: Product, where: Placement) -> Way:
+    """A product of matrices that are there before, and what is made of it element by element.
+
+    Refused where a factor is computed for it, or there is no room for tiles.
+    """
+
+    def check() -> None:
+        _need_whole(w, (product.rows.tensor, product.columns.tensor))
+
+    def walk(s: te.Schedule) -> None:
+        check()
+        _inline(s, w)
+        _need_room(w, product_on_cores(s, product, where, w.whole))
+
+    def outline() -> Outline:
+        check()
+        return contraction.outline(contraction_of(product), w.output, where)
+
+    return Way(walk, outline)
+
+
+def _convolution(w: Work, d: Convolution, where: Placement) -> Way:
+    """A convolution, whose image may get its zeros where it is needed.
+
+    Refused where a factor is computed for it in another way, or there is no room for tiles.
+    """
+    padded = [x for x in (d.image,) if x not in w.whole]
+    images = [d.image] if d.image in w.whole else d.image.op.input_tensors
+
+    def walk(s: te.Schedule) -> None:
+        _need_whole(w, (d.weights, *images))
+        _inline(s, w, padded)
+        _need_room(w, contraction.schedule(s, d.output, of_images(d, padded), where, w.whole))
+
+    def outline() -> Outline:
+        _need_whole(w, (d.weights, *images))
+        return contraction.outline(of_images(d, padded), w.output, where)
+
+    return Way(walk, outline)
+
+
+def _need_whole(w: Work, factors: Collection[te.Tensor]) -> None:
+    """Refuse factors that are neither there before nor conversions of what is."""
+    for x in factors:
+        source = x if x in w.whole else unconverted(x)
+        if source not in w.whole or unconverted(x) is not source:
+            raise ScheduleError(f"{w.output.name}: {x.name} is computed for it", kind="not-divided")
+
+
+def _need_room(w: Work, p: contraction.Plan) -> None:
+    """Refuse tiles of a unit for which a scratchpad has no room."""
+    if not p.fits:
+        raise ScheduleError(
+            f"{w.output.name}: there is no room for one tile of each operand", kind="not-divided"
+        )
+
+
+def _inline(s: te.Schedule, w: Work, but: Collection[te.Tensor] = ()) -> None:
+    for x in w.inlined:
+        if x not in but:
+            s[x].compute_inline()
+
+
+def _are_plain_rows(group: Group, whole: Collection[te.Tensor]) -> bool:
+    """Whether rows and values of rows follow from rows and values of columns."""
+    lead = len(group.output.shape) - 1
+    for y in (group.output, *group.rows):
+        if not (same_shape(y.shape, group.output.shape) or len(y.shape) == lead):
+            return False
+        columns = y.op.axis[lead:] or y.op.reduce_axis
+        for read in accesses(y).reads:
+            is_row = is_same(read.axes, (*y.op.axis[:lead], *columns))
+            if read.tensor in whole and not (is_row or is_same(read.axes, columns)):
+                return False
+    return True
+
+
+@dataclass(frozen=True)
+class Outlined:
+    """How a result is cut, and what a core reads for its part.
+
+    Attributes:
+        outline: how it is cut.
+        axes: of the result.
+        needs: the part of a core of what its loops read, and nothing that is made for them.
+        far: what of that is read where data says.
+    """
+
+    outline: Outline
+    axes: tuple[te.IterVar, ...]
+    needs: Mapping[te.Tensor, Box]
+    far: frozenset[te.Tensor]
+
+    @property
+    def cut(self) -> Cut:
+        """What asks for the same."""
+        return Cut(dict(enumerate(self.outline.count)))
+
+    def least_for(self, x: te.Tensor, units: Sequence[int]) -> dict[int, int]:
+        """What is not to be cut of the result for something that it is made of to be cut alike.
+
+        Args:
+            x: what it is made of.
+            units: what is not cut of that, along its axes.
+
+        Returns:
+            Extents along axes of the result, where they are more than 1: all of one on which it
+            does not depend what is read.
+        """
+        spans = [*zip(self.needs[x], units, strict=True)]
+        least = {}
+        for number, axis in enumerate(self.axes):
+            found = [
+                unit // gcd(unit, factor) for span, unit in spans
+                for other, factor in span.terms or () if other is axis
+            ]
+            least[number] = lcm(*found) if found else int(axis.extent)
+        return {number: extent for number, extent in least.items() if extent > 1}
+
+    def along(self, x: te.Tensor) -> tuple[int | None, ...] | None:
+        """How something has to be divided of which no two cores read the same element.
+
+        Returns:
+            For each of its axes the one of the result whose parts it has, by number, or None where
+            it is not divided. None where cores read the same, or nobody reads some of it.
+        """
+        axes: list[int | None] = []
+        for span, extent in zip(self.needs[x], x.shape, strict=True):
+            found = self._divided(span)
+            if found is None or len(found) > 1:
+                return None
+            # What is not divided is read whole, wherever that begins.
+            part = sum(factor * self.outline.core[axis] for axis, factor in found)
+            count = self.outline.count[found[0][0]] if found else 1
+            is_even = not span.start and part == span.extent and ceil_div(extent, part) == count
+            if not (is_even if found else span.extent == extent):
+                return None
+            axes.append(found[0][0] if found else None)
+        divided = [axis for axis, count in enumerate(self.outline.count) if count > 1]
+        return tuple(axes) if sorted(axis for axis in axes if axis is not None) == divided else None
+
+    def _divided(self, span: Span) -> list[tuple[int, int]] | None:
+        """The divided axes of the result, by number, that a part begins at multiples of.
+
+        None where it is not known where it begins.
+        """
+        if span.terms is None:
+            return [] if span.extent == span.most else None
+        return [
+            (axis, factor)
+            for axis, count in enumerate(self.outline.count) if count > 1
+            for other, factor in span.terms if other is self.axes[axis]
+        ]
+
+
+def outlined(result: te.Tensor, where: Placement) -> Outlined | Uncut:
+    """How the result of a program is cut, or why it is not.
+
+    Raises:
+        CapacityError: there is no room for a part.
+        TargetError: it cannot be cut as somebody asks.
+    """
+    s: te.Schedule = by_loops([result])
+    where = where.within(s)
+    p = program_of(s)
+    groups = groups_on_cores(p, where)
+    whole = whole_of(s, groups)
+    # What reads nothing is in no group.
+    for way in ways(groups[-1], p, whole, where) if groups and groups[-1].output.shape else ():
+        # What one refuses is another kind of program, as when it is scheduled.
+        with suppress(ScheduleError):
+            found = way.outline()
+            return found if isinstance(found, Uncut) else _with_needs(found, groups, p, whole)
+    return Uncut("steps", "it is computed step by step")
+
+
+def _with_needs(
+    found: Outline, groups: Sequence[Group], p: Program, whole: set[te.Tensor]
+) -> Outlined:
+    output = groups[-1].output
+    work = work_of(output, None, p.stages, whole)
+    boxes = work.boxes(found.core, {})
+    before = {
+        read.tensor
+        for group in groups[:-1]
+        for reads in work_of(group.output, None, p.stages, whole).reads.values() for read in reads
+    }
+    needs = {x: box for x, box in boxes.items() if x in whole and x not in (*before, output)}
+    far = frozenset(needs).difference(work.copied())
+    return Outlined(found, tuple(output.op.axis), needs, far)
+
+
+@dataclass(frozen=True)
+class Member:
+    """What is computed for one value that stays, or for the result.
+
+    Attributes:
+        groups: the last one's result is that; what others make is in the memory of the device.
+        program: the stages of all of them.
+        where: the machine, with the room that other values leave.
+    """
+
+    groups: Sequence[Group]
+    program: Program
+    where: Placement
+
+
+def together(s: te.Schedule, p: Program, where: Placement) -> te.Schedule:
+    """The schedule of a program with one result, of which some values stay in the scratchpads.
+
+    Each of these is computed inside of the loops over cores of the result: what a core needs of it.
+
+    Args:
+        s: the schedule.
+        p: the program.
+        where: the machine, with the values that stay, and how they and the result are cut.
+
+    Raises:
+        ScheduleError: a value is computed step by step, or is needed before these loops; or there
+            are several results, or a value is not divided.
+        CapacityError: there is no room for the values that stay.
+    """
+    result = _result_of(p, where)
+    heads = [x for x in p.stages if x in where.near or x == result]
+    given = {y for stage in s.stages for y in stage.op.outputs if not stage.op.input_tensors}
+    for member in _members(heads, p, where):
+        whole = {*given, *heads, *(group.output for group in member.groups)}
+        for group in member.groups:
+            s = _scheduled(s, group, member, whole, where)
+    where.put_arguments(s)
+    # Inside of the innermost of its loops over cores.
+    attached = (partial(_attach, heads, axis) for axis in reversed(where.target.grid))
+    found: te.Schedule | None = first_taken(s, attached)
+    assert found is not None
+    return found
+
+
+def _result_of(p: Program, where: Placement) -> te.Tensor:
+    """The one result for which values stay.
+
+    Raises:
+        ScheduleError: there are several, or something is not divided, or not computed here.
+    """
+    if len(p.results) > 1:
+        raise ScheduleError(
+            f"auto: values stay in the scratchpads for one result, and there are {len(p.results)}; "
+            "leave near out, or schedule them one by one",
+            kind="not-divided",
+        )
+    result: te.Tensor = next(iter(p.results))
+    for x in (*where.near, result):
+        if x not in p.stages:
+            raise ScheduleError(
+                f"auto: {x.name} is to stay in the scratchpads, and is no value that is computed "
+                f"for {result.name}; leave it out of near",
+                kind="not-divided",
+            )
+        if x not in where.cuts:
+            raise ScheduleError(
+                f"auto: values stay in the scratchpads for {result.name}, and nothing says which "
+                f"part of {x.name} a core has; give a Cut for it in division",
+                kind="not-divided",
+            )
+    return result
+
+
+def _scheduled(
+    s: te.Schedule, group: Group, member: Member, whole: Collection[te.Tensor], where: Placement
+) -> te.Schedule:
+    is_last = group is member.groups[-1]
+    every = ways(group, member.program, whole, member.where if is_last else where)
+    found: te.Schedule | None = first_taken(s, [way.walk for way in every])
+    if found is None:
+        raise ScheduleError(
+            f"auto: {group.output.name} is computed step by step, so that no value stays in the "
+            "scratchpads for it; leave near out",
+            kind="not-divided",
+        )
+    return found
+
+
+def _attach(heads: Sequence[te.Tensor], axis: str, s: te.Schedule) -> None:
+    for x in heads[:-1]:
+        s[x].compute_at(s[heads[-1]], te.thread_axis(axis))
+
+
+def _members(heads: Sequence[te.Tensor], p: Program, where: Placement) -> Iterator[Member]:
+    """What is computed for each value that stays, and for the result, producers first.
+
+    Raises:
+        ScheduleError: a value is needed before.
+        CapacityError: there is no room.
+    """
+    own = {head: _stages_of(head, heads, p) for head in heads}
+    for k, head in enumerate(heads):
+        readers = {x: [y for y in p.readers[x] if y in own[head]] for x in own[head]}
+        program = Program(tuple(own[head]), readers, frozenset({head}))
+        groups = groups_on_cores(program, where)
+        _check_before(groups, program, heads)
+        taken = sum(_bytes_near(x, where) for x in _live(k, heads, own))
+        room = where.room - taken
+        if room <= 0:
+            raise CapacityError(
+                f"auto: {taken} bytes stay in memory `{where.scratchpad}` while {head.name} is "
+                f"computed, of which each core of target {where.target.name} has {where.room}; "
+                "divide them among more cores, or leave the largest out of near"
+            )
+        yield Member(groups, program, replace(where, room=room))
+
+
+def _check_before(
+    groups: Sequence[Group], program: Program, heads: Collection[te.Tensor]
+) -> None:
+    """Refuse values that stay where what is made before the loops over cores reads them."""
+    outputs = {group.output for group in groups}
+    for group in groups[:-1]:
+        todo = [group.output]
+        for x in todo:
+            for y in x.op.input_tensors:
+                if y in heads:
+                    raise ScheduleError(
+                        f"auto: {y.name} stays in the scratchpads, and {group.output.name}, which "
+                        "reads it, does not; name both in near, or neither",
+                        kind="not-divided",
+                    )
+                if y in program.readers and y not in outputs and y not in todo:
+                    todo.append(y)
+
+
+def _live(
+    k: int, heads: Sequence[te.Tensor], own: Mapping[te.Tensor, Sequence[te.Tensor]]
+) -> list[te.Tensor]:
+    """What stays in the scratchpads while a member is computed."""
+    later = {y for head in heads[k:] for x in own[head] for y in x.op.input_tensors}
+    return [x for i, x in enumerate(heads[:-1]) if i == k or (i < k and x in later)]
+
+
+def _bytes_near(x: te.Tensor, where: Placement) -> int:
+    """What the part of one core takes of its scratchpad."""
+    cores = where.cuts[x].cores
+    part = [ceil_div(n, cores.get(axis, 1)) for axis, n in enumerate(sizes_of(x))]
+    return int(where.bytes(part, x.dtype))
+
+
+def _stages_of(head: te.Tensor, heads: Sequence[te.Tensor], p: Program) -> list[te.Tensor]:
+    """The stages that are computed for one value, producers first."""
+    own, todo = {head}, [head]
+    while todo:
+        new = {y for y in todo.pop().op.input_tensors if y in p.readers and y not in heads} - own
+        own |= new
+        todo += new
+    return [x for x in p.stages if x in own]
+
+
+def on_scratchpads(results: Sequence[te.Tensor], where: Placement) -> te.Schedule:
+    """The schedule of a program on the cores of a machine with scratchpads.
+
+    Raises:
+        CapacityError: there is no room for what a single element of a value is made of.
+        TargetError: an extent is not known before the call, or a result cannot be cut as asked.
+        ScheduleError: what is to be cut has no loops of its own.
+    """
+    s: te.Schedule = by_loops(results)
+    where = where.within(s)
+    p = program_of(s)
+    if where.near:
+        joined: te.Schedule = together(s, p, where)
+        return joined
+    groups = groups_on_cores(p, where)
+    _check_cuts(groups, where)
+    whole = whole_of(s, groups)
+    for group in groups:
+        s = _scheduled_on_scratchpads(s, group, p, whole, where)
+    where.put_arguments(s)
+    return s
+
+
+def _check_cuts(groups: Sequence[Group], where: Placement) -> None:
+    """Refuse to cut what has no loops of its own, or shares a kernel with what is not cut."""
+    if not where.cuts:
+        return
+    outputs = [group.output for group in groups]
+    for x, cut in where.cuts.items():
+        chain = next((group.chain for group in groups if group.output == x), (x,))
+        cut.check(x, len(chain[-1].op.reduce_axis))
+        if x not in outputs:
+            raise ScheduleError(
+                f"auto: {x.name} is computed where it is used, and has no loops to divide; divide "
+                "what reads it",
+                kind="not-divided",
+            )
+    beside = [x for x in outputs if x not in where.cuts]
+    beside += [x for group in groups for x in group.rows if group.output in beside]
+    if beside:
+        raise _is_beside(next(iter(where.cuts)), beside)
+
+
+def _is_beside(x: te.Tensor, others: Sequence[te.Tensor]) -> ScheduleError:
+    return ScheduleError(
+        f"auto: {x.name} is to be divided, and is computed with "
+        f"{', '.join(y.name for y in others)}, which have loops of their own; leave the division "
+        "out",
+        kind="not-divided",
+    )
+
+
+def _scheduled_on_scratchpads(
+    s: te.Schedule, group: Group, p: Program, whole: set[te.Tensor], where: Placement
+) -> te.Schedule:
+    """The schedule with the loops of a group, of the first kind that it is."""
+    found: te.Schedule | None = first_taken(s, [way.walk for way in ways(group, p, whole, where)])
+    if found is not None:
+        return found
+    if not group.rows:
+        if group.output in where.cuts:
+            raise ScheduleError(
+                f"auto: {group.output.name} is computed step by step, or by no core, and is not "
+                "divided; leave its division out",
+                kind="not-divided",
+            )
+        return s
+    if group.output in where.cuts:
+        raise _is_beside(group.output, group.rows)
+    whole |= set(group.rows)
+    for x in group.rows:
+        s = _scheduled_on_scratchpads(s, Group(x, (x,)), p, whole, where)
+    return _scheduled_on_scratchpads(s, Group(group.output, group.chain), p, whole, where)

@@ -1,0 +1,240 @@
+"""How a product of matrices is cut into blocks: for registers, caches and cores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tecomp import Target, te
+from tecomp.schedules.analysis.matmul import Product
+from tecomp.schedules.analysis.stages import is_computed
+from tecomp.schedules.common import ceil_div, is_one, product, round_up
+from tecomp.schedules.tiling.register_blocking import (
+    RegisterTile,
+    balanced,
+    core_of,
+    register_tile,
+    used_share,
+)
+from tecomp.schedules.tiling.traversal import is_short
+
+PACKED_ROWS_PAY = 32
+"""Column tiles from which on packing the rows pays: each packed value is used once for each."""
+TURNED_ROWS_PAY = 16
+"""The same where rows lie across the memory, so that each step of the depth reads another line."""
+DOTS_PAY = 4
+"""Row tiles up to which products of rows are faster than a transposed copy of the columns."""
+STREAMED_ROWS = 4
+"""Rows up to which reading the columns in their order takes longer than multiplying."""
+READ_TILES = 4
+"""Row tiles up to which reading the columns where they are is faster than packing them."""
+_LOAD = 0.1
+"""What a load beside the products takes of the time of one."""
+_UNDER_WAY = 8
+"""Sums that are needed: as many as two multipliers have under way."""
+_OPEN_TILES = 8
+"""Column tiles of a part where it is open how many columns there are."""
+_WORTH = 1.03
+"""What the core that has most of the rows has less of them where it is worth a smaller tile."""
+_PAGE_BYTES = 4096
+_LINE_BYTES = 64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a product is cut into blocks.
+
+    Attributes:
+        tile: sums in registers.
+        block_rows: rows whose packed values stay in a cache.
+        depth: how much of the sum is formed at a time.
+        is_split: whether that is less than all of it.
+        part_columns: columns of a part, where there are too few rows to share; None if they are
+            not cut.
+        pack_rows: whether A is packed.
+        steps: steps of the depth that lie side by side in each packed row of A.
+        pack_columns: whether B is packed.
+        read_columns: whether tiles read B where it is; if it is not packed either, its rows stream
+            past the few rows of A.
+    """
+
+    tile: RegisterTile
+    block_rows: int
+    depth: int
+    is_split: bool
+    part_columns: int | None
+    pack_rows: bool
+    steps: int
+    pack_columns: bool
+    read_columns: bool = False
+
+
+def plan_blocks(d: Product, target: Target, each: int) -> Plan:
+    """The blocks of a product whose steps add up `each` terms; `matmul.plan` says more."""
+    core, dtype = core_of(target), d.total.dtype
+    m, n = d.m, d.n
+    pack_rows = each > 1 or _packed_rows_pay(d, target)
+    tile = _tile(d, target, pack_rows)
+    k, inner = d.depth[0].extent, product(axis.extent for axis in d.depth[1:])
+    if len(d.depth) == 1:
+        k = ceil_div(k, each)
+    width = dtype.bytes * (inner if isinstance(inner, int) else 1)
+    pays = _packed_columns_pay(d, target) * register_tile(target, dtype).rows
+    is_shallow = is_short(d.depth[-1], tile.lanes, 1)
+    steps = tile.lanes if d.rows.ends_in(d.depth[-1]) and not is_shallow else 1
+    least = 64 if is_one(inner) else 1
+    about = max(core.second_cache // 8 // (tile.columns * max(width, 1)), least)
+    depth = _depth(k, about, steps if is_one(inner) else 1)
+    share = core.cache_bytes[-1] // 8 // core.count if len(core.cache_bytes) > 2 else 0
+    block_bytes = max(core.second_cache * 3 // 4, share)
+    most_rows = max(block_bytes // max(depth * width, 1) // tile.rows, 1) * tile.rows
+    if isinstance(m, int):
+        most_rows = min(most_rows, round_up(ceil_div(m, core.count), tile.rows))
+    batched = bool(d.outer)
+    sharers = 1 if batched else core.count
+    block_rows = balanced(m, max(most_rows, tile.rows), tile.rows, share=sharers)
+    blocks = ceil_div(m, block_rows) if isinstance(m, int) else core.count
+    is_few = isinstance(m, int) and m < pays
+    read_columns = each == 1 and _are_read(d, tile, target, is_few=is_few)
+    return Plan(
+        tile=tile,
+        block_rows=block_rows,
+        depth=depth,
+        is_split=not isinstance(k, int) or depth < k,
+        part_columns=None if batched or blocks >= core.count else _part(d.n, core.count, tile),
+        pack_rows=pack_rows,
+        steps=steps,
+        pack_columns=not is_one(n) and not is_few and not read_columns,
+        read_columns=read_columns,
+    )
+
+
+def _are_read(d: Product, tile: RegisterTile, target: Target, *, is_few: bool) -> bool:
+    """Whether tiles read the columns where they lie: so few that they stay in a cache.
+
+    Copying them costs little only beside many rows. Where there are so few rows that the columns
+    would stream, larger ones might come from memory, which is quicker in order. Beside more, a
+    tile at the edge must not need a mask for each value.
+    """
+    core, m, n, columns = core_of(target), d.m, d.n, d.columns.tensor
+    own = (axis.extent for axis in d.columns.axes if not any(axis is b for b in d.batch))
+    size = product((*own, columns.dtype.bytes))
+    if is_computed(columns) or d.across or not d.columns.ends_in(d.column):
+        return False
+    if not isinstance(size, int) or not isinstance(n, int) or is_one(n) or is_one(m):
+        return False
+    if is_few and isinstance(m, int) and m > STREAMED_ROWS and size <= core.second_cache // 8:
+        return True
+    if _used_columns(n, tile) < 1.0:
+        return False
+    is_some = not is_few and isinstance(m, int) and m <= READ_TILES * tile.rows
+    return bool(2 * size <= core.cache_bytes[0] or (is_some and size <= core.second_cache))
+
+
+def _part(n: int | te.Expr, cores: int, tile: RegisterTile) -> int:
+    """Columns of one core, as whole tiles: one that is cut would be computed under masks.
+
+    Where it is open how many there are, a part has a fixed number: sets tell nothing of a product
+    of sizes, and so of a part whose size depends on them.
+    """
+    columns = max(ceil_div(n, cores), 1) if isinstance(n, int) else _OPEN_TILES * tile.columns
+    return int(round_up(columns, tile.columns))
+
+
+def _packed_rows_pay(d: Product, target: Target) -> bool:
+    """Whether the rows are used so often, or are computed, that a packed copy of them pays."""
+    if is_computed(d.rows.tensor):
+        return True
+    n, tile = d.n, register_tile(target, d.total.dtype)
+    if d.across:
+        n = product((n, *(axis.extent for axis in d.across)))
+    tiles = TURNED_ROWS_PAY if d.rows.ends_in(d.row) else PACKED_ROWS_PAY
+    return not isinstance(n, int) or n >= tiles * tile.columns
+
+
+def _tile(d: Product, target: Target, pack_rows: bool) -> RegisterTile:
+    """The tile that wastes least of itself at the edge of the columns, of those that are fast."""
+    m, n, dtype = d.m, d.n, d.total.dtype
+    sharers = 1 if d.outer else core_of(target).count
+    most = core_of(target).vector_registers if pack_rows else _rows_at_hand(d, target)
+    best, chosen = 0.0, register_tile(target, dtype)
+    for vectors in (2, 3, 1, 4):
+        tile = register_tile(target, dtype, vectors)
+        if isinstance(n, int) and tile.columns > round_up(n, tile.lanes):
+            continue
+        rows = _rows_of_a_tile(m, min(tile.rows, most), sharers)
+        sums = rows * vectors
+        used = _used_columns(n, tile) * min(sums / _UNDER_WAY, 1.0)
+        score = used / (1 + _LOAD * (rows + vectors) / sums)
+        if score > best * 1.02:
+            best, chosen = score, RegisterTile(rows, tile.columns, tile.lanes)
+    return chosen
+
+
+def _used_columns(n: int | te.Expr, tile: RegisterTile) -> float:
+    """How much of the vectors of the tiles is inside the result.
+
+    Tiles at the edge are whole; but a result that is narrower than one is a single vector, which
+    processors have in powers of two.
+    """
+    if not isinstance(n, int) or n >= tile.columns or n % tile.lanes == 0:
+        size = min(n, tile.columns) if isinstance(n, int) else tile.columns
+        used: float = used_share(n, size)
+        return used
+    return n / (1 << (n - 1).bit_length()) if n else 1.0
+
+
+def _rows_at_hand(d: Product, target: Target) -> int:
+    """How many of the rows, as they lie in memory, have a line each in the first cache.
+
+    Lines a page apart share a set of it, and a set has a line of as many pages as the cache holds.
+    """
+    core = core_of(target)
+    if d.rows.ends_in(d.row):
+        return int(core.vector_registers)
+    apart = d.rows.stride(d.row) * d.rows.tensor.dtype.bytes
+    ways = max(core.cache_bytes[0] // _PAGE_BYTES, 1)
+    if not isinstance(apart, int):
+        apart = _PAGE_BYTES
+    sets = [i * apart % _PAGE_BYTES // _LINE_BYTES for i in range(core.vector_registers)]
+    return next((i for i, place in enumerate(sets) if sets[:i].count(place) == ways), len(sets))
+
+
+def _rows_of_a_tile(m: int | te.Expr, most: int, sharers: int = 1) -> int:
+    """The number, of those near `most`, with which the core that has most computes fewest rows.
+
+    Tiles are whole, also where they reach beyond the last row. A few rows less leave the
+    multipliers as busy.
+
+    >>> _rows_of_a_tile(1024, 14), _rows_of_a_tile(1000, 14), _rows_of_a_tile(8, 14)
+    (13, 13, 8)
+    >>> _rows_of_a_tile(128, 14, sharers=4)  # 3 tiles of 11 rows each, not 3 of 13
+    11
+    """
+    if not isinstance(m, int):
+        return most
+    even: int = balanced(m, most)
+    near = [even, *range(even - 1, most * 3 // 4, -1)]
+    rows = {n: ceil_div(ceil_div(m, n), sharers) * n for n in near}
+    usual: int = min(range(even, most * 5 // 6, -1), default=even, key=lambda n: round_up(m, n))
+    best = min(rows, key=lambda n: rows[n])
+    return best if rows[best] * _WORTH < rows[usual] else usual
+
+
+def _packed_columns_pay(d: Product, target: Target) -> int:
+    """Row tiles from which on a packed copy of the columns pays.
+
+    Where B is transposed, products of its rows need none. But their sums have to be transposed,
+    which has to be little beside them, and a few rows have to stay in the first cache.
+    """
+    k, width = d.terms, d.total.dtype.bytes
+    core, lanes = core_of(target), core_of(target).lanes(d.total.dtype)
+    if not d.dots_rows or not isinstance(k, int) or k < 32 * lanes:
+        return 1
+    return DOTS_PAY if 2 * lanes * k * width <= core.cache_bytes[0] else 1
+
+
+def _depth(k: int | te.Expr, about: int, unit: int) -> int:
+    """Even parts of the depth of about that size: a second pass over the sums costs more."""
+    part = max(ceil_div(k, max(round(k / about), 1)), 1) if isinstance(k, int) else about
+    whole: int = round_up(part, unit)
+    return whole

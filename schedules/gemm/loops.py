@@ -1,0 +1,344 @@
+"""GEMM loop nests: packed blocks, and streaming loops for skinny operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tecomp import Target, te
+from tecomp.schedules.analysis.matmul import Factor, Product, before_copy, operand
+from tecomp.schedules.analysis.stages import unconverted
+from tecomp.schedules.common import Size, ceil_div, is_one
+from tecomp.schedules.gemm.blocking import Plan, plan_blocks
+from tecomp.schedules.tiling.reduction import (
+    add_dots,
+    dot_types,
+    lanes_of_dots,
+    left_of,
+    one,
+    sum_in_vectors,
+)
+from tecomp.schedules.tiling.register_blocking import (
+    RegisterTile,
+    balanced,
+    core_of,
+    keep_tile,
+    register_tile,
+    walk_tiles,
+)
+
+
+def stream(s: te.Schedule, d: Product, target: Target) -> None:
+    """For few rows: the columns are read once, in the order in which they lie in memory.
+
+    Of a product with one column the rows are read so: if they are transposed, one step of the depth
+    at a time too.
+    """
+    total = d.total
+    for factor in total.op.input_tensors:
+        if unconverted(factor) is not factor:
+            s[factor].compute_inline()
+    if is_one(d.n) and not is_one(d.m) and d.rows.ends_in(d.row):
+        shared = _rows(s, d, (d.column, d.row), target)
+    elif is_one(d.n) or d.dots_rows:
+        shared = _dots(s, d, target)
+    else:
+        shared = _rows(s, d, (d.row, d.column), target)
+    s[total].parallel(shared)
+    if total is not d.output:
+        last = s[d.output].op.axis[-1]
+        _, lane = s[d.output].split(last, factor=core_of(target).lanes(total.dtype))
+        s[d.output].vectorize(lane)
+
+
+def _rows(
+    s: te.Schedule, d: Product, axes: tuple[te.IterVar, te.IterVar], target: Target
+) -> te.IterVar:
+    """Add a few rows of an operand at a time, each times values of the other, to sums in the cache.
+
+    Args:
+        s: the schedule.
+        d: the product.
+        axes: its axis with few elements, and that along which rows are read.
+        target: for its vectors and cache.
+    """
+    core, stage, dtype = core_of(target), s[d.total], d.total.dtype
+    tile = register_tile(target, dtype)
+    batch, (i, j), (*taps, k) = d.outer, axes, d.depth
+    m, n = i.extent, j.extent
+    rows = max(m, 1) if isinstance(m, int) else 1
+    most = max(core.second_cache // 4 // (rows * dtype.bytes), tile.columns)
+    if isinstance(n, int):
+        most = max(min(most, ceil_div(n, core.count)), tile.columns)
+    block, j = stage.split(j, factor=balanced(n, most, tile.columns))
+    tile = RegisterTile(balanced(m, tile.rows), tile.columns, tile.lanes)
+    row, column, inside = walk_tiles(stage, i, j, tile)
+    steps, k = stage.split(k, factor=8)
+    stage.reorder(*batch, block, *taps, steps, row, column, k, *inside)
+    stage.unroll(k)
+    for axis in reversed(batch):
+        block = stage.fuse(axis, block)
+    return block
+
+
+def _dots(s: te.Schedule, d: Product, target: Target) -> te.IterVar:
+    """Products of a row of one operand with as many rows of the other as a vector has lanes.
+
+    Each product has a vector of sums; these are transposed in registers, to add up their lanes.
+    """
+    lanes = core_of(target).lanes(d.total.dtype)
+    if d.rows.ends_in(d.row) and not is_one(d.m):
+        _turn(s, d)
+    stage, held = s[d.total], one(s.cache_write(d.total, "local"))
+    batch, i, j = d.outer, d.row, d.column
+    by_rows = _is_fewer(j.extent, i.extent, lanes)
+    several, row = (i, j) if by_rows else (j, i)
+    count = min(several.extent, lanes) if isinstance(several.extent, int) else lanes
+    outer, inner = stage.split(several, factor=count)
+    stage.reorder(*batch, outer, row, inner)
+    stage.vectorize(inner)
+    *taps, k = d.depth_of(held)
+    if taps:
+        s[held].reorder(*taps, k)
+        k = s[held].fuse(*taps, k)
+    _, lane = s[held].split(k, factor=lanes * max(4 // max(count, 1), 1))
+    sums = one(s.rfactor(held, lane))
+    s[held].compute_at(stage, row)
+    (lane,) = s[held].op.reduce_axis
+    _, i, _, j = d.axes_of(held)
+    s[held].reorder(lane, *((j, i) if by_rows else (i, j)))
+    s[held].unroll(lane)
+    s[held].vectorize(i if by_rows else j)
+    part = s[sums]
+    part.compute_at(stage, row)
+    part.transform_layout(lambda lane, *place: [*place, lane])
+    *rows, lane = part.leaf_iter_vars[: len(sums.shape)]
+    part.reorder(*left_of(s, sums), *rows, lane)
+    for axis in rows:
+        part.unroll(axis)
+    part.vectorize(lane)
+    part.set_scope("local")
+    for axis in reversed(batch):
+        outer = stage.fuse(axis, outer)
+    return outer
+
+
+def _is_fewer(columns: Size, rows: Size, lanes: int) -> bool:
+    """Whether there are not enough columns for a vector, and more rows."""
+    if not isinstance(columns, int) or columns >= lanes:
+        return False
+    return not isinstance(rows, int) or rows > columns
+
+
+def _turn(s: te.Schedule, d: Product) -> None:
+    """A copy of the rows along whose rows the depth is contiguous."""
+    copy = s[s.cache_read(d.rows.tensor, "global", [d.total])]
+
+    def place(*axes: te.Expr) -> list[te.Expr]:
+        at = dict(zip(d.rows.axes, axes, strict=True))
+        depth = [at.pop(axis) for axis in d.depth]
+        return [*at.values(), *depth]
+
+    copy.transform_layout(place)
+
+
+def product_at_root(
+    s: te.Schedule, d: Product, target: Target, plan: Plan | None = None
+) -> None:
+    """Schedule a product and what is made of it on a processor, with loops of their own."""
+    given, (d, types) = d, _as_dots(d, target)
+    p = plan or plan_blocks(d, target, lanes_of_dots(types))
+    if not p.pack_columns and not p.read_columns:
+        stream(s, given, target)
+        return
+    moved = None
+    if types is not None:
+        order = (types[1], types[0]) if d.is_swapped else types
+        total, factors, moved = add_dots(s, d.total, d.depth[-1], order, d.output)
+        d = d.with_factors(total, *factors)
+    driver, sums = _sums(s, d, p)
+    block, part, tile = _walk(s, driver, d, p)
+    depth = _fill(s, sums, d, p)
+    s[sums].compute_at(s[driver], tile)
+    packed = None
+    if p.pack_columns:
+        packed = _pack_columns(s, [sums] if moved is None else [sums, moved], d, p)
+    if moved is not None:
+        # It needs all columns before the first block.
+        sum_in_vectors(s, moved, p.tile.columns)
+    elif packed is not None and any(d.columns.has(axis) for axis in d.batch):
+        s[packed].compute_at(s[driver], block)
+    if p.pack_rows and d.rows.tensor != d.columns.tensor:
+        packed = _pack_rows(s, sums, d, p, depth)
+        s[packed].compute_at(s[driver], block if part is None else part)
+    if driver is not d.output:
+        _finish(s, driver, d, p)
+
+
+def _sums(s: te.Schedule, d: Product, p: Plan) -> tuple[te.Tensor, te.Tensor]:
+    """The stage that the walk is that of, and the stage of the sums in registers."""
+    if p.is_split:
+        return d.total, _in_parts(s, d, p)
+    if d.total is d.output:
+        return d.total, one(s.cache_write(d.total, "local"))
+    s[d.total].set_scope("local")
+    return d.output, d.total
+
+
+def _in_parts(s: te.Schedule, d: Product, p: Plan) -> te.Tensor:
+    """Cut the sum: a part of the depth is added up in registers, and then to the result."""
+    first, *others = d.depth_of(d.total)
+    outer, inner = s[d.total].split(first, factor=p.depth)
+    if others:
+        s[d.total].reorder(outer, inner, *others)
+    sums: te.Tensor = one(s.rfactor(d.total, outer))
+    s[sums].set_scope("local")
+    return sums
+
+
+def _walk(
+    s: te.Schedule, driver: te.Tensor, d: Product, p: Plan
+) -> tuple[te.IterVar, te.IterVar | None, te.IterVar]:
+    """Loops over blocks of rows, parts of the depth, column tiles, row tiles, and inside a tile.
+
+    Returns:
+        The loop over blocks, that over the depth if it is cut, and that over row tiles.
+    """
+    stage = s[driver]
+    batch, i, across, j = d.axes_of(driver)
+    depth = stage.op.reduce_axis
+    block, i = stage.split(i, factor=p.block_rows)
+    parts: list[te.IterVar] = []
+    if p.part_columns is not None:
+        part, j = stage.split(j, factor=p.part_columns)
+        parts = [part]
+    tile, column, inside = walk_tiles(stage, i, j, p.tile)
+    stage.reorder(*batch, *parts, block, *depth, *across, column, tile, *inside)
+    for axis in reversed([*batch, *parts]):
+        block = stage.fuse(axis, block)
+    stage.parallel(block)
+    return block, depth[0] if depth else None, tile
+
+
+def _fill(s: te.Schedule, sums: te.Tensor, d: Product, p: Plan) -> list[te.IterVar]:
+    """Each step of the depth adds the product of one column and one row to the tile.
+
+    Returns:
+        The loops of the depth, the innermost last.
+    """
+    stage = s[sums]
+    batch, i, across, j = d.axes_of(sums)
+    depth: list[te.IterVar] = left_of(s, sums) if p.is_split else d.depth_of(sums)
+    stage.reorder(*batch, *across, *depth, *keep_tile(stage, i, j))
+    return depth
+
+
+def _pack_columns(
+    s: te.Schedule, readers: Sequence[te.Tensor], d: Product, p: Plan
+) -> te.Tensor:
+    """A copy of the columns in tiles."""
+    packed: te.Tensor = operand(s, d.columns.tensor, *readers)
+    s[packed].transform_layout(_place(d, d.columns, d.column, p.tile.columns))
+    if d.dots_rows:
+        _copy_transposed(s, packed, d, p.tile.lanes)
+    else:
+        _copy_in_order(s, packed, d)
+    return packed
+
+
+def _pack_rows(
+    s: te.Schedule, sums: te.Tensor, d: Product, p: Plan, depth: Sequence[te.IterVar]
+) -> te.Tensor:
+    """A copy of the rows in tiles.
+
+    Where the depth is contiguous, a tile finds a vector of steps of each of its rows side by side.
+    So what lies along the depth is copied in whole vectors, and each of its cache lines serves as
+    many steps as in the order of the steps.
+    """
+    packed: te.Tensor = operand(s, d.rows.tensor, sums)
+    s[packed].transform_layout(_place(d, d.rows, d.row, p.tile.rows, p.steps))
+    if p.steps > 1:
+        s[sums].split(depth[-1], factor=p.steps)
+    s[packed].vectorize(s[packed].leaf_iter_vars[-1])
+    return packed
+
+
+def _place(
+    d: Product, factor: Factor, along: te.IterVar, width: int, steps: int = 1
+) -> Callable[..., list[te.Expr]]:
+    """Where an operand lies: a tile finds `width` values of each step of the depth side by side.
+
+    Args:
+        d: the product.
+        factor: the operand.
+        along: its axis of rows or of columns.
+        width: rows or columns of a tile.
+        steps: steps of the depth that lie side by side for each of them.
+    """
+
+    def place(*axes: te.Expr) -> list[te.Expr]:
+        at = dict(zip(factor.axes, axes, strict=True))
+        *taps, k = (at.pop(axis) for axis in d.depth)
+        x = at.pop(along)
+        inside = [k, x % width] if steps == 1 else [k // steps, x % width, k % steps]
+        return [*at.values(), x // width, *taps, *inside]
+
+    return place
+
+
+def _copy_in_order(s: te.Schedule, packed: te.Tensor, d: Product) -> None:
+    """Copy a few steps of the depth at a time: their tiles lie side by side in both orders."""
+    stage = s[packed]
+    *outer, k, lane = stage.leaf_iter_vars
+    lead, (tile, *taps) = outer[: -len(d.depth)], outer[-len(d.depth) :]
+    steps, k = stage.split(k, factor=8)
+    stage.reorder(*lead, *taps, steps, tile, k, lane)
+    stage.vectorize(lane)
+    _share(stage, d, [*lead, *taps, steps])
+
+
+def _copy_transposed(s: te.Schedule, packed: te.Tensor, d: Product, lanes: int) -> None:
+    """Copy a tile at a time, in squares: its steps follow each other in both orders."""
+    stage = s[packed]
+    *outer, k, lane = stage.leaf_iter_vars
+    vector, lane = stage.split(lane, factor=lanes)
+    steps, k = stage.split(k, factor=lanes)
+    stage.reorder(*outer, steps, vector, k, lane)
+    stage.unroll(k)
+    stage.vectorize(lane)
+    _share(stage, d, outer)
+
+
+def _share(stage: te.Stage, d: Product, loops: Sequence[te.IterVar]) -> None:
+    """Share a copy of all columns among cores; one for a batch is made by the core that has it."""
+    if not any(d.columns.has(axis) for axis in d.batch):
+        stage.parallel(loops[0])
+
+
+def _finish(s: te.Schedule, driver: te.Tensor, d: Product, p: Plan) -> None:
+    """Apply what follows the sum to a block of rows while it is in the cache."""
+    stage = s[d.output]
+    batch, i, across, j = d.axes_of(d.output)
+    block, i = stage.split(i, factor=p.block_rows)
+    columns, lane = stage.split(j, factor=p.tile.columns)
+    if d.outer:
+        stage.reorder(*batch, block, i, *across, columns, lane)
+    for axis in reversed(batch):
+        block = stage.fuse(axis, block)
+    stage.parallel(block)
+    stage.vectorize(lane)
+    s[driver].compute_at(stage, block)
+
+
+def _as_dots(d: Product, target: Target) -> tuple[Product, tuple[str, str] | None]:
+    """A product of what its factors are copies of, and types of short vectors to multiply.
+
+    The types are None if it may have none, or the machine has none; then it is the product as it
+    was. That it may have none is what `define` was told: no relation says so.
+    """
+    if not d.is_sum or not d.total.op.attrs.get("pairs", True):
+        return d, None
+    rows, columns = map(before_copy, (d.rows, d.columns))
+    names = str(rows.tensor.dtype), str(columns.tensor.dtype)
+    types: tuple[str, str] | None = dot_types(*names, str(d.total.dtype), target)
+    return (d, None) if types is None else (replace(d, rows=rows, columns=columns), types)

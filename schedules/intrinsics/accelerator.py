@@ -1,0 +1,321 @@
+"""Accelerator intrinsics for `tensorize`: matrix units, vector units, DMA copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from tecomp import MatmulUnit, Target, TargetError, VectorUnit, te
+
+
+def copy_intrinsic(target: Target, link: str, dtype: str) -> te.TensorIntrin:
+    """The copy of one piece over a link, for loops that do nothing but copy.
+
+    The operands have to be in the memories that the link joins. The piece is a tile, face by face
+    and row by row, if the machine has tiles, or else a stick, or a burst of the link.
+
+    Args:
+        target: the machine.
+        link: the name of one of its links.
+        dtype: of what is copied; any type will do.
+
+    Raises:
+        TargetError: there is no such link, or it leads back to the memory that it comes from.
+
+    >>> stick128 = Target.load("stick128")
+    >>> copy_intrinsic(stick128, "load", "float16")
+    TensorIntrin(load_copy_float16: c[i0] = a[i0])
+    >>> copy_intrinsic(stick128, "load", "float16").tile
+    (64,)
+    >>> copy_intrinsic(Target.load("tensix_wh"), "load", "uint8").tile
+    (2, 2, 16, 16)
+    """
+    known = copied_links(target)
+    if link not in known:
+        near = get_close_matches(link, known, n=1)
+        raise TargetError(
+            f"target {target.name} has no link `{link}` between two memories; "
+            + (f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known) or 'none'}"),
+            kind="target-lacks",
+        )
+    shape = _piece(target, link, dtype)
+    a = te.placeholder(shape, dtype, name="a")
+    c = te.compute(shape, lambda *i: a[i], name="c")
+
+    def statements(ins: Sequence[te.Operand], outs: Sequence[te.Operand]) -> te.Stmt:
+        (x,), (z,) = ins, outs
+
+        def along(index: tuple[te.Expr, ...]) -> te.Stmt:
+            if len(index) == len(shape):
+                return z.store(index, x[index])
+            kind = "vectorized" if len(index) == len(shape) - 1 else "serial"
+            return te.for_range(0, shape[len(index)], lambda i: along((*index, i)), "i", kind)
+
+        return along(())
+
+    ends = target.links[link]
+    binds = {
+        a: te.decl_buffer(shape, dtype, scope=ends.from_),
+        c: te.decl_buffer(shape, dtype, scope=ends.to),
+    }
+    return te.decl_tensor_intrin(
+        c.op, statements, f"{link}_copy_{dtype}", binds, unit=link, check="later")
+
+
+def copied_links(target: Target) -> list[str]:
+    """Names of the links that lead from one memory to another."""
+    return [name for name, link in target.links.items() if link.from_ != link.to]
+
+
+def _piece(target: Target, link: str, dtype: str) -> tuple[int, ...]:
+    """The shape of what is copied at once."""
+    if target.tile is not None:
+        height, width = target.tile.face
+        return target.tile.rows // height, target.tile.columns // width, height, width
+    ends = target.links[link]
+    memory = target.memory(ends.from_)
+    if target.stick is not None:
+        size = target.stick.bytes
+    else:
+        size = ends.burst_bytes or memory.transaction_bytes or memory.alignment_bytes
+    return (max(size // te.const(0, dtype).dtype.bytes, 1),)
+
+
+Function = Callable[..., te.Expr]
+
+_ARITHMETIC: dict[str, Function] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "max": te.max,
+    "min": te.min,
+}
+_FUNCTIONS: dict[str, Function] = {
+    each.__name__: each
+    for each in (
+        te.exp, te.exp2, te.expm1, te.log, te.log1p, te.log2, te.log10, te.sqrt, te.rsqrt, te.tanh,
+        te.sigmoid, te.erf, te.sin, te.cos, te.tan, te.asin, te.acos, te.atan, te.sinh, te.cosh,
+        te.asinh, te.acosh, te.atanh, te.floor, te.ceil, te.trunc,
+    )
+}
+_WITH_A_NUMBER = ("add", "mul", "max", "min")
+
+
+def vector_intrinsic(
+    target: Target, unit: str, operation: str, dtype: str, *, with_number: bool = False
+) -> te.TensorIntrin:
+    """One operation of a vector unit, on all of its lanes.
+
+    Each unit adds, subtracts, multiplies and takes the greater or the smaller of two; of what else
+    there is, `div` and functions such as `exp`, it has what its table of cycles names.
+
+    Args:
+        target: the machine.
+        unit: the name of a vector unit of its engine.
+        operation: what it does.
+        dtype: of the lanes.
+        with_number: the second operand is a number, the same for all lanes: of `add`, `mul`, `max`
+            and `min`.
+
+    Raises:
+        TargetError: there is no such unit, or it has no such operation or type.
+
+    >>> vector_intrinsic(Target.load("stick128"), "sfu", "exp", "float16")
+    TensorIntrin(sfu_exp_float16: c[i] = exp(a[i]))
+    """
+    known = target.engine.get(unit)
+    if not isinstance(known, VectorUnit):
+        units = [name for name, each in target.engine.items() if isinstance(each, VectorUnit)]
+        raise TargetError(
+            f"target {target.name} has no vector unit `{unit}`; its vector units are "
+            f"{', '.join(units) or 'none'}",
+            kind="target-lacks",
+        )
+    if dtype not in known.types:
+        raise TargetError(
+            f"unit `{unit}` of target {target.name} takes no {dtype}; its types are "
+            f"{', '.join(known.types)}",
+            kind="target-lacks",
+        )
+    table = _table(known, dtype)
+    if operation not in table or (with_number and operation not in _WITH_A_NUMBER):
+        possible = [name for name in table if not with_number or name in _WITH_A_NUMBER]
+        raise TargetError(
+            f"unit `{unit}` of target {target.name} has no operation `{operation}` on {dtype}"
+            f"{' and a number' if with_number else ''}; its operations are "
+            f"{', '.join(possible)}",
+            kind="target-lacks",
+        )
+    return _declared(known, operation, table[operation], dtype, with_number=with_number)
+
+
+def vector_intrinsics(target: Target) -> list[te.TensorIntrin]:
+    """All operations of all vector units, on all of their types."""
+    found = []
+    for unit in target.engine.values():
+        if not isinstance(unit, VectorUnit):
+            continue
+        for dtype in unit.types:
+            table = _table(unit, dtype)
+            for name, function in table.items():
+                kinds = (False, True) if name in _WITH_A_NUMBER else (False,)
+                found += [_declared(unit, name, function, dtype, with_number=n) for n in kinds]
+    return found
+
+
+def _table(unit: VectorUnit, dtype: str) -> dict[str, Function]:
+    """What a unit computes with a type, by name."""
+    if not te.const(0, dtype).dtype.is_float:
+        return _ARITHMETIC
+    others = {"div": te.div, **_FUNCTIONS}
+    return _ARITHMETIC | {name: others[name] for name in unit.cycles if name in others}
+
+
+def _declared(
+    unit: VectorUnit, operation: str, function: Function, dtype: str, *, with_number: bool
+) -> te.TensorIntrin:
+    lanes = unit.lanes(dtype)
+    number = [te.var("number", dtype)] if with_number else []
+    count = 2 if operation in (*_ARITHMETIC, "div") else 1
+    ins = [te.placeholder((lanes,), dtype, name=name) for name in "ab"[: count - len(number)]]
+
+    def value(
+        places: Sequence[te.Tensor | te.Operand], lane: te.Expr, numbers: Sequence[te.Expr]
+    ) -> te.Expr:
+        return function(*(place[lane] for place in places), *numbers)
+
+    c = te.compute((lanes,), lambda i: value(ins, i, number), name="c")
+
+    def statements(
+        places: Sequence[te.Operand], outs: Sequence[te.Operand], numbers: Sequence[te.Var] = ()
+    ) -> te.Stmt:
+        return te.for_range(
+            0, lanes, lambda i: outs[0].store(i, value(places, i, numbers)), "i", "vectorized")
+
+    name = f"{unit.name}_{operation}{'_number' if with_number else ''}_{dtype}"
+    mode = operation if operation in unit.cycles else ""
+    return te.decl_tensor_intrin(
+        c.op, statements, name, scalar_params=number, unit=unit.name, mode=mode,
+        check="later")
+
+
+@dataclass(frozen=True)
+class TileProduct:
+    """The operation of one unit: `c[m, n] += a[m, k] * b[k, n]`.
+
+    Attributes:
+        m: rows of a and c.
+        n: columns of b and c.
+        k: columns of a, rows of b.
+        orders: how the axes of a, b and c lie in a tile, such as `k//2`, `n`, `k%2`.
+        intrinsic: the operation, for `tensorize`.
+    """
+
+    m: int
+    n: int
+    k: int
+    orders: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+    intrinsic: te.TensorIntrin
+
+
+def tile_product(target: Target, inputs: Sequence[str], sums: str) -> TileProduct | None:
+    """The first unit that multiplies these types; None if there is none.
+
+    Args:
+        target: the machine.
+        inputs: types of both factors.
+        sums: type of what products are added up to.
+
+    >>> product = tile_product(Target.load("stick128"), ("float16", "float16"), "float32")
+    >>> product.m, product.n, product.k, product.intrinsic.name
+    (8, 64, 64, 'matmul_float16')
+    >>> tile_product(Target.load("stick128"), ("int8", "int8"), "int32") is None
+    True
+    """
+    for unit in _units(target):
+        if set(inputs) <= set(unit.inputs) and len(set(inputs)) == 1 and sums == unit.accumulator:
+            return _product(target, unit, inputs[0])
+    return None
+
+
+def intrinsics(target: Target) -> list[te.TensorIntrin]:
+    """What a target has by its description: for `tecomp.intrinsics`.
+
+    These are products of tiles, operations on vectors, and copies over links of the types that its
+    units take.
+    """
+    products = [
+        _product(target, unit, dtype).intrinsic for unit in _units(target) for dtype in unit.inputs
+    ]
+    copies = [
+        copy_intrinsic(target, link, dtype)
+        for link in copied_links(target) for dtype in _types(target)
+    ]
+    return [*products, *vector_intrinsics(target), *copies]
+
+
+def _types(target: Target) -> list[str]:
+    """What the units of a target take or give."""
+    found: dict[str, None] = {}
+    for unit in target.engine.values():
+        every = unit.types if isinstance(unit, VectorUnit) else (*unit.inputs, unit.accumulator)
+        found |= dict.fromkeys(every)
+    return list(found)
+
+
+def _units(target: Target) -> list[MatmulUnit]:
+    return [unit for unit in target.engine.values() if isinstance(unit, MatmulUnit)]
+
+
+def _product(target: Target, unit: MatmulUnit, dtype: str) -> TileProduct:
+    # Values lie side by side in a row of a face, or in a stick.
+    width = unit.n
+    if target.tile is not None:
+        width = target.tile.face_columns
+    elif target.stick is not None:
+        width = target.stick.bytes // te.const(0, unit.accumulator).dtype.bytes
+    intrinsic = _intrinsic(unit, dtype, width if unit.n % max(width, 1) == 0 else unit.n)
+    return TileProduct(unit.m, unit.n, unit.k, (unit.a, unit.b, unit.c), intrinsic)
+
+
+def _intrinsic(unit: MatmulUnit, dtype: str, width: int) -> te.TensorIntrin:
+    """What the unit computes, and the loops that do it here.
+
+    Args:
+        unit: its description.
+        dtype: of both factors.
+        width: columns that one vector has.
+    """
+    m, n, k, sums = unit.m, unit.n, unit.k, unit.accumulator
+    a = te.placeholder((m, k), dtype, name="a")
+    b = te.placeholder((k, n), dtype, name="b")
+    d = te.reduce_axis((0, k), name="d")
+    c = te.compute(
+        (m, n), lambda i, j: te.sum(a[i, d].astype(sums) * b[d, j].astype(sums), axis=d), name="c"
+    )
+
+    def statements(
+        ins: Sequence[te.Operand], outs: Sequence[te.Operand]
+    ) -> tuple[te.Stmt, te.Stmt, te.Stmt]:
+        (x, y), (z,) = ins, outs
+
+        def each(value: Callable[[te.Expr, te.Expr], te.Expr | int]) -> te.Stmt:
+            def vector(i: te.Expr, j: te.Expr) -> te.Stmt:
+                return te.for_range(
+                    0, width, lambda lane: z.store((i, j + lane), value(i, j + lane)),
+                    "j", "vectorized",
+                )
+
+            return te.for_range(0, m, lambda i: te.for_range(
+                0, n // width, lambda j: vector(i, j * width), "jo"), "i")
+
+        def added(step: te.Expr) -> te.Stmt:
+            return each(lambda i, j: (
+                z[i, j] + x[i, step].astype(sums) * y[step, j].astype(sums)))
+
+        reset, update = each(lambda i, j: 0), te.for_range(0, k, added, "d")
+        return te.stmt_seq(reset, update), reset, update
+
+    return te.decl_tensor_intrin(
+        c.op, statements, f"{unit.name}_{dtype}", unit=unit.name, check="later")

@@ -1,0 +1,212 @@
+"""Operators that make rows from rows: all that belongs to a row is computed inside its loop.
+
+A row stays in the first cache while it is walked through once for each of its stages. Rows that
+fill few vectors are transposed: a vector then has one element of each of several rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tecomp import ScheduleError, Target, accesses, te
+from tecomp.schedules.common import product
+from tecomp.schedules.scratchpad.placement import placement_of
+from tecomp.schedules.scratchpad.rowwise import schedule_blocks
+from tecomp.schedules.tiling.reduction import fold
+from tecomp.schedules.tiling.register_blocking import core_of, lanes_of, transpose_squares, width_of
+
+_SHORT = 4
+"""Vectors in a row up to which adding up the lanes of one takes longer than turning rows."""
+
+
+def schedule_rows(output: te.Tensor, target: Target) -> te.Schedule:
+    """A schedule for rows made from rows, with values for each row on the way.
+
+    Its stages are told apart by their shape: those of the shape of `output` are rows, and those
+    without its last axis are values of rows.
+    """
+    s = te.create_schedule(output)
+    where = placement_of(target)
+    made = [x.op.output(0) for x in s.stages if x.op.input_tensors and x.op is not output.op]
+    if where is not None:
+        schedule_blocks(s, output, made, where)
+        where.put_arguments(s)
+    else:
+        rows_at_root(s, output, made, target)
+    return s
+
+
+def rows_at_root(
+    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
+) -> None:
+    """Schedule rows, and stages on the way to them, with loops of their own.
+
+    Args:
+        s: the schedule.
+        output: the rows.
+        made: the stages that are computed for each of them, producers first; what they read beside
+            one another is there before.
+        target: for its vectors and caches.
+    """
+    if _are_short(output, target):
+        _side_by_side(s, output, made, target)
+    else:
+        _one_by_one(s, output, made, target)
+
+
+def values_at_root(
+    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
+) -> None:
+    """Schedule a value for each row, and stages on the way to it, with loops of their own.
+
+    All of them walk through one row after the other, or a few, which stay in a cache; a formula of
+    their values is one for a vector of rows.
+    """
+    row = _walk_values(s, output, made, target)
+    if output.op.reduce_axis:
+        fold(s, output, output.op.reduce_axis[-1], row, target)
+    for x in reversed(made):
+        s[x].compute_at(s[output], row)
+        place = s[x].fuse(*s[x].op.axis)
+        if x.op.reduce_axis:
+            fold(s, x, x.op.reduce_axis[-1], place, target)
+        elif len(x.shape) > len(output.shape):
+            _, lane = s[x].split(place, factor=lanes_of(x, x.op.axis[-1], target))
+            s[x].vectorize(lane)
+
+
+def _walk_values(
+    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
+) -> te.IterVar:
+    """Share values of rows, as many at a time as a vector has and a cache has rows for."""
+    *axes, last = output.op.axis
+    lanes = 1 if output.op.reduce_axis else lanes_of(output, last, target)
+    while lanes > 1 and lanes * _longest(made) > core_of(target).cache_bytes[0] // 2:
+        lanes //= 2
+    if lanes > 1:
+        last, lane = s[output].split(last, factor=lanes)
+        s[output].vectorize(lane)
+    row = s[output].fuse(*axes, last)
+    s[output].parallel(row)
+    return row
+
+
+def _longest(made: Sequence[te.Tensor]) -> float:
+    """Bytes of the longest row that a stage walks through; endless where that is not known."""
+    sizes = [
+        (product(axis.extent for axis in x.op.reduce_axis), width_of(x))
+        for x in made if x.op.reduce_axis
+    ]
+    return max(size * width if isinstance(size, int) else float("inf") for size, width in sizes)
+
+
+def _are_short(output: te.Tensor, target: Target) -> bool:
+    """Whether the rows of `output` are short, and there are enough of them for a vector."""
+    if len(output.shape) < 2:
+        return False
+    count, columns = output.shape[-2:]
+    lanes = max(core_of(target).vector_bytes // width_of(output), 1)
+    fits = not isinstance(count, int) or count >= lanes
+    return fits and isinstance(columns, int) and columns < _SHORT * lanes
+
+
+def _side_by_side(
+    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
+) -> None:
+    """Compute every stage for some rows of `output` at once, each row in a lane of its own."""
+    made = [*made, *_values_of_rows(s, output)]
+    stage = s[output]
+    *outer, row, column = stage.op.axis
+    lanes = lanes_of(output, row, target)
+    block, row = stage.split(row, factor=lanes)
+    transpose_squares(stage, row, column, lanes)
+    shared = stage.fuse(*outer, block)
+    stage.parallel(shared)
+    copies = _copied(s, output, made)
+    for x in reversed([*copies, *made]):
+        part = s[x]
+        part.compute_at(stage, shared)
+        part.set_scope("local")
+        *rest, lane = part.op.axis
+        if len(x.shape) == len(output.shape):
+            part.transform_layout(lambda *i: [*i[:-2], i[-1], i[-2]])
+            *rest, lane = part.leaf_iter_vars
+        if x in copies:
+            transpose_squares(part, rest[-1], lane, lanes)
+            continue
+        part.reorder(*rest, *x.op.reduce_axis, lane)
+        part.vectorize(lane)
+
+
+def _values_of_rows(s: te.Schedule, output: te.Tensor) -> list[te.Tensor]:
+    """What `output` computes once for each element, and is the same for all of a row."""
+    found: list[te.Tensor] = []
+    column = s[output].op.axis[-1]
+    while accesses(s[output].op.output(0)).repeated[-1]:
+        try:
+            found.append(s.cache_repeated(output, column, "local"))
+        except ScheduleError:
+            # It is the same for some rows too, or is computed under a condition.
+            break
+    return found
+
+
+def _copied(
+    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor]
+) -> list[te.Tensor]:
+    """Copies of the rows that are there before, for those stages before the last that read them."""
+    copies: list[te.Tensor] = []
+    for source in dict.fromkeys(x for y in made for x in y.op.input_tensors):
+        if source not in made and len(source.shape) == len(output.shape):
+            readers = [y for y in made if source in y.op.input_tensors]
+            copies.append(s.cache_read(source, "local", readers))
+    return copies
+
+
+def _one_by_one(
+    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
+) -> None:
+    """Compute every stage for one row of `output` after another."""
+    row = _walk_rows(s, output, target)
+    for x in reversed(made):
+        if x.op.reduce_axis:
+            _reduce_row(s, x, output, row, target)
+        elif len(x.shape) == len(output.shape):
+            _keep_row(s, x, output, row, target)
+        else:
+            _keep_value(s, x, output, row)
+
+
+def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> te.IterVar:
+    """Walk through each row of `output` in vectors, and share the rows; returns their loop."""
+    *rows, columns = s[output].op.axis
+    _, lane = s[output].split(columns, factor=lanes_of(output, columns, target))
+    s[output].vectorize(lane)
+    row = s[output].fuse(*rows)
+    s[output].parallel(row)
+    return row
+
+
+def _reduce_row(
+    s: te.Schedule, x: te.Tensor, output: te.Tensor, row: te.IterVar, target: Target
+) -> None:
+    """Reduce a row in vectors of partial results, where `output` needs it."""
+    s[x].compute_at(s[output], row)
+    s[x].set_scope("local")
+    fold(s, x, s[x].op.reduce_axis[-1], s[x].fuse(*s[x].op.axis), target)
+
+
+def _keep_row(
+    s: te.Schedule, x: te.Tensor, output: te.Tensor, row: te.IterVar, target: Target
+) -> None:
+    """Compute a row in vectors, where `output` needs it; it stays in the first cache."""
+    s[x].compute_at(s[output], row)
+    columns = s[x].op.axis[-1]
+    _, lane = s[x].split(columns, factor=lanes_of(x, columns, target))
+    s[x].vectorize(lane)
+
+
+def _keep_value(s: te.Schedule, x: te.Tensor, output: te.Tensor, row: te.IterVar) -> None:
+    """Compute a value that all elements of a row use, once for the row."""
+    s[x].compute_at(s[output], row)
+    s[x].set_scope("local")

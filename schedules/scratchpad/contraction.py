@@ -1,0 +1,453 @@
+"""Tile and schedule contractions (GEMM, convolution) on scratchpad cores."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tecomp import ScheduleError, te
+from tecomp.schedules.analysis.matmul import Contraction, Sizes
+from tecomp.schedules.analysis.stages import leads_to
+from tecomp.schedules.common import ceil_div, round_up
+from tecomp.schedules.intrinsics.accelerator import TileProduct, tile_product
+from tecomp.schedules.scratchpad.placement import Map, Placement, lengthened, number, sizes_of
+from tecomp.schedules.scratchpad.work_division import (
+    Cut,
+    Outline,
+    Shares,
+    blocks_as,
+    cheapest,
+    divide_as,
+    pieces_as,
+)
+
+_ROWS = (("m", "k"), ("k", "n"), ("m", "n"))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a contraction is cut.
+
+    Attributes:
+        product: the operation of the unit that computes a tile; None where vectors do.
+        tile: extents of what is computed at once.
+        core: of the result, what one core computes.
+        shares: which cores the parts along an axis are for.
+        block: of that and of the sum, what is in its scratchpad at one time.
+        is_doubled: whether the next part of the factors comes in while one is in use.
+        fits: whether there is room for a block.
+    """
+
+    product: TileProduct | None
+    tile: Sizes
+    core: Sizes
+    shares: Shares
+    block: Sizes
+    is_doubled: bool
+    fits: bool
+
+
+def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
+    """The tile of the unit, the part of each core, and the largest blocks of it that fit.
+
+    Each step makes the block longer along the axis that saves most of what is read from the memory
+    of the device; the depth is made longer at last, since it saves nothing but starts.
+
+    Raises:
+        TargetError: the cores or blocks that somebody asks for are none of this machine.
+    """
+    product, tile = _tile(c, where)
+    whole = {axis: number(axis.extent, c.total) for axis in tile}
+    cut = where.cuts.get(output, Cut())
+    if cut.cores:
+        core, shares = _part_as_asked(c, output, cut, where, tile)
+    else:
+        shared = cut.pieces([whole[axis] for axis in c.axes], [tile[axis] for axis in c.axes])
+        pieces = dict(zip(c.axes, shared, strict=True))
+        core, shares = _part_of_a_core(c, where, pieces, whole)
+    room = _Room(c, output, where, product, tile)
+    block = {axis: tile[axis] for axis in c.axes} | {axis: whole[axis] for axis in c.taps}
+    block[c.depth] = tile[c.depth]
+    deep = round_up(max(whole[c.depth], 1), tile[c.depth])
+    limit = {**core, c.depth: deep}
+    units = [tile[axis] for axis in c.axes]
+    asked = blocks_as(output, cut, [core[axis] for axis in c.axes], units)
+    fixed = {c.axes[axis]: extent for axis, extent in asked.items()}
+    whole_taps = {axis: max(whole[axis], 1) for axis in c.taps}
+    fixed |= pieces_as(output, cut, c.total.op.reduce_axis, {**tile, **whole_taps})
+    block, limit = {**block, **fixed}, {**limit, **fixed}
+    for axes in (c.axes, (c.depth,)):
+        block = dict(lengthened(block, limit, axes, room.fits, lambda more: room.read(more, core)))
+    for axis, most in limit.items():
+        # As many blocks, but even ones.
+        count = ceil_div(most, block[axis])
+        block[axis] = round_up(max(ceil_div(most, count), 1), tile[axis])
+    fits = room.fits(block)
+    is_doubled = fits and block[c.depth] < deep
+    return Plan(product, tile, core, shares, block, is_doubled, fits)
+
+
+def outline(c: Contraction, output: te.Tensor, where: Placement) -> Outline:
+    """How a contraction is cut.
+
+    Raises:
+        ScheduleError: there is no room for tiles.
+        TargetError: the cores or blocks that somebody asks for are none of this machine.
+    """
+    p = plan(c, output, where)
+    if not p.fits:
+        raise ScheduleError(
+            f"{output.name}: there is no room for one tile of each operand", kind="not-divided"
+        )
+    count = [ceil_div(number(axis.extent, c.total), p.core[axis]) for axis in c.axes]
+    read = _Room(c, output, where, p.product, p.tile).read(p.block, p.core)
+    return Outline(tuple(count), tuple(p.core[axis] for axis in c.axes), prod(count) * read)
+
+
+def _tile(c: Contraction, where: Placement) -> tuple[TileProduct | None, dict[te.IterVar, int]]:
+    """The operation of the unit that computes a tile, if there is one, and the tile's extents."""
+    product = None
+    if c.is_product:
+        product = tile_product(where.target, [x.dtype for x in c.factors], c.total.dtype)
+    tile = dict.fromkeys((*c.axes, *c.total.op.reduce_axis), 1)
+    if product is None:
+        tile[c.columns] = where.lanes(c.total.dtype)
+    else:
+        tile |= {c.rows: product.m, c.columns: product.n, c.depth: product.k}
+    return product, tile
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What blocks take of a scratchpad."""
+
+    c: Contraction
+    output: te.Tensor
+    where: Placement
+    product: TileProduct | None
+    tile: Sizes
+
+    def fits(self, block: Sizes) -> bool:
+        """Whether there is room for a block."""
+        return bool(self.need(block) <= self.where.room)
+
+    def need(self, block: Sizes) -> int:
+        """Bytes: the factors twice, the sums, and the result if that is made of them."""
+        shapes = zip(self.c.factors, self.c.read(block), strict=True)
+        factors = [self.bytes(x, shape, k) for k, (x, shape) in enumerate(shapes)]
+        part = tuple(block[axis] for axis in self.c.axes)
+        total: int = 2 * sum(factors) + self.bytes(self.c.total, part, 2)
+        total += sum(
+            size for k, size in enumerate(factors)
+            if is_transposed_and_padded(self.c, k, self.product)
+        )
+        if self.output is not self.c.total:
+            others = [x for x in self.output.op.input_tensors if x is not self.c.total]
+            total += sum(self.where.bytes(part[-len(x.shape):], x.dtype) for x in others)
+            total += self.where.bytes(part, self.output.dtype)
+        return total
+
+    def bytes(self, x: te.Tensor, shape: Sequence[int], operand: int) -> int:
+        """What a part of an operand takes, in whole tiles."""
+        whole = list(shape)
+        if self.product is not None:
+            sizes = {"m": self.product.m, "n": self.product.n, "k": self.product.k}
+            for dim, letter in self.c.roles[operand].items():
+                whole[dim] = round_up(max(whole[dim], 1), sizes[letter])
+        if is_tiled(self.where, self.product):
+            whole = [prod(whole)]
+        else:
+            order = matrix_order(self.c.roles[operand], operand, self.product, len(whole))
+            whole = [whole[dim] for dim in order]
+        size: int = self.where.bytes(whole, x.dtype)
+        return size
+
+    def read(self, block: Sizes, core: Sizes) -> int:
+        """Bytes of the factors that a core reads for its part, block by block."""
+        times: int = prod(ceil_div(core[axis], block[axis]) for axis in self.c.axes)
+        whole = {**block, self.c.depth: number(self.c.depth.extent, self.c.total)}
+        return times * _bytes_read(self.c, whole)
+
+
+def _bytes_read(c: Contraction, part: Sizes) -> int:
+    pairs = zip(c.factors, c.read(part), strict=True)
+    return sum(int(prod(shape) * x.dtype.bytes) for x, shape in pairs)
+
+
+def _part_of_a_core(
+    c: Contraction, where: Placement, piece: Sizes, whole: Sizes
+) -> tuple[Sizes, Shares]:
+    """Tiles shared out evenly, in parts that read as little as possible of the factors."""
+    pieces = [ceil_div(whole[axis], piece[axis]) for axis in c.axes]
+
+    def extents(part: Sequence[int]) -> Sizes:
+        return {axis: n * piece[axis] for axis, n in zip(c.axes, part, strict=True)}
+
+    def cost(part: Sequence[int]) -> tuple[int, int]:
+        read = {**whole, **{axis: min(n, whole[axis]) for axis, n in extents(part).items()}}
+        return prod(part), _bytes_read(c, read)
+
+    found = cheapest(pieces, where.target.grid, cost)
+    return extents(found.part), found.shares
+
+
+def _part_as_asked(
+    c: Contraction, output: te.Tensor, cut: Cut, where: Placement, tile: Sizes
+) -> tuple[Sizes, Shares]:
+    """Tiles shared out as somebody asks for."""
+    found = divide_as(output, cut, [tile[axis] for axis in c.axes], where.target)
+    part = {axis: n * tile[axis] for axis, n in zip(c.axes, found.part, strict=True)}
+    return part, found.shares
+
+
+def is_tiled(where: Placement, product: TileProduct | None) -> bool:
+    """Whether scratchpads have tiles in the order of the unit, not that of the whole memory."""
+    return product is not None and where.target.tile is None
+
+
+def matrix_order(
+    roles: Mapping[int, str], operand: int, product: TileProduct | None, rank: int
+) -> list[int]:
+    """The dimensions of an operand, those of its matrix last, in the order that is multiplied.
+
+    A unit says what that is. Vectors go along the columns of the second factor and of the result.
+    """
+    orders = _ROWS if product is None else product.orders
+    letters = [each[0] for each in orders[operand]]
+    last = sorted(roles, key=lambda dim: letters.index(roles[dim]))
+    return [*(dim for dim in range(rank) if dim not in roles), *last]
+
+
+def is_transposed_and_padded(c: Contraction, operand: int, product: TileProduct | None) -> bool:
+    """Whether a factor has zeros around it and another order in memory than it is given in.
+
+    What a machine computes goes along the lanes; only a copy may change what lies there. So the
+    factor is brought as it is, in the other order, and gets its zeros there.
+    """
+    x = c.factors[operand]
+    rank = len(x.shape)
+    order = matrix_order(c.roles[operand], operand, product, rank)
+    return x in c.padded and order != list(range(rank))
+
+
+def schedule(
+    s: te.Schedule, output: te.Tensor, c: Contraction, where: Placement,
+    whole: Collection[te.Tensor] | None = None,
+) -> Plan:
+    """Schedule the result of a contraction, or what is made of it element by element.
+
+    Args:
+        s: the schedule, in which what the contraction is made of has its place.
+        output: the result.
+        c: the contraction.
+        where: the machine.
+        whole: what is there before; what is not computed if None.
+
+    Returns:
+        How it is cut.
+    """
+    p = plan(c, output, where)
+    where.put(s, output)
+    readers = c.reads
+    for x in readers:
+        if x not in c.factors:
+            s[x].compute_inline()
+    made = [s.cache_write(output, where.scratchpad)]
+    if output is not c.total:
+        made.append(c.total)
+    core, block = ([sizes[axis] for axis in c.axes] for sizes in (p.core, p.block))
+    loop = walk_parts(s, output, core, block, p.shares, where)
+    for x in made:
+        s[x].compute_at(s[output], loop)
+    sums = made[-1]
+    if output is not c.total:
+        _finish(s, made[0], c, where, (output, loop), whole)
+    part = _add_up(s, sums, c, p, where)
+    for k, x in enumerate(c.factors):
+        reader = sums if readers[k] is x else readers[k]
+        _bring(s, x, reader, k, c, p, where, (sums, part))
+    return p
+
+
+def _bring(
+    s: te.Schedule, x: te.Tensor, reader: te.Tensor, operand: int, c: Contraction, p: Plan,
+    where: Placement, site: tuple[te.Tensor, te.IterVar],
+) -> None:
+    """Bring a part of a factor into the scratchpad, for each iteration of a loop of the sums."""
+    made = [x if x in c.padded else s.cache_read(x, where.scratchpad, [reader])]
+    if is_transposed_and_padded(c, operand, p.product):
+        made += [s.cache_read(each, where.scratchpad, [x]) for each in x.op.input_tensors]
+    sums, part = site
+    for near in made:
+        s[near].set_scope(where.scratchpad)
+        s[near].transform_layout(_place(c, p, where, near, operand), loops="logical", pad_value=0)
+        walk(s, near, s[near].op.axis, where)
+        s[near].compute_at(s[sums], part)
+    if p.is_doubled:
+        s[made[-1]].double_buffer()
+
+
+def walk_parts(
+    s: te.Schedule, output: te.Tensor, core: Sequence[int], block: Sequence[int], shares: Shares,
+    where: Placement,
+) -> te.IterVar:
+    """Loops over cores, over the blocks of a core, and through a block, to bring it out.
+
+    What stays in the scratchpads has no loops over cores of its own: it is computed inside of
+    those of another stage.
+
+    Args:
+        s: the schedule.
+        output: what is divided.
+        core: extents of what one core has of it.
+        block: extents of what is in its scratchpad at one time.
+        shares: which cores the parts are for.
+        where: the machine.
+
+    Returns:
+        The innermost loop over blocks, of those that there are several of.
+    """
+    stage, is_near = s[output], output in where.near
+    cores: dict[str, list[te.IterVar]] = {name: [] for name in where.target.grid}
+    single: list[te.IterVar] = []
+    blocks: list[te.IterVar] = []
+    inside: list[te.IterVar] = []
+    for k, axis in enumerate(stage.op.axis):
+        along, rest = stage.split(axis, factor=core[k])
+        part, rest = stage.split(rest, factor=block[k])
+        for name, count in () if is_near else shares.get(k, ())[:0:-1]:
+            along, inner = stage.split(along, factor=count)
+            cores[name].append(inner)
+        # What is not shared out has one part; if nothing is, one core has that.
+        name = shares[k][0][0] if k in shares else ("" if shares else next(iter(cores)))
+        cores.get(name, single).append(along)
+        blocks.insert(0 if core[k] <= block[k] else len(blocks), part)
+        inside.append(rest)
+    stage.reorder(*(loop for many in cores.values() for loop in many), *single, *blocks, *inside)
+    for name, loops in cores.items():
+        if loops and not is_near:
+            stage.bind(stage.fuse(*loops), te.thread_axis(name))
+    walk(s, output, inside, where)
+    return blocks[-1]
+
+
+def walk(
+    s: te.Schedule, x: te.Tensor, loops: Sequence[te.IterVar], where: Placement,
+    source: te.Tensor | None = None,
+) -> None:
+    """Move through a tensor in the order of the memory of the device, in vectors.
+
+    Args:
+        s: the schedule.
+        x: what is copied.
+        loops: through its dimensions, one for each.
+        where: how that memory is laid out.
+        source: what is in that memory, if it is not the tensor itself.
+    """
+    blocks = [()] * (len(loops) - 2) + list(where.blocks(x.dtype))
+    shape, layout = sizes_of(x), where.whole(x if source is None else source)
+
+    def step(dim: int, weight: int) -> int:
+        index = [0] * len(shape)
+        index[dim] = weight
+        # Of a tensor without elements there is no place.
+        return layout.offset(index) if weight < shape[dim] and 0 not in shape else 0
+
+    found: list[tuple[int, te.IterVar]] = []
+    for dim, (rest, sizes) in enumerate(zip(loops, blocks[-len(loops):], strict=True)):
+        for size in sizes:
+            outer, rest = s[x].split(rest, factor=size)
+            found.append((step(dim, size), outer))
+        found.append((step(dim, 1), rest))
+    ordered = [loop for _, loop in sorted(found, key=lambda pair: -pair[0])]
+    s[x].reorder(*ordered)
+    s[x].vectorize(ordered[-1])
+
+
+def _finish(
+    s: te.Schedule, made: te.Tensor, c: Contraction, where: Placement,
+    site: tuple[te.Tensor, te.IterVar], whole: Collection[te.Tensor] | None,
+) -> None:
+    """Make the result of the sums, in the scratchpad: what it needs beside them comes there."""
+    for x, readers in _beside(made, c.total, whole).items():
+        where.keep(s, s.cache_read(x, where.scratchpad, readers), *site)
+    where.keep(s, made, *site)
+    s[c.total].set_scope(where.scratchpad)
+
+
+def _beside(
+    made: te.Tensor, total: te.Tensor, whole: Collection[te.Tensor] | None
+) -> dict[te.Tensor, list[te.Tensor]]:
+    """What is read on the way from a sum to what is made of it, beside the sum, and by whom."""
+    found: dict[te.Tensor, list[te.Tensor]] = {}
+    todo = [made]
+    while todo:
+        reader = todo.pop()
+        for x in reader.op.input_tensors:
+            is_made = x not in whole if whole is not None else leads_to(x, total)
+            if x != total and is_made:
+                todo.append(x)
+            elif x != total and reader not in found.get(x, ()):
+                found.setdefault(x, []).append(reader)
+    return found
+
+
+def _add_up(
+    s: te.Schedule, sums: te.Tensor, c: Contraction, p: Plan, where: Placement
+) -> te.IterVar:
+    """Add up the tiles of a block, a part of the depth after the other.
+
+    Returns:
+        The loop over parts of the depth.
+    """
+    stage = s[sums]
+    stage.transform_layout(_place(c, p, where, sums, 2), loops="logical")
+    axes = dict(zip(c.axes, stage.op.axis, strict=True))
+    axes |= dict(zip(c.total.op.reduce_axis, stage.op.reduce_axis, strict=True))
+    part, depth = stage.split(axes[c.depth], factor=p.block[c.depth])
+    rows, row = stage.split(axes[c.rows], factor=p.tile[c.rows])
+    columns, column = stage.split(axes[c.columns], factor=p.tile[c.columns])
+    steps, step = stage.split(depth, factor=p.tile[c.depth])
+    others = [axes[axis] for axis in c.axes if axis not in (c.rows, c.columns)]
+    taps = [axes[axis] for axis in c.taps]
+    stage.reorder(part, *others, rows, columns, *taps, steps, row, step, column)
+    if p.product is None:
+        stage.vectorize(column)
+    else:
+        stage.reorder(row, column, step)
+        stage.tensorize(row, p.product.intrinsic)
+    return part
+
+
+def _place(
+    c: Contraction, p: Plan, where: Placement, x: te.Tensor, operand: int
+) -> Map:
+    """Where an operand lies in the scratchpad: tile by tile, in a tile as the unit takes it."""
+    product, roles, shape = p.product, c.roles[operand], sizes_of(x)
+    if product is None or not is_tiled(where, product):
+        dims = matrix_order(roles, operand, product, len(shape))
+        whole = where.layout([shape[dim] for dim in dims], x.dtype)
+        return lambda *index: whole(*(index[dim] for dim in dims))
+    sizes = {"m": product.m, "n": product.n, "k": product.k}
+    lanes = where.lanes(x.dtype)
+
+    def place(*index: te.Expr) -> list[object]:
+        own = {letter: index[dim] % sizes[letter] for dim, letter in roles.items()}
+        tiles = [i // sizes[roles[dim]] if dim in roles else i for dim, i in enumerate(index)]
+        order = [each for each in product.orders[operand] if each[0] in own]
+        *others, last = [_part(each, own, sizes) for each in order]
+        if where.target.stick is None or order[-1][1:] or sizes[order[-1]] <= lanes:
+            return [*tiles, *others, last]
+        return [*tiles, last // lanes, *others, last % lanes]
+
+    return place
+
+
+def _part(text: str, own: Mapping[str, te.Expr], sizes: Mapping[str, int]) -> te.Expr:
+    """An axis of a tile, or a part of one, as descriptions write it: `k`, `k//2` or `k%2`."""
+    letter, operator, number = text[0], text[1:2], text[1:].lstrip("/%")
+    if operator == "/":
+        # The remainder changes no value: it says how many places there are.
+        return own[letter] // int(number) % (sizes[letter] // int(number))
+    return own[letter] % int(number) if operator else own[letter]

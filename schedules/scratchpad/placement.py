@@ -1,0 +1,451 @@
+"""Memories, cores, lane axes and tile shapes of tensors; the largest sizes that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from tecomp import IndexMap, Layout, ScheduleError, Target, TargetError, te
+from tecomp.schedules.analysis.stages import is_scan
+from tecomp.schedules.common import ceil_div, round_up
+from tecomp.schedules.scratchpad.work_division import Cuts
+
+_Axis = TypeVar("_Axis")
+
+
+def largest(most: int, fits: Callable[[int], bool]) -> int:
+    """A large number of which something holds, found by halves.
+
+    Args:
+        most: the largest that is asked for.
+        fits: what holds, say, of all numbers up to some.
+
+    Returns:
+        At least 1, which is not asked for.
+
+    >>> largest(100, lambda n: n * n < 50), largest(5, lambda n: True), largest(5, lambda n: False)
+    (7, 5, 1)
+    """
+    low, high = 1, max(most, 1)
+    while low < high:
+        middle = ceil_div(low + high, 2)
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def lengthened(
+    block: Mapping[_Axis, int],
+    limit: Mapping[_Axis, int],
+    axes: Iterable[_Axis],
+    fits: Callable[[Mapping[_Axis, int]], bool],
+    cost: Callable[[Mapping[_Axis, int]], int],
+) -> Mapping[_Axis, int]:
+    """A block as long as fits, each step twice as long along the axis that then costs least.
+
+    Args:
+        block: extents of the block to begin with.
+        limit: the largest extents.
+        axes: along which it may be longer; of equal ones the first is taken.
+        fits: whether there is room for a block.
+        cost: of a block.
+
+    >>> lengthened({"m": 1, "n": 1}, {"m": 8, "n": 3}, "nm", lambda b: b["m"] * b["n"] < 9,
+    ...            lambda b: -b["n"])
+    {'m': 2, 'n': 3}
+    """
+    axes = tuple(axes)
+    while True:
+        longer = [
+            {**block, axis: min(2 * block[axis], limit[axis])}
+            for axis in axes if block[axis] < limit[axis]
+        ]
+        fitting = [each for each in longer if fits(each)]
+        if not fitting:
+            return block
+        block = min(fitting, key=cost)
+
+
+HOST = "global"
+"""The memory in which callers have their arrays."""
+
+Map = Callable[..., list[object]]
+
+Layouts = Mapping[te.Tensor, Layout | IndexMap]
+"""Where elements of whole tensors are, for those that are not where the machine has them."""
+
+NO_LAYOUTS: Layouts = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The memories and cores that the operands of an operator go to.
+
+    Attributes:
+        target: the machine.
+        device: its memory for whole tensors, which all cores reach.
+        scratchpad: the memory that cores compute in.
+        room: bytes of the scratchpad that one core has.
+        given: where elements of some whole tensors are, in place of what the machine says.
+        cuts: how some results are to be cut, in place of what is best.
+        near: whole tensors that are in the scratchpads: each core has the part that it makes.
+    """
+
+    target: Target
+    device: str
+    scratchpad: str
+    room: int
+    given: Layouts = field(default_factory=lambda: NO_LAYOUTS)
+    cuts: Cuts = field(default_factory=dict)
+    near: Collection[te.Tensor] = ()
+
+    def within(self, s: te.Schedule) -> Placement:
+        """The same for tensors as a schedule has them, which may define them anew."""
+        return replace(
+            self,
+            given={_within(s, x): place for x, place in self.given.items()},
+            cuts={_within(s, x): cut for x, cut in self.cuts.items()},
+            near=frozenset(_within(s, x) for x in self.near),
+        )
+
+    def lanes(self, dtype: str) -> int:
+        """Values of a type that lie side by side in memory: of a row of a tile, or of a stick."""
+        return self.blocks(dtype)[1][-1]
+
+    def unit(self, dtype: str) -> tuple[int, int]:
+        """Rows and columns that are not taken apart: a tile, or a stick of one row.
+
+        >>> for name in ("stick128", "tensix_wh"):
+        ...     placement = placement_of(Target.load(name))
+        ...     placement.unit("float32"), placement.unit("float16")
+        ((1, 32), (1, 64))
+        ((32, 32), (32, 32))
+        """
+        rows, columns = self.blocks(dtype)
+        return max(rows, default=1), columns[0]
+
+    def blocks(self, dtype: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Sizes of the blocks that rows and columns are cut into, the largest first."""
+        tile, stick = self.target.tile, self.target.stick
+        if tile is not None:
+            rows, columns = (tile.rows, tile.face_rows), (tile.columns, tile.face_columns)
+            return rows, columns
+        width = _bytes(dtype)
+        if stick is not None:
+            return (), (max(stick.bytes // width, 1),)
+        return (), (max(self._alignment // width, 1),)
+
+    @property
+    def _alignment(self) -> int:
+        return self.target.memory(self.scratchpad).alignment_bytes
+
+    def layout(self, shape: Sequence[int], dtype: str, memory: str | None = None) -> Map:
+        """Where the elements of a tensor lie: in sticks of rows, or in tiles of its last two axes.
+
+        Memory with an address of several parts takes a row of the tensor as its last.
+
+        Args:
+            shape: of the tensor.
+            dtype: of its elements.
+            memory: that it lies in; the scratchpad by default. In the memory for whole tensors
+                those dimensions are padded that the machine pads.
+
+        Returns:
+            What `transform_layout` takes.
+        """
+        place = self.scratchpad if memory is None else memory
+        if (rank := self.target.memory(place).rank) > 1:
+            return self._in_rows(dtype, rank)
+        if self.target.tile is not None:
+            return self._in_tiles(dtype)
+        stick = self.target.stick
+        is_padded = place == self.device and stick is not None and stick.padding == "all"
+        return self._in_sticks(shape, dtype, is_padded=is_padded)
+
+    def _in_sticks(self, shape: Sequence[int], dtype: str, *, is_padded: bool) -> Map:
+        lanes = self.lanes(dtype)
+
+        def dimension(i: te.Expr, extent: int) -> te.Expr:
+            # The remainder changes no value: it says how many places there are.
+            places = round_up(extent, lanes)
+            return i % places if is_padded and extent not in (1, places) else i
+
+        def place(*i: te.Expr) -> list[object]:
+            *others, last = map(dimension, i, (*shape[:-1], 1)) if i else [_zero()]
+            return [*others[1:], last // lanes, *others[:1], last % lanes]
+
+        return place
+
+    def _in_rows(self, dtype: str, rank: int) -> Map:
+        lanes = self.lanes(dtype)
+
+        def place(*i: te.Expr) -> list[object]:
+            leads = [*[_zero()] * (rank - len(i)), *i[:-1]]
+            first = len(leads) - (rank - 2)
+            apart = [part for each in leads[first:] for part in (te.AXIS_SEPARATOR, each)]
+            return [*leads[:first], *apart, te.AXIS_SEPARATOR, *_cut(i[-1:], (lanes,))]
+
+        return place
+
+    def _in_tiles(self, dtype: str) -> Map:
+        rows, columns = self.blocks(dtype)
+
+        def place(*i: te.Expr) -> list[object]:
+            pairs = zip(_cut(i[-2:-1], rows), _cut(i[-1:], columns), strict=True)
+            return [*i[:-2], *(part for pair in pairs for part in pair)]
+
+        return place
+
+    def lone(self, dtype: str) -> Map:
+        """Where values lie of which each row has one: in lane 0 of a stick, or of a tile's row."""
+        rows, _ = self.blocks(dtype)
+        is_flat = self.target.memory(self.scratchpad).rank == 1
+
+        def place(*i: te.Expr) -> list[object]:
+            axes = [*i[:-1], *_cut(i[-1:], rows)]
+            return [*axes, *([] if is_flat else [te.AXIS_SEPARATOR]), _zero()]
+
+        return place
+
+    def bytes(self, shape: Sequence[int], dtype: str) -> int:
+        """What a tensor takes in the scratchpad, in whole tiles or sticks."""
+        memory = self.target.memory(self.scratchpad)
+        unit = self.unit(dtype)
+        *lead, rows, columns = (1, 1, *shape)
+        row = round_up(columns, unit[1]) * _bytes(dtype)
+        count: int = prod(lead) * round_up(rows, unit[0])
+        step = memory.alignment_bytes
+        size: int = count * round_up(row, step) if memory.rank == 2 else round_up(count * row, step)
+        return size
+
+    def largest(self, extent: int, unit: int, need: Callable[[int], int]) -> int:
+        """The largest part of an extent for which there is room.
+
+        Args:
+            extent: what parts are of.
+            unit: what a part is a multiple of.
+            need: bytes of the scratchpad that a part of some size takes.
+
+        Returns:
+            At least `unit`, for which there may be no room.
+        """
+        pieces: int = largest(ceil_div(extent, unit), lambda n: need(n * unit) <= self.room)
+        return pieces * unit
+
+    def put(self, s: te.Schedule, x: te.Tensor) -> None:
+        """Keep a whole tensor in the memory that it belongs in, in its layout; its loops stay.
+
+        Where that is the memory of the host, it lies as the host has it. A layout that is given may
+        name another memory.
+        """
+        s[x].set_scope(self.memory_of(x))
+        if (place := self.place(x)) is not None:
+            s[x].transform_layout(place, loops="logical")
+
+    def memory_of(self, x: te.Tensor) -> str:
+        """The memory that a whole tensor is in."""
+        if x in self.near:
+            return self.scratchpad
+        given = self.given.get(x)
+        named = given.memory if isinstance(given, Layout) else self.device
+        return named if named in self.target.memories else self.device
+
+    def place(self, x: te.Tensor) -> Layout | IndexMap | Map | None:
+        """Where the elements of a whole tensor are; None if they are as the host has them."""
+        given, shape = self.given.get(x), sizes_of(x)
+        if x in self.near:
+            return self.layout(shape, x.dtype)
+        rank = self.target.memory(self.memory_of(x)).rank
+        if given is not None:
+            return given if rank == 1 else _with_axes(given, rank)
+        return None if self.device == HOST else self.layout(shape, x.dtype, self.device)
+
+    def put_arguments(self, s: te.Schedule) -> None:
+        """Keep all that the caller gives in the memory of the device."""
+        every = [stage.op.output(0) for stage in s.stages]
+        scans: list[Any] = [x.op for x in every if is_scan(x)]
+        # A state stands for the scan.
+        states = {state for op in scans for state in op.states}
+        for x in every:
+            if not x.op.input_tensors and x not in states:
+                self.put(s, x)
+
+    def whole(self, x: te.Tensor) -> Layout:
+        """Where the elements of a whole tensor are."""
+        shape, place = sizes_of(x), self.place(x)
+        if place is None:
+            return Layout.row_major(shape, x.dtype)
+        return place if isinstance(place, Layout) else Layout.of(shape, x.dtype, place)
+
+    def keep(self, s: te.Schedule, x: te.Tensor, where: te.Tensor, loop: te.IterVar) -> None:
+        """Compute what `where` needs of a tensor in the scratchpad, in vectors of lanes."""
+        s[x].set_scope(self.scratchpad)
+        *_, lane = s[x].transform_layout(self.layout(sizes_of(x), x.dtype))
+        s[x].compute_at(s[where], loop)
+        s[x].vectorize(lane)
+
+    def transposed(self, x: te.Tensor, order: Sequence[int]) -> Map:
+        """Where a tensor lies in the scratchpad whose dimensions are in another order there."""
+        shape = sizes_of(x)
+        whole = self.layout([shape[dim] for dim in order], x.dtype)
+        return lambda *i: whole(*(i[dim] for dim in order))
+
+    def walk(
+        self, s: te.Schedule, x: te.Tensor, rows: Sequence[te.IterVar], column: te.IterVar
+    ) -> None:
+        """Write a part of a whole tensor in the order in which it lies, in vectors of lanes.
+
+        Args:
+            s: the schedule.
+            x: of which `put` has said where it lies.
+            rows: its innermost loops but the last: over rows of the part, if it has rows.
+            column: its innermost loop, over columns.
+        """
+        heights, widths = self.blocks(x.dtype)
+        is_flat = self.target.memory(self.device).rank == 1 and self.device != HOST
+        columns = _split(s, x, column, widths)
+        if is_flat and heights and rows:
+            parts = _split(s, x, rows[-1], heights)
+            s[x].reorder(*(part for pair in zip(parts, columns, strict=True) for part in pair))
+        elif is_flat and len(x.shape) == 2:
+            s[x].reorder(columns[0], *rows, *columns[1:])
+        s[x].vectorize(columns[-1])
+
+    def share(self, s: te.Schedule, x: te.Tensor, loop: te.IterVar) -> te.IterVar:
+        """Share the iterations of a loop among all cores, evenly.
+
+        Any number of iterations will do: of more iterations than cores each core has several, of
+        fewer some cores have none.
+
+        Returns:
+            The loop over the iterations of one core.
+        """
+        iterations = number(loop.extent, x)
+        each = max(ceil_div(iterations, self.target.cores), 1)
+        outer, inner = s[x].split(loop, factor=each)
+        count = max(ceil_div(iterations, each), 1)
+        first, *others = self.target.grid.items()
+        for axis, cores in reversed(others):
+            outer, along = s[x].split(outer, factor=min(cores, count))
+            s[x].bind(along, te.thread_axis(axis))
+            count = ceil_div(count, cores)
+        s[x].bind(outer, te.thread_axis(first[0]))
+        return inner
+
+
+def placement_of(target: Target, given: Layouts = NO_LAYOUTS) -> Placement | None:
+    """Where operands go on a machine with scratchpads; None for a machine without.
+
+    Whole tensors are in the memory that links bring them to from the host; of a machine that shares
+    its memory with the host, in images, if it has any, or else where the host has them. The
+    scratchpad is what a link leads to from a memory of the chip, or else where the engine computes.
+
+    >>> where = placement_of(Target.load("stick128"))
+    >>> where.device, where.scratchpad, where.room
+    ('ddr', 'lx', 2031616)
+    >>> placement_of(Target.load("cpu")) is None
+    True
+    """
+    if not target.grid or target.core is not None:
+        return None
+    of_host = [m.name for m in target.memories.values() if m.scope == "host"]
+    of_chip = [m.name for m in target.memories.values() if m.scope == "chip"]
+    filled = [link.to for link in target.links.values() if link.from_ in of_host]
+    near = [link.to for link in target.links.values() if link.from_ in of_chip]
+    near += [unit.memory for unit in target.engine.values()]
+    for name in near:
+        memory = target.memory(name)
+        if name in (*of_host, *filled) or memory.usable_bytes is None:
+            continue
+        images = [each for each in of_chip if each not in (name, HOST)]
+        sharers = 1 if memory.scope == "core" else target.cores
+        room = memory.usable_bytes // sharers
+        device = [*filled, *images, HOST][0]
+        return Placement(target, device, name, room - room % memory.alignment_bytes, given)
+    return None
+
+
+def _within(s: te.Schedule, x: te.Tensor) -> te.Tensor:
+    try:
+        return s[x].op.output(x.value_index)
+    except ScheduleError:
+        return x  # Nothing of this schedule reads it.
+
+
+def number(extent: int | te.Expr, x: te.Tensor) -> int:
+    """An extent as a number.
+
+    Raises:
+        TargetError: it is not known before the call.
+    """
+    if isinstance(extent, int):
+        return extent
+    raise TargetError(
+        f"{x.name}: the extent {extent} is not known before the call, and scratchpads are planned "
+        "before; give its shape in numbers, or schedule it for target cpu",
+        kind="unknown-size",
+    )
+
+
+def sizes_of(x: te.Tensor) -> tuple[int, ...]:
+    """The shape of a tensor in numbers.
+
+    Raises:
+        TargetError: it is not known before the call.
+    """
+    return tuple(number(extent, x) for extent in x.shape)
+
+
+def _with_axes(given: Layout | IndexMap, rank: int) -> Layout | IndexMap:
+    """A layout for a memory with an address of several parts, the last axes of it each one part."""
+    index_map = given.index_map if isinstance(given, Layout) else given
+    if index_map.axis_separators:
+        return given
+    results = tuple(index_map.final_indices)
+    results = tuple(_zero() for _ in range(rank - len(results))) + results
+    separators = range(len(results) - rank, len(results) - 1)
+    return IndexMap(index_map.initial_indices, results, tuple(separators))
+
+
+def _split(
+    s: te.Schedule, x: te.Tensor, loop: te.IterVar, sizes: Sequence[int]
+) -> list[te.IterVar]:
+    """A loop in blocks of blocks."""
+    loops = []
+    for size in sizes:
+        outer, loop = s[x].split(loop, factor=size)
+        loops.append(outer)
+    return [*loops, loop]
+
+
+def _zero() -> te.Expr:
+    return te.const(0, "int64")
+
+
+def _bytes(dtype: str) -> int:
+    return max(int(te.const(0, dtype).dtype.bytes), 1)
+
+
+def _cut(index: Sequence[te.Expr], blocks: Sequence[int]) -> list[te.Expr]:
+    """An index in blocks of blocks: `i // 32, i % 32 // 16, i % 16`; that of no axis is 0."""
+    rest = index[0] if index else _zero()
+    parts = []
+    for size in blocks:
+        parts.append(rest // size)
+        rest = rest % size
+    return [*parts, rest]
+
+
+def device_of(target: Target) -> str:
+    """The memory for whole tensors that are not those of the caller.
+
+    >>> device_of(Target.load("stick128")), device_of(Target.load("cpu"))
+    ('ddr', 'global')
+    """
+    where = placement_of(target)
+    return HOST if where is None else where.device

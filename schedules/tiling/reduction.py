@@ -1,0 +1,223 @@
+"""Vector accumulators, horizontal reduction trees, dot products, epilogues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tecomp import Target, accesses, te
+from tecomp.schedules.analysis.stages import copied
+from tecomp.schedules.common import ceil_div, wide_type
+from tecomp.schedules.tiling.register_blocking import core_of, lanes_of
+
+_BYTES = ("int8", "uint8")
+
+
+def dot_types(a: str, b: str, total: str, target: Target) -> tuple[str, str] | None:
+    """Types of the short vectors of both factors; None where single numbers are as good.
+
+    Where bytes are multiplied with those of the other sign only, the first factor is moved. Pairs
+    of int16 every machine multiplies quickly.
+
+    >>> from tecomp import Core
+    >>> cpu = Target("vnni", "", {}, Core(1, 64, 32, (32768,), dots=("uint8*int8",)))
+    >>> dot_types("int8", "int8", "int32", cpu), dot_types("int8", "int16", "int32", cpu)
+    (('uint8x4', 'int8x4'), ('int16x2', 'int16x2'))
+    """
+    has = core_of(target).dots
+    if total == "int32" and {a, b} <= set(_BYTES):
+        if f"{a}*{b}" in has or f"{b}*{a}" in has:
+            return f"{a}x4", f"{b}x4"
+        if "uint8*int8" in has:
+            return ("uint8x4", "int8x4") if b == "int8" else ("int8x4", "uint8x4")
+    if total == "int32" and {a, b} <= {*_BYTES, "int16"}:
+        return "int16x2", "int16x2"
+    if total == "float32" and a == b == "bfloat16" and "bfloat16*bfloat16" in has:
+        return "bfloat16x2", "bfloat16x2"
+    return None
+
+
+def lanes_of_dots(types: tuple[str, str] | None) -> int:
+    """Terms of the sum that one step of the depth adds up.
+
+    >>> lanes_of_dots(("int16x2", "int16x2")), lanes_of_dots(None)
+    (2, 1)
+    """
+    return int(types[0].rpartition("x")[2]) if types else 1
+
+
+def add_dots(
+    s: te.Schedule, total: te.Tensor, axis: te.IterVar, types: tuple[str, str], output: te.Tensor
+) -> tuple[te.Tensor, tuple[te.Tensor, te.Tensor], te.Tensor | None]:
+    """Add up dot products along an axis of a sum; conversions before it are not needed then.
+
+    The sum is computed where its elements are used, unless it is the `output` of its loops.
+
+    Returns:
+        The sum of dot products, its factors, and what is subtracted from it if one of them was
+        moved by 128.
+    """
+    for factor in total.op.input_tensors:
+        if copied(factor) is not None:
+            s[factor].compute_inline()
+    sums, first, second, *moved = s.into_dots(total, axis, *types)
+    if total is not output:
+        s[total].compute_inline()
+    return sums, (first, second), moved[0] if moved else None
+
+
+def sum_in_vectors(s: te.Schedule, moved: te.Tensor, width: int) -> None:
+    """Add up what a moved factor adds for each column, so many columns at a time."""
+    stage = s[moved]
+    *outer, j = stage.op.axis
+    column, lane = stage.split(j, factor=width)
+    stage.reorder(*outer, column, *stage.op.reduce_axis, lane)
+    stage.vectorize(lane)
+    stage.parallel(stage.fuse(*outer, column))
+
+
+def finished(
+    total: te.Tensor,
+    dtype: str,
+    bias: te.Tensor | None,
+    along: int,
+    activation: Callable[[te.Expr], te.Expr] | None,
+    name: str,
+) -> te.Tensor:
+    """`activation(total + bias)`, computed in `wide_type(dtype)` and rounded to `dtype` at last.
+
+    Args:
+        total: the sums.
+        dtype: of the result.
+        bias: one value for each index along an axis, or None.
+        along: the number of that axis.
+        activation: applied to each element, or None.
+        name: of the result.
+
+    >>> total = te.placeholder((4, 8), "float32", name="total")
+    >>> finished(total, "float16", None, 1, None, "C").dtype
+    'float16'
+    """
+    wide = wide_type(dtype)
+
+    def finish(*axes: te.Expr) -> te.Expr:
+        value: te.Expr = total(*axes)
+        if bias is not None:
+            shift = bias(axes[along])
+            value = value + (shift if wide == dtype else te.cast(shift, wide))
+        value = activation(value) if activation is not None else value
+        return value if wide == dtype else te.cast(value, dtype)
+
+    return te.compute(total.shape, finish, name=name)
+
+
+ACCUMULATORS = 4
+"""Vectors of partial results: a sum waits for the one before, so several are under way."""
+_VECTORS_EACH = 8
+"""Vectors of a row from which on such a vector gains more than combining it costs."""
+LONG = ACCUMULATORS * _VECTORS_EACH
+"""Vectors of a row from which on all of them are used."""
+_BLOCK = 64
+"""Terms that a partial sum of floats adds up, before it is added to the sum of such blocks.
+
+The errors of sums grow with how many are added one after the other: of a million numbers those of
+few blocks, of one block and of few lanes are no more than those of a tree.
+"""
+
+
+def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
+         target: Target, *, rows: int = 1, order: int | None = None) -> te.Tensor:
+    """Reduce with vectors of partial results, which are combined by halves.
+
+        r[i] = sum(A[i, k])   ->   p[i, l] = sum(A[i, k_outer * width + l])
+                                   q[i, l] = p[i, l] + p[i, l + width / 2]     and so on
+                                   r[i] = q[i, 0] + q[i, 1]
+
+    Args:
+        s: the schedule.
+        result: a stage that reduces.
+        run: its loop along which memory is contiguous.
+        place: its loop over elements inside which the partial results of one are computed.
+        target: for its vectors.
+        rows: how many elements those are. The lanes of several rows are combined side by side, so
+            that one does not wait for the other. That is for short rows: their vectors are read
+            side by side too, and caches fetch few stretches of memory ahead at once.
+        order: the number of a value by which partial results are in order, if that counts.
+
+    Returns:
+        The partial results, which do the work.
+    """
+    lanes = lanes_of(result, run, target)
+    accumulators = max(ACCUMULATORS // rows, 1)
+    if isinstance(run.extent, int):
+        accumulators = max(min(accumulators, ceil_div(run.extent, _VECTORS_EACH * lanes)), 1)
+    _, inner = s[result].split(run, factor=accumulators * lanes)
+    partial = _combine_later(s, result, inner, place, order)
+    *outer, many = s[partial].op.axis
+    several, lane = s[partial].split(many, factor=lanes)
+    own = outer if rows > 1 else []
+    alone = [] if own else outer
+    steps = left_of(s, partial)
+    if rows == 1 and len(steps) == 1 and _is_long_sum(result, steps[0]):
+        steps = [_in_blocks(s, partial, steps[0], lanes)]
+    s[partial].reorder(*alone, *steps, *own, several, lane)
+    for axis in (*own, several):
+        s[partial].unroll(axis)
+    s[partial].vectorize(lane)
+    width = lanes if accumulators > 1 else lanes // 2
+    while width > 1:
+        (left,) = s[result].op.reduce_axis
+        _, inner = s[result].split(left, factor=width)
+        half = _combine_later(s, result, inner, place)
+        s[half].reorder(*s[half].op.axis[:-1], *left_of(s, half), s[half].op.axis[-1])
+        for axis in (*(s[half].op.axis[:-1] if rows > 1 else ()), *left_of(s, half)):
+            s[half].unroll(axis)
+        s[half].vectorize(s[half].op.axis[-1])
+        width //= 2
+    s[result].unroll(s[result].op.reduce_axis[0])
+    return partial
+
+
+def _is_long_sum(result: te.Tensor, steps: te.IterVar) -> bool:
+    """Whether floats are added up, and so many that the order counts."""
+    is_long = not isinstance(steps.extent, int) or steps.extent >= 2 * _BLOCK
+    return is_long and accesses(result).reducer == "sum" and result.dtype.kind == "float"
+
+
+def _in_blocks(
+    s: te.Schedule, partial: te.Tensor, steps: te.IterVar, lanes: int
+) -> te.IterVar:
+    """Add up blocks of steps, each in registers of its own; returns the loop over blocks."""
+    blocks, _ = s[partial].split(steps, factor=_BLOCK)
+    block = one(s.rfactor(partial, blocks, factor_axis=0))
+    (blocks,) = s[partial].op.reduce_axis
+    s[block].set_scope("local")
+    s[block].compute_at(s[partial], blocks)
+    *outer, many = s[block].op.axis
+    several, lane = s[block].split(many, factor=lanes)
+    s[block].reorder(*outer, *left_of(s, block), several, lane)
+    s[block].unroll(several)
+    s[block].vectorize(lane)
+    return blocks
+
+
+def _combine_later(
+    s: te.Schedule, result: te.Tensor, inner: te.IterVar, place: te.IterVar,
+    order: int | None = None,
+) -> te.Tensor:
+    """Partial results for each value of `inner`, in registers."""
+    partial = one(s.rfactor(result, inner, factor_axis=-1, order=order))
+    s[partial].set_scope("local")
+    s[partial].compute_at(s[result], place)
+    return partial
+
+
+def left_of(s: te.Schedule, partial: te.Tensor) -> list[te.IterVar]:
+    """The loops of a reduction that `rfactor` left to partial results, in the order they had."""
+    return [
+        axis for axis in s[partial].leaf_iter_vars if axis.iter_type == te.IterVar.CommReduce
+    ]
+
+
+def one(made: te.Tensor | tuple[te.Tensor, ...]) -> te.Tensor:
+    """The stage of what `rfactor` made; it has several tensors if the reduction has."""
+    return made if isinstance(made, te.Tensor) else made[0]

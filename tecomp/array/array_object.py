@@ -1,0 +1,498 @@
+"""`Array`, what users hold: its type is known at once, its elements when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from tecomp.array.graph.devices import device_name, is_apart
+from tecomp.array.graph.evaluate import FEWEST, cut, data_of
+from tecomp.array.graph.node import Buffer, Node, leaf, local_type, record
+from tecomp.array.graph.views import moved
+from tecomp.array.indexing.aliasing import Indexed, Relations, View, relate, replaced, turned, write
+from tecomp.array.indexing.getitem import is_plain, selected
+from tecomp.array.indexing.setitem import assign
+from tecomp.array.interop.device_transfer import on_device, stored_of
+from tecomp.array.interop.exports import CPU, as_numpy, dlpack_of, html_of, namespace_of, text_of
+from tecomp.array.unsupported_names import absent_method
+from tecomp.array.validation import Scalar, beside
+from tecomp.drawing.drawable import Drawable
+from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operations.elementwise import FUNCTIONS, POWERS, ElementwisePower
+from tecomp.ptensor.operations.linear_algebra import MatMul
+from tecomp.ptensor.operations.manipulation import PermuteDims
+from tecomp.ptensor.types import COMPLEX, FLOATING, FLOATS, NUMERIC, PTensorType, Shape, numpy_dtype
+
+_POWER = FUNCTIONS["pow"]
+_OF_ROOTS: Mapping[object, Operation] = {
+    power: ElementwisePower(kind) for kind, power in POWERS.items()
+}
+
+Methods: TypeAlias = "tuple[Callable[[Array, Any], Array], ...]"
+
+
+def _binary(op: Operation) -> Methods:
+    where = op.where
+
+    def forward(self: Array, other: object) -> Any:
+        if isinstance(other, Array):
+            return _made(record(op, self._node, other._node))
+        node = _with_number(op, self._node, other, where)
+        return _foreign(other, where) if node is None else _made(node)
+
+    def reflected(self: Array, other: object) -> Any:
+        node = beside(self._node.type, other, where)
+        return _foreign(other, where) if node is None else _made(record(op, node, self._node))
+
+    def inplace(self: Array, other: object) -> Any:
+        while True:
+            before = self._node
+            result = forward(self, other)
+            if not isinstance(result, Array):
+                return NotImplemented
+            new, old = result._node.type, before.type
+            if new.shape != old.shape or new.dtype != old.dtype:
+                raise ArrayTypeError(
+                    f"{where}: the result in place is {new}, and the array is {old}; write "
+                    "x = x + y instead of x += y"
+                )
+            if replaced(self, before, result._node):  # no other thread was between
+                return self
+
+    return forward, reflected, inplace
+
+
+def _with_number(op: Operation, node: Node, number: object, where: str) -> Node | None:
+    """An operation on an array and a number of Python; None if it is something else."""
+    if op is _POWER and (made := _shorter_power(node, number)):
+        return made
+    other = beside(node.type, number, where)
+    return None if other is None else record(op, node, other)
+
+
+def _shorter_power(node: Node, number: object) -> Node | None:
+    """A power that products, quotients and roots give, which are much quicker; None of others.
+
+    They are off by one and a half units in the last place at most, and overflow where a power does.
+    """
+    kind, dtype = number.__class__, node.type.dtype
+    if kind not in (int, float):
+        return None
+    if number == -1 and dtype in FLOATS:
+        return record(FUNCTIONS["reciprocal"], node)
+    if dtype in FLOATS and (of_roots := _OF_ROOTS.get(number)) is not None:
+        return record(of_roots, node)
+    if number not in (2, 3) or dtype not in (NUMERIC if kind is int else FLOATING):
+        return None
+    square = record(FUNCTIONS["square"], node)
+    return square if number == 2 else record(FUNCTIONS["multiply"], square, node)
+
+
+def _foreign(other: object, where: str) -> Any:
+    """What becomes of an operand that is neither an array nor a number.
+
+    Raises:
+        ArrayTypeError: it is NumPy's array, which would compute the result itself.
+    """
+    if isinstance(other, np.ndarray):
+        raise ArrayTypeError(
+            f"{where}: one operand is an array of NumPy's, {other.dtype} of shape {other.shape}; "
+            "make it one of this namespace, xp.asarray(y), or both NumPy's, np.asarray(x)",
+            kind="no-array",
+        )
+    return NotImplemented
+
+
+def _test(op: Operation) -> Callable[[Array, object], Array]:
+    method: Callable[[Array, object], Array] = _binary(op)[0]
+    return method
+
+
+def _unary(op: Operation) -> Callable[[Array], Array]:
+    def method(self: Array) -> Array:
+        return _made(record(op, self._node))
+
+    return method
+
+
+class Array(Drawable):
+    """An array of the array-API standard.
+
+    Shape, element type and device are known at once, so that every mistake is refused where it is
+    written; elements are computed when somebody asks for them, in as few kernels as possible.
+    `picture()` shows what is known: type, device and layout, parts, and what would run. Nothing is
+    computed for it.
+
+    Source:
+        The Python array API standard, "array object".
+
+    >>> import tecomp.array as xp
+    >>> x = xp.reshape(xp.arange(6, dtype=xp.float32), (2, 3))
+    >>> x.shape, x.ndim, x.size, x.dtype, x.device
+    ((2, 3), 2, 6, dtype('float32'), 'cpu')
+    >>> x.T.shape, xp.ones((5, 2, 3)).mT.shape
+    ((3, 2), (5, 3, 2))
+    >>> x.team, x.partition, x.layout
+    (None, None, None)
+    >>> x * 2 + 1
+    Array([[ 1.,  3.,  5.],
+           [ 7.,  9., 11.]], dtype=float32)
+    >>> "Operations" in xp.sum(x + 1.0).picture()
+    True
+    """
+
+    __slots__ = ("__weakref__", "_above", "_below", "_node")
+    _drawn_by: ClassVar[str] = "array:drawn"
+    _node: Node
+    _above: Relations | None
+    _below: Relations | None
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        raise ArrayTypeError("Array(): arrays are made by xp.asarray, xp.zeros and alike")
+
+    @property
+    def shape(self) -> Shape:
+        """The extents."""
+        return self._node.type.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._node.type.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._node.type.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+        return numpy_dtype(self._node.type.dtype)
+
+    @property
+    def device(self) -> str:
+        """Where the elements are."""
+        return self._node.type.device or "cpu"
+
+    @property
+    def team(self) -> int | None:
+        """The number of the team of processes that have parts of it; None if this one has all."""
+        return self._node.type.team
+
+    @property
+    def partition(self) -> Any:
+        """Who has which elements, a `dist.Partition`; None without a team."""
+        return None if self.team is None else on_teams().alike(self._node)
+
+    def to_local(self) -> Array:
+        """The part of this process, an array without a team; without a team, the array itself.
+
+        >>> import tecomp.array as xp
+        >>> x = xp.ones(4)
+        >>> x.to_local() is x
+        True
+        """
+        return self if self.team is None else _made(on_teams().part(self._node))
+
+    @property
+    def layout(self) -> Any:
+        """Where the elements are in the memory of the device, a `tecomp.Layout`.
+
+        None on a processor, where they are as NumPy has them. Complex numbers are pairs, along an
+        axis of two behind all others. Of an array of a team it is that of the part of this process.
+        What is not computed yet, is.
+        """
+        return stored_of(self.to_local()._node).shown if is_apart(self.device) else None
+
+    def _scalar(self, kind: str) -> Any:
+        if self._node.type.shape:
+            raise ArrayTypeError(
+                f"{kind}(x): x has shape {self.shape}; a number is made of an array without axes: "
+                "take an element, x[0]"
+            )
+        if kind in ("int", "float") and self._node.type.dtype in COMPLEX:
+            raise ArrayTypeError(
+                f"{kind}(x): the elements are {self.dtype}; take a part first, xp.real(x), or "
+                "complex(x)"
+            )
+        return data_of(self._node)[()].item()
+
+    def __bool__(self) -> bool:
+        return bool(self._scalar("bool"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu":
+            raise ArrayTypeError(
+                f"index(x): the elements are {self.dtype}; an index is made of integers"
+            )
+        return int(self._scalar("index"))
+
+    def __format__(self, spec: str) -> str:
+        return format(self._scalar("format"), spec) if spec else str(self)
+
+    def __getattr__(self, name: str) -> Any:
+        # Asked for only where there is no such attribute.
+        raise absent_method(name, dir(namespace_of(None)))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ArrayTypeError("len(x): x has no axes")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        if not self.shape:
+            raise ArrayTypeError("iter(x): x has no axes")
+        return (self[k] for k in range(self.shape[0]))
+
+    def __getitem__(self, key: Any, /) -> Array:
+        whole = self._node
+        node = selected(whole, _plain(key))
+        if is_plain(key) and (node.type.shape or _has_dots(key)):
+            return part_of(self, whole, Indexed(key), node)
+        return _made(node)
+
+    def __setitem__(self, key: Any, value: Any, /) -> None:
+        given = node_beside(self._node.type, value, "x[...] = value", "value")
+        plain = _plain(key)
+        write(self, lambda holder: assign(holder, plain, given))
+        if self._node.pending > FEWEST:
+            cut(self._node)
+
+    @property
+    def T(self) -> Array:  # noqa: N802  the standard's name
+        """A matrix with its two axes exchanged."""
+        if self.ndim != 2:
+            raise ArrayValueError(
+                f"x.T: x has shape {self.shape}; it exchanges the axes of a matrix: x.mT for "
+                "several matrices, permute_dims for other axes",
+                kind="array-shapes",
+            )
+        return turned_array(self, PermuteDims((1, 0)))
+
+    @property
+    def mT(self) -> Array:  # noqa: N802  the standard's name
+        """Matrices with their axes, which are the last two, exchanged."""
+        if self.ndim < 2:
+            raise ArrayValueError(
+                f"x.mT: x has shape {self.shape}; give matrices, two axes or more",
+                kind="array-shapes",
+            )
+        rank = self.ndim
+        return turned_array(self, PermuteDims((*range(rank - 2), rank - 1, rank - 2)))
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
+        """The array on a device.
+
+        Args:
+            device: which.
+            stream: None; there are no streams.
+
+        Raises:
+            ArrayValueError: there is no such device, or a stream is given.
+
+        >>> import tecomp.array as xp
+        >>> xp.ones(3, dtype=xp.float32).to_device("stick128").device
+        'stick128'
+        """
+        if stream is not None:
+            raise ArrayValueError(
+                f"to_device: stream is {stream!r}; devices of tecomp have none: give None"
+            )
+        place = device_name(device, "to_device")
+        return self if place == self.device else _made(on_device(self._node, place))
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        return namespace_of(api_version)
+
+    def __dlpack__(
+        self, /, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None, copy: bool | None = None,
+    ) -> Any:
+        return dlpack_of(self._node, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Buffer:
+        return as_numpy(self._node, dtype, copy)
+
+    def __copy__(self) -> Array:
+        return _made(self._node)  # what is written to one, the other does not see
+
+    def __deepcopy__(self, _: object) -> Array:
+        return _made(self._node)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # All elements, for whoever reads them, who may be of no team.
+        type = self._node.type
+        layout = None if type.team is not None or self._node.stored is None else self.layout
+        return _restored, (data_of(self._node), local_type(type, type.shape), layout)
+
+    def __repr__(self) -> str:
+        return text_of(data_of(self._node), self.device)
+
+    def _repr_html_(self) -> str:
+        return html_of(data_of(self._node), self.device)
+
+    __str__ = __repr__
+
+    __neg__ = _unary(FUNCTIONS["negative"])
+    __pos__ = _unary(FUNCTIONS["positive"])
+    __abs__ = _unary(FUNCTIONS["abs"])
+    __invert__ = _unary(FUNCTIONS["bitwise_invert"])
+    __add__, __radd__, __iadd__ = _binary(FUNCTIONS["add"])
+    __sub__, __rsub__, __isub__ = _binary(FUNCTIONS["subtract"])
+    __mul__, __rmul__, __imul__ = _binary(FUNCTIONS["multiply"])
+    __truediv__, __rtruediv__, __itruediv__ = _binary(FUNCTIONS["divide"])
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _binary(FUNCTIONS["floor_divide"])
+    __mod__, __rmod__, __imod__ = _binary(FUNCTIONS["remainder"])
+    __matmul__, __rmatmul__, __imatmul__ = _binary(MatMul())
+    __pow__, __rpow__, __ipow__ = _binary(FUNCTIONS["pow"])
+    __and__, __rand__, __iand__ = _binary(FUNCTIONS["bitwise_and"])
+    __or__, __ror__, __ior__ = _binary(FUNCTIONS["bitwise_or"])
+    __xor__, __rxor__, __ixor__ = _binary(FUNCTIONS["bitwise_xor"])
+    __lshift__, __rlshift__, __ilshift__ = _binary(FUNCTIONS["bitwise_left_shift"])
+    __rshift__, __rrshift__, __irshift__ = _binary(FUNCTIONS["bitwise_right_shift"])
+    __eq__ = _test(FUNCTIONS["equal"])  # type: ignore[assignment]
+    __ne__ = _test(FUNCTIONS["not_equal"])  # type: ignore[assignment]
+    __lt__ = _test(FUNCTIONS["less"])
+    __le__ = _test(FUNCTIONS["less_equal"])
+    __gt__ = _test(FUNCTIONS["greater"])
+    __ge__ = _test(FUNCTIONS["greater_equal"])
+
+
+def on_teams() -> Any:
+    """What makes arrays of teams.
+
+    It is known by name: who has no team does not wait for what teams need.
+    """
+    return import_module("tecomp.array.distributed.creation")
+
+
+_new = Array.__new__
+
+
+def _made(node: Node) -> Array:
+    if node.pending > FEWEST:
+        cut(node)
+    array = _new(Array)
+    array._node = node
+    array._above = array._below = None
+    return array
+
+
+def part_of(whole: Array, of: Node, view: View, node: Node) -> Array:
+    """An array that shares its elements with the one that it was taken of.
+
+    Args:
+        whole: that one.
+        of: its node, when the part was taken.
+        view: how it was.
+        node: of the part.
+    """
+    part = _made(node)
+    relate(part, whole, view, of)
+    return part
+
+
+def turned_array(array: Array, op: Operation) -> Array:
+    """All elements of an array in another shape or order of axes, which it shares."""
+    whole = array._node
+    return part_of(array, whole, turned(op, whole), moved(op, whole))
+
+
+def _restored(data: Buffer, type: PTensorType, layout: Any = None) -> Array:
+    """An array that was stored."""
+    node = leaf(data, type)
+    return _made(node if layout is None else on_device(node, type.device or "cpu", layout))
+
+
+def made(node: Node) -> Array:
+    """The array of a node."""
+    return _made(node)
+
+
+def node_of(array: object, where: str, what: str = "x") -> Node:
+    """The node of an array.
+
+    Raises:
+        ArrayTypeError: it is none.
+    """
+    if isinstance(array, Array):
+        return array._node
+    raise ArrayTypeError(
+        f"{where}: {what} is {type(array).__name__}; give an array of this namespace: "
+        "xp.asarray(...)",
+        kind="no-array",
+    )
+
+
+def combined(op: Operation, x1: Array | Scalar, x2: Array | Scalar) -> Array:
+    """An operation on two arrays, one of which may be a number of Python.
+
+    Raises:
+        ArrayTypeError: one is neither, or both are numbers.
+    """
+    if op is _POWER and isinstance(x1, Array) and (shorter := _shorter_power(x1._node, x2)):
+        return _made(shorter)
+    return _made(record(op, *nodes_of_pair(x1, x2, op.where)))
+
+
+def nodes_of_pair(x1: Array | Scalar, x2: Array | Scalar, where: str) -> tuple[Node, Node]:
+    """The nodes of two arrays, one of which may be a number of Python.
+
+    Raises:
+        ArrayTypeError: one is neither, or both are numbers.
+    """
+    if isinstance(x1, Array):
+        return x1._node, node_beside(x1._node.type, x2, where, "x2")
+    second = node_of(x2, where, "x2")
+    return node_beside(second.type, x1, where, "x1"), second
+
+
+def node_beside(type: PTensorType, value: object, where: str, what: str) -> Node:
+    """The node of an array, or of a number of Python beside one of some type.
+
+    Raises:
+        ArrayTypeError: it is neither.
+    """
+    if isinstance(value, Array):
+        return value._node
+    node = beside(type, value, where)
+    if node is not None:
+        return node
+    raise ArrayTypeError(
+        f"{where}: {what} is {value.__class__.__name__}; give an array of this namespace, "
+        "xp.asarray(...), or a number",
+        kind="no-array",
+    )
+
+
+def _has_dots(key: Any) -> bool:
+    """Whether an index has `...`: then it says an array also where no axis is left."""
+    return key is Ellipsis or (type(key) is tuple and any([part is Ellipsis for part in key]))
+
+
+def _plain(key: Any) -> Any:
+    """An index whose arrays are nodes."""
+    if isinstance(key, Array):
+        return key._node
+    if isinstance(key, tuple):
+        return tuple([_plain(part) for part in key])
+    return key

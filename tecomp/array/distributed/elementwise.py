@@ -1,0 +1,282 @@
+"""Deferred elementwise operations and the choice of their sharding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+from tecomp.array.distributed.partitions import (
+    Cut,
+    cuts_of,
+    everywhere,
+    is_same,
+    of_cuts,
+    partition,
+)
+from tecomp.array.distributed.sharding_rules import brought, in_pieces, rule, waits_for
+from tecomp.array.graph.node import Shared, record
+from tecomp.dist.partition.partition import Partition
+from tecomp.dist.partition.placements import Mesh
+from tecomp.dist.partition.redistribution import redistribution
+from tecomp.ptensor.operations.elementwise import Cast, Elementwise, Where
+from tecomp.ptensor.types import PTensorType, Shape
+
+MOST = 32
+"""Operations that are recorded before it is found where they are computed."""
+
+Wanted: TypeAlias = "tuple[Mesh, tuple[Cut, ...]] | None"
+
+
+def later(op: Elementwise | Cast | Where, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    """The result of an elementwise operation, somewhere."""
+    made = Shared(type, None, None)
+    made.made_of = op, tuple(xs)
+    made.steps = 1 + sum([x.steps for x in xs])
+    if made.steps > MOST:
+        place(made)
+    return made
+
+
+def placed_at(x: Shared, target: Partition) -> Shared:
+    """An array by another partition; what is not computed yet, rather there than elsewhere."""
+    cuts = cuts_of(target)
+    if x.made_of is not None and cuts is not None:
+        place(x, (target.mesh, cuts))
+    return brought(x, target)
+
+
+def place(root: Shared, wanted: Wanted = None) -> None:
+    """Find where an elementwise operation is computed, and those that it is made of.
+
+    Args:
+        root: the last of them.
+        wanted: where its elements are read, if that is known.
+    """
+    order, leaves = _tree(root)
+    same = _common(leaves, order, root.type)
+    if same is not None and (wanted is None or cuts_of(same) == wanted[1]):
+        for x in order:
+            _compute(x, _operands(x), _like(same, x.type), leaves)
+        return
+    pieces = {id(x): in_pieces(x) for x in leaves}
+    found = aligned_at(list(pieces.values()), root.type, wanted)
+    at = {id(x): lowered(pieces[id(x)], root.type.shape, found) for x in leaves}
+    inner = set(map(id, order))
+    moved = list(at.values())
+    for x in order:
+        xs = [y if id(y) in inner else at[id(y)] for y in _operands(x)]
+        own = _lowered_cuts(x.type.shape, root.type.shape, found.cuts)
+        _compute(x, xs, of_cuts(x.type, found.mesh, own), moved)
+
+
+def _compute(
+    x: Shared, xs: Sequence[Shared], target: Partition, leaves: Sequence[Shared]
+) -> None:
+    assert x.made_of is not None
+    op, _ = x.made_of
+    x.found(record(op, *[y.part for y in xs]), target)
+    waits_for(x, leaves)
+
+
+def _operands(x: Shared) -> tuple[Shared, ...]:
+    assert x.made_of is not None
+    return x.made_of[1]
+
+
+def _tree(root: Shared) -> tuple[list[Shared], list[Shared]]:
+    """Operations that are nowhere yet, each behind its operands; and what they are made of."""
+    order: dict[int, Shared] = {}
+    leaves: dict[int, Shared] = {}
+    stack = [root]
+    while stack:
+        x = stack[-1]
+        if id(x) in order:
+            stack.pop()
+        elif x.made_of is None:
+            leaves[id(x)] = stack.pop()
+        elif missing := [
+            y for y in _operands(x) if id(y) not in order and id(y) not in leaves
+        ]:
+            stack += reversed(missing)
+        else:
+            order[id(x)] = stack.pop()
+    return list(order.values()), list(leaves.values())
+
+
+def _common(
+    leaves: Sequence[Shared], order: Sequence[Shared], type: PTensorType
+) -> Partition | None:
+    """The partition that all have that have axes, if all of these have the result's shape."""
+    full = [x for x in leaves if x.type.shape]
+    shape = type.shape
+    if not full or any(x.type.shape not in (shape, ()) for x in (*leaves, *order)):
+        return None
+    first = full[0].partition
+    return first if all(is_same(x.partition, first) for x in full[1:]) else None
+
+
+def _like(given: Partition, type: PTensorType) -> Partition:
+    if not type.shape:
+        return everywhere(type, given.mesh)
+    return partition(type.shape, type.dtype, given.mesh, given.placements)
+
+
+class Aligned(NamedTuple):
+    """Where operands of one operation meet.
+
+    Attributes:
+        mesh: the processes.
+        cuts: of the shape that the operands broadcast to.
+    """
+
+    mesh: Mesh
+    cuts: tuple[Cut, ...]
+
+
+def aligned_at(pieces: Sequence[Shared], type: PTensorType, wanted: Wanted = None) -> Aligned:
+    """Where operands meet at fewest bytes.
+
+    Args:
+        pieces: the operands, in pieces.
+        type: has the shape that they broadcast to.
+        wanted: where the result is read, if that is known.
+    """
+    views = tuple([(id(x.view[0]), x.view[1]) if x.view else None for x in pieces])
+    known = {view[0]: k for k, view in enumerate(views) if view}
+    plain = tuple([(known[view[0]], view[1]) if view else None for view in views])
+    parts = tuple([x.partition for x in pieces])
+    bases = tuple([x.view[0].partition if x.view else None for x in pieces])
+    return _aligned(parts, plain, bases, of_cuts(type, parts[0].mesh, ()), wanted)
+
+
+@lru_cache(maxsize=4096)
+def _aligned(
+    parts: tuple[Partition, ...], views: tuple[tuple[int, tuple[int, ...]] | None, ...],
+    bases: tuple[Partition | None, ...], result: Partition, wanted: Wanted,
+) -> Aligned:
+    shape = result.shape
+    tried: list[Aligned] = []
+    if wanted is not None:
+        tried.append(Aligned(*wanted))
+    ranked = sorted(range(len(parts)), key=lambda k: -_size(parts[k].shape))
+    divided = [k for k in ranked if cuts_of(parts[k])]
+    for k in divided:
+        made = _lifted(parts[k], shape)
+        if made:
+            tried.append(Aligned(parts[k].mesh, made))
+    tried += _middles(parts, views, bases, shape)
+    if not tried:
+        mesh = parts[divided[0]].mesh if divided else parts[0].mesh
+        return Aligned(mesh, ())
+    costs = [_cost(parts, result, at, wanted) for at in tried]
+    # Of equals the middle, the last, lets later operands come from both sides.
+    best = min(costs)
+    if wanted is not None and costs[0] == best:
+        return tried[0]
+    chosen = [at for at, cost in zip(tried, costs, strict=True) if cost == best]
+    return chosen[-1]
+
+
+def _size(shape: Shape) -> int:
+    size = 1
+    for n in shape:
+        size *= n
+    return size
+
+
+def _lifted(given: Partition, shape: Shape) -> tuple[Cut, ...]:
+    """The cuts of an operand as those of the result, where it is not repeated."""
+    more = len(shape) - len(given.shape)
+    return tuple([
+        cut._replace(axis=cut.axis + more) for cut in cuts_of(given) or ()
+        if given.shape[cut.axis] == shape[cut.axis + more]
+    ])
+
+
+def _middles(
+    parts: Sequence[Partition], views: Sequence[tuple[int, tuple[int, ...]] | None],
+    bases: Sequence[Partition | None], shape: Shape,
+) -> list[Aligned]:
+    """Between slices of one array: where that has the elements beneath the middle one."""
+    found: list[Aligned] = []
+    for base in dict.fromkeys([view[0] for view in views if view]):
+        own = [k for k, view in enumerate(views) if view and view[0] == base]
+        under = bases[own[0]]
+        starts = [views[k][1] for k in own]  # type: ignore[index]
+        if len(own) < 2 or under is None or any(parts[k].shape != shape for k in own):
+            continue
+        middle = [(min(s) + max(s)) // 2 for s in zip(*starts, strict=True)]
+        made = tuple([
+            cut._replace(ends=_shifted(cut.ends, middle[cut.axis], shape[cut.axis]))
+            for cut in cuts_of(under) or ()
+        ])
+        if made:
+            found.append(Aligned(under.mesh, made))
+    return found
+
+
+def _shifted(ends: Sequence[int], by: int, extent: int) -> tuple[int, ...]:
+    inner = [min(max(end - by, 0), extent) for end in ends[1:-1]]
+    return (0, *inner, extent)
+
+
+def _cost(parts: Sequence[Partition], result: Partition, at: Aligned, wanted: Wanted) -> int:
+    """Bytes that are sent if operands meet somewhere, and the result goes where it is read."""
+    total = 0
+    for part in parts:
+        own = _lowered_cuts(part.shape, result.shape, at.cuts)
+        total += sent(part, _by(part, at.mesh, own))
+    if wanted is not None and (at.mesh, at.cuts) != wanted:
+        total += sent(_by(result, at.mesh, at.cuts), _by(result, *wanted))
+    return total
+
+
+def _by(given: Partition, mesh: Mesh, cuts: Sequence[Cut]) -> Partition:
+    return of_cuts(PTensorType(given.shape, _name(given)), mesh, cuts)
+
+
+def _name(given: Partition) -> str:
+    return str(given.dtype.name)
+
+
+def sent(source: Partition, target: Partition) -> int:
+    """Bytes that processes send to get from one partition to another."""
+    if is_same(source, target) or cuts_of(source) == ():
+        return 0
+    return redistribution(source, target).nbytes
+
+
+def _lowered_cuts(own: Shape, shape: Shape, cuts: Sequence[Cut]) -> list[Cut]:
+    """The cuts of a result as those of an operand, which is not cut where it is repeated."""
+    more = len(shape) - len(own)
+    return [
+        cut._replace(axis=cut.axis - more) for cut in cuts
+        if cut.axis >= more and own[cut.axis - more] == shape[cut.axis]
+    ]
+
+
+def lowered(x: Shared, shape: Shape, at: Aligned) -> Shared:
+    """An operand where a result is computed."""
+    own = _lowered_cuts(x.type.shape, shape, at.cuts)
+    return brought(x, of_cuts(x.type, at.mesh, own))
+
+
+def aligned(
+    xs: Sequence[Shared], type: PTensorType
+) -> tuple[list[Shared], Mesh, tuple[Cut, ...]]:
+    """Operands brought to one partition of the shape that they broadcast to.
+
+    Returns:
+        The operands, the mesh, and the cuts of the shape.
+    """
+    pieces = [in_pieces(x) for x in xs]
+    found = aligned_at(pieces, type)
+    return [lowered(x, type.shape, found) for x in pieces], found.mesh, found.cuts
+
+
+@rule.register(Elementwise)
+@rule.register(Cast)
+@rule.register(Where)
+def _(op: Elementwise | Cast | Where, xs: Sequence[Shared], type: PTensorType) -> Shared:
+    return later(op, xs, type)

@@ -1,0 +1,443 @@
+"""Coalesce pending messages and flush them on first use."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tecomp.array.distributed.overlap import Flight
+from tecomp.array.distributed.partitions import Window, Windows, windows_of
+from tecomp.array.graph.access_regions import Box
+from tecomp.array.graph.evaluate import evaluate, lane
+from tecomp.array.graph.node import Buffer, Node, Shared, empty, local_type, memory
+from tecomp.array.statistics import counters
+from tecomp.dist.partition.partition import Partition
+from tecomp.dist.partition.placements import Mesh
+from tecomp.dist.partition.redistribution import Redistribution, redistribution
+from tecomp.dist.runtime.call_tracking import waits
+from tecomp.dist.runtime.collectives import allgather, allreduce, alltoall, combined_along, exscan
+from tecomp.dist.runtime.dtensor import start_redistribution
+from tecomp.dist.runtime.team import Team, team_of
+from tecomp.dist.runtime.transfers import Job, Moves, Transfer
+from tecomp.ptensor.types import PTensorType, numpy_dtype
+
+MOST_WAITING = 64
+"""Messages that are collected before they are sent."""
+
+MOST_STEPS = 256
+"""Operations that are recorded before what they wait for is sent."""
+
+
+@dataclass(slots=True, eq=False)
+class Arrival:
+    """Elements that this process is going to have.
+
+    Attributes:
+        node: gets them.
+        after: the last arrival that what is sent waits for.
+        source: what this process has of what is sent: its part.
+        why: the operation that asked for it.
+    """
+
+    node: Node
+    after: int
+    source: Node
+    why: str
+
+
+@dataclass(slots=True, eq=False)
+class Moved(Arrival):
+    """An array by another partition."""
+
+    moves: Redistribution
+
+
+@dataclass(slots=True, eq=False)
+class Around(Arrival):
+    """A part of an array with some of its neighbours' elements.
+
+    Attributes:
+        base: the array, whose part is the source.
+        window: which part.
+    """
+
+    base: Shared
+    window: Window
+
+
+@dataclass(slots=True, eq=False)
+class Told(Arrival):
+    """The sources of all processes, which are equally long, along a new first axis."""
+
+
+@dataclass(slots=True)
+class Queue:
+    """What is on its way in one team.
+
+    Attributes:
+        waiting: arrivals that nobody has sent anything for yet.
+        flying: how many of those behind it are on their way.
+        done: the last one that is there.
+        steps: operations recorded since the first of those that wait.
+        why: the operation that is being recorded.
+        lock: held while something is sent.
+    """
+
+    team: Team
+    waiting: list[Arrival] = field(default_factory=list)
+    flying: int = 0
+    done: int = 0
+    steps: int = 0
+    why: str = ""
+    lock: Any = field(default_factory=RLock)
+
+    def add(self, arrival: Arrival) -> int:
+        """Collect one more; its ticket, which what is computed of it has."""
+        self.waiting.append(arrival)
+        return self.last
+
+    @property
+    def last(self) -> int:
+        """The ticket of the last arrival that was asked for."""
+        return self.done + self.flying + len(self.waiting)
+
+    def step(self, why: str) -> None:
+        """Note that an operation is recorded."""
+        self.why = waits.why = why
+        if self.waiting:
+            self.steps += 1
+            if len(self.waiting) >= MOST_WAITING or self.steps >= MOST_STEPS:
+                self.flush()
+
+    def flush(self, then: Sequence[Node] = ()) -> None:
+        """Send everything, and wait for it.
+
+        Args:
+            then: what is computed of it, which may begin before all of it has come.
+        """
+        with self.lock:
+            flight: Flight | None = None
+            try:
+                while self.waiting:
+                    group = self._next()
+                    group.compute(flight)
+                    self._land(flight)
+                    flight = None
+                    flight = group.send()
+                if flight is not None and then:
+                    evaluate(then, by=flight.compute)
+            finally:
+                self._land(flight)
+                # What failed before it was sent is not sent later: others would wait for it too.
+                self.done, self.flying = self.done + self.flying, 0
+            self.steps = 0
+            waits.why = self.why
+
+    def _next(self) -> _Group:
+        """The first of those that wait, as many as do not wait for each other."""
+        first = self.done + self.flying + 1
+        count = next(
+            (k for k, each in enumerate(self.waiting) if each.after >= first), len(self.waiting))
+        group, self.waiting = self.waiting[:count], self.waiting[count:]
+        self.flying += count
+        return _Group(self.team, group)
+
+    def _land(self, flight: Flight | None) -> None:
+        """Wait for what is on its way."""
+        if flight is not None:
+            flight.wait()
+            self.flying -= flight.count
+            self.done += flight.count
+
+
+_queues: dict[int, Queue] = {}
+
+
+def queue_of(team: int) -> Queue:
+    """That of a team."""
+    found = _queues.get(team)
+    if found is None:
+        found = _queues[team] = Queue(team_of(team))
+        lane.begin()
+    return found
+
+
+def moved_later(x: Shared, target: Partition) -> Shared:
+    """An array by another partition, when somebody needs it."""
+    return arriving(x.type, target, x.part, redistribution(x.partition, target), x.ticket)
+
+
+def arriving(
+    type: PTensorType, target: Partition, source: Node, moves: Redistribution, after: int
+) -> Shared:
+    """An array of a team that a redistribution makes of parts; also of partial values."""
+    queue = queue_of(_number(type))
+    node = _awaited(type, target.local_shape(queue.team.rank))
+    ticket = queue.add(Moved(node, after, source, queue.why, moves))
+    return Shared(type, node, target, ticket)
+
+
+def seen_later(
+    base: Shared, type: PTensorType, window: Window, target: Partition
+) -> Shared:
+    """A part of an array with what neighbours have of it, when somebody needs it."""
+    queue = queue_of(_number(type))
+    node = _awaited(type, target.local_shape(queue.team.rank))
+    ticket = queue.add(Around(node, base.ticket, base.part, queue.why, base, window))
+    return Shared(type, node, target, ticket)
+
+
+def told_later(type: PTensorType, source: Node, after: int) -> tuple[Node, int]:
+    """The parts of all processes, of one shape, along a new first axis; and the ticket."""
+    queue = queue_of(_number(type))
+    node = _awaited(source.type, (queue.team.size, *source.type.shape))
+    return node, queue.add(Told(node, after, source, queue.why))
+
+
+def settle(xs: Sequence[Shared], then: bool = False) -> None:
+    """Wait for the messages that the parts of arrays are computed of.
+
+    Args:
+        xs: the arrays.
+        then: whether the parts are wanted at once: what can be computed of them while messages are
+            on their way is.
+    """
+    for x in xs:
+        x.part  # noqa: B018  # finds who has what, which may ask for messages
+    for team in dict.fromkeys([_number(x.type) for x in xs]):
+        queue, own = queue_of(team), [x for x in xs if x.type.team == team]
+        if any(x.ticket > queue.done for x in own):
+            queue.flush([x.part for x in own] if then else ())
+
+
+def is_settled(x: Shared) -> bool:
+    """Whether the part of an array is there, and waits for nothing."""
+    return x.made_of is None and x.part.is_there and x.ticket <= queue_of(_number(x.type)).done
+
+
+def explain(xs: Sequence[Shared]) -> tuple[str, ...]:
+    """What is sent before the parts of arrays are computed: what for, and how much."""
+    for x in xs:
+        x.part  # noqa: B018  # as in `settle`
+    found: list[str] = []
+    for team in dict.fromkeys([_number(x.type) for x in xs]):
+        for each in queue_of(team).waiting:
+            found.append(_said(each, queue_of(team).team.size))
+    return tuple(found)
+
+
+def _said(each: Arrival, size: int) -> str:
+    if isinstance(each, Told):
+        return f"all_gather for {each.why}: {each.source.type.size} elements of each process"
+    moves: Moves
+    if isinstance(each, Around):
+        moves = windows_of(each.base.partition, (each.window,)).halo
+    else:
+        assert isinstance(each, Moved)
+        moves = each.moves
+        if each.moves.reduced:
+            return f"all_reduce for {each.why}: {each.moves.nbytes} bytes"
+    sent = [m for rank in range(size) for m in moves.sent_by(rank) if m.source != m.target]
+    what = "halo for " if isinstance(each, Around) else ""
+    return f"{what}{each.why}: {sum(m.nbytes for m in sent)} bytes in {len(sent)} messages"
+
+
+def _number(type: PTensorType) -> int:
+    assert type.team is not None
+    return type.team
+
+
+def _awaited(type: PTensorType, shape: tuple[int, ...]) -> Node:
+    return Node(local_type(type, shape), None, (), None, 0, 0)
+
+
+class _Halo(NamedTuple):
+    """The part of an array with its halo.
+
+    Attributes:
+        node: the part.
+        seen: what is read of it.
+        plan: where that is.
+        room: memory for both.
+        core: where the part is in there.
+    """
+
+    node: Node
+    seen: Sequence[Around]
+    plan: Windows
+    room: Buffer
+    core: Buffer
+
+
+class _Group:
+    """Arrivals that do not wait for each other."""
+
+    def __init__(self, team: Team, arrivals: Sequence[Arrival]) -> None:
+        self.team, self.arrivals = team, arrivals
+        self.moved = [each for each in arrivals if isinstance(each, Moved)]
+        self.told = [each for each in arrivals if isinstance(each, Told)]
+        self.bases: dict[tuple[Node, Partition], list[Around]] = defaultdict(list)
+        for each in arrivals:
+            if isinstance(each, Around):
+                self.bases[each.source, each.base.partition].append(each)
+        self.jobs: list[tuple[str, Any, Job]] = []
+        self.halos: list[_Halo] = []
+        self.coming: dict[Node, Box | None] = {}
+
+    def compute(self, flight: Flight | None) -> None:
+        """Compute what is sent, of what has come and of what is on its way."""
+        self.halos = [self._halo(base, seen) for base, seen in self.bases.items()]
+        into = {
+            each.node: each.core for each in self.halos
+            if each.node.data is None and each.core.flags.c_contiguous
+        }
+        sources = [each.node for each in self.halos]
+        sources += [each.source for each in (*self.moved, *self.told)]
+        evaluate(sources, into, None if flight is None else flight.compute)
+
+    def send(self) -> Flight:
+        """Send it, and say where what comes belongs."""
+        why = waits.why = " and ".join(dict.fromkeys([each.why for each in self.arrivals]))
+        for halo in self.halos:
+            self._surround(halo)
+        for each in self.moved:
+            if not each.moves.reduced:
+                self._move(each)
+        flight = Flight(why, len(self.arrivals), self._started(), self.coming)
+        self._combine([each for each in self.moved if each.moves.reduced])
+        self._tell()
+        return flight
+
+    def _halo(self, base: tuple[Node, Partition], seen: Sequence[Around]) -> _Halo:
+        node, partition = base
+        plan = windows_of(partition, tuple([each.window for each in seen]))
+        room = memory(plan.halo.shape(self.team.rank), numpy_dtype(node.type.dtype))
+        return _Halo(node, seen, plan, room, room[plan.halo.core(self.team.rank)])
+
+    def _surround(self, own: _Halo) -> None:
+        data = _data(own.node)
+        if not np.may_share_memory(own.core, data):
+            np.copyto(own.core, data)
+            if own.node.stored is None:
+                own.node.data = own.core
+        halo = own.plan.halo
+        self.jobs.append((f"halo for {own.seen[0].why}", halo, Job(halo, own.core, own.room)))
+        rank = self.team.rank
+        places = zip(own.plan.indices(rank), own.plan.inner(rank), strict=True)
+        for each, (index, inner) in zip(own.seen, places, strict=True):
+            each.node.computed(own.room[index])
+            self.coming[each.node] = inner
+
+    def _move(self, each: Moved) -> None:
+        made = empty(each.node.type)
+        job = Job(each.moves, _data(each.source), made, each.moves.op)
+        self.jobs.append((each.why, each.moves, job))
+        each.node.computed(made)
+        self.coming[each.node] = None
+
+    def _started(self) -> Transfer | None:
+        if not self.jobs:
+            return None
+        for why, moves, _ in self.jobs:
+            _count(why, moves, self.team.rank)
+        name = " and ".join([str(moves) for _, moves, _ in self.jobs])
+        pending = Transfer(self.team, name, [job for _, _, job in self.jobs])
+        counters.messages += pending.n_sent
+        counters.exchanges += pending.n_sent + pending.n_received > 0
+        return pending
+
+    def _combine(self, arrivals: Sequence[Moved]) -> None:
+        """Partial values: all of one type and operation with one message."""
+        alike: dict[Any, list[Moved]] = defaultdict(list)
+        for each in arrivals:
+            source, moves = _data(each.source), each.moves
+            if moves.combined != moves.target:
+                made = memory(each.node.type.shape, source.dtype)
+                start_redistribution(self.team, moves, source, made).wait()
+                each.node.computed(made)
+                continue
+            key = source.dtype, moves.source.op, moves.source.mesh, moves.reduced
+            alike[key].append(each)
+        for (_, op, mesh, axes), chosen in alike.items():
+            self._combine_alike(op, mesh, axes, chosen)
+
+    def _combine_alike(
+        self, op: str, mesh: Mesh, axes: tuple[int, ...], chosen: Sequence[Moved]
+    ) -> None:
+        parts = [np.ravel(_data(each.source)) for each in chosen]
+        flat = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        with self.team.call("all_reduce " + " and ".join([str(each.moves) for each in chosen])):
+            made = combined_along(self.team, mesh, axes, flat, op)
+        counters.collectives += self.team.size > 1
+        for each, part in zip(chosen, _split(made, [part.size for part in parts]), strict=True):
+            counters.sent[f"all_reduce for {each.why}"] += part.nbytes
+            each.node.computed(part.reshape(each.node.type.shape))
+
+    def _tell(self) -> None:
+        """What all processes tell all: together, as bytes."""
+        if not self.told:
+            return
+        rows = [np.ascontiguousarray(_data(each.source)).reshape(-1) for each in self.told]
+        sizes = [row.nbytes for row in rows]
+        row = np.concatenate([row.view(np.uint8) for row in rows])
+        made = allgather(self.team, row[None])
+        counters.collectives += self.team.size > 1
+        ends = [*np.cumsum(sizes).tolist()]
+        for each, end, size in zip(self.told, ends, sizes, strict=True):
+            part = np.ascontiguousarray(made[:, end - size : end])
+            dtype = numpy_dtype(each.node.type.dtype)
+            counters.sent[f"all_gather for {each.why}"] += size
+            each.node.computed(part.view(dtype).reshape(each.node.type.shape))
+
+
+def _data(node: Node) -> Buffer:
+    """The elements of what is computed, in the memory of the host."""
+    if node.stored is not None:
+        return node.stored.elements()
+    assert node.data is not None
+    return node.data
+
+
+def _split(data: Buffer, sizes: Sequence[int]) -> list[Buffer]:
+    return np.split(data, np.cumsum(sizes)[:-1]) if len(sizes) > 1 else [data]
+
+
+def _count(why: str, moves: Moves, rank: int) -> None:
+    counters.sent[why] += sum(m.nbytes for m in moves.sent_by(rank) if m.target != rank)
+
+
+def told(team: int, data: Buffer) -> Buffer:
+    """The arrays of all processes, one after the other along the first axis."""
+    _count_collectives(team, "all_gather", data.nbytes)
+    return allgather(team, data)
+
+
+def dealt(team: int, parts: Sequence[Buffer]) -> list[Buffer]:
+    """What each process has for this one, in the order of ranks."""
+    own = queue_of(team).team.rank
+    _count_collectives(team, "all_to_all", sum(part.nbytes for k, part in enumerate(parts) if k != own))
+    return alltoall(team, parts)
+
+
+def added_up(team: int, data: Buffer) -> Buffer:
+    """The sum of the arrays of all processes, on all of them."""
+    _count_collectives(team, "all_reduce", data.nbytes)
+    return allreduce(team, data)
+
+
+def before(team: int, data: Buffer, op: str) -> Buffer | None:
+    """The arrays of the processes before this one combined; None on the first."""
+    _count_collectives(team, "exscan", data.nbytes)
+    return exscan(team, data, op)
+
+
+def _count_collectives(team: int, what: str, nbytes: int) -> None:
+    queue = queue_of(team)
+    if queue.team.size > 1:
+        counters.collectives += 1
+        counters.sent[f"{what} for {queue.why}"] += nbytes

@@ -1,0 +1,232 @@
+"""Partitions of axes, and shifted windows served by one halo exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate
+from math import prod
+from typing import NamedTuple
+
+from tecomp.array.graph.access_regions import Box, Span
+from tecomp.dist.partition.halo import Halo, halo
+from tecomp.dist.partition.partition import Partition
+from tecomp.dist.partition.placements import Mesh, Placement, Replicate, Shard
+from tecomp.dist.runtime.team import team_of
+from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
+
+
+class Cut(NamedTuple):
+    """An axis of an array in consecutive pieces, one for each process along an axis of a mesh.
+
+    Attributes:
+        axis: of the array.
+        mesh_axis: of the mesh.
+        ends: the first index of each piece, and the end of the last.
+    """
+
+    axis: int
+    mesh_axis: int
+    ends: tuple[int, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many indices each piece has."""
+        return tuple([b - a for a, b in zip(self.ends, self.ends[1:], strict=False)])
+
+
+def blocks(extent: int, count: int) -> tuple[int, ...]:
+    """The ends of blocks of an axis, as `Shard(axis)` cuts it."""
+    block = -(-extent // count)
+    return tuple([min(k * block, extent) for k in range(count + 1)])
+
+
+@lru_cache(maxsize=4096)
+def partition(shape: Shape, dtype: str, mesh: Mesh, placements: tuple[Placement, ...]) -> Partition:
+    """A partition as equal ones are: with sizes only where they are not those of blocks."""
+    placed = tuple([_shortest(p, shape, mesh.shape[k]) for k, p in enumerate(placements)])
+    return Partition(shape, numpy_dtype(dtype), mesh, placed)
+
+
+def _shortest(placed: Placement, shape: Shape, count: int) -> Placement:
+    if not isinstance(placed, Shard) or placed.sizes is None:
+        return placed
+    ends = (0, *accumulate(placed.sizes))
+    return Shard(placed.axis) if ends == blocks(shape[placed.axis], count) else placed
+
+
+def row_of(team: int) -> Mesh:
+    """The processes of a team in a row."""
+    return Mesh((team_of(team).size,))
+
+
+def usual(type: PTensorType) -> Partition:
+    """The partition of an array where nothing else is said: its first axis in blocks."""
+    assert type.team is not None
+    placed: Placement = Shard(0) if type.shape else Replicate()
+    return partition(type.shape, type.dtype, row_of(type.team), (placed,))
+
+
+def everywhere(type: PTensorType, mesh: Mesh) -> Partition:
+    """All elements on all processes."""
+    return partition(type.shape, type.dtype, mesh, (Replicate(),) * mesh.ndim)
+
+
+@lru_cache(maxsize=4096)
+def cuts_of(given: Partition) -> tuple[Cut, ...] | None:
+    """How axes are cut, each once and into consecutive pieces; None if it is another partition."""
+    made: list[Cut] = []
+    if given.windows is not None:
+        return None
+    for k, placed in enumerate(given.placements):
+        if isinstance(placed, Replicate):
+            continue
+        if not isinstance(placed, Shard) or placed.block is not None:
+            return None
+        if any(cut.axis == placed.axis for cut in made):
+            return None
+        ends = blocks(given.shape[placed.axis], given.mesh.shape[k])
+        if placed.sizes is not None:
+            ends = (0, *accumulate(placed.sizes))
+        made.append(Cut(placed.axis, k, ends))
+    return tuple(made)
+
+
+def of_cuts(type: PTensorType, mesh: Mesh, cuts: Sequence[Cut]) -> Partition:
+    """The partition of an array by cuts of its axes."""
+    placed: list[Placement] = [Replicate()] * mesh.ndim
+    for cut in cuts:
+        placed[cut.mesh_axis] = Shard(cut.axis, sizes=cut.sizes)
+    return partition(type.shape, type.dtype, mesh, tuple(placed))
+
+
+def is_same(one: Partition, other: Partition) -> bool:
+    """Whether processes have the same places by both."""
+    return (one.shape, one.mesh.shape, one.placements, one.windows) == (
+        other.shape, other.mesh.shape, other.placements, other.windows)
+
+
+class Window(NamedTuple):
+    """Consecutive elements of an array, by a partition of their own.
+
+    Attributes:
+        starts: the index of the first of them along each axis of the array; below 0 on an axis
+            whose ends meet.
+        periodic: the axes whose ends meet.
+        target: who gets which of the elements.
+    """
+
+    starts: tuple[int, ...]
+    periodic: tuple[bool, ...]
+    target: Partition
+
+    def wanted(self, rank: int) -> tuple[Span, ...]:
+        """Which indices of the array a process gets, from first to end along each axis."""
+        return tuple([
+            (at.start + start, at.stop + start) if at.stop > at.start else (0, 0)
+            for start, at in zip(self.starts, self.target.local_index(rank), strict=True)
+            if isinstance(at, slice)
+        ])
+
+
+class Windows(NamedTuple):
+    """Several windows of one array.
+
+    Attributes:
+        halo: around the parts of the array, in which all of them are.
+        windows: these.
+    """
+
+    halo: Halo
+    windows: tuple[Window, ...]
+
+    def indices(self, rank: int) -> list[tuple[slice, ...]]:
+        """Where each window is in the part of a process with its halo."""
+        return _indices(self, rank)
+
+    def inner(self, rank: int) -> list[Box]:
+        """Which elements of each window a process has without its halo."""
+        return _inner(self, rank)
+
+
+@lru_cache(maxsize=4096)
+def _indices(windows: Windows, rank: int) -> list[tuple[slice, ...]]:
+    core = windows.halo.core(rank)
+    own = _owned(windows.halo.partition, rank)
+    made = []
+    for window in windows.windows:
+        made.append(tuple([
+            slice(inside.start + low - first, inside.start + high - first)
+            if high > low else slice(0, 0)
+            for (low, high), (first, _), inside in zip(
+                window.wanted(rank), own, core, strict=True)
+        ]))
+    return made
+
+
+@lru_cache(maxsize=4096)
+def _inner(windows: Windows, rank: int) -> list[Box]:
+    core = windows.halo.core(rank)
+    return [
+        tuple([
+            (min(max(own.start - at.start, 0), at.stop - at.start),
+             min(max(own.stop - at.start, 0), at.stop - at.start))
+            for own, at in zip(core, index, strict=True)
+        ])
+        for index in windows.indices(rank)
+    ]
+
+
+@lru_cache(maxsize=4096)
+def windows_of(base: Partition, windows: tuple[Window, ...]) -> Windows:
+    """Windows of an array with this partition, all of which fit."""
+    widths = [[0, 0] for _ in base.shape]
+    corners = False
+    for window in windows:
+        found = _widths(base, window)
+        assert found is not None
+        corners |= sum(map(any, found)) > 1
+        for width, more in zip(widths, found, strict=True):
+            width[:] = [max(a, b) for a, b in zip(width, more, strict=True)]
+    periodic = [any(flags) for flags in zip(*[window.periodic for window in windows], strict=True)]
+    return Windows(halo(base, [tuple(width) for width in widths], periodic=periodic,
+                        corners=corners), windows)
+
+
+@lru_cache(maxsize=4096)
+def fits(base: Partition, window: Window) -> bool:
+    """Whether what a window has more than the parts of the array is less than these."""
+    if base.mesh.shape != window.target.mesh.shape:
+        return False
+    if cuts_of(base) is None or cuts_of(window.target) is None:
+        return False
+    widths = _widths(base, window)
+    if widths is None:
+        return False
+    largest = [max(high - low for low, high in spans) for spans in zip(
+        *[_owned(base, rank) for rank in range(base.mesh.size)], strict=True)]
+    grown = [n + sum(width) for n, width in zip(largest, widths, strict=True)]
+    return bool(prod(grown) <= 2 * prod(largest))
+
+
+@lru_cache(maxsize=4096)
+def _widths(base: Partition, window: Window) -> tuple[tuple[int, int], ...] | None:
+    """How much of it is before and after the parts; None if one without elements wants some."""
+    widths = [[0, 0] for _ in base.shape]
+    for rank in range(base.mesh.size):
+        wanted, own = window.wanted(rank), _owned(base, rank)
+        if any(high == low for low, high in wanted):
+            continue
+        if any(high == low for low, high in own):
+            return None
+        for width, (low, high), (first, end) in zip(widths, wanted, own, strict=True):
+            if low >= end or high <= first:
+                return None
+            width[:] = [max(width[0], first - low), max(width[1], high - end)]
+    return tuple([(a, b) for a, b in widths])
+
+
+def _owned(base: Partition, rank: int) -> Sequence[Span]:
+    return [
+        (at.start, at.stop) for at in base.local_index(rank) if isinstance(at, slice)
+    ]

@@ -1,0 +1,362 @@
+"""Sample sort, searchsorted and set functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tecomp.array.distributed.gather_scatter import Routes, first_of
+from tecomp.array.distributed.linear_algebra import (
+    call,
+    elements,
+    in_one_row,
+    of_data,
+    of_parts,
+    row,
+)
+from tecomp.array.distributed.message_queue import added_up, arriving, dealt, told
+from tecomp.array.distributed.partitions import (
+    Cut,
+    blocks,
+    cuts_of,
+    everywhere,
+    of_cuts,
+    partition,
+    row_of,
+)
+from tecomp.array.distributed.sharding_rules import (
+    brought,
+    cuts,
+    in_pieces,
+    in_rows,
+    is_everywhere,
+    number,
+    rank_of,
+    ruled,
+    team_number,
+)
+from tecomp.array.graph.node import Buffer, Node, Shared, leaf, local_type, record, type_of
+from tecomp.array.statistics import counters
+from tecomp.dist.partition.partition import Partition
+from tecomp.dist.partition.placements import Partial, Placement, Replicate
+from tecomp.dist.partition.redistribution import redistribution
+from tecomp.ptensor.library_functions import compute, wrong_sorter
+from tecomp.ptensor.operations.elementwise import FUNCTIONS, Cast
+from tecomp.ptensor.operations.manipulation import Combine, ExtractSlice, PermuteDims, Reshape, Take
+from tecomp.ptensor.operations.sorting import (
+    Argsort,
+    IsIn,
+    SearchSorted,
+    Sort,
+    UniqueAll,
+    UniqueCounts,
+    UniqueInverse,
+    UniqueValues,
+)
+from tecomp.ptensor.types import PTensorType
+
+_SAMPLES = 256
+"""Of each process, for each of the processes."""
+
+
+@of_parts.register(Sort)
+@of_parts.register(Argsort)
+def _(op: Sort | Argsort, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
+    x = in_pieces(xs[0])
+    (type,) = op.results(x.type)
+    axis = op.axis % x.type.rank
+    if all(cut.axis != axis for cut in cuts(x)):
+        (data,) = call(op, elements(x))
+        return (of_data(type, data, x, cuts(x)),)
+    others = [(n, -k) for k, n in enumerate(x.type.shape) if k != axis]
+    lines = prod(n for n, _ in others)
+    if lines == 1:
+        line = _sorted_row(op, in_one_row(x), type.like((type.size,)))
+        return (line if type.rank == 1 else ruled(Reshape(type.shape), [line], type),)
+    if lines < x.partition.mesh.size and x.type.shape[axis] > _SAMPLES * x.partition.mesh.size:
+        return (_line_by_line(op, x, type, axis),)
+    # Another axis is cut for it: what is sorted is whole then.
+    other = -max(others)[1]
+    mesh = x.partition.mesh if x.partition.mesh.ndim == 1 else row_of(team_number(x))
+    ends = blocks(x.type.shape[other], mesh.size)
+    x = brought(x, of_cuts(x.type, mesh, [Cut(other, 0, ends)]))
+    (data,) = call(op, elements(x))
+    return (of_data(type, data, x, cuts(x)),)
+
+
+def _line_by_line(op: Sort | Argsort, x: Shared, type: PTensorType, axis: int) -> Shared:
+    """Fewer lines than processes: all of these sort each line."""
+    order = (*(k for k in range(type.rank) if k != axis), axis)
+    turned = ruled(PermuteDims(order), [x], type_of(PermuteDims(order), x.type))
+    shape = turned.type.shape
+    made: list[Shared] = []
+    for at in np.ndindex(*shape[:-1]):
+        spans = (*((k, 1, 1) for k in at), (0, 1, shape[-1]))
+        line = ruled(ExtractSlice(spans), [turned], x.type.like((*(1,) * len(at), shape[-1])))
+        found = _sorted_row(op, in_one_row(line), type.like(shape[-1:]))
+        made.append(in_rows(found))  # all by one partition
+    lines = Combine("stack", 0)
+    together = ruled(lines, made, type_of(lines, *[each.type for each in made]))
+    together = ruled(Reshape(shape), [together], type.like(shape))
+    back = PermuteDims(tuple([order.index(k) for k in range(type.rank)]))
+    return ruled(back, [together], type)
+
+
+def _sorted_row(op: Sort | Argsort, x: Shared, type: PTensorType) -> Shared:
+    """A row in order; where a process has how many is as it comes."""
+    data = elements(x)
+    (cut,) = cuts(x)
+    places = None
+    if isinstance(op, Argsort):
+        (own,) = call(Argsort(0, op.descending), data)
+        data, places = data[own], own + cut.ends[number(x, cut)]
+    else:
+        counters.libraries[op.library] += 1
+        data = in_order(data, descending=op.descending)
+    ends = ends_of(x, data, descending=op.descending)
+    got = np.concatenate(dealt(team_number(x), cut_at(data, ends)))
+    if places is None:
+        return row(x, merged(got, descending=op.descending), type.dtype)
+    (order,) = compute(Argsort(0, op.descending), got)
+    found = np.concatenate(dealt(team_number(x), cut_at(places, ends)))
+    return row(x, found[order], type.dtype)
+
+
+def in_order(data: Buffer, *, descending: bool = False) -> Buffer:
+    """A row in order, where equal elements stay in the order in which they are.
+
+    Only zeros are equal and yet different, so that a sort that is not stable does for all others.
+
+    >>> in_order(np.array([1.0, 0.0, -1.0, -0.0]))
+    array([-1.,  0., -0.,  1.])
+    """
+    if data.dtype.kind not in "iuf":
+        return compute(Sort(0, descending), data)[0]
+    made = np.sort(data)
+    if data.dtype.kind == "f":
+        low, high = np.searchsorted(made, 0.0), np.searchsorted(made, 0.0, "right")
+        if high > low:
+            zeros = data[data == 0]
+            made[low:high] = zeros[::-1] if descending else zeros
+    return made[::-1] if descending else made
+
+
+def merged(data: Buffer, *, descending: bool = False) -> Buffer:
+    """Rows that are in order, one after the other, as one: of equal elements the first stays first.
+
+    A stable sort finds rows that are in order, and only merges them.
+
+    >>> merged(np.array([3.0, 1.0, 4.0, 2.0]), descending=True)
+    array([4., 3., 2., 1.])
+    """
+    if descending:
+        return np.sort(data[::-1], kind="stable")[::-1]
+    return np.sort(data, kind="stable")
+
+
+def ends_of(
+    x: Shared, data: Buffer, *, descending: bool, together: bool = False
+) -> list[int]:
+    """Where a row that is in order is cut, so that each process gets as much of all rows.
+
+    Equal elements go to one process if they are kept together.
+    """
+    team, rank, size = team_number(x), rank_of(x), x.partition.mesh.size
+    count = min(len(data), _SAMPLES * size)
+    at = np.arange(count) * len(data) // max(count, 1)
+    lengths = told(team, np.array([len(data)]))
+    counts = np.minimum(lengths, _SAMPLES * size)
+    values = told(team, np.ascontiguousarray(data[at]))
+    (order,) = compute(Argsort(0, descending), values)
+    ranks = np.repeat(np.arange(size), counts)[order]
+    places = np.concatenate([
+        np.arange(n) * m // max(n, 1) for n, m in zip(counts, lengths, strict=True)])[order]
+    weights = np.cumsum((lengths / np.maximum(counts, 1))[ranks])
+    wanted = np.searchsorted(weights, lengths.sum() * np.arange(1, size) / size)
+    ends = [0]
+    for k in np.minimum(wanted, len(order) - 1) if len(order) else ():
+        source, value = int(ranks[k]), values[order[k]]
+        if source == rank and not together:
+            ends.append(int(places[k]))
+            continue
+        with_equal = rank < source and not together
+        ends.append(_below(data, value, with_equal=with_equal, descending=descending))
+    return [*ends, *[len(data)] * (size + 1 - len(ends))]
+
+
+def _below(data: Buffer, value: Any, *, with_equal: bool, descending: bool) -> int:
+    """How many elements of a row in order come before a value, and with it if it is among them."""
+    if descending:
+        side: Any = "left" if with_equal else "right"
+        return len(data) - int(np.searchsorted(data[::-1], value, side))
+    return int(np.searchsorted(data, value, "right" if with_equal else "left"))
+
+
+def cut_at(data: Buffer, ends: Sequence[int]) -> list[Buffer]:
+    """A row in pieces."""
+    return [data[a:b] for a, b in pairwise(ends)]
+
+
+@of_parts.register
+def _(op: SearchSorted, xs: Sequence[Shared]) -> tuple[Node, ...]:
+    (type,) = op.results(*[x.type for x in xs])
+    line, values, *sorter = [in_pieces(x) for x in xs]
+    for each in sorter:
+        line = _in_order(line, each)
+    return (of_data(type, _found(op, line, values), values, cuts(values)),)
+
+
+def _in_order(line: Shared, sorter: Shared) -> Shared:
+    """The elements of a row at the places that a sorter says.
+
+    Raises:
+        ArrayIndexError: one of these is out of bounds.
+    """
+    data = elements(sorter)
+    outside = first_of(sorter, data[(data < 0) | (data >= line.type.size)])
+    if outside is not None:
+        raise wrong_sorter(outside, line.type.size)
+    places = ruled(Cast("int64"), [sorter], sorter.type.like(sorter.type.shape, "int64"))
+    return ruled(Take((0,), 0), [line, places], line.type.like(line.type.shape))
+
+
+def _found(op: SearchSorted, line: Shared, values: Shared) -> Buffer:
+    """The places of what this process has of the values."""
+    if is_everywhere(line) or not line.type.size:
+        return call(op, elements(brought(line, everywhere(line.type, line.partition.mesh))),
+                    elements(values))[0]
+    line = in_one_row(line)
+    if is_everywhere(values):
+        # Each process counts what is before them in its part.
+        return added_up(team_number(line), call(op, elements(line), elements(values))[0])
+    size = line.partition.mesh.size
+    if line.type.size * size <= 2 * values.type.size:
+        return call(op, elements(brought(line, everywhere(line.type, line.partition.mesh))),
+                    elements(values))[0]
+    return _asked(op, line, elements(values))
+
+
+def _asked(op: SearchSorted, line: Shared, values: Buffer) -> Buffer:
+    """The places, of the processes whose parts of the row have them."""
+    team, (cut,) = team_number(line), cuts(line)
+    data = elements(line)
+    lasts = told(team, data[-1:])
+    filled = np.flatnonzero(cut.sizes)
+    row = values.reshape(-1)
+    (part,) = call(op, lasts, row)
+    routes = Routes(team, filled[np.minimum(part, len(filled) - 1)])
+    first = cut.ends[number(line, cut)]
+    places = [call(op, data, each)[0] + first for each in routes.sent(row)]
+    return routes.answered(places).reshape(values.shape)
+
+
+@of_parts.register
+def _(op: IsIn, xs: Sequence[Shared]) -> tuple[Node, ...]:
+    x, among = in_pieces(xs[0]), in_pieces(xs[1])
+    (type,) = op.results(x.type, among.type)
+    if not is_everywhere(among) and x.type.size < among.type.size:
+        return (_is_in_parts(op, x, among, type),)
+    whole = brought(among, everywhere(among.type, among.partition.mesh))
+    (data,) = call(op, elements(x), elements(whole))
+    return (of_data(type, data, x, cuts(x)),)
+
+
+def _is_in_parts(op: IsIn, x: Shared, among: Shared, type: PTensorType) -> Shared:
+    """The same where the first operand is the smaller one: all look for it in what they have."""
+    mesh = among.partition.mesh
+    whole = brought(x, everywhere(x.type, mesh))
+    (data,) = call(IsIn(), elements(whole), elements(among))
+    target = everywhere(type, mesh) if is_everywhere(x) else x.partition
+    target = partition(type.shape, type.dtype, target.mesh, target.placements)
+    placed: list[Placement] = [Replicate()] * mesh.ndim
+    for cut in cuts(among):
+        placed[cut.mesh_axis] = Partial("any")
+    partial = Partition(type.shape, target.dtype, mesh, placed)
+    part = leaf(data, local_type(type, data.shape))
+    found = arriving(type, target, part, redistribution(partial, target), whole.ticket)
+    if op.invert:
+        found = Shared(type, record(FUNCTIONS["logical_not"], found.part), target, found.ticket)
+    return found
+
+
+@of_parts.register(UniqueValues)
+@of_parts.register(UniqueCounts)
+@of_parts.register(UniqueAll)
+@of_parts.register(UniqueInverse)
+def _(op: Any, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
+    x = in_pieces(xs[0])
+    if is_everywhere(x):
+        return None
+    if len(cuts(x)) < x.partition.mesh.ndim:  # several processes have the same
+        x = in_rows(x)
+    found = _Different(x, elements(x))
+    values = row(x, found.values, x.type.dtype)
+    made: dict[str, Any] = {"values": lambda: values}
+    made["counts"] = lambda: row(x, found.counts, "int64")
+    made["indices"] = lambda: row(x, found.indices, "int64")
+    made["inverse"] = lambda: of_data(
+        x.type.like(x.type.shape, "int64"),
+        found.inverse(_first(values)).reshape(x.part.type.shape), x, cuts(x))
+    return tuple([made[part]() for part in op.parts])
+
+
+def _first(values: Shared) -> int:
+    """The number of the first element of a row that this process has."""
+    (cut,) = cuts_of(values.partition) or ()
+    return cut.ends[number(values, cut)]
+
+
+class _Different:
+    """The different elements of an array: those that this process gets.
+
+    Attributes:
+        values: in order.
+        counts: how many of each there are on all processes.
+        indices: where the first of each is in the array as a row.
+    """
+
+    def __init__(self, x: Shared, data: Buffer) -> None:
+        counters.libraries["numpy.unique"] += 1
+        self._team = team_number(x)
+        values, first, self._own, counts = np.unique(
+            data.reshape(-1), return_index=True, return_inverse=True, return_counts=True,
+            equal_nan=False)
+        ends = ends_of(x, values, descending=False, together=True)
+        parts = [values, counts, _places(x)[first]]
+        sent = [dealt(self._team, cut_at(part, ends)) for part in parts]
+        self._lengths = [len(each) for each in sent[0]]
+        values, counts, first = [np.concatenate(part) for part in sent]
+        # Each NaN is one of its own, in the order of their places.
+        self._order = np.lexsort((first, values))
+        values, counts, first = values[self._order], counts[self._order], first[self._order]
+        self._differs = np.ones(len(values), bool)
+        self._differs[1:] = values[1:] != values[:-1]
+        begin = np.flatnonzero(self._differs)
+        self.values = values[begin]
+        self.counts = np.add.reduceat(counts, begin) if len(begin) else counts
+        self.indices = np.minimum.reduceat(first, begin) if len(begin) else first
+
+    def inverse(self, first: int) -> Buffer:
+        """Which of all different elements each of this process is, as a row.
+
+        Args:
+            first: the number of the first one that this process got.
+        """
+        numbers = np.empty(len(self._order), np.int64)
+        numbers[self._order] = np.cumsum(self._differs) - 1 + first
+        ends = [0, *np.cumsum(self._lengths).tolist()]
+        return np.concatenate(dealt(self._team, cut_at(numbers, ends)))[self._own]
+
+
+def _places(x: Shared) -> Buffer:
+    """Where the elements of this process are in the array as a row."""
+    firsts = {cut.axis: cut.ends[number(x, cut)] for cut in cuts(x)}
+    made = np.zeros((), np.int64)
+    for axis, (extent, count) in enumerate(zip(x.type.shape, x.part.type.shape, strict=True)):
+        first = firsts.get(axis, 0)
+        made = made[..., None] * extent + np.arange(first, first + count)
+    return made.reshape(-1)

@@ -1,0 +1,59 @@
+"""What the processes of a team did when, as a trace with a lane for each of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TypeAlias
+
+import numpy as np
+
+from tecomp.array.graph.evaluate import lane
+from tecomp.array.single_controller.protocol import together
+from tecomp.dist.runtime.call_tracking import waits
+from tecomp.dist.runtime.collectives import allgather
+from tecomp.dist.runtime.team import AnyTeam, team_of
+from tecomp.drawing.chrome_trace import Trace, bar, lane_named, process_named, trace_of
+
+Did: TypeAlias = "tuple[str, str, float, float]"
+"""A kernel or waiting, what it was (for), and from when to when."""
+
+
+def lanes_of(team: AnyTeam, since: float) -> Trace:
+    """The trace of a team; all processes have to call it.
+
+    Args:
+        team: whose processes.
+        since: what was before is left out, in seconds of `time.time`.
+    """
+    number = team_of(team).id
+    everyone = lanes(number, since)
+    first = min([start for own in everyone for _, _, start, _ in own], default=0.0)
+    events = [process_named(0, f"team {number}")]
+    for rank, own in enumerate(everyone):
+        events.append(lane_named(0, rank, f"rank {rank}"))
+        events += [
+            bar(name, kind, (start - first) * 1e6, (stop - start) * 1e6, lane=rank)
+            for kind, name, start, stop in own
+        ]
+    return trace_of(events)
+
+
+@together
+def lanes(team: int, since: float) -> list[list[Did]]:
+    """What each process of a team did."""
+    text = np.frombuffer(json.dumps(_own(since)).encode(), np.uint8)
+    ends = np.cumsum(allgather(team, np.array([text.size])))
+    told = np.split(allgather(team, text), ends[:-1])
+    return [json.loads(each.tobytes()) for each in told]
+
+
+def _own(since: float) -> list[Did]:
+    """What this process did, by the clock of its machine, in order."""
+    shift = time.time() - time.perf_counter()
+    kinds = ("kernel", lane.spans or ()), ("waits", waits.spans)
+    found = [
+        (kind, name if kind == "kernel" else f"waits for {name}", start + shift, end + shift)
+        for kind, spans in kinds for name, start, end in spans
+    ]
+    return sorted([each for each in found if each[2] >= since], key=lambda each: each[2])

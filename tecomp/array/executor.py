@@ -1,0 +1,307 @@
+"""Lowered functions, run: what a process computes of its parts, and its calls of the runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from functools import singledispatch
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tecomp import dist
+from tecomp.array.distributed.reductions import outermost
+from tecomp.array.graph.devices import CPU
+from tecomp.array.graph.evaluate import data_of
+from tecomp.array.graph.node import Node, leaf, local_type, record
+from tecomp.array.graph.views import moved
+from tecomp.array.indexing.getitem import places_in, selected, truth_of
+from tecomp.array.interop.imports import as_node
+from tecomp.array.kernels.generators import created
+from tecomp.array.library_fallback import library_call
+from tecomp.errors import ArrayValueError, TeamError, TecompError
+from tecomp.ptensor.function import Parameter
+from tecomp.ptensor.lowering.lowered_ir import (
+    Call,
+    Compute,
+    FunctionCall,
+    Generic,
+    Given,
+    Import,
+    LibraryCall,
+    Literal,
+    Lowered,
+    LoweredModule,
+    Name,
+    RuntimeCall,
+    Slice,
+    Together,
+)
+from tecomp.ptensor.lowering.runtime_calls import numbered
+from tecomp.ptensor.operation import Argument
+from tecomp.ptensor.operations.creation import Arange, AsArray, Create, CreateLike
+from tecomp.ptensor.operations.manipulation import Broadcast, ExtractMask, ExtractSlice, Nonzero
+from tecomp.ptensor.operations.reduction import Reduce
+from tecomp.ptensor.types import PTensorType, Shape, axes_of, numpy_dtype, without
+
+Values = dict[str, Any]
+_AMONG = "@"
+"""Where values have the module of functions that are called; no name of a value is like that."""
+
+
+def execute(
+    function: Lowered, *arguments: Any, among: LoweredModule | None = None
+) -> tuple[Any, ...]:
+    """What a lowered function gives, on this process.
+
+    All processes of its teams have to call it.
+
+    Args:
+        function: what `dist_to_runtime` made; or `lower_ptensor`, of a function without teams.
+        arguments: for each parameter a number or a text; or of a tensor what it is lowered to:
+            the local array of NumPy, the device, the team, and the number of the tensor.
+        among: the module of the functions that it calls, if it calls any.
+
+    Returns:
+        The results, each as such a tuple; numbers, shapes and names of types as they are.
+
+    Raises:
+        TecompError: what a statement raises, with its line.
+        TeamError: a tensor is not distributed as new ones are.
+        ArrayValueError: there are more or fewer arguments than parameters, or one of another type.
+
+    >>> import numpy as np
+    >>> from tecomp.ptensor.lowering.lower import lower_ptensor
+    >>> from tecomp.ptensor.parse import parse
+    >>> f = parse('''func @f(%x: ptensor<3xint64>) -> ptensor<3xint64> {
+    ...   %y = ptensor.elementwise_unary_op{'negative'}(%x): (ptensor<3xint64>) -> ptensor<3xint64>
+    ...   return %y
+    ... }''')
+    >>> execute(lower_ptensor(f), (np.arange(3), None, None, None))
+    ((array([ 0, -1, -2]), None, None, None),)
+    """
+    if len(arguments) != len(function.parameters):
+        raise ArrayValueError(
+            f"@{function.name}: {len(arguments)} arguments for {len(function.parameters)} "
+            "parameters; give one for each",
+            kind="argument-count",
+        )
+    values: Values = {_AMONG: among}
+    for parameter, argument in zip(function.parameters, arguments, strict=True):
+        values[parameter.name] = _taken(parameter, argument, function.name)
+    return tuple([_given_back(each) for each in _run(function, values)])
+
+
+def _run(function: Lowered, values: Values) -> list[Any]:
+    """The results, from the values of the parameters."""
+    for line, statement in numbered(function):
+        try:
+            made = _value(statement.value, values)
+        except TecompError as error:
+            where = f"@{function.name}: line {line}: `{statement.value}`"
+            raise type(error)(f"{where}: {error.message}") from error
+        if statement.result is not None:
+            values[statement.result] = made
+    return [values[name] for name in function.results]
+
+
+def _taken(parameter: Parameter, argument: Any, function: str) -> Any:
+    if isinstance(parameter.type, str):
+        return argument
+    data, device, team, gid = argument
+    where = f"@{function}: %{parameter.name} is"
+    shape = data.shape if team is None else dist.partition_of(team, gid).shape
+    _check_type(shape, data.dtype.name, parameter.type, where)
+    if team is not None:
+        _check_usual(team, gid, where)
+    type = PTensorType(data.shape, data.dtype.name, device)
+    return leaf(data, type), device, team, gid
+
+
+def _check_type(shape: Shape, dtype: str, wanted: PTensorType, where: str) -> None:
+    fits = len(shape) == wanted.rank and all(
+        n == m or m is None for n, m in zip(shape, wanted.shape, strict=True))
+    if dtype != wanted.dtype or not fits:
+        raise ArrayValueError(
+            f"{where} {dtype}{list(shape)}, and is taken as {wanted}; give an array of that type"
+        )
+
+
+def _check_usual(team: int, gid: int, where: str) -> None:
+    """Refuse a tensor that is not cut into blocks along its first axis, as lowering takes it."""
+    found = dist.partition_of(team, gid)
+    first: dist.Placement = dist.Shard(0) if found.shape else dist.Replicate()
+    usual = dist.Partition(
+        found.shape, found.dtype, dist.Mesh((dist.team_of(team).size,)), [first])
+    if found.layout.index_map != usual.layout.index_map or found.windows is not None:
+        raise TeamError(
+            f"{where} placed as {list(found.placements)}, and is taken as {list(usual.placements)}"
+            "; copy it to a new tensor first: dist.copy"
+        )
+
+
+def _given_back(value: Any) -> Any:
+    if not (isinstance(value, tuple) and value and isinstance(value[0], Node)):
+        return value  # a number or a shape
+    node, *place = value
+    return data_of(node), *place
+
+
+def _operand(operand: Any, values: Values) -> Any:
+    if isinstance(operand, Literal):
+        return operand.value
+    assert isinstance(operand, Name)
+    value = values[operand.name]
+    return value if operand.part is None else value[operand.part]
+
+
+@singledispatch
+def _value(value: Any, values: Values) -> Any:
+    """What an expression gives."""
+    return _operand(value, values)
+
+
+@_value.register
+def _(value: Given, values: Values) -> None:
+    """A number that is an argument of the statement that is asked for it, and read there."""
+
+
+@_value.register
+def _(value: Slice, values: Values) -> None:
+    """All indices of a new tensor."""
+
+
+@_value.register
+def _(value: Together, values: Values) -> Any:
+    return tuple([_operand(operand, values) for operand in value.operands])
+
+
+@_value.register
+def _(value: Call, values: Values) -> Any:
+    operands = [_operand(operand, values) for operand in value.operands]
+    if value.function == "linalg.init_tensor":
+        shape, type = operands[0], value.type
+        assert type is not None
+        return leaf(np.empty(shape, numpy_dtype(type.dtype)), local_type(type, shape))
+    return _CALLS[value.function](*operands)
+
+
+def _part(tensor: Node, part: Any) -> Node:
+    """The elements of a local slice."""
+    return moved(ExtractSlice(tuple([(at.start, at.step, _length(at)) for at in part])), tensor)
+
+
+def _length(part: Any) -> int:
+    return len(range(part.start, part.stop, part.step or 1))
+
+
+def _stop(start: int, stop: int, step: int) -> int:
+    """Where whole steps from the first number end."""
+    return start + _count(start, stop, step) * step
+
+
+def _count(start: int, stop: int, step: int) -> int:
+    count = Arange(start, stop, step, "int64").count
+    assert count is not None
+    return count
+
+
+_CALLS: Mapping[str, Callable[..., Any]] = {
+    "$shape": lambda shape: shape,
+    "$num_elements": prod,
+    "$shape_of": lambda tensor: data_of(tensor).shape,
+    "$global_shape": lambda team, gid: dist.partition_of(team, gid).shape,
+    "$whole": lambda shape: tuple([slice(0, n, 1) for n in shape]),
+    "$compute_stop_index": _stop,
+    "$compute_global_shape": lambda *numbers: (_count(*numbers),),
+    "tensor.extract_slice": _part,
+}
+
+
+@_value.register
+def _(value: Compute, values: Values) -> Node:
+    nodes = [_operand(operand, values) for operand in value.operands]
+    op = value.op
+    if isinstance(op, ExtractMask):
+        return selected(nodes[0], nodes[1])
+    if isinstance(op, Nonzero):
+        return places_in(truth_of(nodes[0]))[op.axis]
+    if isinstance(op, Reduce) and op.kind in ("max", "min"):
+        shape = nodes[0].type.shape
+        axes = axes_of(op.axis, len(shape), op.kind)
+        if any(shape[axis] == 0 for axis in axes):  # a part of no elements changes no other
+            found = nodes[0].type.like(without(shape, axes, op.keepdims))
+            return leaf(np.full(found.shape, outermost(op.kind, found.dtype)), found)
+    return record(op, *nodes)
+
+
+@_value.register
+def _(value: Import, values: Values) -> Node:
+    (given,) = [_operand(operand, values) for operand in value.operands]
+    op, type = value.op, value.type
+    dtype, copy = (type.dtype, op.copy) if isinstance(op, AsArray) else (None, False)
+    node = as_node(given, dtype, type.device or CPU, copy, op.name)
+    _check_type(node.type.shape, node.type.dtype, type, f"{op.name}: what is given is")
+    return node
+
+
+@_value.register
+def _(value: FunctionCall, values: Values) -> Any:
+    module: LoweredModule | None = values[_AMONG]
+    among = () if module is None else module.functions
+    callee = next((each for each in among if each.name == value.function), None)
+    if callee is None:
+        raise ArrayValueError("the function is not there; give the module, execute(..., among=)")
+    operands = [_operand(operand, values) for operand in value.operands]
+    given = {p.name: each for p, each in zip(callee.parameters, operands, strict=True)}
+    found = _run(callee, {_AMONG: module, **given})
+    return found if len(found) > 1 else found[0]
+
+
+@_value.register
+def _(value: LibraryCall, values: Values) -> Any:
+    assert value.op.library is not None
+    found = library_call(value.op, *[_operand(operand, values) for operand in value.operands])  # type: ignore[arg-type]
+    return found if len(value.results) > 1 else found[0]
+
+
+@_value.register
+def _(value: Generic, values: Values) -> Node:
+    part, shape, _, *rest = [_operand(operand, values) for operand in value.operands]
+    op = _filled(value.op, values)
+    if isinstance(op, Create | CreateLike):
+        own = PTensorType((), value.type.dtype, value.type.device)
+        one = record(Create((), own.dtype, own.device), leaf(data_of(rest[0]), rest[0].type))
+        return moved(Broadcast(shape), one)
+    starts = tuple([at.start for at in part]) if part is not None else (0,) * len(shape)
+    return created(op, (shape, starts))
+
+
+def _filled(op: Any, values: Values) -> Any:
+    """An operation whose numbers are known, of this process alone."""
+    found = {f.name: getattr(op, f.name) for f in fields(op)}
+    known = {
+        name: values[value.name] for name, value in found.items() if isinstance(value, Argument)
+    }
+    alone = {"team": None} if "team" in found else {}
+    return replace(op, **{**known, **alone})
+
+
+@_value.register
+def _(value: RuntimeCall, values: Values) -> Any:
+    operands = [_operand(operand, values) for operand in value.operands]
+    given = [data_of(each) if isinstance(each, Node) else each for each in operands]
+    named = {"placements": list(value.placements)} if value.placements else {}
+    if value.function in ("copy", "finalize_reduce"):
+        return _writing(value, given, values)
+    return getattr(dist, value.function)(_operand(value.team, values), *given, **named)
+
+
+def _writing(value: RuntimeCall, given: list[Any], values: Values) -> None:
+    """A call that writes the last of its operands, which nobody else sees."""
+    name = value.operands[-1]
+    assert isinstance(name, Name)
+    data = np.array(given[-1], order="C")
+    getattr(dist, value.function)(_operand(value.team, values), *given[:-1], data)
+    values[name.name] = leaf(data, values[name.name].type)

@@ -1,0 +1,461 @@
+"""Per-axis access relations of operations, and evaluation of subregions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from math import prod
+from typing import Any, NamedTuple, TypeAlias
+
+from tecomp.array.graph.node import type_of
+from tecomp.array.graph.pending import Step
+from tecomp.ptensor.formulas.tables import is_elementwise
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operations.linear_algebra import MatrixTranspose
+from tecomp.ptensor.operations.manipulation import (
+    Broadcast,
+    Combine,
+    ExpandDims,
+    ExtractSlice,
+    Flip,
+    InsertSlice,
+    PermuteDims,
+    Reshape,
+    Roll,
+    Squeeze,
+)
+from tecomp.ptensor.operations.reduction import Cumulative, Diff
+from tecomp.ptensor.types import PTensorType, Shape
+
+Span: TypeAlias = tuple[int, int]
+"""First index and end."""
+
+Box: TypeAlias = tuple[Span, ...]
+"""A span of indices along each axis."""
+
+
+class Along(NamedTuple):
+    """The index along an axis of an operand that belongs to index `i` along one of the result.
+
+    Attributes:
+        axis: of the result.
+        step: the index is `first + step * i`.
+        first: that.
+    """
+
+    axis: int
+    step: int = 1
+    first: int = 0
+
+
+class Reads(NamedTuple):
+    """What an operation reads.
+
+    Attributes:
+        operands: for each axis of each operand how it goes along one of the result; None if all
+            of its indices are needed for any element.
+        whole: axes of the result along which all elements are computed, or none.
+    """
+
+    operands: tuple[tuple[Along | None, ...], ...]
+    whole: tuple[int, ...] = ()
+
+
+def reads(op: Operation, operands: Sequence[PTensorType], result: PTensorType) -> Reads:
+    """What an operation on operands of these types reads; of most operations it is not known."""
+    if is_elementwise(op):
+        return Reads(tuple([_repeated(x.shape, result.shape) for x in operands]))
+    return _reads(op, operands, result)
+
+
+def _repeated(shape: Shape, result: Shape) -> tuple[Along | None, ...]:
+    more = len(result) - len(shape)
+    return tuple([
+        Along(axis + more) if n == result[axis + more] else None for axis, n in enumerate(shape)
+    ])
+
+
+def _beside(op: Operation, xs: Sequence[PTensorType], axes: Sequence[int]) -> Reads:
+    """Along some axes all elements are needed for any, along others those at the same place."""
+    at = {axis % xs[0].rank for axis in axes}
+    own = tuple([None if k in at else Along(k) for k in range(xs[0].rank)])
+    return Reads((own,) * len(xs), tuple(at))
+
+
+def _moved(shape: Shape, axes: Mapping[int, int]) -> Reads:
+    """Axes of an operand that have other numbers in the result, and those that it has not."""
+    return Reads((tuple([
+        Along(axes[axis]) if axis in axes else None for axis in range(len(shape))
+    ]),))
+
+
+@singledispatch
+def _reads(op: Operation, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+    return Reads(tuple([(None,) * x.rank for x in xs]), tuple(range(result.rank)))
+
+
+@_reads.register
+def _(op: ExtractSlice, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+    return Reads((tuple([Along(k, step, first) for k, (first, step, _) in enumerate(op.slice)]),))
+
+
+@_reads.register
+def _(op: InsertSlice, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+    steps = [step for _, step, _ in op.slice]
+    part = tuple([
+        Along(k, 1, -first) if step == 1 else None for k, (first, step, _) in enumerate(op.slice)
+    ])
+    own = tuple([Along(k) for k in range(result.rank)])
+    return Reads((own, part), tuple([k for k, step in enumerate(steps) if step != 1]))
+
+
+@_reads.register
+def _(op: Broadcast, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+    return Reads((_repeated(xs[0].shape, result.shape),))
+
+
+@_reads.register
+def _(op: ExpandDims, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+    kept = [axis for axis in range(result.rank) if axis not in op.axis]
+    return _moved(xs[0].shape, dict(enumerate(kept)))
+
+
+@_reads.register
+def _(op: Squeeze, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+    kept = [axis for axis in range(xs[0].rank) if axis not in op.axis]
+    return _moved(xs[0].shape, {axis: k for k, axis in enumerate(kept)})
+
+
+@_reads.register
+def _(op: PermuteDims, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+    return _moved(xs[0].shape, {axis: k for k, axis in enumerate(op.axis)})
+
+
+@_reads.register
+def _(op: MatrixTranspose, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+    outer = range(result.rank - 2)
+    return _moved(xs[0].shape, {
+        **{k: k for k in outer}, result.rank - 2: result.rank - 1, result.rank - 1: result.rank - 2
+    })
+
+
+@_reads.register
+def _(op: Flip, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+    return Reads((tuple([
+        Along(k, -1, n - 1) if k in op.axis else Along(k) for k, n in enumerate(result.shape)
+    ]),))
+
+
+@_reads.register
+def _(op: Reshape, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+    if op.shape == xs[0].shape:
+        return _beside(op, xs, ())
+    return Reads(((None,) * xs[0].rank,), tuple(range(result.rank)))
+
+
+@_reads.register
+def _(op: Roll, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+    return _beside(op, xs, op.axis)
+
+
+@_reads.register
+def _(op: Cumulative, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+    return _beside(op, xs, (op.axis,))
+
+
+@_reads.register
+def _(op: Diff, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+    return _beside(op, xs, (op.axis,))
+
+
+@_reads.register
+def _(op: Combine, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+    if op.kind == "concat":
+        return _beside(op, xs, (op.axis,))
+    axis = op.axis % result.rank
+    own = tuple([Along(k + (k >= axis)) for k in range(xs[0].rank)])
+    return Reads((own,) * len(xs), (axis,))
+
+
+@singledispatch
+def within(op: Operation, box: Box, given: Sequence[Box]) -> Operation:
+    """The operation that computes a box of the result of boxes of the operands.
+
+    Args:
+        op: the operation.
+        box: of its result.
+        given: of its operands: what elements in the box need.
+    """
+    return op
+
+
+@within.register
+def _(op: ExtractSlice, box: Box, given: Sequence[Box]) -> Operation:
+    return ExtractSlice(tuple([
+        (first + step * low - start, step, end - low)
+        for (first, step, _), (low, end), (start, _) in zip(op.slice, box, given[0], strict=True)
+    ]))
+
+
+@within.register
+def _(op: InsertSlice, box: Box, given: Sequence[Box]) -> Operation:
+    return InsertSlice(tuple([
+        (max(first - low, 0) if step == 1 else first, step, end - start)
+        for (first, step, _), (low, _), (start, end) in zip(op.slice, box, given[1], strict=True)
+    ]))
+
+
+@within.register
+def _(op: Broadcast, box: Box, given: Sequence[Box]) -> Operation:
+    return Broadcast(tuple([end - low for low, end in box]))
+
+
+@within.register
+def _(op: Reshape, box: Box, given: Sequence[Box]) -> Operation:
+    return replace(op, shape=tuple([end - low for low, end in box])) if given[0] == box else op
+
+
+Index: TypeAlias = tuple[Any, ...]
+
+
+def whole(shape: Shape) -> Box:
+    """All elements."""
+    return tuple([(0, n) for n in shape])
+
+
+def size_of(box: Box) -> int:
+    """How many elements there are in a box."""
+    return prod([end - low for low, end in box])
+
+
+def index_of(box: Box) -> Index:
+    """A box as one indexes arrays, with dots, so that what has no axes stays an array."""
+    return (*[slice(low, end) for low, end in box], ...)
+
+
+def around(box: Box, shape: Shape) -> list[Box]:
+    """The boxes before and behind one along each axis: all else of a shape, each element once."""
+    found: list[Box] = []
+    for axis, ((low, end), n) in enumerate(zip(box, shape, strict=True)):
+        behind = whole(shape)[axis + 1 :]
+        found += [(*box[:axis], span, *behind) for span in ((0, low), (end, n))]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Operations without their elements.
+
+    Attributes:
+        leaves: the types of what is given.
+        steps: the operations, as pending ones are.
+        outputs: the places of the results that are wanted.
+    """
+
+    leaves: tuple[PTensorType, ...]
+    steps: tuple[Step, ...]
+    outputs: tuple[int, ...]
+
+    def types(self) -> list[PTensorType]:
+        """The types of all results."""
+        found: list[PTensorType] = []
+        for op, places in self.steps:
+            found.append(type_of(op, *[self.type(place, found) for place in places]))
+        return found
+
+    def type(self, place: int, types: Sequence[PTensorType]) -> PTensorType:
+        """The type of an operand, of those of all results."""
+        return types[place] if place >= 0 else self.leaves[-1 - place]
+
+    def reads(self, types: Sequence[PTensorType]) -> list[Reads]:
+        """What all operations read."""
+        return [
+            reads(op, [self.type(place, types) for place in places], types[k])
+            for k, (op, places) in enumerate(self.steps)
+        ]
+
+
+def ready(graph: Graph, given: Sequence[Box | None]) -> list[Box | None]:
+    """Of each result the elements that need only such elements of the leaves; None if none do.
+
+    Args:
+        graph: the operations.
+        given: of each leaf a box, or None.
+    """
+    types = graph.types()
+    found: list[Box | None] = []
+    for (_, places), own, type in zip(graph.steps, graph.reads(types), types, strict=True):
+        spans: list[Span] | None = list(whole(type.shape))
+        for place, along in zip(places, own.operands, strict=True):
+            box = found[place] if place >= 0 else given[-1 - place]
+            extents = graph.type(place, types).shape
+            spans = _narrowed(spans, along, box, extents, type.shape)
+        if spans is not None and any(spans[k] != (0, type.shape[k]) for k in own.whole):
+            spans = None
+        is_left = spans is not None and all(low < end for low, end in spans)
+        found.append(tuple(spans) if spans is not None and is_left else None)
+    return found
+
+
+def _narrowed(
+    spans: list[Span] | None, along: Sequence[Along | None], box: Box | None, extents: Shape,
+    shape: Shape,
+) -> list[Span] | None:
+    """What is left of a result, if an operand is ready in a box."""
+    if spans is None or box is None:
+        return None
+    spans = list(spans)
+    for at, span, n in zip(along, box, extents, strict=True):
+        if at is None:
+            if span != (0, n):
+                return None
+            continue
+        low, end = _reached(at, span, n, shape[at.axis])
+        spans[at.axis] = max(spans[at.axis][0], low), min(spans[at.axis][1], end)
+    return spans
+
+
+def _reached(at: Along, span: Span, n: int, extent: int) -> Span:
+    """The indices along an axis of the result that read none outside of a span of an operand.
+
+    An index that reads none at all, since the operand ends before it, is one of them.
+    """
+    (low, end), step = span, abs(at.step)
+    if at.step < 0:
+        first = (at.first - end) // step + 1 if end < n else 0
+        return first, (at.first - low) // step + 1 if low > 0 else extent
+    first = -((at.first - low) // step) if low > 0 else 0
+    return first, -((at.first - end) // step) if end < n else extent
+
+
+def _needed(along: Sequence[Along | None], box: Box, shape: Shape) -> Box:
+    """What a box of a result needs of an operand."""
+    found = []
+    for at, n in zip(along, shape, strict=True):
+        if at is None:
+            found.append((0, n))
+            continue
+        low, last = (at.first + at.step * i for i in (box[at.axis][0], box[at.axis][1] - 1))
+        first, end = min(low, last), max(low, last) + 1
+        found.append((min(max(first, 0), n), max(min(end, n), 0)))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Boxed:
+    """Operations that compute boxes of results.
+
+    Attributes:
+        graph: the operations.
+        types: of their results.
+        leaves: of each of its leaves the number of a leaf of the whole, and the box of it.
+        boxes: of each of its outputs the place in the whole, and the box there.
+    """
+
+    graph: Graph
+    types: tuple[PTensorType, ...]
+    leaves: tuple[tuple[int, Index], ...]
+    boxes: tuple[tuple[int, Index], ...]
+
+    @property
+    def size(self) -> int:
+        """How many elements are computed."""
+        return sum([type.size for type in self.types])
+
+
+def boxed(graph: Graph, wanted: Mapping[int, Box]) -> Boxed:
+    """The operations that compute a box of some results.
+
+    Args:
+        graph: operations.
+        wanted: the places of the results, and the box of each, which has elements.
+    """
+    return _Builder(graph, wanted).built()
+
+
+class _Builder:
+    """Operations of a graph, of which each computes a box."""
+
+    def __init__(self, graph: Graph, wanted: Mapping[int, Box]) -> None:
+        self.graph, self.wanted = graph, wanted
+        self.types = graph.types()
+        self.reads = graph.reads(self.types)
+        self.boxes = dict(wanted)
+        for k in reversed(range(len(graph.steps))):
+            if k in self.boxes:
+                self._ask(k)
+        self.number = {place: j for j, place in enumerate(k for k in self.boxes if k < 0)}
+        self.steps: list[Step] = []
+        self.made: list[PTensorType] = []
+        self.leaves = [
+            self._shaped(graph.leaves[-1 - place], self.boxes[place]) for place in self.number
+        ]
+        self.places = {place: -1 - j for place, j in self.number.items()}
+
+    def _ask(self, k: int) -> None:
+        """What the box of a result needs of the operands."""
+        box = list(self.boxes[k])
+        for axis in self.reads[k].whole:
+            box[axis] = (0, self.types[k].shape[axis])
+        self.boxes[k] = tuple(box)
+        op, places = self.graph.steps[k]
+        for place, need in zip(places, self._needs(k), strict=True):
+            if isinstance(op, InsertSlice) and not size_of(need):
+                continue  # what is inserted is not in the box
+            before = self.boxes.get(place, need)
+            self.boxes[place] = tuple([
+                (min(a, b), max(c, d)) for (a, c), (b, d) in zip(before, need, strict=True)
+            ])
+
+    def _needs(self, k: int) -> list[Box]:
+        return [
+            _needed(along, self.boxes[k], self.graph.type(place, self.types).shape)
+            for place, along in zip(self.graph.steps[k][1], self.reads[k].operands, strict=True)
+        ]
+
+    def built(self) -> Boxed:
+        for k in range(len(self.graph.steps)):
+            if k in self.boxes:
+                self.places[k] = self._step(k)
+        outputs = [(place, self._part(place, box)) for place, box in self.wanted.items()]
+        graph = Graph(tuple(self.leaves), tuple(self.steps), tuple([own for _, own in outputs]))
+        leaves = tuple([(-1 - place, index_of(self.boxes[place])) for place in self.number])
+        boxes = tuple([(place, index_of(box)) for place, box in self.wanted.items()])
+        return Boxed(graph, tuple(self.made), leaves, boxes)
+
+    def _step(self, k: int) -> int:
+        op, places = self.graph.steps[k]
+        needs = self._needs(k)
+        if isinstance(op, InsertSlice) and not size_of(needs[1]):
+            return self._part(places[0], needs[0])
+        given = [self._part(place, need) for place, need in zip(places, needs, strict=True)]
+        return self._add(within(op, self.boxes[k], needs), given)
+
+    def _part(self, place: int, box: Box) -> int:
+        """A box of what is computed or given."""
+        own = self.boxes[place]
+        if own == box:
+            return self.places[place]
+        cut = tuple([
+            (low - start, 1, end - low) for (low, end), (start, _) in zip(box, own, strict=True)
+        ])
+        return self._add(ExtractSlice(cut), [self.places[place]])
+
+    def _add(self, op: Operation, given: Sequence[int]) -> int:
+        types = [self.made[p] if p >= 0 else self.leaves[-1 - p] for p in given]
+        type = type_of(op, *types)
+        if isinstance(op, ExtractSlice) and type == types[0] and _keeps(op):
+            return given[0]
+        self.steps.append((op, tuple(given)))
+        self.made.append(type)
+        return len(self.made) - 1
+
+    @staticmethod
+    def _shaped(type: PTensorType, box: Box) -> PTensorType:
+        return type.like(tuple([end - low for low, end in box]))
+
+
+def _keeps(op: ExtractSlice) -> bool:
+    """Whether a slice as long as its operand is all of it, in order."""
+    return all(first == 0 and (step == 1 or count < 2) for first, step, count in op.slice)

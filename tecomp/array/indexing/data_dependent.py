@@ -1,0 +1,136 @@
+"""Results whose shape depends on values: nonzero, masks, counts."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tecomp.array.graph.node import Buffer, memory, no_memory
+from tecomp.array.statistics import counters
+from tecomp.errors import ArrayValueError
+
+
+def copied(data: Buffer) -> Buffer:
+    """The same elements in memory of their own, in order."""
+    counters.libraries["numpy.copy"] += 1
+    try:
+        return np.array(data, order="C")
+    except MemoryError:
+        raise no_memory(data.shape, data.dtype) from None
+
+
+def in_order(data: Buffer) -> Buffer:
+    """The same elements in order: themselves, or a copy if there are places between them."""
+    return data if data.flags.c_contiguous else copied(data)
+
+
+def copy_to(target: Buffer, source: Buffer) -> None:
+    """Write elements that broadcast to a view of memory."""
+    counters.libraries["numpy.copyto"] += 1
+    np.copyto(target, source)
+
+
+def put(target: Buffer, key: Any, source: Buffer, where: str) -> None:
+    """Write elements to places that arrays of indices say, or masks.
+
+    Raises:
+        ArrayValueError: the shapes do not fit.
+    """
+    counters.libraries["numpy.ndarray.__setitem__"] += 1
+    try:
+        target[key] = source
+    except (ValueError, IndexError):
+        raise ArrayValueError(
+            f"{where}: the value has shape {source.shape}, and the index says elements of shape "
+            f"{target[key].shape}; give a value that broadcasts to it",
+            kind="array-shapes",
+        ) from None
+
+
+_INDEX = np.dtype(np.int64)
+
+
+def places_of(mask: Buffer) -> Buffer:
+    """The places where a row is true.
+
+    >>> places_of(np.array([True, False, True]))
+    array([0, 2])
+    """
+    places = memory((mask.size,), _INDEX)
+    count = np.empty(1, np.int64)
+    if not mask.size:
+        return places
+    counters.called += 1
+    _kernels().places_kernel()(mask, places, count)
+    return places[: int(count[0])].copy()
+
+
+def counted_from_start(indices: Buffer, extent: int) -> tuple[Buffer, int | None]:
+    """Indices counted from the first element, and the place of one that is out of bounds.
+
+    >>> counted_from_start(np.array([0, -1, 1]), 3)
+    (array([0, 2, 1]), None)
+    """
+    result, wrong = memory((indices.size,), _INDEX), np.empty(1, np.int64)
+    if not indices.size:
+        return result, None
+    counters.called += 1
+    _kernels().index_kernel(indices.dtype.name)(indices, np.array([extent]), result, wrong)
+    place = int(wrong[0])
+    return result, None if place < 0 else place
+
+
+def rows_at(data: Buffer, axis: int, places: Buffer) -> Buffer:
+    """The elements at places along an axis.
+
+    Args:
+        data: without places between its elements.
+        axis: that is indexed.
+        places: counted from the first element, a row; each is there.
+
+    >>> rows_at(np.array([[1, 2, 3], [4, 5, 6]]), 1, np.array([2, 0]))
+    array([[3, 1],
+           [6, 4]])
+    """
+    shape = (*data.shape[:axis], places.size, *data.shape[axis + 1 :])
+    result = memory(shape, data.dtype)
+    if not result.size:
+        return result
+    outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
+    source, target = data.reshape(outer, -1, inner), result.reshape(outer, -1, inner)
+    if data.dtype.kind == "c":
+        source, target = source.view(data.real.dtype), target.view(data.real.dtype)
+    counters.called += 1
+    if source.shape[2] == 1:
+        _kernels().elements_kernel(source.dtype.name)(source[..., 0], places, target[..., 0])
+    else:
+        _kernels().rows_kernel(source.dtype.name)(source, places, target)
+    return result
+
+
+def repeated_places(counts: Buffer) -> tuple[Buffer, int | None]:
+    """Each place of a row as often as the row says there, and where it says less than 0.
+
+    >>> repeated_places(np.array([1, 0, 2]))
+    (array([0, 2, 2]), None)
+    """
+    ends, wrong = memory((counts.size,), _INDEX), np.empty(1, np.int64)
+    if not counts.size:
+        return ends, None
+    counters.called += 1
+    _kernels().ends_kernel(counts.dtype.name)(in_order(counts), ends, wrong)
+    if wrong[0] >= 0:
+        return ends[:0], int(wrong[0])
+    places = memory((int(ends[-1]),), _INDEX)
+    if places.size:
+        counters.called += 1
+        _kernels().repeat_kernel()(ends, places)
+    return places, None
+
+
+def _kernels() -> Any:
+    # Loaded now: who only records operations does not wait for the compiler.
+    return import_module("tecomp.array.indexing.data_dependent_kernels")

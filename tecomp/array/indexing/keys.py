@@ -1,0 +1,187 @@
+"""What stands in the brackets of `x[...]`, read as entries: one for each axis, and new axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tecomp.array.graph.evaluate import data_of
+from tecomp.array.graph.node import Node, leaf, tracing
+from tecomp.errors import ArrayIndexError
+from tecomp.ptensor.types import INTEGERS, PTensorType, Shape
+
+FORMS = "give integers, slices, `...`, None, or arrays of this namespace: of integers, or a mask"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Indices of an axis that count on.
+
+    Attributes:
+        start: the first.
+        step: from one to the next.
+        count: how many.
+    """
+
+    start: int
+    step: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """One index of an axis, counted from 0."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """An axis of extent 1 that is put in."""
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """An axis that an array of integers indexes."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """Axes of which the elements are taken where a mask is true; none for a mask without axes."""
+
+    node: Node
+
+
+Entry: TypeAlias = Span | At | New | By | Mask
+
+
+def entries_of(key: Any, type: PTensorType, where: str) -> list[Entry]:
+    """The entries of an index, for all axes of an array.
+
+    Args:
+        key: what stands in the brackets; arrays are nodes.
+        type: of the array.
+        where: the operation, for messages.
+
+    Raises:
+        ArrayIndexError: there are too many, one is out of bounds or no index, or a mask has
+            another shape.
+    """
+    shape = type.shape
+    given = key if isinstance(key, tuple) else (key,)
+    parts = [_as_mask(part, type) if isinstance(part, bool | np.bool) else part for part in given]
+    dots = [k for k, part in enumerate(parts) if part is Ellipsis]
+    if len(dots) > 1:
+        raise ArrayIndexError(f"{where}: the index has `...` {len(dots)} times; write it once")
+    taken = sum(_axes_taken(part) for part in parts)
+    if taken > len(shape):
+        raise ArrayIndexError(
+            f"{where}: {taken} axes are indexed, and the shape {shape} has {len(shape)}; give an "
+            "index for each axis at most"
+        )
+    rest = [slice(None)] * (len(shape) - taken)
+    place = dots[0] if dots else len(parts)
+    parts[place : place + 1] = rest
+    result: list[Entry] = []
+    axis = 0
+    for part in parts:
+        result.append(_entry(part, axis, shape, where))
+        axis += _axes_taken(part)
+    return result
+
+
+def _as_mask(value: bool | np.bool, type: PTensorType) -> Mask:
+    return Mask(leaf(np.array(value), type.like((), "bool")))
+
+
+def _axes_taken(part: Any) -> int:
+    if part is None or part is Ellipsis or isinstance(part, Mask):
+        return 0
+    if isinstance(part, Node) and part.type.dtype == "bool":
+        return part.type.rank
+    return 1
+
+
+def _entry(part: Any, axis: int, shape: Shape, where: str) -> Entry:
+    if part is None:
+        return New()
+    if isinstance(part, slice):
+        return _span(part, shape[axis], where)
+    if isinstance(part, Mask):
+        return part
+    if isinstance(part, Node):
+        return _array(part, axis, shape, where)
+    try:
+        number = index(part)
+    except TypeError:
+        raise ArrayIndexError(
+            f"{where}: {part!r} is {type(part).__name__}, and no index; {FORMS}"
+        ) from None
+    return At(check_bounds(number, axis, shape[axis], where))
+
+
+def check_bounds(number: int, axis: int, extent: int, where: str) -> int:
+    """An index, counted from 0.
+
+    Raises:
+        ArrayIndexError: there is no such element.
+    """
+    if not -extent <= number < extent:
+        raise out_of_bounds(number, axis, extent, where)
+    return number + extent if number < 0 else number
+
+
+def out_of_bounds(number: int, axis: int, extent: int, where: str) -> ArrayIndexError:
+    """The error for an index of which there is no element."""
+    inside = f"give one from {-extent} to {extent - 1}" if extent else "it has no element"
+    return ArrayIndexError(
+        f"{where}: index {number} is out of bounds along axis {axis}, whose extent is {extent}; "
+        f"{inside}"
+    )
+
+
+def _span(part: slice, extent: int, where: str) -> Span:
+    try:
+        start, stop, step = part.indices(extent)
+    except (TypeError, ValueError) as error:
+        raise ArrayIndexError(
+            f"{where}: {part!r} is no slice of an axis: {error}; give integers, and a step that is "
+            "not 0"
+        ) from None
+    count = len(range(start, stop, step))
+    return Span(start, step, count) if count else Span(0, 1, 0)
+
+
+def _array(node: Node, axis: int, shape: Shape, where: str) -> Entry:
+    type = node.type
+    if type.dtype in INTEGERS:
+        if type.shape or tracing.depth:
+            return By(node)
+        return At(check_bounds(int(data_of(node)[()]), axis, shape[axis], where))
+    if type.dtype != "bool":
+        raise ArrayIndexError(f"{where}: an index is an array of {type.dtype}; {FORMS}")
+    own = shape[axis : axis + type.rank]
+    if own != type.shape:
+        raise ArrayIndexError(
+            f"{where}: a mask of shape {type.shape} stands for axes of extents {own}; give a mask "
+            "of these extents"
+        )
+    return Mask(node)
+
+
+def is_basic(entries: Sequence[Entry]) -> bool:
+    """Whether an index says elements without looking at values."""
+    return all(isinstance(entry, Span | At | New) for entry in entries)
+
+
+def axes_of(entry: Entry) -> int:
+    """How many axes of the array an entry is for."""
+    if isinstance(entry, Mask):
+        return entry.node.type.rank
+    return 0 if isinstance(entry, New) else 1

@@ -1,0 +1,129 @@
+"""Export to NumPy and DLPack; text and HTML representations."""
+
+from __future__ import annotations
+
+import sys
+from html import escape
+from importlib.metadata import EntryPoint
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tecomp.array.graph.evaluate import data_of
+from tecomp.array.graph.node import Buffer, Node
+from tecomp.array.indexing.data_dependent import copied
+from tecomp.array.indexing.setitem import is_borrowed
+from tecomp.array.validation import copying
+from tecomp.errors import ArrayBufferError, ArrayValueError
+
+CPU = (1, 0)
+"""DLPack's name for memory of the processor."""
+
+# Known by its name, as an entry point has it: it is the namespace again.
+_NEWEST = EntryPoint("namespace", "tecomp.array.v2025_12", "tecomp.array")
+
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+
+
+def namespace_of(version: str | None) -> ModuleType:
+    """The module with the functions of the standard.
+
+    Raises:
+        ArrayValueError: there is no such version of it.
+    """
+    if version is not None and version not in VERSIONS:
+        raise ArrayValueError(
+            f"__array_namespace__: there is no version {version!r}; these are "
+            f"{', '.join(VERSIONS)}"
+        )
+    module: ModuleType = sys.modules["tecomp.array"] if version != VERSIONS[-1] else _NEWEST.load()
+    return module
+
+
+def as_numpy(node: Node, dtype: Any, copy: bool | None) -> Buffer:
+    """The elements as an array of NumPy's, read-only where it is no copy.
+
+    Raises:
+        ValueError: `copy=False`, and the type is another one.
+    """
+    copy = copying(copy, "__array__")
+    data = data_of(node)
+    if 0 in data.strides and data.size > 1 and not is_borrowed(data):
+        # Others take memory to have a place for each element.
+        data = copied(data)
+        if node.data is not None:
+            node.data = data
+    if copy or (dtype is not None and np.dtype(dtype) != data.dtype):
+        return np.array(data, dtype, copy=copy, order="C")
+    view = data.view()
+    view.flags.writeable = False
+    return view
+
+
+def dlpack_of(
+    node: Node,
+    stream: Any,
+    version: tuple[int, int] | None,
+    device: tuple[int, int] | None,
+    copy: bool | None,
+) -> Any:
+    """The elements as DLPack has them.
+
+    A library that knows of read-only memory gets it as such; others get a copy, so that nobody
+    writes to what other arrays read.
+
+    Raises:
+        ArrayBufferError: this cannot be done for that device, type, or without a copy.
+    """
+    where = "__dlpack__"
+    if stream is not None:
+        raise ArrayBufferError(
+            f"{where}: stream is {stream!r}; memory of the processor has none: give None"
+        )
+    if device is not None and not (isinstance(device, tuple) and device == CPU):
+        raise ArrayBufferError(
+            f"{where}: dl_device is {device}, and elements are handed over in memory of the "
+            f"processor, {CPU}"
+        )
+    copy = copying(copy, where)
+    knows = version is not None and version[0] >= 1
+    if copy is False and not knows:
+        raise ArrayBufferError(
+            f"{where}: copy=False, and without max_version=(1, 0) nothing says that the memory is "
+            "read-only; give copy=None",
+            kind="copy-needed",
+        )
+    data = as_numpy(node, None, copy or not knows or None)
+    try:
+        return data.__dlpack__(max_version=version if knows else None)
+    except BufferError as error:
+        raise ArrayBufferError(
+            f"{where}: DLPack has no {node.type.dtype} ({error}); convert it, xp.astype(x, dtype)"
+        ) from None
+
+
+def text_of(data: Buffer, device: str) -> str:
+    """An array as NumPy prints one, with its type, and its device if that is not the processor.
+
+    >>> text_of(np.zeros((0, 3)), "cpu")
+    'Array([], shape=(0, 3), dtype=float64)'
+    """
+    marks = [f"dtype={data.dtype}"]
+    if not data.size and data.shape != (0,):
+        marks.insert(0, f"shape={data.shape}")
+    if device != "cpu":
+        marks.append(f"device={device!r}")
+    elements = np.array2string(data, separator=", ", prefix="Array(") if data.size else "[]"
+    return f"Array({', '.join([elements, *marks])})"
+
+
+def html_of(data: Buffer, device: str) -> str:
+    """An array for a notebook: its type above its elements.
+
+    >>> html_of(np.array([1.5]), "cpu")
+    '<div><b>Array</b> 1, float64, cpu<pre>[1.5]</pre></div>'
+    """
+    shape = " by ".join(map(str, data.shape)) or "no axes"
+    elements = escape(np.array2string(data, separator=", "))
+    return f"<div><b>Array</b> {shape}, {data.dtype}, {escape(device)}<pre>{elements}</pre></div>"

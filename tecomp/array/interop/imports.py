@@ -1,0 +1,196 @@
+"""Arrays of elements that come from elsewhere: numbers, sequences, buffers, other libraries."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tecomp.array.graph.evaluate import data_of
+from tecomp.array.graph.node import Buffer, Node, empty, leaf, record
+from tecomp.array.indexing.setitem import borrow
+from tecomp.array.validation import MOST_AXES, dtype_name
+from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.operations.elementwise import Cast
+from tecomp.ptensor.types import ALL, PTensorType, numpy_dtype
+
+MOST_NUMBERS = 2**32
+"""Elements of sequences, for each of which there is an object of Python."""
+
+
+def as_node(obj: Any, dtype: str | None, device: str, copy: bool | None, where: str) -> Node:
+    """The array of what is no array of this namespace.
+
+    Args:
+        obj: numbers, nested sequences of them, or what has elements in memory.
+        dtype: the element type; that of the elements if None.
+        device: where the array lives.
+        copy: True for memory of its own, False for that of `obj`, None for what is needed.
+        where: the function, for messages.
+
+    Raises:
+        ArrayTypeError: there are no arrays of such elements.
+        ArrayValueError: a copy is needed that `copy` forbids, or rows have different lengths.
+    """
+    shared = _memory_of(obj, where)
+    if shared is None:
+        if copy is False:
+            raise ArrayValueError(
+                f"{where}: copy=False, and {type(obj).__name__} has no memory that an array can "
+                "be a view of; give copy=None",
+                kind="copy-needed",
+            )
+        data = _gathered(obj, dtype, where)
+        return leaf(data, PTensorType(data.shape, dtype_name(data.dtype, where), device))
+    return _of_memory(shared, dtype, device, copy, where)
+
+
+def is_of_numbers(obj: Any) -> bool:
+    """Whether an object is numbers of Python, which take the types of where they go."""
+    return isinstance(obj, bool | int | float | complex | list | tuple) and not isinstance(
+        obj, np.generic
+    )
+
+
+def _memory_of(obj: Any, where: str) -> Buffer | None:
+    """The elements of an object, where they lie; None for numbers and sequences."""
+    if isinstance(obj, np.ndarray):
+        return obj
+    if isinstance(obj, bool | int | float | complex | list | tuple | np.generic | str):
+        return None
+    if _offers(obj, "__dlpack__", where):
+        return of_dlpack(obj, where)
+    if _offers(obj, "__array_interface__", where) or _offers(obj, "__array__", where):
+        try:
+            return np.asarray(obj)
+        except Exception as error:  # of whoever wrote it, or NumPy's about what it gave
+            raise _offers_none(obj, "NumPy", error, where) from error
+    try:
+        return np.asarray(memoryview(obj))
+    except TypeError:
+        return None
+
+
+def _offers(obj: Any, name: str, where: str) -> bool:
+    try:
+        return hasattr(obj, name)
+    except Exception as error:
+        raise _offers_none(obj, name, error, where) from error
+
+
+def _offers_none(obj: Any, what: str, error: Exception, where: str) -> ArrayValueError:
+    return ArrayValueError(
+        f"{where}: {what} gives no elements of {type(obj).__name__} that the processor can read "
+        f"({error}); make it another array first, of its library"
+    )
+
+
+def of_dlpack(obj: Any, where: str) -> Buffer:
+    """The elements of an object that offers them by DLPack.
+
+    Raises:
+        ArrayValueError: they are where the processor cannot read them, or NumPy cannot.
+    """
+    try:
+        return np.from_dlpack(obj)
+    except Exception as error:
+        raise _offers_none(obj, "DLPack", error, where) from None
+
+
+def _of_memory(
+    shared: Buffer, dtype: str | None, device: str, copy: bool | None, where: str
+) -> Node:
+    own = dtype_name(shared.dtype.newbyteorder("="), where)
+    fits = (
+        shared.dtype.isnative and shared.flags.aligned
+        and not any(stride % shared.itemsize for stride in shared.strides)
+    )
+    if copy is False and not (fits and dtype in (None, own)):
+        raise ArrayValueError(
+            f"{where}: copy=False, and elements of {shared.dtype} with strides {shared.strides} "
+            f"take a copy to be {dtype or own}; give copy=None",
+            kind="copy-needed",
+        )
+    type = PTensorType(shared.shape, own, device)
+    if fits and not copy:
+        node = leaf(borrow(shared), type)
+    else:
+        data = empty(type)
+        data[...] = shared
+        node = leaf(data, type)
+    if dtype in (None, own):
+        return node
+    # At once: the memory is not ours, and may change before somebody asks.
+    result = record(Cast(dtype), node)
+    data_of(result)
+    return result
+
+
+def _gathered(obj: Any, dtype: str | None, where: str) -> Buffer:
+    """The elements of numbers and sequences, in new memory."""
+    _check_extents(obj, where)
+    try:
+        with np.errstate(over="ignore"):  # a float32 of 1e300 is inf
+            data = np.array(obj, None if dtype is None else numpy_dtype(dtype), order="C")
+    except OverflowError as error:
+        raise ArrayValueError(f"{where}: {error}; give another dtype") from None
+    except MemoryError:
+        raise ArrayValueError(
+            f"{where}: there is no memory for elements of {type(obj).__name__}; give fewer"
+        ) from None
+    except (TypeError, ValueError) as error:
+        if dtype is not None and (own := _gathered(obj, None, where)).dtype.name != dtype:
+            raise ArrayValueError(
+                f"{where}: elements of {own.dtype} do not all become {dtype} ({error}); give "
+                "another dtype"
+            ) from None
+        raise ArrayValueError(
+            f"{where}: rows of different lengths, or elements that are no numbers; give nested "
+            "sequences of numbers, of equal lengths",
+            kind="array-shapes",
+        ) from None
+    if data.dtype.name not in ALL:
+        raise ArrayTypeError(
+            f"{where}: {type(obj).__name__} gives elements of {data.dtype}; give numbers, nested "
+            "sequences of numbers, or what has them in memory"
+        )
+    return data
+
+
+def _check_extents(obj: Any, where: str) -> None:
+    """Refuse sequences of which nobody sees the end, as those that hold themselves.
+
+    All elements are looked at, also of a sequence that stands in many places; how many there are
+    is seen at the first of each.
+    """
+    extents: list[int] = []
+    while (count := _length(obj)) is not None:
+        extents.append(count)
+        if prod(extents) > MOST_NUMBERS or len(extents) > MOST_AXES:
+            raise ArrayValueError(
+                f"{where}: sequences in each other have extents {_shown(extents)}; an array has "
+                f"{MOST_AXES} axes at most, and {MOST_NUMBERS} elements of sequences: give fewer, "
+                "and no sequence that holds itself"
+            )
+        if not count:
+            return
+        try:
+            obj = obj[0]
+        except Exception:  # of whoever wrote it: NumPy finds no elements either
+            return
+
+
+def _length(obj: Any) -> int | None:
+    """How many elements a sequence has; None for what is none."""
+    if isinstance(obj, str | bytes | dict | np.generic) or hasattr(obj, "__array__"):
+        return None
+    try:
+        return len(obj) if hasattr(obj, "__getitem__") else None
+    except Exception:  # as above
+        return None
+
+
+def _shown(extents: list[int]) -> str:
+    text = ", ".join(map(str, extents[:4]))
+    return f"({text}, ...)" if len(extents) > 4 else f"({text})"

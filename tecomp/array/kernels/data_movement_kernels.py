@@ -1,0 +1,328 @@
+"""Strided copy, concatenation and gather kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+import tecomp
+from tecomp import te
+from tecomp.array.graph.locking import compiling
+from tecomp.array.graph.node import Buffer, Node, leaf
+from tecomp.array.graph.pending import Pending
+from tecomp.array.graph.views import view_of
+from tecomp.array.kernels.kernel import MANY, Recipe, calls_that_pay, for_any_sizes, known_of
+from tecomp.array.kernels.strided_operands import (
+    Operand,
+    Strides,
+    argument,
+    dense,
+    memory,
+    merged,
+    operand_of,
+    read,
+    strides_of,
+)
+from tecomp.array.kernels.view_normalization import memory_order
+from tecomp.array.lru_cache import Recent
+from tecomp.array.statistics import counters
+from tecomp.ptensor.operations.manipulation import (
+    Combine,
+    ExtractSlice,
+    InsertSlice,
+    Take,
+    TakeAlongAxis,
+)
+from tecomp.ptensor.types import (
+    COMPLEX,
+    PART,
+    PTensorType,
+    Shape,
+    axis_of,
+    broadcast_shapes,
+    numpy_dtype,
+)
+
+_copies: Recent[Any, _Copy] = Recent(1024)
+
+
+@dataclass(slots=True)
+class _Copy:
+    """How elements are copied: with the axes of both in an order, along memory.
+
+    Attributes:
+        kernel: that copies them.
+        source: how they are passed.
+        target: how their new places are.
+        order: of the axes.
+        extents: of the kernel's loops.
+        build: makes a kernel for some extents.
+        most_calls: after which they are built in; 0 if they never are.
+        calls: how often it was called.
+    """
+
+    kernel: Any
+    source: Operand
+    target: Operand
+    order: tuple[int, ...]
+    extents: Shape
+    build: Callable[[Sequence[Any]], Any]
+    most_calls: int
+    calls: int = 0
+
+    def count(self) -> None:
+        """Note a call, and build the sizes in when so many were made that it pays."""
+        self.calls += 1
+        if self.calls == self.most_calls:
+            with compiling:
+                self.kernel = self.build(self.extents)
+                counters.compiled += 1
+
+
+def copy(source: Buffer, target: Buffer) -> None:
+    """Write elements to others' places, of an array of the same type and shape."""
+    if not target.size:
+        return
+    key = source.dtype, source.shape, source.strides, target.strides
+    found = _copies.get(key, None)
+    if found is None:
+        found = _copies.keep(key, _copy_of(source, target))
+    counters.called += 1
+    found.count()
+    source, target = source.transpose(found.order), target.transpose(found.order)
+    found.kernel(found.source.view(source), found.target.view(target))
+
+
+def _copy_of(source: Buffer, target: Buffer) -> _Copy:
+    order = order_of((source, target), source.shape)
+    source, target = source.transpose(order), target.transpose(order)
+    shape: Shape = source.shape
+    nodes = _leaves((source, target))
+    strides = strides_of(nodes, shape)
+    assert strides is not None
+    groups = merged(shape, strides, [None] * len(shape))
+    loops = tuple([prod(shape[axis] for axis in group) for group in groups])
+    read, written = [
+        operand_of(node, groups, loops, own) for node, own in zip(nodes, strides, strict=True)
+    ]
+    dtype = source.dtype.name
+    key = "copy", dtype, read.lies, written.lies, len(loops)
+    build = partial(_built, dtype, read, written)
+    kernel = for_any_sizes(key, build, known_of(loops, source.size))
+    is_worth_it = len(loops) > 1 and source.size >= MANY
+    most_calls = calls_that_pay(1, source.size) if is_worth_it else 0
+    return _Copy(kernel, read, written, order, loops, build, most_calls)
+
+
+def order_of(arrays: Sequence[Buffer], shape: Shape) -> tuple[int, ...]:
+    """The order of axes in which arrays of one rank lie in memory, if it is one.
+
+    >>> import numpy as np
+    >>> x, y = np.zeros((3, 4)), np.zeros((5, 4))
+    >>> order_of([x.T, y.T], (4, 8)), order_of([x, y], (8, 4))
+    ((1, 0), (0, 1))
+    """
+    return memory_order(strides_of(_leaves(arrays), shape) or [], shape)
+
+
+def _leaves(arrays: Sequence[Buffer]) -> list[Node]:
+    return [leaf(data, PTensorType(data.shape, data.dtype.name)) for data in arrays]
+
+
+def _built(dtype: str, read: Operand, written: Operand, sizes: Sequence[Any]) -> Any:
+    x = argument([sizes[k] for k in read.axes], dtype, "x")
+    shape = [*sizes, 2] if dtype in PART else sizes
+    part = [len(sizes)] if dtype in PART else []
+    y = te.compute(shape, lambda *i: x(*[i[k] for k in (*read.axes, *part)]), name="y")
+    binds = {t: memory(t, how) for t, how in ((x, read), (y, written)) if how.strided}
+    return tecomp.build([y], [x, y], name="copy", binds=binds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """A loop of the result, or an axis of the elements along which an index says where.
+
+    Attributes:
+        extent: of it.
+        own: the axis of the elements that goes along it.
+        said: the axis of all indices that does.
+        by: the index that says where along it, by number; None of a loop.
+    """
+
+    extent: int
+    own: int | None = None
+    said: int | None = None
+    by: int | None = None
+
+
+def gather_recipe(work: Pending) -> Recipe | None:
+    """How elements at indices are computed, if nothing else is."""
+    op, places = work.steps[0]
+    if len(work.steps) > 1 or not isinstance(op, Take | TakeAlongAxis) or max(places) >= 0:
+        return None
+    (result,), given = work.nodes, [work.leaves[-1 - place] for place in places]
+    if any(n.type.dtype in COMPLEX or n.type.device not in (None, "cpu") for n in given):
+        return None
+    axes = _axes(op, [node.type for node in given])
+    own = _strides(given, axes, result.type.shape)
+    if own is None:
+        return None
+    kinds = [("by", axis.by) if axis.by is not None else axis.said is not None for axis in axes]
+    groups = merged(tuple([axis.extent for axis in axes]), own, kinds)
+    loops = tuple([prod(axes[k].extent for k in group) for group in groups])
+    how = tuple([
+        operand_of(node, groups, loops, strides)
+        for node, strides in zip(given, own, strict=False)
+    ])
+    by = tuple([axes[group[0]].by for group in groups])
+    what = "gather", tuple([node.type.dtype for node in given]), by
+    build = partial(_built_gathers, what[1], by, how)
+    shape = result.type.shape
+    kept = tuple([n for n, index in zip(loops, by, strict=True) if index is None])
+    key = what, tuple([operand.lies for operand in how]), len(loops)
+    order = tuple([(-1 - place, ()) for place in places])
+    return Recipe(
+        key, build, how, shape, loops, kept, (numpy_dtype(result.type.dtype),), prod(kept),
+        order)
+
+
+def _axes(op: Take | TakeAlongAxis, types: Sequence[PTensorType]) -> list[_Axis]:
+    """Loops and indexed axes: in the order of the result, and of the elements."""
+    x, *indices = types
+    if isinstance(op, TakeAlongAxis):
+        shape = broadcast_shapes([
+            (*t.shape[: op.axis], 1, *t.shape[op.axis + 1 :]) for t in types], op.name)
+        axes = [_Axis(n, own=k, said=k) for k, n in enumerate(shape)]
+        along = [_Axis(indices[0].shape[op.axis], said=op.axis),
+                 _Axis(x.shape[op.axis], own=op.axis, by=0)]
+        return [*axes[: op.axis], *along, *axes[op.axis + 1 :]]
+    middle = broadcast_shapes([t.shape for t in indices], op.name)
+    inside = [_Axis(n, said=k) for k, n in enumerate(middle)]
+    found: list[_Axis] = []
+    rest = 0
+    for k, n in enumerate(x.shape):
+        is_said = k in op.axis
+        if rest == op.place and not is_said:
+            found += inside
+            inside = []
+        found.append(_Axis(n, own=k, by=op.axis.index(k) if is_said else None))
+        rest += not is_said
+    return [*found, *inside]
+
+
+def _strides(
+    given: Sequence[Node], axes: Sequence[_Axis], shape: Shape
+) -> list[Strides] | None:
+    """Of the elements, of the indices and of the result, along all of these axes."""
+    x, *indices = given
+    own = strides_of([x], x.type.shape)
+    n_said = 1 + max([axis.said for axis in axes if axis.said is not None], default=-1)
+    said = [1] * n_said
+    for axis in axes:
+        if axis.said is not None:
+            said[axis.said] = axis.extent
+    others = strides_of(indices, tuple(said))
+    if own is None or others is None:
+        return None
+    written = iter(dense(shape))
+    return [
+        tuple([0 if axis.own is None else own[0][axis.own] for axis in axes]),
+        *[tuple([0 if axis.said is None else steps[axis.said] for axis in axes])
+          for steps in others],
+        tuple([0 if axis.by is not None else next(written) for axis in axes]),
+    ]
+
+
+def _built_gathers(
+    dtypes: Sequence[str], by: Sequence[int | None], operands: Sequence[Operand],
+    sizes: Sequence[Any],
+) -> Any:
+    inputs = [
+        argument([sizes[k] for k in how.axes], dtype, f"x{k}")
+        for k, (how, dtype) in enumerate(zip(operands, dtypes, strict=True))
+    ]
+    loops = [k for k, index in enumerate(by) if index is None]
+
+    def element(*index: te.Expr) -> Any:
+        place: dict[int, Any] = dict(zip(loops, index, strict=True))
+        said = [
+            read(x, how, [place[k] for k in how.axes])
+            for x, how in zip(inputs[1:], operands[1:], strict=True)
+        ]
+        place |= {k: said[number] for k, number in enumerate(by) if number is not None}
+        return read(inputs[0], operands[0], [place[k] for k in operands[0].axes])
+
+    result = te.compute([sizes[k] for k in loops], element, name="y")
+    binds = {x: memory(x, how) for x, how in zip(inputs, operands, strict=True) if how.strided}
+    return tecomp.build([result], [*inputs, result], name="array", binds=binds)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Arrays whose elements come to places of one result, the last of them at last.
+
+    Attributes:
+        shape: of the result.
+        dtype: of its elements.
+        pieces: of each array, its number and its place in the result.
+        order: of the axes of the result in memory.
+        back: the places of its axes in that order.
+    """
+
+    shape: Shape
+    dtype: np.dtype[Any]
+    pieces: tuple[tuple[int, ExtractSlice | None], ...]
+    order: tuple[int, ...]
+    back: tuple[int, ...]
+
+    def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
+        """The result, of the elements of the leaves."""
+        lying = np.empty([self.shape[k] for k in self.order], self.dtype)
+        result = lying.transpose(self.back)
+        for number, place in self.pieces:
+            target = result if place is None else view_of(place, result)
+            assert target is not None
+            copy(leaves[number], target)
+        return (result,)
+
+
+def placed_by(work: Pending, in_order: bool) -> Placed | None:
+    """How one operation is done by copies; None if it is none that puts arrays together.
+
+    Args:
+        work: the operation.
+        in_order: whether the result has to lie in the order of its axes, and not as arrays do.
+    """
+    ((op, places),) = work.steps
+    (result,) = work.nodes
+    types = [work.leaves[-1 - place].type for place in places]
+    if any(type.dtype != result.type.dtype for type in types):
+        return None
+    if isinstance(op, InsertSlice):
+        keys = [None, ExtractSlice(op.slice)]
+    elif isinstance(op, Combine) and op.kind == "concat":
+        keys = [*_one_after_the_other(op, [type.shape for type in types])]
+    else:
+        return None
+    pieces = tuple([(-1 - place, key) for place, key in zip(places, keys, strict=True)])
+    arrays = [node.data for node in work.leaves if node.data is not None]
+    shape = result.type.shape
+    plain = tuple(range(len(shape)))
+    order = plain if in_order else order_of(arrays, shape)
+    back = tuple([order.index(k) for k in plain])
+    return Placed(shape, arrays[0].dtype, pieces, order, back)
+
+
+def _one_after_the_other(op: Combine, shapes: Sequence[Shape]) -> Sequence[ExtractSlice]:
+    axis = axis_of(op.axis, len(shapes[0]), op.where)
+    found, first = [], 0
+    for shape in shapes:
+        found.append(ExtractSlice(tuple([
+            (first if k == axis else 0, 1, n) for k, n in enumerate(shape)])))
+        first += shape[axis]
+    return found

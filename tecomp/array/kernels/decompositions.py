@@ -1,0 +1,305 @@
+"""Operations in terms of others that there are kernels for whatever the sizes are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tecomp.array.graph.node import Buffer, Node, leaf, type_of
+from tecomp.array.graph.pending import Pending, Step
+from tecomp.array.graph.views import along, is_view
+from tecomp.array.kernels.anchor_kernels import SumOfProducts
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operations.creation import ExtractTriangle
+from tecomp.ptensor.operations.elementwise import FUNCTIONS, Cast, Where
+from tecomp.ptensor.operations.linear_algebra import (
+    Diagonal,
+    MatMul,
+    Outer,
+    TensorDot,
+    Trace,
+    VecDot,
+)
+from tecomp.ptensor.operations.manipulation import (
+    Broadcast,
+    Combine,
+    ExpandDims,
+    ExtractSlice,
+    InsertSlice,
+    PermuteDims,
+    Repeat,
+    Reshape,
+    Roll,
+    Tile,
+)
+from tecomp.ptensor.operations.reduction import Cumulative, Diff, FindIndex, Reduce
+from tecomp.ptensor.te_definitions.reduction import summed_in
+from tecomp.ptensor.types import (
+    COMPLEX,
+    PTensorType,
+    Shape,
+    axes_of,
+    axis_of,
+    broadcast_shapes,
+    numpy_dtype,
+)
+
+
+def simpler(work: Pending) -> Pending:
+    """The same results, in order, by operations of fewer kinds, and perhaps with more leaves."""
+    builder = _Builder(list(work.leaves))
+    places: list[int] = []
+    for op, operands in work.steps:
+        places.append(builder.add(op, *[places[p] if p >= 0 else p for p in operands]))
+    # What only passes an array on, or a view of it, is an array of its own.
+    outputs = tuple([
+        builder.plain(Cast(builder.type(place).dtype), place) if builder.is_given(place) else place
+        for place in [places[p] for p in work.outputs]
+    ])
+    return Pending(builder.leaves, builder.nodes, tuple(builder.steps), outputs)
+
+
+class _Builder:
+    """Operations, one behind the other."""
+
+    def __init__(self, leaves: list[Node]) -> None:
+        self.leaves = leaves
+        self.nodes: list[Node] = []
+        self.steps: list[Step] = []
+        self.known: dict[Step, int] = {}
+
+    def type(self, place: int) -> PTensorType:
+        """The type of an operand."""
+        return (self.nodes[place] if place >= 0 else self.leaves[-1 - place]).type
+
+    def add(self, op: Operation, *places: int) -> int:
+        """The place of an operation's result."""
+        rule = _RULES.get(type(op))
+        if rule is not None:
+            found: int | None = rule(self, op, *places)
+            if found is not None:
+                return found
+        return self.plain(op, *places)
+
+    def plain(self, op: Operation, *places: int) -> int:
+        """The same of an operation that is left as it is; of the same operands it is done once."""
+        if (op, places) in self.known:
+            return self.known[op, places]
+        self.nodes.append(Node(type_of(op, *map(self.type, places)), None, (), None, 0, 0))
+        self.steps.append((op, places))
+        self.known[op, places] = len(self.steps) - 1
+        return len(self.steps) - 1
+
+    def is_given(self, place: int) -> bool:
+        """Whether an operand has elements that are there, and is no copy of them."""
+        chain: list[Operation] = []
+        while place >= 0 and is_view(self.steps[place][0]):
+            op, (place,) = self.steps[place]
+            chain.append(op)
+        if place >= 0:
+            return False
+        # A shape that memory cannot show is copied, and is an array of its own if that comes last.
+        data = self.leaves[-1 - place].data
+        last = chain[:1]
+        before = along(chain[:0:-1], data)
+        return before is None or along(last, before) is not None
+
+    def cast(self, place: int, dtype: str) -> int:
+        """An operand in a type."""
+        return place if self.type(place).dtype == dtype else self.plain(Cast(dtype), place)
+
+    def spread(self, place: int, new: Sequence[int], shape: Shape) -> int:
+        """An operand with new axes, repeated to a shape."""
+        if new:
+            place = self.plain(ExpandDims(tuple(new)), place)
+        if self.type(place).shape != shape:
+            place = self.plain(Broadcast(shape), place)
+        return place
+
+    def part(self, place: int, axis: int, first: int, count: int) -> int:
+        """Some elements along an axis."""
+        shape = self.type(place).shape
+        key = tuple([(first, 1, count) if k == axis else (0, 1, n) for k, n in enumerate(shape)])
+        return self.plain(ExtractSlice(key), place)
+
+    def constant(self, data: Buffer, like: PTensorType) -> int:
+        """The place of elements that are known."""
+        self.leaves.append(leaf(data, like.like(data.shape, data.dtype.name)))
+        return -len(self.leaves)
+
+    def product(self, pair: Sequence[int], axis: tuple[int, ...]) -> int | None:
+        """Two operands of one shape multiplied, and added up along axes."""
+        return self.plain(SumOfProducts(axis), *pair)
+
+
+def _matmul(b: _Builder, op: MatMul, x: int, y: int) -> int | None:
+    result = type_of(op, b.type(x), b.type(y))
+    if result.dtype in COMPLEX:
+        return None
+    x, y = b.cast(x, result.dtype), b.cast(y, result.dtype)
+    own, other = b.type(x).shape, b.type(y).shape
+    outer = broadcast_shapes([own[:-2], other[:-2]], op.name)
+    rows, columns = own[-2:-1], other[-1:] if len(other) > 1 else ()
+    shape = (*outer, *rows, own[-1], *columns)
+    pair = b.spread(x, [len(own)] if columns else [], shape), b.spread(
+        y, [len(other) - 2] if rows and columns else [0] if rows else [], shape)
+    return b.product(pair, (len(outer) + len(rows),))
+
+
+def _vecdot(b: _Builder, op: VecDot, x: int, y: int) -> int | None:
+    result = type_of(op, b.type(x), b.type(y))
+    if result.dtype in COMPLEX:
+        return None
+    pair = [b.cast(place, result.dtype) for place in (x, y)]
+    shape = broadcast_shapes([b.type(place).shape for place in pair], op.name)
+    return b.product([b.spread(place, [], shape) for place in pair], (len(shape) + op.axis,))
+
+
+def _tensordot(b: _Builder, op: TensorDot, x: int, y: int) -> int | None:
+    result = type_of(op, b.type(x), b.type(y))
+    if result.dtype in COMPLEX:
+        return None
+    first, second = (list(axes) for axes in op.places(b.type(x), b.type(y)))
+    x, y = b.cast(x, result.dtype), b.cast(y, result.dtype)
+    free = [k for k in range(b.type(x).rank) if k not in first]
+    other = [k for k in range(b.type(y).rank) if k not in second]
+    x, y = _turned(b, x, [*free, *first]), _turned(b, y, [*second, *other])
+    shape = (*b.type(x).shape, *b.type(y).shape[len(second) :])
+    rank = len(shape)
+    along = tuple(range(len(free), len(free) + len(first)))
+    pair = b.spread(x, range(b.type(x).rank, rank), shape), b.spread(y, range(len(free)), shape)
+    return b.product(pair, along)
+
+
+def _turned(b: _Builder, place: int, order: list[int]) -> int:
+    return place if order == sorted(order) else b.plain(PermuteDims(tuple(order)), place)
+
+
+def _outer(b: _Builder, op: Outer, x: int, y: int) -> int:
+    return b.plain(FUNCTIONS["multiply"], b.spread(x, [1], (b.type(x).size, 1)), y)
+
+
+def _trace(b: _Builder, op: Trace, x: int) -> int:
+    return b.plain(Reduce("sum", (b.type(x).rank - 2,), dtype=op.dtype),
+                   b.plain(Diagonal(op.offset), x))
+
+
+def _moment(b: _Builder, op: Reduce, x: int) -> int | None:
+    """Squares of what is left without the mean, added up."""
+    type = b.type(x)
+    if op.kind not in ("var", "std") or type.dtype in COMPLEX:
+        return None
+    axes = axes_of(op.axis, type.rank, op.where)
+    wide = b.cast(x, summed_in(type.dtype, type.device))
+    away = b.plain(FUNCTIONS["subtract"], wide, _centre(b, wide, axes))
+    total = b.plain(Reduce("sum", axes, op.keepdims), b.plain(FUNCTIONS["square"], away))
+    left = prod([type.shape[axis] for axis in axes]) - op.correction
+    divisor = np.array(left if left > 0 else np.nan, numpy_dtype(b.type(total).dtype))
+    made = b.plain(FUNCTIONS["divide"], total, b.constant(divisor, type))
+    if op.kind == "std":
+        made = b.plain(FUNCTIONS["sqrt"], made)
+    return b.cast(made, type.dtype)
+
+
+def _centre(b: _Builder, x: int, axes: tuple[int, ...]) -> int:
+    """The means, with the axes; made of those without, if there are these."""
+    for axis in (axes, *([None] if len(axes) == b.type(x).rank else [])):
+        known = b.known.get((Reduce("mean", axis), (x,)))
+        if known is not None and axes:
+            return b.plain(ExpandDims(axes), known)
+    return b.plain(Reduce("mean", axes, keepdims=True), x)
+
+
+def _diff(b: _Builder, op: Diff, x: int) -> int | None:
+    axis = axis_of(op.axis, b.type(x).rank, op.name)
+    count = b.type(x).shape[axis] - 1
+    if count < 0:
+        return None
+    return b.plain(FUNCTIONS["subtract"], b.part(x, axis, 1, count), b.part(x, axis, 0, count))
+
+
+def _found(b: _Builder, op: FindIndex, x: int) -> int | None:
+    type = b.type(x)
+    if op.axis is not None or type.rank < 1 + op.keepdims:
+        return None
+    place = b.plain(Reshape((type.size,)), x) if type.rank > 1 else x
+    place = b.plain(replace(op, axis=0, keepdims=False), place)
+    return b.plain(Reshape((1,) * type.rank), place) if op.keepdims else place
+
+
+def _running(b: _Builder, op: Cumulative, x: int) -> int | None:
+    if not op.include_initial:
+        return None
+    place = b.plain(replace(op, include_initial=False), x)
+    type = b.type(place)
+    axis = axis_of(op.axis, type.rank, op.where)
+    shape = tuple([1 if k == axis else n for k, n in enumerate(type.shape)])
+    number = np.array(0 if op.kind == "sum" else 1, numpy_dtype(type.dtype))
+    first = b.constant(np.broadcast_to(number, shape), type)
+    return b.plain(Combine("concat", axis), first, place)
+
+
+def _combined(b: _Builder, op: Combine, *places: int) -> int:
+    result = type_of(op, *map(b.type, places))
+    axis = axis_of(op.axis, result.rank, op.where)
+    same = [b.cast(place, result.dtype) for place in places]
+    if op.kind == "stack":
+        same = [b.plain(ExpandDims((axis,)), place) for place in same]
+    return b.plain(Combine("concat", axis), *same)
+
+
+def _rolled(b: _Builder, op: Roll, x: int) -> int:
+    for shift, axis in zip(op.shift, op.axis, strict=True):
+        axis = axis_of(axis, b.type(x).rank, op.name)
+        extent = b.type(x).shape[axis]
+        by = shift % extent if extent else 0
+        if by:
+            ends = b.part(x, axis, extent - by, by), b.part(x, axis, 0, extent - by)
+            x = b.plain(Combine("concat", axis), *ends)
+    return x
+
+
+def _repeated(b: _Builder, op: Repeat, x: int) -> int:
+    shape = type_of(op, b.type(x)).shape
+    axis = axis_of(op.axis, len(shape), op.name)
+    own = b.type(x).shape
+    place = b.spread(x, [axis + 1], (*own[: axis + 1], op.repeats, *own[axis + 1 :]))
+    return b.plain(Reshape(shape), place)
+
+
+def _tiled(b: _Builder, op: Tile, x: int) -> int:
+    type = b.type(x)
+    rank = max(type.rank, len(op.repetitions))
+    counts = (1,) * (rank - len(op.repetitions)) + op.repetitions
+    extents = (1,) * (rank - type.rank) + type.shape
+    if rank > type.rank:
+        x = b.plain(ExpandDims(tuple(range(rank - type.rank))), x)
+    shape = tuple([n for pair in zip(counts, extents, strict=True) for n in pair])
+    return b.plain(Reshape(type_of(op, type).shape), b.spread(x, range(0, 2 * rank, 2), shape))
+
+
+def _triangle(b: _Builder, op: ExtractTriangle, x: int) -> int:
+    """Elements where the numbers of row and column say so, and 0 elsewhere."""
+    type = b.type(x)
+    rows, columns = (np.arange(n) for n in type.shape[-2:])
+    pair = [b.constant(np.broadcast_to(k, type.shape), type) for k in (
+        rows[:, None] + op.k, columns)]
+    kind = "greater_equal" if op.kind == "lower" else "less_equal"
+    zero = b.constant(np.zeros((), numpy_dtype(type.dtype)), type)
+    return b.plain(Where(), b.plain(FUNCTIONS[kind], *pair), x, zero)
+
+
+def _inserted(b: _Builder, op: InsertSlice, whole: int, part: int) -> int:
+    return b.plain(op, whole, b.cast(part, b.type(whole).dtype))
+
+
+_RULES: Mapping[Any, Callable[..., int | None]] = {
+    Combine: _combined, Cumulative: _running, Diff: _diff, FindIndex: _found,
+    ExtractTriangle: _triangle, InsertSlice: _inserted, MatMul: _matmul, Outer: _outer,
+    Reduce: _moment, Repeat: _repeated, Roll: _rolled, TensorDot: _tensordot, Tile: _tiled,
+    Trace: _trace, VecDot: _vecdot,
+}

@@ -1,0 +1,296 @@
+"""Kernel selection and the sequence of kernels that evaluates a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from sys import maxsize
+from typing import Any, Protocol
+
+import numpy as np
+
+from tecomp.array.graph.devices import is_apart
+from tecomp.array.graph.node import Buffer
+from tecomp.array.graph.pending import Pending
+from tecomp.array.graph.views import Chain, is_view
+from tecomp.array.kernels.anchor_kernels import reduction_recipe
+from tecomp.array.kernels.data_movement_kernels import copy, gather_recipe, placed_by
+from tecomp.array.kernels.decompositions import simpler
+from tecomp.array.kernels.fusion import Part, chain_of, first_stored, parts_of, view_among
+from tecomp.array.kernels.kernel import Recipe, calls_that_pay, computed, viewed
+from tecomp.array.kernels.pointwise_kernels import pointwise_recipe
+from tecomp.array.kernels.static_programs import run_program
+from tecomp.array.kernels.view_normalization import pushed, turned
+from tecomp.array.lru_cache import Recent
+
+
+class Action(Protocol):
+    """What computes a part."""
+
+    def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
+        """The results, of the elements of the leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A part that a kernel computes."""
+
+    recipe: Recipe
+
+    def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
+        """The results, of the elements of the leaves."""
+        return computed(self.recipe, leaves)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A part that only moves elements of one leaf, and finds them in its memory."""
+
+    chain: Chain
+
+    def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
+        """The view of the leaf."""
+        return (viewed(self.chain, leaves[0]),)
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A part that gives elements in their order another shape, which memory has not."""
+
+    shape: tuple[int, ...]
+
+    def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
+        """The elements in new memory."""
+        result = np.empty(leaves[0].shape, leaves[0].dtype)
+        copy(leaves[0], result)
+        return (result.reshape(self.shape),)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What computes a part of pending operations.
+
+    Attributes:
+        sources: the places of what it takes, in the whole.
+        action: what does it.
+        outputs: the places of what it gives.
+        last: the places of what is not needed behind it.
+    """
+
+    sources: tuple[int, ...]
+    action: Action
+    outputs: tuple[int, ...]
+    last: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Plan:
+    """How pending operations are computed part by part; of arrays it knows how they lie, no more.
+
+    Attributes:
+        stages: the parts, in order.
+        outputs: the places of the results.
+        constants: leaves that no others give.
+        most_calls: after which it is run no more.
+        calls: how often it was run.
+    """
+
+    stages: tuple[Stage, ...]
+    outputs: tuple[int, ...]
+    constants: tuple[Buffer, ...]
+    most_calls: int
+    calls: int = 0
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether kernels for all sizes are better than a program for these, which come often."""
+        return self.calls < self.most_calls and all([recipe.is_worth_it for recipe in self.recipes])
+
+    @property
+    def recipes(self) -> list[Recipe]:
+        """Those of its kernels."""
+        actions = [stage.action for stage in self.stages]
+        return [action.recipe for action in actions if isinstance(action, Kernel)]
+
+
+def plan_of(work: Pending, recipe_of: Callable[[Pending], Recipe | None]) -> Plan | None:
+    """How pending operations are computed by several kernels for all sizes, if they can be.
+
+    Args:
+        work: the operations.
+        recipe_of: how a part is computed by one kernel.
+    """
+    known = len(work.leaves)
+    work = simpler(work)
+    stored = first_stored(work)
+    while True:
+        parts = parts_of(work, stored)
+        read = {place for part in parts for place in part.sources}
+        actions = [_action(part, recipe_of, read) for part in parts]
+        missing = [part for part, action in zip(parts, actions, strict=True) if action is None]
+        if not missing:
+            stages = [
+                Stage(part.sources, action, part.outputs, last)
+                for part, action, last in zip(parts, actions, _last(work, parts), strict=True)
+                if action is not None
+            ]
+            constants = [node.data for node in work.leaves[known:] if node.data is not None]
+            most = _most_calls(parts, stages)
+            return Plan(tuple(stages), work.outputs, tuple(constants), most)
+        inside = [part.inside for part in missing]
+        if not all(inside):
+            return None
+        stored.update(*inside)
+
+
+def _action(
+    part: Part, recipe_of: Callable[[Pending], Recipe | None], read: Container[int]
+) -> Action | None:
+    """What computes a part; what is among the places that are `read` lies in order."""
+    work = part.work
+    if all(is_view(op) for op, _ in work.steps):
+        return _view(work)
+    if len(work.steps) == 1 and (
+        placed := placed_by(work, part.outputs[0] in read)
+    ) is not None:
+        return placed
+    recipe = recipe_of(work)
+    return None if recipe is None else Kernel(recipe)
+
+
+def _most_calls(parts: Sequence[Part], stages: Sequence[Stage]) -> int:
+    """How often it is run; always if it copies to a shape, for which a program would divide."""
+    if all(isinstance(stage.action, Copied | View) for stage in stages):
+        return maxsize
+    points = []
+    for part, stage in zip(parts, stages, strict=True):
+        if isinstance(stage.action, Kernel):
+            points.append(stage.action.recipe.points)
+        elif not isinstance(stage.action, View):
+            points.append(part.work.nodes[-1].type.size)
+    return calls_that_pay(max(len(points), 1), sum(points)) - 1
+
+
+def _view(work: Pending) -> Action | None:
+    if view_among(work) is not None:
+        return View(chain_of(work))
+    # One of several moves that is no view is stored: a part by itself.
+    return Copied(work.nodes[0].type.shape) if len(work.steps) == 1 else None
+
+
+def _last(work: Pending, parts: Sequence[Part]) -> list[tuple[int, ...]]:
+    """Of each part, what is not needed behind it."""
+    needed = {*work.outputs}
+    found: list[tuple[int, ...]] = []
+    for part in reversed(parts):
+        places = {*part.sources, *part.outputs}
+        found.append(tuple([p for p in places if p >= 0 and p not in needed]))
+        needed |= places
+    return found[::-1]
+
+
+def run_plan(plan: Plan, work: Pending) -> None:
+    """Compute what is wanted, part after part."""
+    plan.calls += 1
+    values: dict[int, Any] = {}
+    for k, data in enumerate((*[node.data for node in work.leaves], *plan.constants)):
+        values[-1 - k] = data
+    for stage in plan.stages:
+        results = stage.action([values[p] for p in stage.sources])
+        values.update(zip(stage.outputs, results, strict=True))
+        for place in stage.last:
+            del values[place]
+    for place, own in zip(work.outputs, plan.outputs, strict=True):
+        result = values[own]
+        if work.into is not None and place in work.into:
+            copy(result, work.into[place])
+            result = work.into[place]
+        work.nodes[place].computed(result)
+
+
+_recipes: Recent[Any, Recipe | Plan | None] = Recent(1024)
+_NEW = object()
+
+
+def recipe_of(work: Pending) -> Recipe | Plan | None:
+    """How pending operations are computed by kernels for all sizes; None if that is not known.
+
+    By one if it can be, or else by several.
+    """
+    key = (
+        work.steps, work.outputs,
+        tuple([(node.type, node.data.strides) for node in work.leaves]),  # type: ignore[union-attr]
+    )
+    found = _recipes.get(key, _NEW)
+    if found is _NEW:
+        return _recipes.keep(key, _recipe(work) or plan_of(work, partial(_recipe, in_order=True)))
+    return found  # type: ignore[return-value]
+
+
+def recipes_of(found: Recipe | Plan) -> list[Recipe]:
+    """Those of the kernels that are called."""
+    return found.recipes if isinstance(found, Plan) else [found]
+
+
+def _recipe(work: Pending, in_order: bool = False) -> Recipe | None:
+    """How pending operations are computed by one kernel; `in_order` if others read its results.
+
+    These know that there are no gaps, and that is all they know.
+    """
+    found = _along_memory(work, in_order)
+    if found is not None:
+        return found
+    without = pushed(work)
+    if without is None:
+        return None
+    found = _along_memory(without.work, in_order)
+    if found is not None:
+        views = found.sources or tuple([(k, ()) for k in range(len(without.sources))])
+        found.sources = tuple([
+            (without.sources[k][0], without.sources[k][1] + chain) for k, chain in views
+        ])
+    return found
+
+
+def _along_memory(work: Pending, in_order: bool) -> Recipe | None:
+    """The kernel whose loops go through axes in the order that they have in memory."""
+    other = turned(work)
+    if other is None or (in_order and other.back is not None):
+        return _of_arrays(work)
+    found = _of_arrays(other.work)
+    if found is not None:
+        found.sources, found.back = other.sources, other.back
+    return found
+
+
+def _of_arrays(work: Pending) -> Recipe | None:
+    """The same where nothing is moved."""
+    return pointwise_recipe(work) or reduction_recipe(work) or gather_recipe(work)
+
+
+def run(work: Pending) -> None:
+    """Compute what is wanted by kernels for all sizes, or else by a program for these."""
+    if is_apart(work.nodes[work.outputs[0]].type.device):
+        import_module("tecomp.array.kernels.static_programs").run_placed(work)
+        return
+    recipe = recipe_of(work)
+    if recipe is None or not recipe.is_worth_it:
+        run_program(work)
+    elif isinstance(recipe, Plan):
+        run_plan(recipe, work)
+    else:
+        _run_kernel(recipe, work)
+
+
+def _run_kernel(recipe: Recipe, work: Pending) -> None:
+    given = [node.data for node in work.leaves if node.data is not None]
+    is_direct = work.into is not None and recipe.back is None
+    results = computed(
+        recipe, given, [work.memory(place) for place in work.outputs] if is_direct else None)
+    for place, result in zip(work.outputs, results, strict=True):
+        if not is_direct and work.into is not None and place in work.into:
+            copy(result, work.into[place])
+            result = work.into[place]
+        work.nodes[place].computed(result)

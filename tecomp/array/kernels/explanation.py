@@ -1,0 +1,127 @@
+"""What would run for pending operations, at every step from the call to the loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from tecomp.array.graph.devices import is_apart
+from tecomp.array.graph.pending import Pending
+from tecomp.array.kernels.execution_plan import recipe_of, recipes_of
+from tecomp.array.kernels.kernel import Recipe
+from tecomp.array.kernels.static_programs import placed_program_of, program_of
+from tecomp.array.kernels.strided_operands import dense
+from tecomp.driver.static_shapes import extent_at
+from tecomp.errors import LowerError
+from tecomp.ir.nodes.expr import Var
+from tecomp.ir.nodes.printer import counted
+from tecomp.ir.nodes.stmt import Buffer, PrimFunc
+from tecomp.ptensor.function import Apply, Function, Parameter
+from tecomp.ptensor.lowering.lower import lower_ptensor
+from tecomp.ptensor.lowering.lowered_ir import Lowered
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What would run for some arrays.
+
+    Attributes:
+        function: the operations that were recorded.
+        lowered: these on plain tensors.
+        schedules: of the kernels: where and when their stages run.
+        loops: of the kernels.
+        report: what they cost.
+        messages: what processes send each other first, and what for.
+    """
+
+    function: Function
+    lowered: Lowered
+    schedules: tuple[str, ...]
+    loops: tuple[str, ...]
+    report: str
+    messages: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {counted(len(self.loops), 'kernel')}>"
+
+    def __str__(self) -> str:
+        parts = [("operations", str(self.function)), ("lowered", str(self.lowered))]
+        for k, (schedule, loops) in enumerate(zip(self.schedules, self.loops, strict=True)):
+            parts += [(f"schedule of kernel {k}", schedule), (f"loops of kernel {k}", loops)]
+        parts.append(("cost", self.report))
+        if self.messages:
+            parts.insert(0, ("what is sent first", "\n".join(self.messages)))
+        return "\n\n".join(f"{title}\n{'-' * len(title)}\n{text}" for title, text in parts)
+
+
+def explanation_of(work: Pending, messages: tuple[str, ...] = ()) -> Explanation:
+    """What would run for pending operations, and what is sent before."""
+    function = function_of(work)
+    lowered = lower_ptensor(function)
+    if not work.nodes:
+        return Explanation(function, lowered, (), (), "nothing is left to compute", messages)
+    is_on_device = is_apart(work.nodes[0].type.device)
+    recipe = None if is_on_device else recipe_of(work)
+    if recipe is not None and recipe.is_worth_it:
+        return _of_kernels(function, lowered, recipes_of(recipe), messages)
+    program = placed_program_of(work).program if is_on_device else program_of(work)
+    parts = [call.part for call in program.kernels]
+    schedules = tuple([str(part.build.schedule.trace) for part in parts])
+    loops = tuple([str(part.lowered.final) for part in parts])
+    return Explanation(function, lowered, schedules, loops, _cost(program.report), messages)
+
+
+def _of_kernels(
+    function: Function, lowered: Lowered, recipes: Sequence[Recipe], messages: tuple[str, ...]
+) -> Explanation:
+    schedules = tuple([str(recipe.kernel.schedule.trace) for recipe in recipes])
+    loops = tuple([str(recipe.kernel.lowered.final) for recipe in recipes])
+    costs = [_cost(partial(recipe.kernel.report, **_sizes(recipe))) for recipe in recipes]
+    return Explanation(function, lowered, schedules, loops, "\n".join(costs), messages)
+
+
+def _sizes(recipe: Recipe) -> dict[str, int]:
+    """The sizes that a kernel has in the call that is explained.
+
+    Rows are told to have no gaps: costs are bytes, which gaps do not change.
+    """
+    func: PrimFunc = recipe.kernel.lowered.final
+    numbers = () if recipe.is_built_in else recipe.extents
+    sizes = {f"n{k}": n for k, n in enumerate(numbers) if recipe.known[k] is None}
+    for buffer in func.params:
+        if not isinstance(buffer, Buffer) or buffer.strides is None:
+            continue
+        distances = dense([extent_at(extent, sizes) or 0 for extent in buffer.shape])
+        for stride, distance in zip(buffer.strides, distances, strict=True):
+            if isinstance(stride, Var):
+                sizes[stride.name] = distance
+    return sizes
+
+
+def _cost(report: Callable[[], object]) -> str:
+    try:
+        return str(report())
+    except LowerError as error:  # there is too much to count
+        return f"not counted: {error.message}"
+
+
+def function_of(work: Pending) -> Function:
+    """The pending operations as a function of the arrays that are there."""
+    leaves = [f"x{k}" for k in range(len(work.leaves))]
+
+    def name(place: int) -> str:
+        return str(place) if place >= 0 else leaves[-1 - place]
+
+    parameters = tuple([
+        Parameter(leaf, node.type) for leaf, node in zip(leaves, work.leaves, strict=True)
+    ])
+    types = [node.type for node in work.nodes]
+    body = tuple([
+        Apply(
+            str(k), op, tuple([name(place) for place in operands]),
+            tuple([types[p] if p >= 0 else work.leaves[-1 - p].type for p in operands]), types[k],
+        )
+        for k, (op, operands) in enumerate(work.steps)
+    ])
+    return Function("array", parameters, body, tuple([name(place) for place in work.outputs]))

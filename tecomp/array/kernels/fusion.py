@@ -1,0 +1,288 @@
+"""Pending operations in parts that are computed one after the other, each by one kernel.
+
+What is between two parts is stored. A part is a value that is stored, with all that leads to it
+from others that are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from tecomp.array.graph.node import Buffer, Node, leaf
+from tecomp.array.graph.pending import Pending, Step
+from tecomp.array.graph.views import Chain, along, is_view
+from tecomp.array.kernels.strided_operands import dense
+from tecomp.ptensor.formulas.tables import is_elementwise
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operations.elementwise import Elementwise
+from tecomp.ptensor.operations.reduction import (
+    CountNonzero,
+    Cumulative,
+    FindIndex,
+    Reduce,
+    TruthTest,
+)
+from tecomp.ptensor.types import PART, PTensorType, numpy_dtype
+
+_LITTLE = 4
+"""Work that is rather done again than its result stored and read."""
+_DEAR = 8
+"""Work of a function that is no arithmetic."""
+_ARITHMETIC = frozenset((
+    *("abs", "add", "conj", "equal", "greater", "greater_equal", "imag", "isfinite", "isinf"),
+    *("isnan", "less", "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor"),
+    *("maximum", "minimum", "multiply", "negative", "not_equal", "positive", "real", "square"),
+    "subtract",
+))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of pending operations.
+
+    Attributes:
+        work: its operations; what others store is a leaf, with memory of that shape.
+        sources: of each of its leaves, the place in the whole.
+        outputs: of each of its results, the place in the whole.
+        places: of each of its operations, the place in the whole.
+    """
+
+    work: Pending
+    sources: tuple[int, ...]
+    outputs: tuple[int, ...]
+    places: tuple[int, ...]
+
+    @property
+    def inside(self) -> list[int]:
+        """The next values to store, so that there are smaller parts: places in the whole.
+
+        First what is behind an operation that is no formula of elements is taken from it, then
+        what is before it, then what is moved, and then what moves give.
+        """
+        steps, own = self.work.steps, range(len(self.work.steps))
+        found = [
+            [k for k in own if is_core(steps[k][0]) and k not in self.work.outputs],
+            _operands([steps[k] for k in own if is_core(steps[k][0])]),
+            _operands([steps[k] for k in own if is_view(steps[k][0])]),
+            [k for k in own if is_view(steps[k][0])],
+        ]
+        stored = {self.places[k] for k in self.work.outputs}
+        for places in found:
+            inside = [self.places[k] for k in places if self.places[k] not in stored]
+            if inside:
+                return inside
+        return []
+
+
+def _operands(steps: Iterable[Step]) -> list[int]:
+    return [place for _, places in steps for place in places if place >= 0]
+
+
+def is_core(op: Operation) -> bool:
+    """Whether an operation does more than a formula of elements, or moving them."""
+    return not is_elementwise(op) and not is_view(op)
+
+
+def takes_formulas(op: Operation) -> bool:
+    """Whether a kernel computes what an operation is done to together with it."""
+    return isinstance(op, CountNonzero | Cumulative | FindIndex | Reduce | TruthTest)
+
+
+def first_stored(work: Pending) -> set[int]:
+    """What has to be stored in any case, and what is better stored than computed twice."""
+    readers: list[list[int]] = [[] for _ in work.steps]
+    for k, (_, places) in enumerate(work.steps):
+        for place in places:
+            if place >= 0:
+                readers[place].append(k)
+    found = _Stored(work, readers)
+    for k in reversed(range(len(work.steps))):
+        found.look_at(k)
+    return found.places
+
+
+class _Stored:
+    """What is stored, decided from the results back to the leaves."""
+
+    def __init__(self, work: Pending, readers: list[list[int]]) -> None:
+        self.work, self.readers = work, readers
+        self.places = {*work.outputs}
+        self.homes: list[set[int]] = [set() for _ in work.steps]
+        self.with_core: set[int] = set()
+        self.read_plainly: set[int] = set()
+
+    def look_at(self, k: int) -> None:
+        op, _ = self.work.steps[k]
+        homes = self.homes[k]
+        for reader in self.readers[k]:
+            homes |= {reader} if reader in self.places else self.homes[reader]
+        if k not in self.places and self._has_to(k):
+            self.places.add(k)
+        if k in self.places:
+            homes = {k}
+        if is_core(op):
+            self.with_core |= homes
+
+    def _has_to(self, k: int) -> bool:
+        op, homes = self.work.steps[k][0], self.homes[k]
+        readers = [(self.work.steps[r][0], self.work.nodes[r].type.shape) for r in self.readers[k]]
+        shape = self.work.nodes[k].type.shape
+        if self._is_read_plainly(k):
+            return True
+        if any(is_elementwise(reader) and own != shape for reader, own in readers):
+            return True
+        if is_core(op):
+            return (
+                len(homes) > 1 or bool(homes & self.with_core) or not takes_formulas(op)
+                or not all(is_elementwise(reader) for reader, _ in readers)
+            )
+        return len(homes) > 1 and self._cost(k) > _LITTLE
+
+    def _is_read_plainly(self, k: int) -> bool:
+        """Whether what reads it, perhaps as a view, computes no formulas with it."""
+        for reader in self.readers[k]:
+            op = self.work.steps[reader][0]
+            is_seen = is_view(op) and reader in self.read_plainly
+            if is_seen or (is_core(op) and not takes_formulas(op)):
+                self.read_plainly.add(k)
+                return True
+        return False
+
+    def _cost(self, k: int) -> int:
+        """Work for each element, with what is computed for it; what is dear at once is enough."""
+        cost, seen, todo = 0, {k}, [k]
+        while todo and cost <= _LITTLE:
+            op, places = self.work.steps[todo.pop()]
+            cost += _work(op)
+            todo += [p for p in places if p >= 0 and p not in self.places and p not in seen]
+            seen.update(todo)
+        return cost
+
+
+def _work(op: Operation) -> int:
+    if isinstance(op, Elementwise) and op.kind not in _ARITHMETIC:
+        return _DEAR
+    return 0 if is_view(op) else 1
+
+
+@dataclass(slots=True)
+class _Group:
+    """What becomes a part: formulas of elements of one shape, or one value by itself."""
+
+    kind: object
+    outputs: list[int] = field(default_factory=list)
+    nodes: set[int] = field(default_factory=set)
+
+
+def parts_of(work: Pending, stored: set[int]) -> list[Part]:
+    """The parts, each behind those that it needs.
+
+    Args:
+        work: the operations.
+        stored: the places of what is stored, results among them.
+    """
+    groups: list[_Group] = []
+    at: dict[int, int] = {}
+    for place in sorted(stored):
+        nodes = _cone(work, place, stored)
+        needs = {at[p] for k in nodes for p in work.steps[k][1] if p in at}
+        kind = _kind(work, place, nodes)
+        at[place] = _place_among(groups, kind, max(needs, default=-1))
+        groups[at[place]].outputs.append(place)
+        groups[at[place]].nodes.update(nodes)
+    memory: dict[int, Node] = {}
+    parts = []
+    for group in groups:
+        parts.append(_part(work, group, memory))
+        for place in group.outputs:
+            type = work.nodes[place].type
+            view = view_among(parts[-1].work)
+            memory[place] = leaf(_stand_in(type) if view is None else view, type)
+    return parts
+
+
+def _stand_in(type: PTensorType) -> Buffer:
+    """What lies as new memory does, and takes none."""
+    one = np.empty(1, numpy_dtype(type.dtype))
+    strides = [n * one.itemsize for n in dense(type.shape)]
+    return as_strided(one, type.shape, strides, writeable=False)
+
+
+def view_among(work: Pending) -> Buffer | None:
+    """The elements, in the memory of a leaf; None where operations do more than move them there."""
+    chain = chain_of(work)
+    return along(chain, work.leaves[0].data) if chain else None
+
+
+def chain_of(work: Pending) -> Chain:
+    """Operations on a leaf that follow one from the other; none if they do not."""
+    places = [(-1,), *[(k,) for k in range(len(work.steps) - 1)]]
+    if [operands for _, operands in work.steps] != places:
+        return ()
+    return tuple([op for op, _ in work.steps])
+
+
+def _kind(work: Pending, place: int, nodes: Sequence[int]) -> object:
+    """Equal for what may be one kernel; None for what is none with others."""
+    if any(not is_elementwise(work.steps[k][0]) for k in nodes):
+        return None
+    type = work.nodes[place].type
+    return type.shape, type.dtype in PART
+
+
+def _place_among(groups: list[_Group], kind: object, last: int) -> int:
+    """The group that a value belongs to, which needs what the groups up to some give."""
+    for k in range(max(last, 0), len(groups)):
+        if kind is not None and groups[k].kind == kind:
+            return k
+    groups.append(_Group(kind))
+    return len(groups) - 1
+
+
+def _cone(work: Pending, place: int, stored: set[int]) -> list[int]:
+    found, todo = {place}, [place]
+    while todo:
+        for p in work.steps[todo.pop()][1]:
+            if p >= 0 and p not in stored and p not in found:
+                found.add(p)
+                todo.append(p)
+    return sorted(found)
+
+
+def _part(work: Pending, group: _Group, memory: dict[int, Node]) -> Part:
+    places, before = _in_order(work, group)
+    number = {place: k for k, place in enumerate(places)}
+    leaves: list[Node] = []
+    sources: list[int] = []
+    known: dict[tuple[int, bool], int] = {}
+    steps = []
+    for k, place in enumerate(places):
+        op, operands = work.steps[place]
+        own = []
+        for p in operands:
+            # What is read before and behind a core are two leaves, which lie along other loops.
+            key = p, k >= before
+            if p not in number and key not in known:
+                leaves.append(memory[p] if p >= 0 else work.leaves[-1 - p])
+                sources.append(p)
+                known[key] = -len(leaves)
+            own.append(number[p] if p in number else known[key])
+        steps.append((op, tuple(own)))
+    nodes = [work.nodes[place] for place in places]
+    outputs = tuple([number[place] for place in group.outputs])
+    own_work = Pending(leaves, nodes, tuple(steps), outputs)
+    return Part(own_work, tuple(sources), tuple(group.outputs), tuple(places))
+
+
+def _in_order(work: Pending, group: _Group) -> tuple[list[int], int]:
+    """The operations, those first that lead to a core, and how many are up to there with it."""
+    order = sorted(group.nodes)
+    cores = [k for k in order if is_core(work.steps[k][0])]
+    if not cores:
+        return order, 0
+    first = {k for k in _cone(work, cores[0], {*range(len(work.steps))} - group.nodes)}
+    return [*sorted(first), *[k for k in order if k not in first]], len(first)

@@ -1,0 +1,238 @@
+"""Fused elementwise kernels, complex results, and generator kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+import tecomp
+from tecomp import te
+from tecomp.array.graph.node import Buffer, type_of
+from tecomp.array.graph.pending import Pending, Step
+from tecomp.array.kernels.kernel import Recipe, made_once
+from tecomp.array.kernels.strided_operands import (
+    Operand,
+    argument,
+    dense,
+    elements_of,
+    memory,
+    merged,
+    operand_of,
+    read,
+    strides_of,
+)
+from tecomp.array.lru_cache import Recent
+from tecomp.array.statistics import counters
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ptensor.formulas.tables import NARROW, is_elementwise
+from tecomp.ptensor.operations.creation import Creation
+from tecomp.ptensor.operations.elementwise import Elementwise
+from tecomp.ptensor.te_definitions.creation import element_of, numbers_of
+from tecomp.ptensor.types import PART, Shape, numpy_dtype
+from tecomp.ptensor.values import Complex, Element
+
+Elements: TypeAlias = Callable[..., list[Element]]
+"""The elements of all results at an index."""
+
+Program: TypeAlias = tuple[Any, Sequence[te.Tensor]]
+"""What is built, a schedule or tensors, and its results."""
+
+_BLOCK = 256
+"""Elements whose parts are in memory of their own, near enough to be read again."""
+_LANES = 8
+"""Numbers of float64 in a vector of the widest processors, which functions are computed in."""
+
+
+def in_pairs(sizes: Sequence[Any], elements: Elements) -> Program:
+    """Both parts of an element one after the other."""
+
+    def parts(*index: te.Expr) -> Any:
+        *i, part = index
+        return tuple([te.select(part == 0, z.re, z.im) for z in _complex(elements(*i))])
+
+    results = _tuple(te.compute([*sizes, 2], parts, name="y"))
+    return results, results
+
+
+def in_blocks(sizes: Sequence[Any], elements: Elements) -> Program:
+    """The parts of some elements by themselves, as vectors, and then these in pairs."""
+    if not sizes:
+        return in_pairs(sizes, elements)
+
+    def parts(*i: te.Expr) -> Any:
+        return tuple([part for z in _complex(elements(*i)) for part in (z.re, z.im)])
+
+    apart = te.compute(sizes, parts, name="parts")
+
+    def joined(*index: te.Expr) -> Any:
+        *i, part = index
+        pairs = zip(apart[::2], apart[1::2], strict=True)
+        return tuple([te.select(part == 0, re(*i), im(*i)) for re, im in pairs])
+
+    results = _tuple(te.compute([*sizes, 2], joined, name="y"))
+    return _scheduled(apart, results), results
+
+
+def _scheduled(apart: Sequence[te.Tensor], results: Sequence[te.Tensor]) -> te.Schedule:
+    s = te.create_schedule(results[0].op)
+    stage, block = s[results[0]], s[apart[0]]
+    *_, last, pair = stage.op.axis
+    outer, inner = stage.split(last, _BLOCK)
+    _, few = stage.split(inner, _LANES * 4 // DType(results[0].dtype).bytes)
+    stage.vectorize(stage.fuse(few, pair))
+    block.compute_at(stage, outer)
+    block.vectorize(block.split(block.op.axis[-1], _LANES)[1])
+    stage.parallel(stage.op.axis[0] if len(stage.op.axis) > 2 else outer)
+    return s
+
+
+def _complex(values: Sequence[Element]) -> list[Complex]:
+    return [value for value in values if isinstance(value, Complex)]
+
+
+def _tuple(made: Any) -> tuple[te.Tensor, ...]:
+    return made if isinstance(made, tuple) else (made,)
+
+
+_kernels: Recent[Any, Any] = Recent(512)
+
+
+def fill(op: Creation, dtype: str, first: tuple[int, ...], result: Buffer) -> None:
+    """Write what an operation makes of numbers.
+
+    Args:
+        op: the operation.
+        dtype: of its elements.
+        first: the index along each axis where what is written begins; nothing for 0 everywhere.
+        result: to write; complex numbers as pairs.
+    """
+    numbers = [np.array(number) for number in numbers_of(op)]
+    numbers += [np.array(index, np.int64) for index in first]
+    counters.called += 1
+    _kernel(op, dtype, numbers, len(first))(*numbers, result)
+
+
+def _kernel(op: Creation, dtype: str, numbers: list[Any], n_first: int) -> Any:
+    kinds = tuple([number.dtype.name for number in numbers])
+    key = op.name, dtype, kinds, n_first
+    return made_once(_kernels, key, _built, op, dtype, kinds, n_first)
+
+
+def _built(op: Creation, dtype: str, kinds: tuple[str, ...], n_first: int) -> Any:
+    sizes: list[Any] = [te.size_var(f"n{k}") for k in range(type_of(op).rank)]
+    given = [te.placeholder((), kind, name=f"x{k}") for k, kind in enumerate(kinds)]
+
+    n_numbers = len(given) - n_first
+    numbers, first = given[:n_numbers], given[n_numbers:]
+
+    def element(*index: te.Expr) -> Any:
+        if first:
+            index = tuple([
+                te.cast(i, "int64") + start() for i, start in zip(index, first, strict=True)
+            ])
+        return element_of(op, [x() for x in numbers], index)
+
+    def part(*index: te.Expr) -> te.Expr:
+        whole = element(*index[:-1])
+        assert isinstance(whole, Complex)
+        return te.select(index[-1] == 0, whole.re, whole.im)
+
+    is_complex = dtype in PART
+    shape = [*sizes, 2] if is_complex else sizes
+    result = te.compute(shape, part if is_complex else element, name=op.name)
+    return tecomp.build([result], [*given, result], name=op.name)
+
+
+_LARGE = 2**15
+"""Elements from which on blocks are worth compiling."""
+_FEW = 3
+"""Steps of arithmetic on pairs that take no longer than to read and write these."""
+
+
+def pointwise_recipe(work: Pending) -> Recipe | None:
+    """How pending operations are computed, if all are elementwise."""
+    shape = work.nodes[work.outputs[0]].type.shape
+    if not _is_taken(work, shape):
+        return None
+    strides = strides_of(work.leaves, shape)
+    if strides is None:
+        return None
+    groups = merged(shape, [*strides, dense(shape)], [None] * len(shape))
+    loops = tuple([prod(shape[axis] for axis in group) for group in groups])
+    operands = tuple([
+        operand_of(node, groups, loops, steps)
+        for node, steps in zip(work.leaves, strides, strict=True)
+    ])
+    types = [node.type.dtype for node in work.leaves]
+    what = work.steps, work.outputs, tuple(types), _stored(work, prod(shape))
+    lies = tuple([how.lies for how in operands])
+    build = partial(_built_pointwise, *what, operands)
+    key = what, lies, len(loops)
+    dtypes = tuple([numpy_dtype(work.nodes[place].type.dtype) for place in work.outputs])
+    return Recipe(key, build, operands, shape, loops, loops, dtypes, prod(loops))
+
+
+def _stored(work: Pending, size: int) -> str:
+    """How results are stored: `whole` numbers, or parts in `pairs` or `blocks` of these.
+
+    LLVM makes vectors of pairs where there is arithmetic alone, but not of many steps; blocks take
+    three times as long to compile.
+    """
+    if work.nodes[work.outputs[0]].type.dtype not in PART:
+        return "whole"
+    kinds = {op.kind for op, _ in work.steps if isinstance(op, Elementwise)}
+    is_long = len(work.steps) > _FEW or bool(kinds - NARROW)
+    return "blocks" if is_long and size >= _LARGE else "pairs"
+
+
+def _is_taken(work: Pending, shape: Shape) -> bool:
+    """Whether all results have one shape, and are made of the elements at one place.
+
+    Complex results have another shape for the kernel than real ones.
+    """
+    kinds = {work.nodes[place].type.dtype in PART for place in work.outputs}
+    return (
+        len(kinds) == 1
+        and all(is_elementwise(op) for op, _ in work.steps)
+        and all(node.type.shape == shape for node in work.nodes)
+        and all(node.type.device in (None, "cpu") for node in (*work.nodes, *work.leaves))
+    )
+
+
+def _built_pointwise(
+    steps: Sequence[Step], outputs: Sequence[int], dtypes: Sequence[str], stored: str,
+    operands: Sequence[Operand], sizes: Sequence[Any],
+) -> Any:
+    inputs = [
+        argument([sizes[k] for k in how.axes], dtype, f"x{k}")
+        for k, (how, dtype) in enumerate(zip(operands, dtypes, strict=True))
+    ]
+
+    def elements(*index: te.Expr) -> list[Element]:
+        leaves = [
+            read(x, how, [index[k] for k in how.axes])
+            for x, how in zip(inputs, operands, strict=True)
+        ]
+        made = elements_of(steps, leaves, dtypes)
+        return [made[place] for place in outputs]
+
+    binds = {
+        x: memory(x, how) for x, how in zip(inputs, operands, strict=True) if how.strided
+    }
+    program, results = _STAGES[stored](sizes, elements)
+    return tecomp.build(program, [*inputs, *results], name="array", binds=binds)
+
+
+def _whole(sizes: Sequence[Any], elements: Elements) -> Program:
+    made = te.compute(sizes, lambda *i: tuple(elements(*i)), name="y")
+    results = made if isinstance(made, tuple) else (made,)
+    return results, results
+
+
+_STAGES: Mapping[str, Callable[[Sequence[Any], Elements], Program]] = {
+    "whole": _whole, "pairs": in_pairs, "blocks": in_blocks,
+}

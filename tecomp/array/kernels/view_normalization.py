@@ -1,0 +1,313 @@
+"""Push views to the leaves and permute axes into memory order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from numpy.lib.stride_tricks import as_strided
+
+from tecomp.array.graph.node import Buffer, Node, leaf
+from tecomp.array.graph.pending import Pending, Step
+from tecomp.array.graph.views import Chain, along, is_view, type_along
+from tecomp.array.kernels.strided_operands import Strides, strides_of
+from tecomp.ptensor.formulas.tables import is_elementwise
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operations.manipulation import Broadcast, ExpandDims, PermuteDims
+from tecomp.ptensor.operations.reduction import CountNonzero, Reduce, TruthTest
+from tecomp.ptensor.types import PTensorType, Shape, axes_of
+
+_TWICE = 2
+"""How much more may be computed, because several parts are asked for of one value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """Pending operations without those that move elements.
+
+    Attributes:
+        work: the operations, on views of the leaves.
+        sources: of each of its leaves, the leaf that it is a view of, and how.
+    """
+
+    work: Pending
+    sources: tuple[tuple[int, Chain], ...]
+
+
+def pushed(work: Pending) -> Pushed | None:
+    """The same without moves; None if there are none, or memory does not have what they say."""
+    moves = [is_view(op) for op, _ in work.steps]
+    if not any(moves):
+        return None
+    wanted = _wanted(work, moves)
+    if wanted is None or sum(map(len, wanted)) > _TWICE * len(work.steps):
+        return None
+    return _Builder(work, moves).built(wanted)
+
+
+def _wanted(work: Pending, moves: list[bool]) -> list[list[Chain]] | None:
+    """In which ways each value is asked for, beginning with those that are wanted as they are."""
+    wanted: list[list[Chain]] = [[] for _ in work.steps]
+    for place in work.outputs:
+        wanted[place].append(())
+    for k in reversed(range(len(work.steps))):
+        op, places = work.steps[k]
+        for chain in wanted[k]:
+            if not moves[k] and chain and not is_elementwise(op):
+                return None
+            for place in places:
+                if place >= 0:
+                    way = _way(work, k, place, chain, moves[k])
+                    if way not in wanted[place]:
+                        wanted[place].append(way)
+    return wanted
+
+
+def _way(work: Pending, k: int, place: int, chain: Chain, is_move: bool) -> Chain:
+    """How an operand is asked for, where the result is asked for in some way."""
+    if is_move:
+        return (work.steps[k][0], *chain)
+    if not chain:
+        return ()
+    own = (work.nodes[place] if place >= 0 else work.leaves[-1 - place]).type.shape
+    shape = work.nodes[k].type.shape
+    return chain if own == shape else (Broadcast(shape), *chain)
+
+
+class _Builder:
+    """The operations that are left, and the views that they read."""
+
+    def __init__(self, work: Pending, moves: list[bool]) -> None:
+        self.work, self.moves = work, moves
+        self.leaves: list[Node] = []
+        self.nodes: list[Node] = []
+        self.steps: list[tuple[Operation, tuple[int, ...]]] = []
+        self.sources: list[tuple[int, Chain]] = []
+        self.places: dict[tuple[int, Chain], int] = {}
+
+    def built(self, wanted: list[list[Chain]]) -> Pushed | None:
+        for k, chains in enumerate(wanted):
+            for chain in chains:
+                if not self._add(k, chain):
+                    return None
+        outputs = tuple([self.places[place, ()] for place in self.work.outputs])
+        if min(outputs) < 0 or len({*outputs}) < len(outputs):
+            return None  # a view of an array that is there, or one value in two ways
+        work = Pending(self.leaves, self.nodes, tuple(self.steps), outputs)
+        return Pushed(work, tuple(self.sources))
+
+    def _add(self, k: int, chain: Chain) -> bool:
+        op, places = self.work.steps[k]
+        own = [self._place(p, _way(self.work, k, p, chain, self.moves[k])) for p in places]
+        operands = [place for place in own if place is not None]
+        if len(operands) < len(places):
+            return False
+        if self.moves[k]:
+            self.places[k, chain] = operands[0]
+            return True
+        type = type_along(chain, self.work.nodes[k].type)
+        self.places[k, chain] = len(self.nodes)
+        self.nodes.append(Node(type, None, (), None, 0, 0))
+        self.steps.append((op, tuple(operands)))
+        return True
+
+    def _place(self, place: int, chain: Chain) -> int | None:
+        """Where an operand is; None if it is no view of an array that is there."""
+        if (place, chain) in self.places or place >= 0:
+            return self.places[place, chain]
+        node = self.work.leaves[-1 - place]
+        data = along(chain, node.data)
+        if data is None:
+            return None
+        self.sources.append((-1 - place, chain))
+        self.leaves.append(leaf(data, type_along(chain, node.type)))
+        self.places[place, chain] = -len(self.leaves)
+        return self.places[place, chain]
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """An array without places between its elements, whose axes are in another order in memory.
+
+    Attributes:
+        order: its axes, that of the largest steps first.
+    """
+
+    order: tuple[int, ...]
+
+    def extents(self, shape: Shape) -> Shape:
+        """The extents of the memory."""
+        return tuple([shape[axis] for axis in self.order])
+
+    def place(self, index: Sequence[Any]) -> tuple[Any, ...]:
+        """Where in the memory an element is."""
+        return tuple([index[axis] for axis in self.order])
+
+    def memory(self, data: Buffer) -> Buffer:
+        """The memory, in its order."""
+        return data.transpose(self.order)
+
+
+@dataclass(frozen=True, slots=True)
+class Lies:
+    """An array with places between its elements: a row of memory, and a sum.
+
+    Attributes:
+        span: how many places there are from the first to the last in memory.
+        start: the place of the element whose indices are 0.
+        strides: from one element to the next along each axis, in places.
+    """
+
+    span: int
+    start: int
+    strides: tuple[int, ...]
+
+    def extents(self, shape: Shape) -> Shape:
+        """The extents of the memory."""
+        return (self.span,)
+
+    def place(self, index: Sequence[Any]) -> tuple[Any, ...]:
+        """Where in the memory an element is."""
+        result: Any = self.start
+        for i, stride in zip(index, self.strides, strict=True):
+            if stride:
+                result = result + i * stride
+        return (result,)
+
+    def memory(self, data: Buffer) -> Buffer:
+        """The memory from the first element to the last, as a row."""
+        first = data[tuple([
+            slice(n - 1, None) if stride < 0 else slice(0, 1)
+            for n, stride in zip(data.shape, self.strides, strict=True)
+        ])]
+        return as_strided(first, (self.span,), (data.itemsize,), subok=False, writeable=False)
+
+
+def lies(data: Buffer) -> Lies | Turned | None:
+    """Where the elements of an array are; None if they follow each other in order.
+
+    >>> import numpy as np
+    >>> lies(np.arange(6)[::-2])
+    Lies(span=5, start=4, strides=(-2,))
+    >>> lies(np.zeros((2, 3, 4)).transpose(1, 2, 0))
+    Turned(order=(2, 0, 1))
+    """
+    if data.flags.c_contiguous:
+        return None
+    order = tuple(sorted(range(data.ndim), key=lambda axis: -data.strides[axis]))
+    if data.transpose(order).flags.c_contiguous:
+        return Turned(order)
+    strides = [
+        0 if extent == 1 else stride // data.itemsize
+        for extent, stride in zip(data.shape, data.strides, strict=True)
+    ]
+    ends = [(n - 1) * stride for n, stride in zip(data.shape, strides, strict=True)]
+    below = -sum(end for end in ends if end < 0)
+    span = below + sum(end for end in ends if end > 0) + 1
+    return Lies(span, below, tuple(strides))
+
+
+Order = tuple[int, ...]
+
+_REDUCTIONS = (Reduce, TruthTest, CountNonzero)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnedTurned:
+    """Pending operations with the axes of all values in the order of memory.
+
+    Attributes:
+        work: the operations.
+        sources: of each of its leaves, the leaf that it is a view of, and how.
+        back: the axes of its results in the order that was asked for; None if they are in it.
+    """
+
+    work: Pending
+    sources: tuple[tuple[int, Chain], ...]
+    back: Order | None
+
+
+def turned(work: Pending) -> TurnedTurned | None:
+    """Elementwise operations and one reduction in the order of memory; None if they are in it."""
+    at = [k for k, (op, _) in enumerate(work.steps) if not is_elementwise(op)]
+    if len(at) > 1 or any(not isinstance(work.steps[k][0], _REDUCTIONS) for k in at):
+        return None
+    behind = at[0] if at else len(work.steps)
+    first, last = _leaves(work.steps[: behind + 1]), _leaves(work.steps[behind + 1 :])
+    shape = _shape(work, behind)
+    if first & last or any(node.type.shape != shape for node in work.nodes[:behind]):
+        return None
+    strides = strides_of([work.leaves[k] for k in sorted(first)], shape)
+    if strides is None or (order := memory_order(strides, shape)) == tuple(range(len(shape))):
+        return None
+    after, steps = order, list(work.steps)
+    if at:
+        op: Any = steps[behind][0]
+        axes = axes_of(op.axis, len(shape), op.where)
+        steps[behind] = replace(op, axis=tuple([order.index(k) for k in axes])), steps[behind][1]
+        kept = [k for k in range(len(shape)) if k not in axes]
+        after = order if op.keepdims else tuple([kept.index(k) for k in order if k in kept])
+    orders = [order if k < behind else after for k in range(len(work.nodes))]
+    if any(node.type.rank != len(own) for node, own in zip(work.nodes, orders, strict=True)):
+        return None
+    nodes = [
+        Node(_type(node.type, own), None, (), None, 0, 0)
+        for node, own in zip(work.nodes, orders, strict=True)
+    ]
+    views = [
+        _view(order if k in first else after, node.type.rank) for k, node in enumerate(work.leaves)
+    ]
+    leaves = [
+        leaf(along(chain, node.data), type_along(chain, node.type))
+        for node, chain in zip(work.leaves, views, strict=True)
+    ]
+    made = Pending(leaves, nodes, tuple(steps), work.outputs)
+    sources = tuple(enumerate(views))
+    result = orders[work.outputs[0]]
+    back = tuple([result.index(k) for k in range(len(result))])
+    return TurnedTurned(made, sources, None if back == tuple(range(len(back))) else back)
+
+
+def memory_order(strides: Sequence[Strides], shape: Shape) -> Order:
+    """The order of axes in which arrays lie in memory, largest steps first.
+
+    It is the order that they have, if that is it, or if there is no order that all agree on.
+
+    >>> memory_order([(1, 20), (1, 0)], (20, 30)), memory_order([(1, 20), (30, 1)], (20, 30))
+    ((1, 0), (0, 1))
+    """
+    plain = tuple(range(len(shape)))
+
+    def falls(order: Order) -> bool:
+        steps = [[abs(own[k]) for k in order if own[k] and shape[k] > 1] for own in strides]
+        return all(own == sorted(own, reverse=True) for own in steps)
+
+    if not strides or falls(plain):
+        return plain
+    whole = max(strides, key=lambda own: sum(map(bool, own)))
+    order = tuple(sorted(plain, key=lambda k: (whole[k] != 0, -abs(whole[k]))))
+    return order if falls(order) else plain
+
+
+def _leaves(steps: Sequence[Step]) -> set[int]:
+    return {-1 - k for _, places in steps for k in places if k < 0}
+
+
+def _shape(work: Pending, behind: int) -> Shape:
+    """The shape of what is reduced, or of all if nothing is."""
+    if behind == len(work.steps):
+        return work.nodes[0].type.shape
+    (place,) = work.steps[behind][1]
+    node = work.nodes[place] if place >= 0 else work.leaves[-1 - place]
+    return node.type.shape
+
+
+def _view(order: Order, rank: int) -> Chain:
+    """How an array that has the last of the axes is seen with all of them, in an order."""
+    missing = len(order) - rank
+    return (*([ExpandDims(tuple(range(missing)))] if missing else ()), PermuteDims(order))
+
+
+def _type(type: PTensorType, order: Order) -> PTensorType:
+    return replace(type, shape=tuple([type.shape[k] for k in order]))

@@ -1,0 +1,54 @@
+"""Operations that a library computes: at once, and each call is counted."""
+
+from __future__ import annotations
+
+from tecomp.array.graph.devices import is_apart, on_its_device
+from tecomp.array.graph.evaluate import data_of
+from tecomp.array.graph.node import Node, leaf, teams
+from tecomp.array.statistics import costs_of, counters
+from tecomp.errors import ArrayMemoryError
+from tecomp.ptensor.library_functions import compute
+from tecomp.ptensor.operations.base import LibraryOperation
+from tecomp.ptensor.types import numpy_dtype
+
+
+def library_call(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
+    """The results of an operation that a function of a library computes.
+
+    The operands are computed first. The results live where the operands do.
+
+    Args:
+        op: the operation.
+        operands: what it is applied to.
+
+    Raises:
+        ArrayTypeError: the operation does not take such elements; or a function is recorded, in
+            which operands have none.
+        ArrayValueError: shapes do not fit, or there is no result.
+        DeviceMismatchError: operands live on different devices.
+        TeamMismatchError: operands belong to different teams.
+    """
+    types = op.results(*[operand.type for operand in operands])
+    device = types[0].device
+    if is_apart(device):
+        given = {operand.type.dtype for operand in operands}
+        types = tuple([on_its_device(type, op.where, None, given) for type in types])
+        costs_of(device).libraries[op.library] += 1
+    if types[0].team is not None:
+        made = teams().called(op, operands)
+        if made is not None:
+            return made
+    buffers = [data_of(operand, op.library) for operand in operands]
+    counters.libraries[op.library] += 1
+    try:
+        found = compute(op, *buffers)
+    except MemoryError as error:
+        raise ArrayMemoryError(
+            f"{op.where}: {op.library} of {' and '.join(map(str, [o.type for o in operands]))} "
+            f"takes more memory than the system gives ({error}); compute it in parts"
+        ) from None
+    results = tuple([
+        leaf(data.astype(numpy_dtype(type.dtype), copy=False), type.like(data.shape, type.dtype))
+        for data, type in zip(found, types, strict=True)
+    ])
+    return teams().like_operands(results, operands) if types[0].team is not None else results

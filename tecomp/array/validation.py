@@ -1,0 +1,286 @@
+"""Validate arguments of array functions; weakly typed Python scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from math import prod
+from operator import index
+from typing import Any, NamedTuple, SupportsIndex, TypeAlias
+
+import numpy as np
+
+from tecomp.array.graph.devices import check_dtype, default_dtype, dtypes_of
+from tecomp.array.graph.node import Buffer, Node, leaf
+from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.types import ALL, PART, PTensorType, Shape, float_limits, numpy_dtype, of_scalar
+
+Extents: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
+
+MOST_BYTES = 2**47
+"""No process can address more."""
+
+MOST_AXES = 64
+"""NumPy has no arrays of more."""
+
+
+def dtype_name(dtype: Any, where: str) -> str:
+    """The name of an element type.
+
+    Args:
+        dtype: what users give.
+        where: the function, for messages.
+
+    Raises:
+        ArrayTypeError: there are no arrays of such elements.
+
+    >>> dtype_name(np.float32, "zeros")
+    'float32'
+    """
+    if isinstance(dtype, str) and dtype in ALL:
+        return str(dtype)
+    if isinstance(dtype, np.dtype) and (known := _name_of(dtype)) in ALL:
+        return known
+    name = repr(dtype)
+    # NumPy takes None for float64, and the type of whatever has one, arrays too.
+    if isinstance(dtype, np.dtype | type | str):
+        with suppress(TypeError):
+            name = np.dtype(dtype).name
+    if name in ALL:
+        return name
+    raise ArrayTypeError(f"{where}: {name} is no dtype of arrays; these are {', '.join(ALL)}")
+
+
+@lru_cache(256)
+def _name_of(dtype: np.dtype[Any]) -> str:
+    """Kept, as NumPy puts it together each time."""
+    return str(dtype.name)
+
+
+def dtype_at(dtype: Any, wide: str, device: str, where: str) -> str:
+    """The name of an element type on a device; what stands there for one of 64 bits if None.
+
+    Raises:
+        ArrayTypeError: there are no arrays of such elements there.
+
+    >>> dtype_at(None, "float64", "cpu", "zeros"), dtype_at(None, "float64", "stick128", "zeros")
+    ('float64', 'float32')
+    """
+    if dtype is None:
+        return default_dtype(wide, device)
+    name = dtype_name(dtype, where)
+    check_dtype(name, device, where)
+    return name
+
+
+def integer(value: SupportsIndex, where: str, what: str) -> int:
+    """An integer that users give.
+
+    Raises:
+        ArrayTypeError: it is none.
+    """
+    try:
+        return index(value)
+    except TypeError:
+        raise ArrayTypeError(
+            f"{where}: {what} is {value!r}, {type(value).__name__}; give an integer"
+        ) from None
+
+
+def diagonal_of(value: SupportsIndex, shape: Shape, where: str, what: str) -> int:
+    """The number of a diagonal of matrices: 0 is the main one, those above it are greater.
+
+    All that are wholly outside are as the first of them.
+
+    Raises:
+        ArrayTypeError: it is no integer.
+    """
+    number = integer(value, where, what)
+    if len(shape) < 2:
+        return number
+    rows, columns = shape[-2:]
+    return max(-rows, min(number, columns))
+
+
+def integers(value: SupportsIndex | Iterable[SupportsIndex], where: str, what: str) -> Shape:
+    """One integer, or several.
+
+    Raises:
+        ArrayTypeError: there are others in it.
+    """
+    if isinstance(value, Iterable) and not hasattr(value, "__index__"):
+        return tuple([integer(part, where, what) for part in value])
+    if isinstance(value, tuple | list):
+        return tuple([integer(part, where, what) for part in value])
+    return (integer(value, where, what),)  # type: ignore[arg-type]
+
+
+def shape_of(
+    shape: SupportsIndex | Iterable[SupportsIndex], where: str, dtype: str = "bool"
+) -> Shape:
+    """A shape that users give.
+
+    Raises:
+        ArrayTypeError: an extent is no integer.
+        ArrayValueError: an extent is below 0, or there are too many elements.
+    """
+    extents = integers(shape, where, "shape")
+    if any(extent < 0 for extent in extents):
+        raise ArrayValueError(f"{where}: the shape is {extents}; give extents of 0 or more")
+    if len(extents) > MOST_AXES:
+        raise ArrayValueError(
+            f"{where}: the shape has {len(extents)} axes; give {MOST_AXES} at most"
+        )
+    size = max(prod(extents), *extents, 0) * numpy_dtype(dtype).itemsize
+    if size > MOST_BYTES:
+        raise ArrayValueError(
+            f"{where}: the shape {extents} takes {size} bytes; {MOST_BYTES} is the most",
+            kind="too-much",
+        )
+    return extents
+
+
+def flag(value: Any, where: str, what: str) -> bool:
+    """A truth value that users give.
+
+    Raises:
+        ArrayTypeError: it is neither true nor false, as arrays are.
+
+    >>> flag(1, "sum", "keepdims")
+    True
+    """
+    try:
+        return bool(value)
+    except (TypeError, ValueError):
+        raise ArrayTypeError(
+            f"{where}: {what} is {value!r}, {type(value).__name__}; give True or False"
+        ) from None
+
+
+def copying(copy: Any, where: str) -> bool | None:
+    """Whether elements are copied: always, never, or where that is needed if None.
+
+    Raises:
+        ArrayTypeError: it is something else.
+    """
+    return None if copy is None else flag(copy, where, "copy")
+
+
+def word(value: Any, known: Sequence[str], where: str, what: str) -> str:
+    """One of the words that users can give.
+
+    Raises:
+        ArrayValueError: it is none of them.
+    """
+    if isinstance(value, str) and value in known:
+        return value
+    names = [repr(name) for name in known]
+    raise ArrayValueError(
+        f"{where}: {what} is {value!r}; give {', '.join(names[:-1])} or {names[-1]}"
+    )
+
+
+def check_of_one_process(layout: Any, where: str) -> None:
+    """Refuse a layout for an array of a team."""
+    if layout is not None:
+        raise ArrayValueError(
+            f"{where}: a layout is given for an array of a team, of which each process keeps a "
+            "part; give none, or make an array of parts: xp.from_local(part, team)"
+        )
+
+
+def need_team(placements: Any, where: str) -> None:
+    """Refuse placements for an array without a team."""
+    if placements is not None:
+        raise ArrayValueError(
+            f"{where}: placements say what each process of a team has, and no team is given; give "
+            "team=dist.world() too"
+        )
+
+
+Scalar = bool | int | float | complex
+"""The numbers of Python that stand beside arrays, in the type of these."""
+
+
+class _Kind(NamedTuple):
+    """What numbers of one class become beside arrays of one type.
+
+    Attributes:
+        type: of a number.
+        dtype: the same for NumPy.
+        least: of the numbers that need no further look; None if all are such.
+        most: of these.
+    """
+
+    type: PTensorType
+    dtype: np.dtype[Any]
+    least: float | None
+    most: float | None
+
+
+_kinds: dict[tuple[PTensorType, type], _Kind] = {}
+_MOST = float(np.finfo("float64").max)
+
+
+def beside(type: PTensorType, value: object, where: str) -> Node | None:
+    """A number of Python as an array beside another; None if it is something else.
+
+    Args:
+        type: of the other array.
+        value: the number, or one of NumPy's.
+        where: the function, for messages.
+
+    Raises:
+        ArrayTypeError: an int is out of the range of the array's type.
+    """
+    kind = _kinds.get((type, value.__class__))
+    if kind is not None and (
+        kind.least is None or kind.least <= value <= kind.most  # type: ignore[operator]
+    ):
+        return leaf(np.array(value, kind.dtype), kind.type)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, Scalar):
+        return None
+    return _looked_at(type, value, where)
+
+
+def _looked_at(type: PTensorType, value: Scalar, where: str) -> Node:
+    name = of_scalar(value, type.dtype, where)
+    if name not in dtypes_of(type.device):
+        name = default_dtype(name, type.device)
+    dtype = numpy_dtype(name)
+    scalar = PTensorType((), name, type.device, type.team)
+    if name != "complex64" or not isinstance(value, complex):
+        if len(_kinds) > 20_000:
+            _kinds.clear()
+        _kinds[type, value.__class__] = _Kind(scalar, dtype, *_range(name, value))
+    return leaf(_made(value, dtype, where), scalar)
+
+
+def _range(dtype: str, value: Scalar) -> tuple[float | None, float | None]:
+    """Numbers of a class that NumPy turns into one of the type without a word."""
+    if isinstance(value, complex):
+        return None, None
+    part = numpy_dtype(PART.get(dtype, dtype))
+    if isinstance(value, int) and part.kind == "V":  # bfloat16 takes ints of a machine
+        return np.iinfo("int64").min, np.iinfo("int64").max
+    if part.kind == "b":
+        return False, True
+    limits = np.iinfo(part) if part.kind in "iu" else float_limits(part)
+    kind = int if part.kind in "iu" else float
+    return kind(limits.min), kind(limits.max)
+
+
+def _made(value: Scalar, dtype: np.dtype[Any], where: str) -> Buffer:
+    if isinstance(value, int) and dtype.kind not in "biu" and abs(value) > _MOST:
+        raise ArrayTypeError(
+            f"{where}: an int of {value.bit_length()} bits is no {dtype.name}; give float('inf'), "
+            "or a number that a float holds"
+        )
+    if isinstance(value, int) and dtype.kind == "V":
+        value = float(value)
+    # A number beyond the type becomes infinite, as results do.
+    with np.errstate(over="ignore"):
+        return np.array(value, dtype)

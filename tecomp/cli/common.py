@@ -1,0 +1,172 @@
+"""Shared helpers of commands: tables, JSON, scripts, completion words."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+import tecomp
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import TecompError, pages
+from tecomp.scheduling.schedule import Schedule
+
+Row = Mapping[str, Any]
+
+
+def with_json(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The option `--json` of a command."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def show(rows: Sequence[Row], *, as_json: bool = False) -> None:
+    """Print rows that have the same keys: JSON, a table on a terminal, or else aligned columns.
+
+    >>> show([{"name": "lx", "bytes": 2048}, {"name": "ddr", "bytes": 64}])
+    name  bytes
+    lx    2,048
+    ddr      64
+    """
+    if as_json:
+        click.echo(json.dumps([dict(row) for row in rows], indent=2))
+    elif rows and sys.stdout.isatty():
+        _table(rows)
+    elif rows:
+        click.echo("\n".join(_columns(rows)))
+
+
+def show_record(record: Row, *, as_json: bool = False) -> None:
+    """Print one value a line, or an object of JSON.
+
+    >>> show_record({"folder": "/tmp", "entries": 2})
+    folder   /tmp
+    entries  2
+    """
+    if as_json:
+        click.echo(json.dumps(dict(record), indent=2))
+        return
+    width = max(map(len, record))
+    for name, value in record.items():
+        click.echo(f"{name:<{width}}  {_text(value)}")
+
+
+def _columns(rows: Sequence[Row]) -> list[str]:
+    names = list(rows[0])
+    cells = [names, *([_text(row[name]) for name in names] for row in rows)]
+    widths = [max(len(line[k]) for line in cells) for k in range(len(names))]
+    right = [all(_is_number(row[name]) for row in rows) for name in names]
+    return [
+        "  ".join(
+            f"{cell:>{width}}" if is_right else f"{cell:<{width}}"
+            for cell, width, is_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in cells
+    ]
+
+
+def _table(rows: Sequence[Row]) -> None:
+    # It takes as long to load as a command does that prints elsewhere.
+    console, tables, text = (import_module(f"rich.{name}") for name in ("console", "table", "text"))
+    table = tables.Table(box=None, header_style="bold", pad_edge=False)
+    for name in rows[0]:
+        is_right = all(_is_number(row[name]) for row in rows)
+        table.add_column(name, justify="right" if is_right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(text.Text(_text(value)) for value in row.values()))
+    console.Console().print(table)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def defined(words: str) -> Any:
+    """The value of a name after a script was run; what a function of no arguments gives.
+
+    Args:
+        words: `script.py:name`.
+
+    Raises:
+        click.ClickException: there is no such script, or name in it.
+    """
+    path, _, name = words.rpartition(":")
+    if not path or not name:
+        raise click.BadParameter(f"{words!r} names nothing; write script.py:name")
+    if not Path(path).is_file():
+        raise click.BadParameter(f"there is no file {path}")
+    names = runpy.run_path(path, run_name="__tecomp__")
+    if name not in names:
+        own = sorted(
+            each for each, value in names.items()
+            if not each.startswith("_") and not isinstance(value, ModuleType)
+        )
+        raise click.BadParameter(
+            f"{path} defines no `{name}`" + (f"; it has {', '.join(own)}" if own else "")
+        )
+    value = names[name]
+    is_function = callable(value) and type(value).__name__ == "function"
+    return value() if is_function else value
+
+
+def complaint(error: TecompError, words: str) -> str:
+    """What a command says of an error: with the lines of the script where it is in there."""
+    at, path = error.location, words.rpartition(":")[0]
+    return str(error) if at is not None and at.file == path else error.message
+
+
+def scheduled(words: str) -> tuple[Schedule | Tensor | list[Tensor], Sequence[Any]]:
+    """A schedule or results, and the arguments of the kernel, as `tecomp.build` takes them.
+
+    Raises:
+        click.ClickException: the name stands for something else.
+    """
+    value = defined(words)
+    match value:
+        case (Schedule() | Tensor() | list() as results, list() | tuple() as arguments):
+            return results, arguments
+    raise click.BadParameter(
+        f"{words} is {type(value).__name__}; it has to be a pair: a schedule or a tensor, and the "
+        "list of arguments, as tecomp.build takes them, or a function that gives one"
+    )
+
+
+def machines(
+    context: click.Context, parameter: click.Parameter, begun: str
+) -> list[CompletionItem]:
+    """The targets whose names begin so; if there are none, files, since a path names one too."""
+    found = [CompletionItem(name) for name in tecomp.list_targets() if name.startswith(begun)]
+    return found or [CompletionItem(begun, type="file")]
+
+
+def codes(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The codes of errors that begin so, with what each says, and the kinds that do."""
+    known = pages().values()
+    by_code = [
+        CompletionItem(page.code, help=page.title)
+        for page in known if page.code.startswith(begun.upper())
+    ]
+    by_kind = [
+        CompletionItem(page.kind, help=page.title)
+        for page in known if begun and page.kind.startswith(begun)
+    ]
+    return by_code + by_kind

@@ -1,0 +1,200 @@
+"""`tecomp doctor`, `tecomp cache` and `tecomp explain`."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Callable
+from difflib import get_close_matches
+from importlib import metadata
+from importlib.util import find_spec
+from time import perf_counter
+from typing import Any
+
+import click
+import numpy as np
+
+import tecomp
+from tecomp import te
+from tecomp.cli.common import codes, show, show_record, with_json
+from tecomp.codegen.llvm.code_cache import Store, current_store
+from tecomp.codegen.llvm.jit import host
+from tecomp.errors import CacheError, TecompError, document, page_of, pages
+from tecomp.machine.registry import broken_plugins
+
+
+@click.group(invoke_without_command=True)
+@with_json
+@click.pass_context
+def cache(context: click.Context, as_json: bool) -> None:
+    """Show where compiled kernels are kept, how many, and how much they take.
+
+    TECOMP_CACHE_DIR says where, TECOMP_CACHE_SIZE how many megabytes at most, and
+    TECOMP_CACHE=off that nothing is kept.
+    """
+    if context.invoked_subcommand is None:
+        store = _store()
+        held = store.contents()
+        record = {"folder": str(store.folder), "entries": held.entries}
+        size = {"bytes": held.bytes, "limit": store.limit}
+        limited = {"bytes": f"{held.bytes} of {store.limit}"}
+        show_record(record | (size if as_json else limited), as_json=as_json)
+
+
+@cache.command()
+def clear() -> None:
+    """Remove all kernels that are kept."""
+    held = _store().clear()
+    click.echo(f"removed {held.entries} entries, {held.bytes} bytes")
+
+
+def _store() -> Store:
+    try:
+        store = current_store()
+    except CacheError as error:
+        raise click.ClickException(error.message) from error
+    if store is None:
+        raise click.ClickException("cache: it is off; unset TECOMP_CACHE to use it")
+    return store
+
+
+_LIBRARIES = ("numpy", "islpy", "llvmlite", "networkx", "ml_dtypes")
+_EXTRAS = {"demo": ("matplotlib", "scipy"), "mpi": ("mpi4py",)}
+
+
+@click.command()
+@with_json
+@click.pass_context
+def doctor(context: click.Context, as_json: bool) -> None:
+    """Check that tecomp works on this machine, and say what is there.
+
+    The exit status is 0 only if all that is needed works; what is optional may be missing.
+    """
+    rows = [_checked(name, check) for name, check in _CHECKS.items()]
+    show(rows, as_json=as_json)
+    if not all(row["well"] for row in rows):
+        context.exit(1)
+
+
+def _checked(name: str, check: Callable[[], str]) -> dict[str, Any]:
+    try:
+        return {"check": name, "well": True, "found": check()}
+    except (TecompError, OSError, ImportError, ArithmeticError) as error:
+        return {"check": name, "well": False, "found": str(error).partition("\n")[0]}
+
+
+def _python() -> str:
+    version = metadata.version("tecomp")
+    return f"{version} on Python {platform.python_version()}, {platform.platform()}"
+
+
+def _libraries() -> str:
+    return ", ".join(f"{name} {metadata.version(name)}" for name in _LIBRARIES)
+
+
+def _processor() -> str:
+    core = tecomp.Target.load("cpu").core
+    if core is None:
+        raise OSError("nothing is known of the processor")
+    return f"{host().cpu}, {core.count} cores, vectors of {core.vector_bytes} bytes"
+
+
+def _compiler() -> str:
+    """Compile a kernel that no cache has, and compare its numbers."""
+    shift = float(perf_counter())
+    given = te.placeholder((100,), "float64", name="A")
+    made = te.compute((100,), lambda i: given[i] * 2.0 + te.const(shift, "float64"), name="B")
+    start = perf_counter()
+    kernel = tecomp.build(made, [given, made])
+    seconds = perf_counter() - start
+    a, b = np.arange(100.0), np.empty(100)
+    kernel(a, b)
+    if not np.allclose(b, a * 2 + shift):
+        raise ArithmeticError("a kernel computed wrong numbers")
+    return f"a kernel was compiled in {1e3 * seconds:.0f} ms, and is right"
+
+
+def _rates() -> str:
+    """What one core does in a second; measured by the first who asks, and kept."""
+    rates = tecomp.calibrate().rates
+    if rates is None:
+        raise OSError("the processor was not measured")
+    vectors = ", ".join(f"{name} {rate / 1e9:.3g}" for name, rate in rates.flops.items())
+    scalars = ", ".join(f"{name} {rate / 1e9:.3g}" for name, rate in rates.scalar_flops.items())
+    reads = ", ".join(
+        f"{name} {rate / 1e9:.3g}"
+        for name, rate in zip(rates.levels, rates.read_bytes_per_second, strict=True)
+    )
+    return (
+        f"one core: {vectors} G operations in a second with vectors, {scalars} one by one; reads "
+        f"{reads} GB in a second"
+    )
+
+
+def _cache() -> str:
+    store = current_store()
+    if store is None:
+        return "it is off"
+    held = store.contents()
+    return f"{held.entries} entries, {held.bytes:,} of {store.limit:,} bytes, in {store.folder}"
+
+
+def _targets() -> str:
+    complaints = list(broken_plugins())
+    if complaints:
+        raise OSError("; ".join(complaints))
+    return ", ".join(tecomp.list_targets())
+
+
+def _extras() -> str:
+    missing = {
+        extra: [name for name in names if find_spec(name) is None]
+        for extra, names in _EXTRAS.items()
+    }
+    return ", ".join(
+        f"{extra}: {'no ' + ', '.join(names) if names else 'installed'}"
+        for extra, names in missing.items()
+    )
+
+
+_CHECKS: dict[str, Callable[[], str]] = {
+    "tecomp": _python,
+    "libraries": _libraries,
+    "processor": _processor,
+    "compiler": _compiler,
+    "rates": _rates,
+    "cache": _cache,
+    "targets": _targets,
+    "extras": _extras,
+}
+
+if sys.platform != "linux":
+    _CHECKS["platform"] = lambda: f"{sys.platform} is not tested"
+
+
+@click.command()
+@click.argument("code", required=False, shell_complete=codes)
+@click.option("--markdown", is_flag=True, help="Print the pages of all codes, as docs/errors.md.")
+@with_json
+def explain(code: str | None, markdown: bool, as_json: bool) -> None:
+    """Explain an error by its CODE, such as TE0201, with an example; list all codes without one."""
+    if markdown:
+        click.echo(document(), nl=False)
+        return
+    if code is None:
+        listed = [
+            {"code": each.code, "kind": each.kind, "title": each.title} for each in pages().values()
+        ]
+        show(listed, as_json=as_json)
+        return
+    if (page := page_of(code)) is None:
+        near = get_close_matches(code.lower(), list(pages()), n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise click.ClickException(
+            f"explain: there is no error {code!r}; {hint}tecomp explain lists all codes"
+        )
+    if as_json:
+        click.echo(json.dumps({"code": page.code, "page": str(page)}, indent=2))
+    else:
+        click.echo(page, nl=False)

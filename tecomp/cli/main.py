@@ -1,0 +1,39 @@
+"""Command group and shell completion."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from tecomp.cli.diagnostics import cache, doctor, explain
+from tecomp.cli.run_commands import bench, demo, run
+from tecomp.cli.script_commands import lower, viz
+from tecomp.cli.targets import check_target, new_target, targets
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the completion of commands and what they take for SHELL.
+
+    For bash: eval "$(tecomp completion bash)"
+    """
+    found = get_completion_class(shell)
+    if found is None:
+        raise click.ClickException(f"completion: click knows no {shell}")
+    root = context.find_root()
+    click.echo(found(root.command, {}, "tecomp", "_TECOMP_COMPLETE").source())
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tecomp", message="%(prog)s %(version)s")
+def main() -> None:
+    """Tensor expressions, schedules and memory layouts, compiled to native code."""
+
+
+for _command in (
+    bench, cache, check_target, completion, demo, doctor, explain, lower, new_target, run, targets,
+    viz,
+):
+    main.add_command(_command)

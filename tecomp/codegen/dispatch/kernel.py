@@ -1,0 +1,505 @@
+"""The callable `Kernel`, and timing of its calls."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import repeat
+from math import prod
+from statistics import median
+from struct import unpack
+from time import perf_counter_ns
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from tecomp.codegen.dispatch.array_interop import Memory
+from tecomp.codegen.dispatch.fast_call import Quick, quick_call
+from tecomp.codegen.dispatch.parameter import (
+    Parameter,
+    Stored,
+    check_scalar,
+    make_parameter,
+    memory_of,
+)
+from tecomp.codegen.dispatch.process_runtime import process, use_threads
+from tecomp.codegen.dispatch.shape_binding import (
+    Size,
+    are_interleaved,
+    bind_sizes,
+    bytes_spanned,
+    check_findable,
+    check_mark,
+    check_shape,
+    check_strides,
+    extent_value,
+)
+from tecomp.codegen.emit.compile import Compiled, compile_function
+from tecomp.codegen.llvm.ir_builder import float_bits
+from tecomp.codegen.ops.bounds_checks import OUT_OF_BOUNDS, RAISED
+from tecomp.codegen.runtime.runtime_structs import FIRST_ARGUMENT_WORD, RECORD_WORD
+from tecomp.drawing.drawable import Pictured
+from tecomp.errors import CallError
+from tecomp.ir.extern.binding import RAISED as EXCEPTIONS
+from tecomp.ir.nodes.expr import Var
+from tecomp.ir.nodes.stmt import Buffer, PrimFunc
+
+_WARM_UP_SHARE = 20
+_LEAST_SPAN = 20_000
+"""Nanoseconds: shorter calls are measured several at a time, so that the clock does not count."""
+_LEAST_SPANS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds that a call took.
+
+    Attributes:
+        min: the shortest, which the machine's other work disturbed least.
+        median: half of the measurements were shorter.
+        runs: how many calls were measured.
+    """
+
+    min: float
+    median: float
+    runs: int
+
+
+def time_call(call: Callable[..., object], arguments: Sequence[Any], seconds: float) -> Timing:
+    """Call again and again for about `seconds`; at least five times, after at least two.
+
+    Calls that take less than 20 microseconds are measured several at a time, and count as their
+    average.
+
+    Raises:
+        CallError: `seconds` is no positive number.
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e9:
+        raise CallError(
+            f"timeit: seconds is {seconds!r}; pass the positive number of seconds to measure"
+        )
+    budget = int(seconds * 1e9)
+    start = perf_counter_ns()
+    call(*arguments)
+    warm = _span(call, arguments, 1)
+    while perf_counter_ns() < start + budget // _WARM_UP_SHARE:
+        warm = min(warm, _span(call, arguments, 1))
+    together = max(_LEAST_SPAN // max(warm, 1), 1)
+    start = perf_counter_ns()
+    spans: list[int] = []
+    while len(spans) < _LEAST_SPANS or perf_counter_ns() < start + budget:
+        spans.append(_span(call, arguments, together))
+    scale = 1e9 * together
+    return Timing(min(spans) / scale, median(spans) / scale, together * len(spans))
+
+
+def _span(call: Callable[..., object], arguments: Sequence[Any], count: int) -> int:
+    """Nanoseconds that so many calls take."""
+    start = perf_counter_ns()
+    for _ in repeat(None, count):
+        call(*arguments)
+    return perf_counter_ns() - start
+
+
+Signature: TypeAlias = "Sequence[Buffer | Var]"
+
+
+def _compiled(
+    func: PrimFunc, signature: Signature, options: Mapping[str, bool], stored: Mapping[int, Stored]
+) -> Kernel:
+    return Kernel(func, signature, stored=stored, **options)
+
+
+class Kernel(Pictured):
+    """A compiled function. Call it with its arguments in order; outputs are written in place.
+
+    Arrays are NumPy arrays or anything that exports DLPack, compact and in the memory of the
+    processor; they are not copied. What is written to has to say that it may be: DLPack does so
+    from version 1 on. All arguments are checked before anything is written. Calls
+    from several threads at once are safe.
+
+    Attributes:
+        name: of the function.
+        signature: the parameters as callers see them, one axis for each output of a layout.
+        compiled: the code.
+
+    Raises:
+        CallError: when called with an argument that does not fit, or if an index that was
+            computed from data leaves its axis; nothing outside of the arrays is touched then.
+
+    >>> import tecomp
+    >>> from tecomp import te
+    >>> A = te.placeholder((6,), name="A")
+    >>> B = te.compute((6,), lambda i: A[i] * 2.0, name="B")
+    >>> kernel = tecomp.build(te.create_schedule(B), [A, B], name="double")
+    >>> kernel.name, [buffer.name for buffer in kernel.signature], kernel.outputs
+    ('double', ['A', 'B'], ('B',))
+    >>> dict(kernel.shapes)
+    {'A': (6,), 'B': (6,)}
+    >>> print(kernel.func)
+    def double(A: Buffer("float32", (6,)), B: Buffer("float32", (6,))):
+        for i in range(6):
+            B[i] = A[i] * float32(2.0)
+    >>> out = np.empty(6, "float32")
+    >>> kernel(np.arange(6, dtype="float32"), out)
+    >>> out
+    array([ 0.,  2.,  4.,  6.,  8., 10.], dtype=float32)
+    >>> kernel.compiled is not None
+    True
+    """
+
+    __slots__ = (
+        "_block", "_head", "_parameters", "_quick", "_scalars", "_stored", "compiled", "name",
+        "signature",
+    )
+    _drawn_by: ClassVar[str] = "loop_nest:drawn_kernel"
+
+    def __init__(
+        self,
+        func: PrimFunc | Compiled,
+        signature: Signature | None = None,
+        *,
+        check_bounds: bool = False,
+        fast_math: bool = False,
+        fp_contract: bool = True,
+        stored: Mapping[int, Stored] = MappingProxyType({}),
+    ) -> None:
+        """Compile `func`, which is flat.
+
+        `signature` is its parameters before flattening; `stored` says of those that are known to
+        be in a layout, by position, in which.
+        """
+        if isinstance(func, PrimFunc):
+            func = compile_function(
+                func, check_bounds=check_bounds, fast_math=fast_math, fp_contract=fp_contract
+            )
+        self.compiled: Compiled = func
+        self._head = head = func.interface.head
+        self.name = head.name
+        self.signature = tuple(signature if signature is not None else head.params)
+        written = set(func.interface.written)
+        parameters: list[Parameter] = []
+        scalars: list[tuple[int, Var, Var]] = []
+        for k, (seen, physical) in enumerate(zip(self.signature, head.params, strict=True)):
+            if isinstance(seen, Buffer) and isinstance(physical, Buffer):
+                parameters.append(
+                    make_parameter(
+                        k, head.name, seen, physical, is_written=physical.data in written,
+                        stored=stored.get(k),
+                    )
+                )
+            elif isinstance(seen, Var) and isinstance(physical, Var):
+                scalars.append((k, seen, physical))
+        self._parameters = tuple(parameters)
+        self._scalars = tuple(scalars)
+        self._stored = stored
+        self._quick: Quick | None = None
+        check_findable(head, parameters)
+        words = FIRST_ARGUMENT_WORD + len(head.params) + len(head.sizes)
+        self._block = ctypes.c_int64 * words
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As its function and options: it is compiled where it is loaded, or found in the cache."""
+        options = asdict(self.compiled.options)
+        return _compiled, (self.func, self.signature, options, dict(self._stored))
+
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Kernel:
+        return self
+
+    @property
+    def func(self) -> PrimFunc:
+        """What was compiled: buffers have one axis for each index of an address."""
+        return self.compiled.func
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[Any, ...]]:
+        """The shape that each array is passed in, by name; symbolic extents are expressions."""
+        return MappingProxyType({p.buffer.name: p.shape for p in self._parameters})
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the arrays that are written to."""
+        return tuple(p.buffer.name for p in self._parameters if p.is_written)
+
+    def source(self, kind: Literal["ir", "llvm", "asm"] = "ir") -> str:
+        """The function as text: its lowered IR, its LLVM IR, or its machine code.
+
+        Args:
+            kind: `ir`, `llvm` or `asm`.
+
+        Raises:
+            CallError: there is no such form.
+
+        >>> import tecomp
+        >>> from tecomp import te
+        >>> A = te.placeholder((6,), name="A")
+        >>> B = te.compute((6,), lambda i: A[i] * 2.0, name="B")
+        >>> kernel = tecomp.build(te.create_schedule(B), [A, B], name="double")
+        >>> print(kernel.source())
+        def double(A: Buffer("float32", (6,)), B: Buffer("float32", (6,))):
+            for i in range(6):
+                B[i] = A[i] * float32(2.0)
+        >>> "define" in kernel.source("llvm")
+        True
+        """
+        if kind == "ir":
+            return str(self.func)
+        if kind == "llvm":
+            return self.compiled.llvm_ir
+        if kind == "asm":
+            return self.compiled.assembly()
+        raise CallError(
+            f"source: {kind!r} is no form of a kernel; the forms are ir, llvm, asm",
+            kind="unknown-choice",
+        )
+
+    def __repr__(self) -> str:
+        described = {p.position: f"{p.buffer.name}: {p.describe()}" for p in self._parameters}
+        described.update({k: f"{seen.name}: {seen.dtype}" for k, seen, _ in self._scalars})
+        written = ", ".join(self.outputs) or "nothing"
+        arguments = ", ".join(described[k] for k in sorted(described))
+        return f"<Kernel {self.name}({arguments}), writes {written}>"
+
+    def __call__(self, *arguments: Any, layouts: str | None = None) -> None:
+        """Run on these arguments.
+
+        Args:
+            arguments: in order.
+            layouts: "physical", as without it, if arrays are as the kernel stores them; "logical"
+                if they are in the shapes of the computation, and to be copied to and from layouts.
+        """
+        if layouts is not None:
+            self._call_in(layouts, arguments)
+            return
+        outcome = (self._quick or self._first_call())(*arguments)
+        if outcome is False:
+            outcome = self._run(arguments)
+        if outcome is not None:
+            raise self._failure(bytes(outcome))
+
+    def _call_in(self, layouts: str, arguments: Sequence[Any]) -> None:
+        if layouts == "physical":
+            self(*arguments)
+            return
+        if layouts != "logical":
+            raise CallError(
+                f"{self.name}: layouts is {layouts!r}; the arrays are in 'physical' layouts, or in "
+                "'logical' ones, those of the computation",
+                kind="unknown-choice",
+            )
+        self._call_logical(arguments)
+
+    def _call_logical(self, arguments: Sequence[Any]) -> None:
+        """Run on arrays in the shapes of the computation; without layouts, those are all."""
+        self(*arguments)
+
+    def timeit(self, *arguments: Any, seconds: float = 0.5) -> Timing:
+        """How long a call with these arguments takes, checks included.
+
+        The kernel runs over and over on the same arrays: inputs stay as they are, outputs are
+        written, and what the kernel both reads and writes goes on changing. The first calls, which
+        load code and fill caches, are not counted.
+
+        Args:
+            arguments: as for a call.
+            seconds: how long to measure; five calls are made even if they take longer.
+
+        Returns:
+            The shortest time and the median, in seconds, and the number of calls.
+
+        Raises:
+            CallError: as a call does, or `seconds` is no positive number.
+
+        >>> from tecomp.ir.parser.func_parser import parse
+        >>> kernel = Kernel(parse('''def double(A: Buffer("float32", (4,))):
+        ...     for i in range(4):
+        ...         A[i] = A[i] * float32(2.0)
+        ... '''))
+        >>> timing = kernel.timeit(np.zeros(4, np.float32), seconds=0.01)
+        >>> timing.min <= timing.median, timing.runs > 100
+        (True, True)
+        """
+        return time_call(self, arguments, seconds)
+
+    def _first_call(self) -> Quick:
+        made = quick_call(
+            self._head, self._parameters, self._scalars, self.compiled.entry,
+            is_parallel=self.compiled.interface.is_parallel,
+        )
+        self._quick = made = made or _declined
+        return made
+
+    def _run(self, arguments: Sequence[Any]) -> bytes | None:
+        """Check everything, run, and give the record if it failed."""
+        if len(arguments) != len(self.signature):
+            raise self._wrong_count(len(arguments))
+        block = self._block()
+        kept = self._careful(block, arguments)
+        if self.compiled.interface.is_parallel:
+            use_threads()
+        status = process().run(self.compiled.entry, ctypes.addressof(block))
+        # The code reads arrays and tables through addresses, which keep nothing alive.
+        del kept
+        return bytes(block)[8 * RECORD_WORD : 8 * FIRST_ARGUMENT_WORD] if status else None
+
+    def _careful(
+        self, block: ctypes.Array[ctypes.c_int64], arguments: Sequence[Any]
+    ) -> list[Any]:
+        """Check everything and fill the block; returns what must live as long as the call."""
+        sizes = self._numbers(block, arguments)
+        memories = _checked_arrays(self._parameters, arguments, sizes)
+        return [*self._fill(block, memories, sizes), memories]
+
+    def _numbers(
+        self, block: ctypes.Array[ctypes.c_int64], arguments: Sequence[Any]
+    ) -> dict[Var, Size]:
+        """Check the scalars and put them into the block; the sizes among them."""
+        sizes: dict[Var, Size] = {}
+        for k, seen, var in self._scalars:
+            where = f"argument {k} ({seen.name}) of {self.name}"
+            value = check_scalar(where, seen, arguments[k])
+            if seen.dtype != var.dtype:
+                # Code computes with 64 bits what was declared with fewer, or without a sign.
+                value = check_scalar(where, var, value)
+            block[FIRST_ARGUMENT_WORD + k] = (
+                float_bits(value, var.dtype) if isinstance(value, float) else value
+            )
+            if isinstance(value, int):
+                sizes[var] = Size(value, f"argument {k}")
+        return sizes
+
+    def _checked(
+        self, parameters: Sequence[Parameter], arguments: Sequence[Any]
+    ) -> dict[Var, Size]:
+        """The sizes of a call with arguments for other parameters, which are checked.
+
+        Raises:
+            CallError: an argument does not fit.
+        """
+        if len(arguments) != len(self.signature):
+            raise self._wrong_count(len(arguments))
+        sizes = self._numbers(self._block(), arguments)
+        _checked_arrays(parameters, arguments, sizes)
+        return sizes
+
+    def sizes_of(self, arguments: Sequence[Any]) -> dict[str, int]:
+        """The values that size variables have in a call with these arguments, by name.
+
+        Raises:
+            CallError: an argument is no array or number that the kernel could take.
+
+        >>> import tecomp
+        >>> from tecomp import te
+        >>> n = te.var("n")
+        >>> A = te.placeholder((n,), name="A")
+        >>> B = te.compute((n,), lambda i: A[i] * 2.0, name="B")
+        >>> kernel = tecomp.build(te.create_schedule(B), [A, B])
+        >>> kernel.sizes_of([np.zeros(5, "float32"), np.zeros(5, "float32")])
+        {'n': 5}
+        """
+        if len(arguments) != len(self.signature):
+            raise self._wrong_count(len(arguments))
+        sizes = {
+            var: Size(int(arguments[k]), f"argument {k}") for k, _, var in self._scalars
+            if isinstance(arguments[k], int | np.integer)
+        }
+        memories = [memory_of(p, arguments[p.position]) for p in self._parameters]
+        bind_sizes(sizes, self._parameters, memories)
+        return {var.name: size.value for var, size in sizes.items()}
+
+    def _fill(
+        self, block: ctypes.Array[ctypes.c_int64], memories: list[Memory], sizes: dict[Var, Size]
+    ) -> list[Any]:
+        tables = []
+        for parameter, memory in zip(self._parameters, memories, strict=True):
+            address = memory.address
+            if parameter.physical.index_count > 1:
+                table = _row_table(parameter, memory, sizes)
+                tables.append(table)
+                address = table.ctypes.data
+            block[FIRST_ARGUMENT_WORD + parameter.position] = address
+        first_size = FIRST_ARGUMENT_WORD + len(self.signature)
+        for word, var in enumerate(self._head.sizes, first_size):
+            block[word] = sizes[var].value
+        return tables
+
+    def _wrong_count(self, count: int) -> CallError:
+        names = ", ".join(param.name for param in self.signature)
+        outputs = ", ".join(self.outputs)
+        note = f"; {outputs} is passed as well, and written in place" if outputs else ""
+        return CallError(
+            f"{self.name}: expected {len(self.signature)} arguments ({names}), got {count}{note}",
+            kind="argument-count",
+        )
+
+    def _failure(self, record: bytes) -> BaseException:
+        kind, site, value, _ = unpack("4q", record)
+        text = self.compiled.interface.sites[site]
+        if kind == RAISED:
+            return EXCEPTIONS.take(value) or CallError(
+                f"{self.name}: {text} failed", kind="no-memory"
+            )
+        if kind == OUT_OF_BOUNDS:
+            return CallError(f"index {value} is out of bounds for {text}", kind="out-of-bounds")
+        size = f"{value} bytes{' or more' if value == 2**63 - 1 else ''}"
+        return CallError(
+            f"{self.name}: there is no memory for {text}, which takes {size}; use smaller "
+            "tiles, or compute it closer to where it is used",
+            kind="no-memory",
+        )
+
+
+def _checked_arrays(
+    parameters: Sequence[Parameter], arguments: Sequence[Any], sizes: dict[Var, Size]
+) -> list[Memory]:
+    """The memory of each array, all of them checked; sizes that they tell are added."""
+    memories = [memory_of(p, arguments[p.position]) for p in parameters]
+    bind_sizes(sizes, parameters, memories)
+    for parameter, memory in zip(parameters, memories, strict=True):
+        check_mark(parameter, arguments[parameter.position], sizes)
+        check_shape(parameter, memory, sizes)
+        check_strides(parameter, memory, sizes)
+    _check_overlap(parameters, memories)
+    return memories
+
+
+def _declined(*_arguments: Any) -> bool:
+    """What takes the place of the quick call where a kernel has none."""
+    return False
+
+
+def _row_table(
+    parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size]
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Addresses of the rows of an array: what the code takes for several physical axes."""
+    shape = [n if isinstance(n, int) else extent_value(n, sizes) for n in parameter.physical.shape]
+    row_bytes = shape[-1] * parameter.buffer.dtype.bytes
+    return memory.address + np.arange(prod(shape[:-1]), dtype=np.int64) * row_bytes
+
+
+def _check_overlap(parameters: Sequence[Parameter], memories: Sequence[Memory]) -> None:
+    """No array that is written to shares memory with another.
+
+    Raises:
+        CallError: one does.
+    """
+    ranges = [
+        (memory, *bytes_spanned(parameter, memory))
+        for parameter, memory in zip(parameters, memories, strict=True)
+    ]
+    for parameter, (memory, low, high) in zip(parameters, ranges, strict=True):
+        if not parameter.is_written:
+            continue
+        for other, (beside, start, stop) in zip(parameters, ranges, strict=True):
+            meet = other is not parameter and low < stop and start < high and low < high
+            if meet and not are_interleaved(parameter, memory, other, beside):
+                raise CallError(
+                    f"{parameter.where}: it is written to, and shares memory with argument "
+                    f"{other.position} ({other.buffer.name}); pass a copy of one of them",
+                    kind="memory-of-array",
+                )

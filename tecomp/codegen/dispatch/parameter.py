@@ -1,0 +1,286 @@
+"""One array parameter of a kernel, and the checks that need nothing but its argument."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tecomp.codegen.dispatch.array_interop import Access, Memory, read_dlpack
+from tecomp.errors import CallError
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import Expr, Var, integer_range
+from tecomp.ir.nodes.stmt import Buffer
+from tecomp.layout.addressing.layout_tags import Mark
+
+Shape: TypeAlias = "tuple[int | Expr, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """How an argument is stored.
+
+    Attributes:
+        mark: of arrays that are stored so.
+        shape: in the computation, if a layout puts elements elsewhere.
+    """
+
+    mark: Mark
+    shape: Shape | None
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An array that a kernel takes.
+
+    Attributes:
+        position: its place among the arguments, from 0.
+        kernel: name of the function.
+        scalar: type of one lane.
+        buffer: what the caller passes, one axis for each output of its layout.
+        physical: the same memory as the code sees it, one axis for each index of an address.
+        is_written: whether the kernel writes to it.
+        numpy: NumPy's type of an element.
+        shape: extents of the array; the lanes of a vector type are a last axis of their own.
+        flat: extents of the array in its physical shape, which is accepted as well.
+        strides: of the array, in numbers of its type; () if it has no gaps.
+        fixed: `shape` where all of it is known.
+        mark: of arrays in the layout of this one; None if any will do.
+        logical: extents in the computation, if it has a layout.
+    """
+
+    position: int
+    kernel: str
+    scalar: DType
+    buffer: Buffer
+    physical: Buffer
+    is_written: bool
+    numpy: np.dtype[np.generic]
+    shape: Shape
+    flat: Shape
+    strides: Shape
+    fixed: tuple[int, ...] | None
+    mark: Mark | None = None
+    logical: Shape | None = None
+
+    @property
+    def where(self) -> str:
+        """How messages name it."""
+        return f"argument {self.position} ({self.buffer.name}) of {self.kernel}"
+
+    def describe(self) -> str:
+        """Type and shape, as in `float32[n, 4]`."""
+        return array_text(str(self.scalar), self.shape)
+
+
+def make_parameter(
+    position: int,
+    kernel: str,
+    buffer: Buffer,
+    physical: Buffer,
+    *,
+    is_written: bool,
+    stored: Stored | None = None,
+) -> Parameter:
+    """The parameter for `buffer`, which the code sees as `physical`."""
+    lanes = () if buffer.dtype.lanes == 1 else (buffer.dtype.lanes,)
+    shape = (*buffer.shape, *lanes)
+    known = tuple(extent for extent in shape if isinstance(extent, int))
+    return Parameter(
+        position,
+        kernel,
+        buffer.dtype.scalar,
+        buffer,
+        physical,
+        is_written,
+        buffer.dtype.numpy,
+        shape,
+        (*physical.shape, *lanes),
+        _strides_of(buffer, lanes),
+        known if len(known) == len(shape) else None,
+        None if stored is None else stored.mark,
+        None if stored is None else stored.shape,
+    )
+
+
+def _strides_of(buffer: Buffer, lanes: Sequence[int]) -> Shape:
+    strides = buffer.strides or ()
+    if not lanes or buffer.strides is None:
+        return strides
+    return (*(n * lanes[0] for n in strides), 1)
+
+
+def array_text(dtype: str, shape: Sequence[int | Expr]) -> str:
+    """Type and shape of an array.
+
+    >>> array_text("float32", (4, 8))
+    'float32[4, 8]'
+    """
+    return f"{dtype}[{', '.join(str(extent) for extent in shape)}]"
+
+
+def memory_of(parameter: Parameter, argument: Any) -> Memory:
+    """The memory of an argument: an array of the right type, compact, aligned, and writable.
+
+    Raises:
+        CallError: it is not.
+    """
+    if isinstance(argument, np.ndarray):
+        memory = _numpy_memory(parameter, argument)
+    elif hasattr(argument, "__dlpack__") and not isinstance(argument, np.generic):
+        memory = read_dlpack(parameter.where, argument)
+    else:
+        raise _no_array(parameter, argument)
+    _check_memory(parameter, memory)
+    return memory
+
+
+def _numpy_memory(parameter: Parameter, array: np.ndarray[Any, Any]) -> Memory:
+    dtype = array.dtype
+    fits = dtype == parameter.numpy
+    if not fits and not dtype.isnative:
+        raise CallError(
+            f"{parameter.where}: expected {parameter.scalar} in this machine's byte order, got "
+            f"{dtype.str}; convert it with .astype({_numpy_name(parameter.scalar)})",
+            kind="memory-of-array",
+        )
+    strides = None
+    if not array.flags.c_contiguous:
+        if parameter.strides and fits:
+            _check_whole_steps(parameter, array)
+        # The bytes of a type such as a structure need not divide its strides.
+        strides = tuple(step // max(dtype.itemsize, 1) for step in array.strides)
+    address = array.__array_interface__["data"][0]
+    # The name of a NumPy type takes longer to find than all the rest.
+    name = str(parameter.scalar) if fits else dtype.name
+    access: Access = "writable" if array.flags.writeable else "read-only"
+    return Memory(address, name, array.shape, strides, access, array)
+
+
+def _check_whole_steps(parameter: Parameter, array: np.ndarray[Any, Any]) -> None:
+    size = array.dtype.itemsize
+    for axis, (extent, step) in enumerate(zip(array.shape, array.strides, strict=True)):
+        if step % size and extent > 1 and array.size:
+            raise CallError(
+                f"{parameter.where}: the stride of axis {axis} is {step} bytes, no multiple of the "
+                f"{size} bytes of {parameter.scalar}; pass a copy of it",
+                kind="memory-of-array",
+            )
+
+
+def _no_array(parameter: Parameter, argument: Any) -> CallError:
+    got = "None" if argument is None else type(argument).__name__
+    advice = "convert it with np.asarray(...)"
+    if parameter.is_written:
+        name = _numpy_name(parameter.scalar)
+        shape = "shape" if parameter.fixed is None else parameter.fixed
+        advice = f"pass np.empty({shape}, {name}), it is written to"
+    elif argument is None:
+        advice = "pass the array it reads"
+    return CallError(
+        f"{parameter.where}: expected an array of {parameter.describe()}, got {got}; {advice}",
+        kind="other-array",
+    )
+
+
+def _numpy_name(dtype: DType) -> str:
+    if dtype.is_bool:
+        return "np.bool_"
+    return f"{'ml_dtypes' if dtype.kind == 'bfloat' else 'np'}.{dtype}"
+
+
+def _check_memory(parameter: Parameter, memory: Memory) -> None:
+    scalar = parameter.scalar
+    if memory.dtype != scalar:
+        raise CallError(
+            f"{parameter.where}: expected {parameter.describe()}, got "
+            f"{array_text(memory.dtype, memory.shape)}; convert it with "
+            f".astype({_numpy_name(scalar)})",
+            kind="other-array",
+        )
+    if parameter.is_written and memory.access != "writable":
+        raise _not_writable(parameter, memory)
+    if parameter.buffer.strides is None and not _is_compact(memory.shape, memory.strides):
+        raise CallError(
+            f"{parameter.where}: expected {parameter.describe()} without gaps in row-major order, "
+            f"got strides of {memory.strides} elements; "
+            + ("pass a new array, and copy from it" if parameter.is_written
+               else "pass np.ascontiguousarray(...) of it"),
+            kind="memory-of-array",
+        )
+    if memory.address % scalar.bytes and prod(memory.shape):
+        raise CallError(
+            f"{parameter.where}: the address {memory.address:#x} of its first element is no "
+            f"multiple of the {scalar.bytes} bytes of {scalar}; pass a copy of it",
+            kind="memory-of-array",
+        )
+
+
+def _not_writable(parameter: Parameter, memory: Memory) -> CallError:
+    why = {
+        "read-only": "the array is read-only",
+        "a copy": "its __dlpack__ shares a copy, in which the result would be lost",
+    }.get(memory.access, "its __dlpack__ does not say whether that is allowed")
+    advice = "pass a copy of it"
+    if not isinstance(memory.owner, np.ndarray):
+        new = f"np.empty({memory.shape}, {_numpy_name(parameter.scalar)})"
+        advice = f"pass {new} or a tensor of PyTorch, and make the other array from it"
+    return CallError(
+        f"{parameter.where}: it is written to, but {why}; {advice}", kind="memory-of-array"
+    )
+
+
+def compact_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Elements from one index of an axis to the next, in row-major order without gaps."""
+    return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def _is_compact(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> bool:
+    if strides is None or 0 in shape:
+        return True
+    # The stride of an axis of one index says nothing.
+    places = zip(shape, strides, compact_strides(shape), strict=True)
+    return all(extent == 1 or step == wanted for extent, step, wanted in places)
+
+
+def check_scalar(where: str, var: Var, argument: Any) -> int | float:
+    """The number passed for a scalar parameter.
+
+    Raises:
+        CallError: it is no number of that type.
+    """
+    dtype = var.dtype
+    if dtype.is_float:
+        if isinstance(argument, bool | np.bool_) or not isinstance(
+            argument, int | float | np.integer | np.floating
+        ):
+            raise _no_number(where, dtype, argument, "number")
+        return float(argument)
+    if dtype.is_bool:
+        if not isinstance(argument, bool | np.bool_):
+            raise _no_number(where, dtype, argument, "truth value")
+        return int(argument)
+    if isinstance(argument, bool | np.bool_) or not isinstance(argument, int | np.integer):
+        raise _no_number(where, dtype, argument, "integer")
+    value = int(argument)
+    low, high = integer_range(dtype)
+    if not low <= value <= high:
+        raise CallError(
+            f"{where}: {value} does not fit into {dtype}, which holds {low} to {high}; declare "
+            "the variable with a wider type",
+            kind="other-array",
+        )
+    return value
+
+
+def _no_number(where: str, dtype: DType, argument: Any, noun: str) -> CallError:
+    article = "an" if noun == "integer" else "a"
+    shown = repr(argument) if isinstance(argument, float | np.floating | str) else (
+        "None" if argument is None else type(argument).__name__)
+    return CallError(
+        f"{where}: expected {article} {noun} ({dtype}), got {shown}; pass a Python or NumPy {noun}",
+        kind="other-array",
+    )

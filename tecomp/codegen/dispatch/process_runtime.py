@@ -1,0 +1,240 @@
+"""Per-process runtime library, thread pool and environment."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from tecomp.codegen.dispatch.array_interop import SLOT, PackedArray
+from tecomp.codegen.llvm.code_cache import machine_code
+from tecomp.codegen.llvm.ir_builder import Source
+from tecomp.codegen.llvm.jit import Linked, host
+from tecomp.codegen.runtime.fast_call_ir import call_text
+from tecomp.codegen.runtime.runtime_structs import (
+    API,
+    ASKED_BYTES,
+    MAX_PROCESSORS,
+    MAX_WORKERS,
+    PYTHON,
+    VARIABLE,
+    definitions,
+    record_text,
+)
+from tecomp.codegen.runtime.scratch_allocator_ir import scratch_text
+from tecomp.codegen.runtime.thread_pool_ir import pool_text
+from tecomp.errors import CallError
+
+HEAD = object.__basicsize__
+"""Bytes of the head that all objects have; the last 8 are their type."""
+
+_EXPORTS = ("run", "call", "serve", "configure", "begin", "asked")
+# The first function hands out the addresses of all others, and takes those of Python's.
+_ENTRY = "\n".join([
+    "define i32 @process(ptr %words) #0 {",
+    "entry:",
+    f"  call void @llvm.memcpy.p0.p0.i64(ptr @python, ptr %words, i64 {PYTHON.bytes}, i1 false)",
+    *(f"  %at.{k} = getelementptr ptr, ptr %words, i64 {k}" for k in range(len(_EXPORTS))),
+    *(f"  store ptr @{name}, ptr %at.{k}" for k, name in enumerate(_EXPORTS)),
+    "  ret i32 0",
+    "}",
+    "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+    "attributes #0 = { nounwind noinline }",
+    "",
+])
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Functions that were linked.
+
+    Attributes:
+        run: calls an entry with its block of arguments; gives the kind of failure.
+        call: address of the body of a built-in function, which takes plain arguments and runs.
+        serve: what a worker does, for ever: its number, its thread, the processor it is pinned to.
+        configure: sets the number of threads, of workers, the nanoseconds they look for work
+            before they sleep, and the processor that no worker is pinned to.
+        begin: forgets workers, as a process that was forked off another has to.
+        asked: the text that said how many threads there are.
+    """
+
+    linked: Linked
+    run: Callable[[Any, Any], int]
+    call: int
+    serve: Callable[[int, int, int], None]
+    configure: Callable[[int, int, int, int], None]
+    begin: Callable[[], None]
+    asked: ctypes.Array[ctypes.c_char]
+
+
+def process_text(triple: str) -> str:
+    """The module for a machine, in LLVM's name for it."""
+    parts = [pool_text(triple), scratch_text(triple), record_text(), call_text(HEAD, SLOT), _ENTRY]
+    return "\n".join([definitions(), *parts])
+
+
+@dataclass(slots=True)
+class _Shared:
+    """What there is once in a process, made under `lock`."""
+
+    lock: Any
+    process: Process | None = None
+
+
+_SHARED = _Shared(Lock())
+
+
+def process() -> Process:
+    """What this process shares."""
+    if _SHARED.process is None:
+        with _SHARED.lock:
+            _SHARED.process = _SHARED.process or _linked()
+    return _SHARED.process
+
+
+def _linked() -> Process:
+    # Most of this runs once in a call: well made code would gain 0.05 us there, and would make the
+    # first call in a process wait for 70 ms more.
+    linked = machine_code(Source(process_text(host().triple)), "process", effort=0)
+    functions = [getattr(ctypes.pythonapi, name) for name in API]
+    objects = (None, False, True, int, float, np.ndarray, PackedArray)
+    words = (ctypes.c_int64 * max(len(PYTHON.fields), len(_EXPORTS)))(
+        *(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions),
+        *map(id, objects),
+    )
+    linked.entry(ctypes.addressof(words))
+    run, call, serve, configure, begin, asked = words[: len(_EXPORTS)]
+    word, address = ctypes.c_int64, ctypes.c_void_p
+    made = Process(
+        linked,
+        ctypes.CFUNCTYPE(ctypes.c_int32, address, address)(run),
+        call,
+        ctypes.CFUNCTYPE(None, word, word, word)(serve),
+        ctypes.CFUNCTYPE(None, word, word, word, word)(configure),
+        ctypes.CFUNCTYPE(None)(begin),
+        (ctypes.c_char * ASKED_BYTES).from_address(asked),
+    )
+    made.begin()
+    return made
+
+
+def _forked() -> None:
+    """In a process that was forked off: nobody else is here."""
+    _SHARED.lock = Lock()
+    if _SHARED.process is not None:
+        _SHARED.process.begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+_PATIENCE = 50_000
+"""Nanoseconds for which a thread looks at memory before it sleeps: about what waking it takes."""
+
+
+@dataclass(slots=True)
+class _Workers:
+    """The workers there are; changed under `lock` only.
+
+    Attributes:
+        text: what the environment asked for when that was last looked at.
+        processors: numbers of the processors to use; first the one that no worker is pinned to.
+    """
+
+    lock: Any
+    text: str | None = None
+    processors: tuple[int, ...] = ()
+    started: int = 0
+
+
+_WORKERS = _Workers(threading.Lock())
+
+
+def _forked_threads() -> None:
+    """In a process that was forked off: threads stay behind."""
+    _WORKERS.lock, _WORKERS.text = threading.Lock(), None
+    _WORKERS.processors, _WORKERS.started = (), 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked_threads)
+
+
+def use_threads() -> None:
+    """Bring the pool to the number of threads that is asked for at the moment.
+
+    Raises:
+        CallError: TECOMP_NUM_THREADS is no positive number.
+    """
+    text, workers = os.environ.get(VARIABLE, ""), _WORKERS
+    if text == workers.text:
+        return
+    with workers.lock:
+        workers.processors = workers.processors or _processors()
+        count = _number(text) if text else len(workers.processors)
+        wanted = min(count - 1, MAX_WORKERS)
+        while workers.started < wanted and _start(workers):
+            workers.started += 1
+        # Threads that share a processor must not wait by keeping it busy.
+        patience = _PATIENCE if count <= len(workers.processors) else 0
+        process().configure(
+            min(count, MAX_WORKERS + 1), workers.started, patience, workers.processors[0]
+        )
+        # What is cut off is compared again at each call.
+        process().asked.value = text.encode()[: ASKED_BYTES - 1]
+        workers.text = text
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise CallError(
+            f"{VARIABLE}: expected a positive number of threads, got {text!r}; unset it to use "
+            "every processor",
+            kind="wrong-number",
+        )
+    return int(text)
+
+
+def _processors() -> tuple[int, ...]:
+    """The processors that this thread may use, from the one where it is."""
+    try:
+        allowed = sorted(os.sched_getaffinity(0))
+        here = ctypes.CDLL(None).sched_getcpu()
+    except AttributeError:
+        # Not every system lets processes choose; nothing is pinned there.
+        return tuple([MAX_PROCESSORS] * (os.cpu_count() or 1))
+    first = allowed.index(here) if here in allowed else 0
+    return tuple(allowed[first:] + allowed[:first])
+
+
+def _start(workers: _Workers) -> bool:
+    """Start one more worker, if the system lets us."""
+    index, processor = workers.started, MAX_PROCESSORS
+    if index + 1 < len(workers.processors):
+        processor = workers.processors[index + 1]
+    worker = threading.Thread(
+        target=_serve, args=(index, processor), daemon=True, name=f"tecomp-{index + 1}"
+    )
+    try:
+        worker.start()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _serve(index: int, processor: int) -> None:
+    pinned = MAX_PROCESSORS
+    if processor < MAX_PROCESSORS:
+        # The set of allowed processors may have changed meanwhile.
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, {processor})
+            pinned = processor
+    process().serve(index, threading.get_native_id(), pinned)

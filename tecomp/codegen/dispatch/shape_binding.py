@@ -1,0 +1,288 @@
+"""Symbolic sizes: their values from the arguments of a call, and whether all shapes agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tecomp.codegen.dispatch.array_interop import Memory, is_in_layout, mark_of
+from tecomp.codegen.dispatch.parameter import Parameter, Shape, array_text, compact_strides
+from tecomp.errors import CallError, LowerError
+from tecomp.ir.arith.constraint_context import Facts
+from tecomp.ir.arith.simplify_expr import expression
+from tecomp.ir.nodes.expr import Const, Expr, Var
+from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.ir.traversal.rewrite import free_variables, run, substitute
+
+_MOST_COMPARED = 10_000
+"""Candidates that NumPy tries for an element that two arrays share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The value of a symbolic size and where it came from."""
+
+    value: int
+    source: str
+
+
+def check_findable(func: PrimFunc, parameters: Sequence[Parameter]) -> None:
+    """Every size is an axis, or the stride of one, of some argument by itself.
+
+    Raises:
+        LowerError: a size appears inside expressions only, from which it cannot be solved.
+    """
+    plain = {extent for p in parameters for extent in (*p.shape, *p.flat, *p.strides)
+             if isinstance(extent, Var)}
+    for var in func.sizes:
+        if var not in plain:
+            raise LowerError(
+                f"{func.name}: size `{var.name}` is no axis of any argument by itself, so no array "
+                f"tells its value; add the variable {var.name} to the arguments",
+                kind="unknown-size",
+            )
+
+
+def bind_sizes(
+    sizes: dict[Var, Size], parameters: Sequence[Parameter], memories: Sequence[Memory]
+) -> None:
+    """Add the sizes that are an axis of an argument by themselves; the first one found counts."""
+    for parameter, memory in zip(parameters, memories, strict=True):
+        rank = len(memory.shape)
+        shape = parameter.shape if rank == len(parameter.shape) else parameter.flat
+        if rank != len(shape):
+            continue
+        for axis, extent in enumerate(shape):
+            if isinstance(extent, Var) and extent not in sizes:
+                source = f"axis {axis} of {parameter.buffer.name}"
+                sizes[extent] = Size(memory.shape[axis], source)
+    for is_long in (True, False):
+        # The stride of an axis of one index says nothing, but where there is no other.
+        for parameter, memory in zip(parameters, memories, strict=True):
+            steps = memory.strides or compact_strides(memory.shape)
+            for axis, (stride, step) in enumerate(zip(parameter.strides, steps, strict=False)):
+                if isinstance(stride, Var) and stride not in sizes and (
+                    not is_long or memory.shape[axis] > 1
+                ):
+                    source = f"the stride of axis {axis} of {parameter.buffer.name}"
+                    sizes[stride] = Size(step, source)
+
+
+def check_shape(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size]) -> None:
+    """Compare the shape of an argument with what the sizes make of the declared one.
+
+    Raises:
+        CallError: they differ.
+    """
+    got = memory.shape
+    if got == parameter.fixed:
+        return
+    if parameter.logical is not None and _fits(got, parameter.logical):
+        _refuse_logical(parameter, got, sizes)
+    candidates = [shape for shape in (parameter.shape, parameter.flat) if len(shape) == len(got)]
+    if not candidates:
+        raise CallError(
+            f"{parameter.where}: expected {len(parameter.shape)} axes, {parameter.describe()}, got "
+            f"{len(got)}, {array_text(memory.dtype, got)}; {_advice(parameter)}",
+            kind="other-array",
+        )
+    for var in (v for shape in candidates for v in _variables(shape) if v not in sizes):
+        raise CallError(
+            f"{parameter.where}: size `{var.name}` does not follow from an array of "
+            f"{len(got)} {'axis' if len(got) == 1 else 'axes'}, {array_text(memory.dtype, got)}; "
+            f"pass one in its unflattened shape, {parameter.describe()}",
+            kind="unknown-size",
+        )
+    problems = [_difference(parameter, shape, got, sizes) for shape in candidates]
+    if all(problems):
+        raise CallError(f"{parameter.where}: {problems[0]}", kind="other-array")
+
+
+def check_mark(parameter: Parameter, argument: Any, sizes: Mapping[Var, Size]) -> None:
+    """Refuse an array that is known to be in another layout than the parameter.
+
+    Raises:
+        CallError: it is.
+    """
+    found, wanted = mark_of(argument), parameter.mark
+    if found is None or wanted is None or found is wanted:
+        return
+    shape = parameter.shape if parameter.logical is None else parameter.logical
+    if found.formula == wanted.formula or (
+        all(var in sizes for var in _variables((*shape, *parameter.shape)))
+        and is_in_layout(
+            argument, wanted, shape_value(shape, sizes), shape_value(parameter.shape, sizes))
+    ):
+        return
+    name = parameter.buffer.name
+    advice = f"pass kernel.pack({name}, a)"
+    if parameter.logical is None:
+        advice = "unpack it with what packed it"
+    raise CallError(
+        f"{parameter.where}: the array is packed as {found.formula}, but {name} is stored as "
+        f"{wanted.formula}; {advice}, or np.asarray(...) of it if it is right",
+        kind="packed",
+    )
+
+
+def _advice(parameter: Parameter) -> str:
+    if parameter.logical is None:
+        return "reshape it"
+    logical = array_text(str(parameter.scalar), parameter.logical)
+    return f"pass kernel.pack({parameter.buffer.name}, a) of an array of {logical}"
+
+
+def _fits(got: tuple[int, ...], shape: Shape) -> bool:
+    return len(got) == len(shape) and all(
+        not isinstance(extent, int) or extent == n for n, extent in zip(got, shape, strict=True)
+    )
+
+
+def _refuse_logical(
+    parameter: Parameter, got: tuple[int, ...], sizes: Mapping[Var, Size]
+) -> None:
+    """Refuse an array that has the shape of the computation, and not that of its layout.
+
+    Raises:
+        CallError: it has.
+    """
+    if len(got) == len(parameter.shape) and all(
+        var in sizes for var in _variables(parameter.shape)
+    ) and not _difference(parameter, parameter.shape, got, sizes):
+        return
+    name = parameter.buffer.name
+    also = "pass it with layouts='logical'" if parameter.is_written else (
+        f"pass kernel.pack({name}, a), or a itself with layouts='logical'")
+    raise CallError(
+        f"{parameter.where}: {name} is stored as {parameter.describe()} in a layout, got "
+        f"{array_text(str(parameter.scalar), got)}, its shape in the computation; {also}",
+        kind="other-array",
+    )
+
+
+def check_strides(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size]) -> None:
+    """Compare the strides of an argument with those that its buffer declares, if it does.
+
+    Raises:
+        CallError: they differ, or two elements that are written have the same place.
+    """
+    if parameter.buffer.strides is None or 0 in memory.shape:
+        return
+    wanted = tuple(_shown(step, sizes) for step in parameter.strides)
+    got = memory.strides or compact_strides(memory.shape)
+    if any(n != 1 and a != b for n, a, b in zip(memory.shape, got, wanted, strict=True)):
+        raise CallError(
+            f"{parameter.where}: expected strides of {wanted} elements, got {got}; pass an "
+            "array that has them",
+            kind="memory-of-array",
+        )
+    if parameter.is_written and not _are_apart(memory.shape, got):
+        raise CallError(
+            f"{parameter.where}: it is written to, and with strides of {got} elements several of "
+            f"its {array_text(memory.dtype, memory.shape)} may be one place; pass a new array, and "
+            "copy from it",
+            kind="memory-of-array",
+        )
+
+
+def _are_apart(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether elements are certain to have places of their own: each axis steps over the next."""
+    reach = 0
+    for step, extent in sorted((abs(step), n) for n, step in zip(shape, strides, strict=True)):
+        if extent > 1 and step <= reach:
+            return False
+        reach += (extent - 1) * step
+    return True
+
+
+def bytes_spanned(parameter: Parameter, memory: Memory) -> tuple[int, int]:
+    """The bytes that an argument lies in: where they begin, and where they end."""
+    size, first = parameter.scalar.bytes, memory.address
+    if memory.strides is None or 0 in memory.shape:
+        return first, first + prod(memory.shape) * size
+    places = zip(memory.shape, memory.strides, strict=True)
+    reach = [(extent - 1) * step for extent, step in places]
+    low, high = sum(min(n, 0) for n in reach), 1 + sum(max(n, 0) for n in reach)
+    return first + low * size, first + high * size
+
+
+def are_interleaved(a: Parameter, first: Memory, b: Parameter, second: Memory) -> bool:
+    """Whether of two arguments in the same bytes one has its elements in the gaps of the other."""
+    if first.strides is None and second.strides is None:
+        return False
+    try:
+        arrays = _array_at(a, first), _array_at(b, second)
+        return not np.shares_memory(*arrays, _MOST_COMPARED)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return False
+
+
+def _array_at(parameter: Parameter, memory: Memory) -> np.ndarray[Any, Any]:
+    """The memory of an argument as an array of NumPy, which nobody reads."""
+    strides = memory.strides or compact_strides(memory.shape)
+    size = parameter.scalar.bytes
+    face = {"shape": memory.shape, "typestr": f"|V{size}", "data": (memory.address, True),
+            "strides": tuple(step * size for step in strides), "version": 3}
+    return np.asarray(SimpleNamespace(__array_interface__=face))
+
+
+def _variables(shape: Shape) -> list[Var]:
+    return [v for extent in shape if isinstance(extent, Expr) for v in free_variables(extent)]
+
+
+def _difference(
+    parameter: Parameter, shape: Shape, got: tuple[int, ...], sizes: Mapping[Var, Size]
+) -> str:
+    for axis, (extent, actual) in enumerate(zip(shape, got, strict=True)):
+        wanted = extent if isinstance(extent, int) else extent_value(extent, sizes)
+        if wanted == actual:
+            continue
+        if isinstance(extent, int):
+            reason = f"expected {wanted}"
+        elif isinstance(extent, Var):
+            reason = f"but {extent.name} is {wanted} from {sizes[extent].source}"
+        else:
+            reason = f"but {extent} is {wanted}"
+        return (
+            f"axis {axis} is {actual}, {reason}; pass an array of "
+            f"{array_text(str(parameter.scalar), [_shown(n, sizes) for n in shape])}"
+        )
+    return ""
+
+
+def _shown(extent: int | Expr, sizes: Mapping[Var, Size]) -> int:
+    return extent if isinstance(extent, int) else extent_value(extent, sizes)
+
+
+def shape_value(shape: Shape, sizes: Mapping[Var, Size]) -> tuple[int, ...]:
+    """The values of the extents of an array for these sizes.
+
+    Raises:
+        CallError: one has none, such as after a division by 0 or past what 64 bits hold.
+    """
+    return tuple(_shown(extent, sizes) for extent in shape)
+
+
+def extent_value(extent: Expr, sizes: Mapping[Var, Size]) -> int:
+    """The value of an extent for these sizes.
+
+    Raises:
+        CallError: it has none, such as after a division by 0 or past what 64 bits hold.
+    """
+    if isinstance(extent, Var):
+        return sizes[extent].value
+
+    values = {var: Const(size.value, var.dtype) for var, size in sizes.items()}
+    result = run(expression(Facts(), substitute(extent, values)))
+    if not isinstance(result, Const):
+        given = ", ".join(f"{v.name} = {sizes[v].value}" for v in free_variables(extent))
+        raise CallError(
+            f"the extent `{extent}` has no value of 64 bits for {given}; pass other sizes",
+            kind="unknown-size",
+        )
+    return int(result.value)

@@ -1,0 +1,318 @@
+"""Compile a PrimFunc to an LLVM module and machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tecomp.codegen.emit.hoist_divisions import name_quotients
+from tecomp.codegen.emit.parallel import parameter
+from tecomp.codegen.emit.promote_accumulators import keep_partial_sums
+from tecomp.codegen.emit.stmt import emit_stmt
+from tecomp.codegen.llvm.code_cache import machine_code
+from tecomp.codegen.llvm.cpu_features import dots_of, has_fma, has_masks
+from tecomp.codegen.llvm.ir_builder import (
+    TAIL,
+    Code,
+    Function,
+    Module,
+    Options,
+    Passes,
+    Source,
+    plain_name,
+    register_type,
+)
+from tecomp.codegen.llvm.jit import Entry, Linked, Machine, assembly
+from tecomp.codegen.llvm.pass_selection import passes_for
+from tecomp.codegen.memory.vector_access import end_function
+from tecomp.codegen.ops.vector_legalization import whole_vectors
+from tecomp.codegen.runtime.runtime_structs import FIRST_ARGUMENT_WORD, RECORD_WORD
+from tecomp.ir.extern.binding import Calls, bind
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import Var
+from tecomp.ir.nodes.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, SeqStmt
+from tecomp.ir.traversal.analyses import lines_of
+from tecomp.ir.traversal.rewrite import walk
+from tecomp.progress import doing
+
+_INLINED_LINES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleText:
+    """LLVM IR for a function.
+
+    Attributes:
+        source: the module; but for dot products it is for no machine in particular.
+        entry: name of the function that takes the block of arguments.
+        sites: what the site number in the record of a failure stands for.
+        is_parallel: whether it can use more than one thread.
+        calls: the functions outside of the program that it calls.
+    """
+
+    source: Source
+    entry: str
+    sites: tuple[str, ...]
+    is_parallel: bool
+    calls: Calls = ()
+
+    @property
+    def text(self) -> str:
+        """LLVM IR."""
+        return self.source.text
+
+
+def module_text(func: PrimFunc, options: Options, machine: Machine | None = None) -> ModuleText:
+    """LLVM IR for `func`, whose buffers have one axis for each index of an address.
+
+    It is for `machine`, or the one at hand.
+    """
+    return _module_text(_of_whole_vectors(name_quotients(func), options), options, machine, {})
+
+
+def module_with_lines(func: PrimFunc, options: Options) -> tuple[list[PrimFunc], Source]:
+    """What is made of `func` for the machine at hand, with comments about lines.
+
+    Returns:
+        The functions after the last passes, and the module of the last of them, with the comments
+        that `line_table` reads.
+    """
+    made = [func, name_quotients(func)]
+    made.append(_of_whole_vectors(made[-1], options))
+    return made, _module_text(made[-1], options, None, lines_of(made[-1])).source
+
+
+def _module_text(
+    func: PrimFunc, options: Options, machine: Machine | None, line_of: Mapping[int, int]
+) -> ModuleText:
+    name, wanted = plain_name(func.name), machine or Machine()
+    module = Module(name, options, list(func.sites), lambda: dots_of(wanted),
+                    lambda: has_masks(wanted), lambda: has_fma(wanted), line_of=line_of)
+    body = _body(module, func)
+    source = _source(module, [_entry(module, func), body])
+    calls = tuple((symbol, signature) for signature, symbol in module.called.items())
+    return ModuleText(source, f"{name}.entry", tuple(module.sites), module.outlined > 0, calls)
+
+
+def _of_whole_vectors(func: PrimFunc, options: Options) -> PrimFunc:
+    whole = whole_vectors(func)
+    # What is checked is checked where it is accessed.
+    return whole if whole is func or options.check_bounds else keep_partial_sums(whole)
+
+
+def _source(module: Module, functions: Sequence[Function]) -> Source:
+    """The module with these functions and its own."""
+    functions = [*functions, *module.functions.values()]
+    inlined = tuple(f.name for f in functions if f.is_helper and _is_small(f, module))
+    definitions = "\n".join(f.text(is_inlined=f.name in inlined) for f in functions)
+    constants = "".join(f"{name} = {value}\n" for name, value in module.constants.items())
+    declarations = "".join(f"{line}\n" for line in module.declarations)
+    text = "\n".join(part for part in (definitions, constants, declarations, TAIL) if part)
+    return Source(
+        text,
+        plain_loops=tuple(f.name for f in functions if f.passes is Passes.ALL),
+        loop_work=tuple(f.name for f in functions if f.passes is Passes.LOOPS),
+        inlined=inlined,
+        handed_over=tuple(f.name for f in functions if f.passes is Passes.NONE),
+    )
+
+
+def _is_small(helper: Function, module: Module) -> bool:
+    """Whether calls of it would cost as much as what it does."""
+    return (helper.body.count("\n") + 1) * module.calls[helper.name] <= _INLINED_LINES
+
+
+def arguments_of(func: PrimFunc) -> tuple[Var, ...]:
+    """What the words of the block after the record stand for."""
+    params = (p.data if isinstance(p, Buffer) else p for p in func.params)
+    return (*params, *func.sizes)
+
+
+def written_params(func: PrimFunc) -> frozenset[Var]:
+    """`data` of the buffers that `func` writes to."""
+    return frozenset(node.buffer.data for node in walk(func.body)
+                     if isinstance(node, BufferStore))
+
+
+def _body(module: Module, func: PrimFunc) -> Function:
+    is_one_call = isinstance(func.body, For) and func.body.kind is ForKind.PARALLEL
+    passes = Passes.NONE if is_one_call else passes_for(func.body, module.options)
+    code = Code(module, {}, passes=passes)
+    for reserved in ("record", "thread"):
+        code.name(reserved)
+    parameters = ["ptr %record", "ptr %thread"]
+    for var in arguments_of(func):
+        code.env[var] = f"%{code.name(var.name)}"
+        parameters.append(parameter(var, code.env[var]))
+    emit_stmt(code, func.body)
+    end_function(code)
+    return code.function("internal void", f"{module.name}.body", ", ".join(parameters))
+
+
+def _entry(module: Module, func: PrimFunc) -> Function:
+    """Unpacks the arguments; its result is the kind of failure, 0 for none."""
+    code = Code(module, {}, passes=Passes.NONE)
+    code.name("arguments")
+    record = code.op(f"getelementptr i64, ptr %arguments, i64 {RECORD_WORD}", "record")
+    thread = code.op("load ptr, ptr %arguments", "thread")
+    operands = [f"ptr {record}", f"ptr {thread}"]
+    for word, var in enumerate(arguments_of(func), FIRST_ARGUMENT_WORD):
+        slot = code.op(f"getelementptr i64, ptr %arguments, i64 {word}")
+        operands.append(f"{register_type(var.dtype)} {_unpack(code, slot, var.dtype)}")
+    code.do(f"call void @{module.name}.body({', '.join(operands)})")
+    status = code.op(f"load i64, ptr {record}")
+    code.do(f"ret i32 {code.op(f'trunc i64 {status} to i32')}")
+    return code.function("i32", f"{module.name}.entry", "ptr %arguments")
+
+
+def _unpack(code: Code, slot: str, dtype: DType) -> str:
+    kind = register_type(dtype)
+    if dtype.kind == "handle":
+        return code.op(f"load ptr, ptr {slot}")
+    word = code.op(f"load i64, ptr {slot}")
+    if dtype.is_bool:
+        return code.op(f"icmp ne i64 {word}, 0")
+    bits = word if dtype.bits == 64 else code.op(f"trunc i64 {word} to i{dtype.bits}")
+    if dtype.kind == "float":
+        return code.op(f"bitcast i{dtype.bits} {bits} to {kind}")
+    return bits
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What a caller has to know of a compiled function.
+
+    Attributes:
+        head: the function without its statements.
+        written: `data` of the buffers that it writes to.
+        entry: name of the native function that takes the block of arguments.
+        sites: what the site number in the record of a failure stands for.
+        is_parallel: whether it can use more than one thread.
+        calls: the functions outside of the program that it calls.
+    """
+
+    head: PrimFunc
+    written: tuple[Var, ...]
+    entry: str
+    sites: tuple[str, ...]
+    is_parallel: bool
+    calls: Calls = ()
+
+
+class Compiled:
+    """A function in machine code.
+
+    Attributes:
+        interface: what a caller has to know.
+        linked: the code; it lives as long as this object does.
+        options: how it was made.
+    """
+
+    __slots__ = ("_func", "_make", "_module", "interface", "linked", "options")
+
+    def __init__(
+        self,
+        interface: Interface,
+        linked: Linked,
+        options: Options,
+        make: Callable[[], PrimFunc],
+        module: ModuleText | None = None,
+    ) -> None:
+        """`make` gives what was compiled; asked for only where somebody wants to see it."""
+        self.interface = interface
+        self.linked = linked
+        self.options = options
+        self._make = make
+        self._func: PrimFunc | None = None
+        self._module = module
+
+    @property
+    def func(self) -> PrimFunc:
+        """What was compiled."""
+        if self._func is None:
+            self._func = self._make()
+        return self._func
+
+    @property
+    def llvm_ir(self) -> str:
+        """The LLVM IR, as it was before LLVM's own passes."""
+        return self.source.text
+
+    @property
+    def source(self) -> Source:
+        """The module, as it was before LLVM's own passes."""
+        if self._module is None:
+            self._module = module_text(self.func, self.options)
+        return self._module.source
+
+    @property
+    def entry(self) -> Entry:
+        """Takes the address of the block of arguments; gives the kind of failure, 0 for none."""
+        return self.linked.entry
+
+    def assembly(self) -> str:
+        """The machine code as text."""
+        return assembly(self.source, Machine())
+
+
+def compile_function(
+    func: PrimFunc,
+    *,
+    check_bounds: bool = False,
+    fast_math: bool = False,
+    fp_contract: bool = True,
+) -> Compiled:
+    """Machine code of `func` for the machine at hand.
+
+    `func` is flat: its buffers are accessed with one index for each physical axis.
+
+    Args:
+        func: the function.
+        check_bounds: check each access against the shape of its buffer while it runs.
+        fast_math: let sums be reordered, divisions become multiplications by a reciprocal, and
+            `min` and `max` of NaN and a number be either.
+        fp_contract: let `a * b + c` be rounded once (FMA) instead of twice.
+
+    Raises:
+        DefinitionError: a function that it calls is not registered, or takes something else.
+        InternalError: `func` has something that should have been lowered.
+    """
+    options = Options(check_bounds, fast_math, fp_contract)
+    with doing(f"make LLVM code of {func.name}"):
+        module = module_text(func, options)
+    linked = machine_code(module.source, module.entry, outside=bind(module.calls))
+    return Compiled(interface_of(func, module), linked, options, lambda: func, module)
+
+
+def interface_of(func: PrimFunc, module: ModuleText) -> Interface:
+    """What a caller has to know of `func`, of which `module` was made."""
+    head = PrimFunc(func.name, func.params, SeqStmt(()), func.sizes, sites=func.sites)
+    written = tuple(written_params(func))
+    return Interface(
+        head, written, module.entry, module.sites, module.is_parallel, module.calls)
+
+
+def emit_assembly(
+    func: PrimFunc,
+    *,
+    triple: str = "",
+    cpu: str = "",
+    features: str = "",
+    check_bounds: bool = False,
+    fast_math: bool = False,
+    fp_contract: bool = True,
+) -> str:
+    """Assembly text of `func` for any machine that LLVM knows; the one at hand without `triple`.
+
+    Args:
+        func: the function, flat.
+        triple: the machine, such as `aarch64-linux-gnu`.
+        cpu: the model, such as `neoverse-v2`.
+        features: what it has besides, such as `+sve2`.
+        check_bounds: as for `compile_function`.
+        fast_math: as for `compile_function`.
+        fp_contract: as for `compile_function`.
+    """
+    machine = Machine(triple, cpu, features)
+    module = module_text(func, Options(check_bounds, fast_math, fp_contract), machine)
+    return assembly(module.source, machine)

@@ -1,0 +1,246 @@
+"""Expressions to instructions.
+
+A rule is a generator that yields the operands it wants computed and is sent their LLVM operands;
+`tecomp.ir.traversal.rewrite` runs them, since expressions nest deeper than Python's stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import Any, TypeAlias
+
+from tecomp.codegen.llvm.ir_builder import (
+    Code,
+    broadcast,
+    close_guard,
+    lane_numbers,
+    literal,
+    open_guard,
+    register_type,
+    shuffle_mask,
+    splat,
+)
+from tecomp.codegen.memory.load_store import load
+from tecomp.codegen.ops.arithmetic import binary, cast, compare
+from tecomp.codegen.ops.bounds_checks import check_index
+from tecomp.codegen.ops.dot_product import dot
+from tecomp.codegen.ops.index_ramps import compared, narrowed
+from tecomp.codegen.ops.math_calls import call_function, outside_value
+from tecomp.errors import InternalError
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Ramp,
+    Select,
+    Var,
+)
+from tecomp.ir.nodes.operators import outside_function
+from tecomp.ir.traversal.rewrite import conjuncts, run
+
+Rule: TypeAlias = "Generator[Expr, str, str]"
+
+
+def emit(code: Code, root: Expr) -> str:
+    """The operand that holds `root`."""
+    operand = _at_once(code, root)
+    return run_rule(code, _remembered(code, root)) if operand is None else operand
+
+
+def run_rule(code: Code, first: Rule) -> str:
+    """Run a rule and all that it asks for, to its end; returns its result."""
+    return run(first, partial(_remembered, code), partial(_at_once, code)) or ""
+
+
+def _remembered(code: Code, expr: Expr) -> Rule:
+    operand = str((yield from _start(code, expr)))
+    code.remember(expr, operand)
+    return operand
+
+
+def _at_once(code: Code, expr: Expr) -> str | None:
+    if isinstance(expr, Const):
+        return literal(expr.value, expr.dtype)
+    if isinstance(expr, Var):
+        return code.value_of(expr)
+    return code.known(expr)
+
+
+def _start(code: Code, expr: Expr) -> Rule:
+    rule = _RULES.get(type(expr))
+    if rule is None:
+        raise InternalError(f"an expression of kind {type(expr).__name__} cannot be compiled")
+    return rule(code, expr)
+
+
+def _cast(code: Code, node: Cast) -> Rule:
+    ramp = narrowed(node)
+    if ramp is not None:
+        return (yield ramp)
+    value = yield node.value
+    return cast(code, value, node.value.dtype, node.dtype)
+
+
+def _binary(code: Code, node: Binary) -> Rule:
+    if node.op is BinOp.AND:
+        return (yield from _conjunction(code, node))
+    if node.op is BinOp.ADD and _is_dot(node.b):
+        return (yield from _dot_added(code, node.a, node.b))
+    a = yield node.a
+    b = yield node.b
+    if node.op in (BinOp.MIN, BinOp.MAX) and isinstance(node.a, BufferLoad):
+        # The first is kept where it is NaN. If it is the place that the result goes to, LLVM makes
+        # that a store with a mask, which takes many times as long.
+        a, b = b, a
+    return binary(code, node.op, node.a.dtype, a, b, _literal_integer(node.b))
+
+
+def _is_dot(node: Expr) -> bool:
+    return isinstance(node, Call) and node.name == "dot"
+
+
+def _dot_added(code: Code, start: Expr, node: Any) -> Rule:
+    """One instruction, where a dot product of its own and a sum would be more."""
+    total = yield start
+    a = yield node.args[0]
+    b = yield node.args[1]
+    return dot(code, node.args[0].dtype, node.args[1].dtype, a, b, total)
+
+
+def _literal_integer(expr: Expr) -> int | None:
+    if isinstance(expr, Broadcast):
+        expr = expr.value
+    return int(expr.value) if isinstance(expr, Const) and expr.dtype.is_integer else None
+
+
+def _conjunction(code: Code, node: Binary) -> Rule:
+    """`a and b`: an index is checked only where the conditions before it hold."""
+    kind = register_type(node.dtype)
+    joined: str | None = None
+    for term in conjuncts(node):
+        if joined is None or not _is_check(term):
+            operand = yield term
+            joined = operand if joined is None else code.op(f"and {kind} {joined}, {operand}")
+        elif node.dtype.lanes == 1:
+            guard = open_guard(code, joined)
+            operand = yield term
+            joined = close_guard(code, guard, operand, "i1", "false")
+        else:
+            operand = yield from check_index(code, term, joined)
+            joined = code.op(f"and {kind} {joined}, {operand}")
+    return joined or "true"
+
+
+def _is_check(node: Expr) -> bool:
+    return isinstance(node, Call) and node.name == "check_index"
+
+
+def _compare(code: Code, node: Compare) -> Rule:
+    quick = compared(code, node)
+    if quick is not None:
+        return (yield from quick)
+    a = yield node.a
+    b = yield node.b
+    return compare(code, node.op, node.a.dtype, a, b)
+
+
+def _not(code: Code, node: Not) -> Rule:
+    a = yield node.a
+    return code.op(f"xor {register_type(node.dtype)} {a}, {splat('true', 'i1', node.dtype.lanes)}")
+
+
+def _select(code: Code, node: Select) -> Rule:
+    condition = yield node.condition
+    a = yield node.a
+    b = yield node.b
+    test, kind = register_type(node.condition.dtype), register_type(node.dtype)
+    return code.op(f"select {test} {condition}, {kind} {a}, {kind} {b}")
+
+
+def _call(code: Code, node: Call) -> Rule:
+    if node.name == "if_then_else":
+        return (yield from _if_then_else(code, node))
+    if node.name == "check_index":
+        return (yield from check_index(code, node, None))
+    operands = []
+    for arg in node.args:
+        operands.append((yield arg))
+    if (function := outside_function(node.name)) is not None:
+        types = [arg.dtype for arg in node.args]
+        return outside_value(code, function, node.dtype, types, operands)
+    if node.name == "reinterpret":
+        source, kind = register_type(node.args[0].dtype), register_type(node.dtype)
+        return operands[0] if source == kind else code.op(
+            f"bitcast {source} {operands[0]} to {kind}")
+    if node.name == "dot":
+        return dot(code, node.args[0].dtype, node.args[1].dtype, *operands)
+    return call_function(code, node.name, node.args[0].dtype, operands)
+
+
+def _if_then_else(code: Code, node: Call) -> Rule:
+    """Only one of the two values is computed, so the condition may guard a read."""
+    test, a, b = node.args
+    if test.dtype.lanes > 1:
+        return (yield from _select(code, Select(test, a, b)))
+    condition = yield test
+    kind = register_type(node.dtype)
+    then, other, after = code.name("then"), code.name("else"), code.name("after")
+    code.branch(condition, then, other)
+    incoming = []
+    for label, arm in ((then, a), (other, b)):
+        code.label(label)
+        code.memo.append({})
+        value = yield arm
+        code.memo.pop()
+        incoming.append(f"[ {value}, %{code.block} ]")
+        code.jump(after)
+    code.label(after)
+    return code.op(f"phi {kind} {', '.join(incoming)}")
+
+
+def _ramp(code: Code, node: Ramp) -> Rule:
+    base = yield node.base
+    stride = yield node.stride
+    scalar, kind = register_type(node.dtype.scalar), register_type(node.dtype)
+    step = _literal_integer(node.stride)
+    if step is not None:
+        offsets = lane_numbers(node.lanes, scalar, step)
+    else:
+        spread = broadcast(code, stride, scalar, node.lanes)
+        offsets = code.op(f"mul {kind} {spread}, {lane_numbers(node.lanes, scalar)}")
+    if _literal_integer(node.base) == 0:
+        return offsets
+    return code.op(f"add {kind} {broadcast(code, base, scalar, node.lanes)}, {offsets}")
+
+
+def _broadcast(code: Code, node: Broadcast) -> Rule:
+    value = yield node.value
+    inner = node.value.dtype
+    if inner.lanes > 1:
+        repeated = list(range(inner.lanes)) * node.lanes
+        kind = register_type(inner)
+        return code.op(f"shufflevector {kind} {value}, {kind} poison, {shuffle_mask(repeated)}")
+    if isinstance(node.value, Const):
+        return splat(value, register_type(inner), node.lanes)
+    return broadcast(code, value, register_type(inner), node.lanes)
+
+
+_RULES: dict[type, Callable[[Code, Any], Rule]] = {
+    Cast: _cast,
+    Binary: _binary,
+    Compare: _compare,
+    Not: _not,
+    Select: _select,
+    Call: _call,
+    Ramp: _ramp,
+    Broadcast: _broadcast,
+    BufferLoad: load,
+}

@@ -1,0 +1,141 @@
+"""Calls of functions outside of the program: what they get, and what happens if one fails.
+
+A C function gets addresses and numbers. What calls a Python function gets the address of words, as
+`tecomp.ir.extern.binding` describes them. Where a call fails, or anything has failed before, the
+function gives back its memory and returns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tecomp.codegen.emit.expr import emit, run_rule
+from tecomp.codegen.llvm.ir_builder import Code, close_guard, open_guard
+from tecomp.codegen.memory.vector_access import end_function
+from tecomp.codegen.ops.arithmetic import cast
+from tecomp.codegen.ops.bounds_checks import RAISED, check_axis, record
+from tecomp.codegen.ops.math_calls import number_argument
+from tecomp.codegen.runtime.runtime_structs import call_runtime
+from tecomp.ir.arith.extents import start_and_strides
+from tecomp.ir.arith.simplify import simplify
+from tecomp.ir.extern.binding import words_of
+from tecomp.ir.extern.registry import Callee, callee_of
+from tecomp.ir.nodes.dtype import INT64, DType
+from tecomp.ir.nodes.expr import Expr, logical_and
+from tecomp.ir.nodes.stmt import ArrayArgument, Convention, OutsideCall, Stmt
+from tecomp.ir.traversal.rewrite import walk
+
+_DOUBLE = DType("float64")
+
+
+def has_outside_calls(root: Stmt) -> bool:
+    """Whether a statement calls functions outside of the program."""
+    return any(isinstance(node, OutsideCall) for node in walk(root))
+
+
+def emit_outside_call(code: Code, call: OutsideCall) -> None:
+    """Add a call."""
+    code.memo = [{}]
+    if code.module.options.check_bounds:
+        for array in call.arrays:
+            _check_ends(code, array)
+    stop_if_failed(code)
+    callee = callee_of(call, code.module.name)
+    symbol = code.module.outside(callee)
+    if call.convention is Convention.C:
+        _call_c(code, call, symbol)
+        return
+    words = _words(code, call, callee)
+    number = code.op(f"call i64 @{symbol}(ptr {words})")
+    failed, after = code.name("failed"), code.name("after")
+    code.branch(code.op(f"icmp ne i64 {number}, 0"), failed, after)
+    code.label(failed)
+    site = code.module.site(f"the call of {call.function}")
+    record(code, RAISED, str(site), number, "0")
+    _stop(code)
+    code.label(after)
+
+
+def stop_if_failed(code: Code) -> None:
+    """Return if something has failed, here or in another thread."""
+    kind = code.op("load atomic i64, ptr %record monotonic, align 8")
+    stop, after = code.name("stop"), code.name("after")
+    code.branch(code.op(f"icmp ne i64 {kind}, 0"), stop, after)
+    code.label(stop)
+    _stop(code)
+    code.label(after)
+
+
+def _stop(code: Code) -> None:
+    for address in reversed(code.on_heap):
+        call_runtime(code, "release", [f"ptr {address}"])
+    end_function(code)
+
+
+def _check_ends(code: Code, array: ArrayArgument) -> None:
+    """Note a failure if the first or the last element is none of the memory; there may be none."""
+    start, strides = start_and_strides(array)
+    *rows, first = start
+    steps = zip(array.shape, strides, strict=True)
+    last = simplify(sum(((extent - 1) * stride for extent, stride in steps), first))
+    some = logical_and(*(extent > 0 for extent in array.shape))
+    guard = open_guard(code, emit(code, some))
+    for index in (first, last):
+        for axis, place in enumerate((*rows, index)):
+            run_rule(code, check_axis(code, array.place.buffer, axis, place, None))
+    close_guard(code, guard)
+
+
+def _call_c(code: Code, call: OutsideCall, symbol: str) -> None:
+    given = [_c_argument(code, each) for each in call.arguments if not isinstance(each, str)]
+    kinds = ", ".join(kind for kind, _ in given)
+    code.module.declarations.setdefault(f"declare void @{symbol}({kinds})")
+    code.do(f"call void @{symbol}({', '.join(f'{kind} {value}' for kind, value in given)})")
+
+
+def _c_argument(code: Code, argument: Expr | Stmt) -> tuple[str, str]:
+    """The type and the operand, as the calling conventions of C want them."""
+    if isinstance(argument, ArrayArgument):
+        start, _ = start_and_strides(argument)
+        return "ptr", _address(code, argument, start)
+    assert isinstance(argument, Expr)
+    return number_argument(code, argument.dtype, emit(code, argument))
+
+
+def _words(code: Code, call: OutsideCall, callee: Callee) -> str:
+    """The address of the words that a callback takes."""
+    code.module.declarations.setdefault(f"declare i64 @{code.module.outside(callee)}(ptr)")
+    words = f"%{code.name('words')}"
+    code.allocas.append(f"{words} = alloca [{max(words_of(callee), 1)} x i64], align 8")
+    values = [value for each in call.arguments for value in _handed_over(code, each)]
+    for number, (kind, value) in enumerate(values):
+        slot = code.op(f"getelementptr i64, ptr {words}, i64 {number}")
+        code.do(f"store {kind} {value}, ptr {slot}, align 8")
+    return words
+
+
+def _handed_over(code: Code, argument: Any) -> list[tuple[str, str]]:
+    if isinstance(argument, str):
+        return []
+    if not isinstance(argument, ArrayArgument):
+        dtype, value = argument.dtype, emit(code, argument)
+        if dtype.is_float:
+            return [("double", cast(code, value, dtype, _DOUBLE))]
+        return [("i64", cast(code, value, dtype, INT64))]
+    start, strides = start_and_strides(argument)
+    numbers = (*argument.shape, *strides)
+    return [
+        ("ptr", _address(code, argument, start)), *(("i64", emit(code, n)) for n in numbers)
+    ]
+
+
+def _address(code: Code, array: ArrayArgument, start: tuple[Expr, ...]) -> str:
+    """The address of the first element, which may be in a row of its own."""
+    buffer = array.place.buffer
+    base = code.value_of(buffer.data)
+    *rows, first = (emit(code, index) for index in start)
+    for row in rows:
+        slot = code.op(f"getelementptr ptr, ptr {base}, i64 {row}")
+        base = code.op(f"load ptr, ptr {slot}, align 8")
+    offset = code.op(f"mul i64 {first}, {buffer.dtype.bytes}")
+    return code.op(f"getelementptr i8, ptr {base}, i64 {offset}")

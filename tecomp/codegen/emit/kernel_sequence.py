@@ -1,0 +1,219 @@
+"""Kernels one after another as one function: no Python between them, their memory taken once.
+
+Each kernel gets a block of arguments on the stack, as a caller would make it. The first that fails
+ends the sequence; its record becomes that of the sequence, whose sites are those of all kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from tecomp.codegen.emit.compile import ModuleText
+from tecomp.codegen.llvm.ir_builder import TAIL, Function, Source, plain_name
+from tecomp.codegen.ops.bounds_checks import OUT_OF_MEMORY
+from tecomp.codegen.runtime.runtime_structs import FAILURE, FIRST_ARGUMENT_WORD, RECORD_WORD, TABLE
+
+_POINTER = 8
+_FILLER = "fill.rows"
+
+_HELD = "values between kernels"
+"""The site of the memory that they are in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a caller passes: argument `position` of the sequence, from a byte on."""
+
+    position: int
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A value between kernels: `offset` bytes into the memory of the sequence."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How an argument with several physical axes lies: so many rows of so many bytes each."""
+
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A call of a kernel.
+
+    Attributes:
+        entry: name of the native function that takes the block of arguments.
+        arguments: in the kernel's order.
+        sites: what the site number in the record of its failure stands for.
+        rows: of each argument that the kernel takes as a table of rows.
+    """
+
+    entry: str
+    arguments: tuple[Given | Held, ...]
+    sites: tuple[str, ...] = ()
+    rows: tuple[Rows | None, ...] = ()
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of all of its tables."""
+        return sum(_POINTER * each.count for each in self.rows if each is not None)
+
+
+def sequence_text(
+    name: str, steps: Sequence[Step], count: int, bytes_held: int, *, is_parallel: bool
+) -> ModuleText:
+    """LLVM IR for the kernels in order; their entries are to be linked to it.
+
+    Args:
+        name: of the sequence.
+        steps: the kernels.
+        count: how many arguments a caller passes, all of them arrays.
+        bytes_held: of the memory between kernels.
+        is_parallel: whether one of them can use more than one thread.
+    """
+    most = max((len(step.arguments) for step in steps), default=0)
+    tables, bytes_held = bytes_held, bytes_held + max((s.table_bytes for s in steps), default=0)
+    sites = (*(site for step in steps for site in step.sites), _HELD)
+    lines = [
+        "entry:",
+        f"  %block = alloca [{FIRST_ARGUMENT_WORD + most} x i64], align 64",
+        f"  %record = {_word('%arguments', RECORD_WORD)}",
+        "  %thread = load ptr, ptr %arguments",
+        *(line for k in range(count) for line in _argument(k)),
+    ]
+    lines += _taken(bytes_held, len(sites) - 1)
+    lines += ["  br label %step.0", "step.0:"]
+    firsts = [0, *accumulate(len(step.sites) for step in steps)][: len(steps)]
+    for number, step in enumerate(steps):
+        lines += _called(number, step, tables)
+    lines += ["  br label %end", "failed:", *_failed(firsts), "  br label %end", "end:"]
+    lines += ["  %kind = load i64, ptr %record", "  %status = trunc i64 %kind to i32"]
+    if bytes_held:
+        lines += _call_of_table("release", ["ptr %held"])
+    lines.append("  ret i32 %status")
+    body = "".join(f"{line}\n" for line in lines)
+    called = dict.fromkeys(step.entry for step in steps)
+    entries = "".join(f"declare i32 @{entry}(ptr)\n" for entry in called)
+    # No kernel is called so, whatever the program is called.
+    function = Function(f"{plain_name(name)}.sequence", "i32", "ptr %arguments", body)
+    filled = _filler().text() if any(any(step.rows) for step in steps) else ""
+    text = "\n".join([filled, function.text(), entries, TAIL])
+    return ModuleText(Source(text), function.name, sites, is_parallel)
+
+
+def _word(block: str, number: int) -> str:
+    return f"getelementptr i64, ptr {block}, i64 {number}"
+
+
+def _argument(position: int) -> list[str]:
+    at = f"%at.{position}"
+    return [
+        f"  {at} = {_word('%arguments', FIRST_ARGUMENT_WORD + position)}",
+        f"  %given.{position} = load ptr, ptr {at}",
+    ]
+
+
+def _taken(amount: int, site: int) -> list[str]:
+    """The memory between kernels, or the failure to get it."""
+    if not amount:
+        return []
+    failure = [f"i64 {word}" for word in (OUT_OF_MEMORY, site, amount, 0)]
+    return [
+        *_call_of_table("allocate", [f"i64 {amount}"], "%held"),
+        "  %is.missing = icmp eq ptr %held, null",
+        "  br i1 %is.missing, label %missing, label %start",
+        "missing:",
+        *_call_of_table("record", ["ptr %record", *failure]),
+        f"  ret i32 {OUT_OF_MEMORY}",
+        "start:",
+    ]
+
+
+def _call_of_table(function: str, arguments: Sequence[str], result: str = "") -> list[str]:
+    """A call of a function of the runtime, with the state of the thread first."""
+    given = ", ".join(["ptr %thread", *arguments])
+    kind = f"{result} = call ptr" if result else "call void"
+    table, slot, code = (f"%{part}.{function}" for part in ("table", "slot", "code"))
+    return [
+        f"  {table} = load ptr, ptr %thread",
+        f"  {slot} = getelementptr ptr, ptr {table}, i64 {TABLE.place(function)}",
+        f"  {code} = load ptr, ptr {slot}",
+        f"  {kind} {code}({given})",
+    ]
+
+
+def _called(number: int, step: Step, tables: int) -> list[str]:
+    """The call of a kernel, with its tables of rows from byte `tables` of what is held on."""
+    lines = ["  store ptr %thread, ptr %block"]
+    lines += [f"  %failure.{number} = {_word('%block', RECORD_WORD)}"]
+    lines += [f"  store i64 0, ptr %failure.{number}"]
+    for k, argument in enumerate(step.arguments):
+        base = f"%given.{argument.position}" if isinstance(argument, Given) else "%held"
+        address, place = f"%address.{number}.{k}", f"%place.{number}.{k}"
+        lines.append(f"  {address} = getelementptr i8, ptr {base}, i64 {argument.offset}")
+        if k < len(step.rows) and (rows := step.rows[k]) is not None:
+            table = f"%table.{number}.{k}"
+            given = f"ptr {table}, ptr {address}, i64 {rows.count}, i64 {rows.bytes}"
+            lines += [
+                f"  {table} = getelementptr i8, ptr %held, i64 {tables}",
+                f"  call void @{_FILLER}({given})",
+            ]
+            address, tables = table, tables + _POINTER * rows.count
+        lines += [
+            f"  {place} = {_word('%block', FIRST_ARGUMENT_WORD + k)}",
+            f"  store ptr {address}, ptr {place}",
+        ]
+    return [
+        *lines,
+        f"  %status.{number} = call i32 @{step.entry}(ptr %block)",
+        f"  %bad.{number} = icmp ne i32 %status.{number}, 0",
+        f"  br i1 %bad.{number}, label %failed, label %step.{number + 1}",
+        f"step.{number + 1}:",
+    ]
+
+
+def _filler() -> Function:
+    """What writes the addresses of rows that follow one another."""
+    lines = [
+        "entry:", "  %is.none = icmp eq i64 %count, 0",
+        "  br i1 %is.none, label %end, label %row", "row:",
+        "  %number = phi i64 [ 0, %entry ], [ %next, %row ]",
+        "  %offset = mul i64 %number, %bytes",
+        "  %start = getelementptr i8, ptr %first, i64 %offset",
+        "  %place = getelementptr ptr, ptr %table, i64 %number",
+        "  store ptr %start, ptr %place",
+        "  %next = add i64 %number, 1",
+        "  %is.last = icmp eq i64 %next, %count",
+        "  br i1 %is.last, label %end, label %row", "end:", "  ret void",
+    ]
+    body = "".join(f"{line}\n" for line in lines)
+    parameters = "ptr %table, ptr %first, i64 %count, i64 %bytes"
+    return Function(_FILLER, "internal void", parameters, body)
+
+
+def _failed(firsts: Sequence[int]) -> list[str]:
+    """The record of the kernel that failed, with the number of its site among those of all."""
+    if not firsts:
+        return []
+    known = ", ".join(f"[ {first}, %step.{number} ]" for number, first in enumerate(firsts))
+    lines = [f"  %first = phi i64 {known}"]
+    for k, field in enumerate(FAILURE.names):
+        lines += [
+            f"  %from.{field} = {_word('%block', RECORD_WORD + k)}",
+            f"  %own.{field} = load i64, ptr %from.{field}",
+            f"  %to.{field} = {_word('%record', k)}",
+        ]
+        value = f"%own.{field}"
+        if field == "site":
+            lines.append("  %site = add i64 %own.site, %first")
+            value = "%site"
+        lines.append(f"  store i64 {value}, ptr %to.{field}")
+    return lines

@@ -1,0 +1,215 @@
+"""Outline parallel loops and choose their grain size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tecomp.codegen.emit.extern_calls import has_outside_calls, stop_if_failed
+from tecomp.codegen.llvm.ir_builder import Code, Passes, register_type
+from tecomp.codegen.llvm.pass_selection import passes_for
+from tecomp.codegen.memory.vector_access import end_function
+from tecomp.codegen.ops.arithmetic import cast
+from tecomp.codegen.runtime.runtime_structs import call_runtime
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Ramp,
+    Var,
+)
+from tecomp.ir.nodes.stmt import Allocate, Buffer, BufferStore, DeclBuffer, For, ForKind, Stmt
+from tecomp.ir.traversal.rewrite import children, post_order, statements_in, walk
+
+_WORTH = 1536
+"""Operations on vectors that take longer than it takes to hand them to another thread."""
+_FUNCTION = 10
+"""Operations of a function."""
+_VECTOR_BYTES = 64
+_FREE = (Var, Const, Ramp, Broadcast, Cast)
+
+
+def least_iterations(body: Stmt) -> int:
+    """How many iterations of a loop with this body are worth a thread, as far as that is known.
+
+    It is 1 where it is not known how much an iteration does.
+    """
+    each = None if has_outside_calls(body) else _operations(body)
+    return 1 if each is None else -(-_WORTH // max(each, 1))
+
+
+def _operations(body: Stmt) -> int | None:
+    """About how many operations a statement does at most; None where only a call says that."""
+    total: dict[int, int] = {}
+    for node in post_order(body, parts=statements_in):
+        inside = sum(total[id(part)] for part in statements_in(node))
+        if isinstance(node, For):
+            times = _at_most(node.extent)
+            if times is None:
+                return None
+            inside = times * (inside + 1)
+        values = [part for part in _parts(node) if not isinstance(part, Stmt)]
+        total[id(node)] = inside + sum(map(_own, [node, *walk(*values, parts=_parts)]))
+    return total[id(body)]
+
+
+def _parts(node: Any) -> Sequence[Any]:
+    """What is computed for a node; places in memory are part of the instructions that use them."""
+    if isinstance(node, BufferLoad):
+        return ()
+    return (node.value,) if isinstance(node, BufferStore) else children(node)
+
+
+def _own(node: Any) -> int:
+    """Operations of a node without what is inside of it."""
+    if isinstance(node, BufferLoad):
+        return _accesses(node, node.indices)
+    if isinstance(node, BufferStore):
+        return _accesses(node.value, node.indices)
+    if not isinstance(node, Expr) or isinstance(node, _FREE):
+        return 0
+    return _registers(node) * (_FUNCTION if isinstance(node, Call) else 1)
+
+
+def _accesses(value: Expr, indices: tuple[Expr, ...]) -> int:
+    """Accesses to memory for a value: what is always at the same place is in a register."""
+    if all(map(_is_constant, indices)):
+        return 0
+    is_apart = any(index.dtype.lanes > 1 and not _is_dense(index) for index in indices)
+    return int(value.dtype.lanes) if is_apart else _registers(value)
+
+
+def _registers(value: Expr) -> int:
+    """Vector registers that a value fills."""
+    return -(-int(value.dtype.bytes) // _VECTOR_BYTES)
+
+
+def _is_constant(index: Expr) -> bool:
+    if isinstance(index, Ramp):
+        return isinstance(index.base, Const) and isinstance(index.stride, Const)
+    return isinstance(index.value if isinstance(index, Broadcast) else index, Const)
+
+
+def _is_dense(index: Expr) -> bool:
+    if isinstance(index, Ramp):
+        return isinstance(index.stride, Const) and index.stride.value == 1
+    return isinstance(index, Broadcast)
+
+
+def _at_most(extent: Expr) -> int | None:
+    """The greatest value of an extent, if it is written down."""
+    if isinstance(extent, Const):
+        return max(int(extent.value), 0)
+    if isinstance(extent, Binary) and extent.op is BinOp.MIN:
+        known = [n for n in map(_at_most, (extent.a, extent.b)) if n is not None]
+        return min(known, default=None)
+    return None
+
+
+def outline(
+    code: Code, stmt: For, first: str, extent: str, emit_stmt: Callable[[Code, Stmt], None]
+) -> None:
+    """Put the iterations of `stmt` into a function of their own, and run it over all threads."""
+    captured = [var for var in variables_used(stmt.body) if var in code.env]
+    module = code.module
+    module.outlined += 1
+    name = f"{module.name}.parallel.{module.outlined}"
+    kinds = [register_type(var.dtype) for var in captured]
+    layout = "{ " + ", ".join(["ptr", *kinds]) + " }"
+    _define_body(code, stmt, name, captured, emit_stmt)
+    _define_entry(code, name, captured, layout)
+    packed = f"%{code.name('captured')}"
+    code.allocas.append(f"{packed} = alloca {layout}, align 64")
+    operands = ["%record", *(code.env[var] for var in captured)]
+    for place, (kind, operand) in enumerate(zip(["ptr", *kinds], operands, strict=True)):
+        slot = code.op(f"getelementptr {layout}, ptr {packed}, i32 0, i32 {place}")
+        code.do(f"store {kind} {operand}, ptr {slot}")
+    begin = cast(code, first, stmt.min.dtype, INT64)
+    count = cast(code, extent, stmt.extent.dtype, INT64)
+    least = f"i64 {least_iterations(stmt.body)}"
+    given = [f"ptr @{name}", f"ptr {packed}", f"i64 {begin}", f"i64 {count}", least]
+    call_runtime(code, "parallel", given)
+    if has_outside_calls(stmt.body):
+        stop_if_failed(code)
+
+
+def _define_body(
+    code: Code,
+    stmt: For,
+    name: str,
+    captured: list[Var],
+    emit_stmt: Callable[[Code, Stmt], None],
+) -> None:
+    """The function that has each captured value as a parameter of its own."""
+    inner = Code(
+        code.module, {}, is_outlined=True,
+        passes=passes_for(stmt, code.module.options, is_outlined=True),
+        aligned=code.aligned,
+    )
+    for reserved in ("record", "thread", "begin", "end"):
+        inner.name(reserved)
+    parameters = ["ptr %record", "ptr %thread"]
+    for var in captured:
+        inner.env[var] = f"%{inner.name(var.name)}"
+        parameters.append(parameter(var, inner.env[var]))
+    start, stop = Var("begin"), Var("end")
+    inner.env[start], inner.env[stop] = "%begin", "%end"
+    if has_outside_calls(stmt.body):
+        stop_if_failed(inner)
+    emit_stmt(inner, For(stmt.loop_var, start, stop - start, ForKind.SERIAL, stmt.body))
+    end_function(inner)
+    head = ", ".join([*parameters, "i64 %begin", "i64 %end"])
+    code.module.add(inner.function("internal void", f"{name}.body", head))
+
+
+def _define_entry(code: Code, name: str, captured: list[Var], layout: str) -> None:
+    """The function that the runtime calls: takes the captured values out of their record."""
+    inner = Code(code.module, {}, passes=Passes.NONE)
+    for reserved in ("thread", "captured", "begin", "end"):
+        inner.name(reserved)
+    arguments: list[str] = []
+    for place, kind in enumerate(["ptr", *(register_type(var.dtype) for var in captured)]):
+        slot = inner.op(f"getelementptr {layout}, ptr %captured, i32 0, i32 {place}")
+        arguments.append(f"{kind} {inner.op(f'load {kind}, ptr {slot}')}")
+    arguments[1:1] = ["ptr %thread"]
+    arguments += ["i64 %begin", "i64 %end"]
+    inner.do(f"call void @{name}.body({', '.join(arguments)})")
+    inner.do("ret void")
+    parameters = "ptr %thread, ptr %captured, i64 %begin, i64 %end"
+    code.module.add(inner.function("internal void", name, parameters))
+
+
+def parameter(var: Var, operand: str) -> str:
+    """The declaration of a parameter.
+
+    Buffers do not overlap where one of them is written: the caller has checked it.
+    """
+    return f"{register_type(var.dtype)}{' noalias' if var.dtype.kind == 'handle' else ''} {operand}"
+
+
+def variables_used(root: Stmt) -> dict[Var, None]:
+    """All variables in `root`, with those in the shapes of its buffers and their addresses."""
+    found: dict[Var, None] = {}
+    buffers: set[int] = set()
+    for node in walk(root):
+        if isinstance(node, Var):
+            found.setdefault(node)
+        elif type(node) in (BufferLoad, BufferStore, Allocate, DeclBuffer):
+            buffer = node.buffer
+            if id(buffer) not in buffers:
+                buffers.add(id(buffer))
+                found.update(dict.fromkeys(_of_buffer(buffer)))
+    return found
+
+
+def _of_buffer(buffer: Buffer) -> Iterator[Var]:
+    yield buffer.data
+    for size in (*buffer.shape, *(buffer.strides or ())):
+        if isinstance(size, Expr):
+            yield from (node for node in walk(size) if isinstance(node, Var))

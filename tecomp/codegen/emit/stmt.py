@@ -1,0 +1,252 @@
+"""Statements to blocks of instructions.
+
+As for expressions, a rule is a generator that yields the statements inside it, and
+`tecomp.ir.traversal.rewrite` runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from functools import partial, reduce
+from itertools import groupby
+from typing import Any, TypeAlias
+
+from tecomp.codegen.emit.allocation import close_allocation, open_allocation
+from tecomp.codegen.emit.expr import emit, run_rule
+from tecomp.codegen.emit.extern_calls import emit_outside_call
+from tecomp.codegen.emit.parallel import outline
+from tecomp.codegen.llvm.ir_builder import Code, Passes, register_type
+from tecomp.codegen.llvm.line_table import MARK
+from tecomp.codegen.llvm.pass_selection import staying_conditions
+from tecomp.codegen.memory.load_store import may_be_narrowed, prefetch, store
+from tecomp.codegen.memory.register_transpose import find_transposes
+from tecomp.codegen.ops.arithmetic import cast
+from tecomp.errors import InternalError
+from tecomp.ir.nodes.expr import BufferLoad, Call, Const, Expr, Var
+from tecomp.ir.nodes.expr import cast as cast_expr
+from tecomp.ir.nodes.stmt import (
+    Allocate,
+    BufferStore,
+    DeclBuffer,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    OutsideCall,
+    Prefetch,
+    SeqStmt,
+    Stmt,
+)
+from tecomp.ir.traversal.rewrite import run, walk
+
+Rule: TypeAlias = "Generator[Stmt, None, None]"
+
+_FEW = 16
+"""Trips up to which LLVM makes vectors of all of a loop, with a mask for the last."""
+
+
+def emit_stmt(code: Code, root: Stmt) -> None:
+    """Add the instructions of a statement and of all inside it."""
+    run(_start(code, root), partial(_start, code))
+
+
+def _start(code: Code, stmt: Stmt) -> Rule:
+    if (line := code.module.line_of.get(id(stmt))) is not None:
+        code.lines.append(f"{MARK}{line}")
+    rule = _RULES.get(type(stmt))
+    if rule is None:
+        raise InternalError(
+            f"a statement of kind {type(stmt).__name__} reached the code generator; lower it first"
+        )
+    return rule(code, stmt)
+
+
+def _value(code: Code, expr: Expr) -> str:
+    """The operand of an expression; what was loaded before may have changed since."""
+    code.memo = [{}]
+    return emit(code, expr)
+
+
+def _seq(code: Code, stmt: SeqStmt) -> Rule:
+    if code.columns:
+        # A part of statements that were looked at together.
+        yield from stmt.stmts
+        return
+    for are_plain, group in groupby(stmt.stmts, key=_are_plain_stores):
+        run = list(group)
+        if are_plain and not code.module.options.check_bounds:
+            parts = [part for each in run for part in _straight(each)]
+            stores = [part for part in parts if isinstance(part, BufferStore)]
+            code.columns = find_transposes(stores, [x for x in parts if isinstance(x, Let)])
+        yield from run
+        code.columns = {}
+
+
+def _are_plain_stores(stmt: Stmt) -> bool:
+    return all(
+        isinstance(part, Let) or (isinstance(part, BufferStore) and part.predicate is None)
+        for part in _straight(stmt)
+    )
+
+
+def _straight(stmt: Stmt) -> list[Stmt]:
+    """The statements that one is made of, and those that give names to values in it."""
+    found: list[Stmt] = []
+    todo = [stmt]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, SeqStmt):
+            todo += reversed(part.stmts)
+            continue
+        found.append(part)
+        if isinstance(part, Let):
+            todo.append(part.body)
+    return found
+
+
+def _let(code: Code, stmt: Let) -> Rule:
+    value = cast(code, _value(code, stmt.value), stmt.value.dtype, stmt.var.dtype)
+    if any(isinstance(node, BufferLoad) or node in code.loaded for node in walk(stmt.value)
+           if isinstance(node, BufferLoad | Var)):
+        code.loaded.add(stmt.var)
+    with code.bound(stmt.var, value):
+        yield stmt.body
+
+
+def _view(code: Code, stmt: DeclBuffer) -> Rule:
+    yield stmt.body
+
+
+def _if(code: Code, stmt: IfThenElse) -> Rule:
+    condition = _value(code, stmt.condition)
+    then, after = code.name("then"), code.name("after")
+    other = code.name("else") if stmt.else_case is not None else after
+    code.branch(condition, then, other)
+    code.label(then)
+    yield stmt.then_case
+    code.jump(after)
+    if stmt.else_case is not None:
+        code.label(other)
+        yield stmt.else_case
+        code.jump(after)
+    code.label(after)
+
+
+def _store(code: Code, stmt: BufferStore) -> Rule:
+    code.memo = [{}]
+    run_rule(code, store(code, stmt))
+    yield from ()
+
+
+def _prefetch(code: Code, stmt: Prefetch) -> Rule:
+    code.memo = [{}]
+    run_rule(code, prefetch(code, stmt))
+    yield from ()
+
+
+def _outside(code: Code, stmt: OutsideCall) -> Rule:
+    emit_outside_call(code, stmt)
+    yield from ()
+
+
+def _allocate(code: Code, stmt: Allocate) -> Rule:
+    code.memo = [{}]
+    place = open_allocation(code, stmt.buffer)
+    with code.bound(stmt.buffer.data, place.address):
+        yield stmt.body
+    close_allocation(code, place)
+
+
+def _for(code: Code, stmt: For) -> Rule:
+    """The body for every value below the end; the first iteration is tested as well."""
+    if stmt.kind is ForKind.PARALLEL and not code.is_outlined:
+        outline(code, stmt, _value(code, stmt.min), _value(code, stmt.extent), emit_stmt)
+        return
+    kind = register_type(stmt.loop_var.dtype)
+    # As one expression, so that literals are added here and not by the loop.
+    last = cast_expr(stmt.loop_var.dtype, stmt.min + stmt.extent)
+    first = _value(code, cast_expr(stmt.loop_var.dtype, stmt.min))
+    end = _value(code, last)
+    if code.passes is Passes.ALL and _may_store_known_lanes(stmt):
+        end = code.op(f'call {kind} asm "", "=r,0"({kind} {end})')
+    body, after = code.name("loop"), code.name("after")
+    conditions = [] if _is_positive(stmt.extent) else [code.op(f"icmp slt {kind} {first}, {end}")]
+    for extent in _extents_inside(stmt):
+        inner = _value(code, extent)
+        conditions.append(code.op(f"icmp sgt {register_type(extent.dtype)} {inner}, 0"))
+    around = code.settled
+    for condition in staying_conditions(stmt):
+        operand = _value(code, condition)
+        code.settled = {**code.settled, id(condition): (condition, operand)}
+    if conditions:
+        code.branch(reduce(lambda a, b: code.op(f"and i1 {a}, {b}"), conditions), body, after)
+    else:
+        code.jump(body)
+    before = code.block
+    code.label(body)
+    var = f"%{code.name(stmt.loop_var.name)}"
+    following = f"%{code.name('next')}"
+    place = len(code.lines)
+    code.do("")
+    with code.bound(stmt.loop_var, var):
+        yield stmt.body
+    code.settled = around
+    code.do(f"{following} = add nsw {kind} {var}, 1")
+    again = code.op(f"icmp slt {kind} {following}, {end}")
+    incoming = f"[ {first}, %{before} ], [ {following}, %{code.block} ]"
+    code.lines[place] = f"  {var} = phi {kind} {incoming}"
+    code.branch(again, body, after)
+    code.label(after)
+
+
+def _may_store_known_lanes(stmt: For) -> bool:
+    """Whether LLVM, told the end, may make masked stores of lanes that it knows of narrow types.
+
+    Of one single lane it stores too many bytes, see `tecomp.codegen.memory.load_store`. It makes masks
+    of conditions, and for the rest of a loop of few iterations.
+    """
+    if not isinstance(stmt.extent, Const):
+        return False
+    inside = list(walk(stmt.body))
+    is_masked = int(stmt.extent.value) < _FEW or any(isinstance(n, IfThenElse) for n in inside)
+    return is_masked and any(
+        isinstance(node, BufferStore) and node.value.dtype.lanes == 1
+        and may_be_narrowed(node.value.dtype)
+        for node in inside
+    )
+
+
+def _is_positive(extent: Expr) -> bool:
+    return isinstance(extent, Const) and extent.value > 0
+
+
+def _extents_inside(stmt: For) -> list[Expr]:
+    """Extents of the loops that are all of one another's bodies, where they are known outside.
+
+    Without a look at them, a loop of many iterations around one of none would run for hours.
+    """
+    found: list[Expr] = []
+    bound = {stmt.loop_var}
+    inner = stmt.body
+    while isinstance(inner, For):
+        if not _is_positive(inner.extent):
+            parts = list(walk(inner.extent))
+            depends = any(isinstance(part, Var) and part in bound for part in parts)
+            if not depends and not any(isinstance(part, BufferLoad | Call) for part in parts):
+                found.append(inner.extent)
+        bound.add(inner.loop_var)
+        inner = inner.body
+    return found
+
+
+_RULES: dict[type, Callable[[Code, Any], Rule]] = {
+    SeqStmt: _seq,
+    Let: _let,
+    DeclBuffer: _view,
+    IfThenElse: _if,
+    BufferStore: _store,
+    Prefetch: _prefetch,
+    OutsideCall: _outside,
+    Allocate: _allocate,
+    For: _for,
+}

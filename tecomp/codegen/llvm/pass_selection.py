@@ -1,0 +1,268 @@
+"""Select the LLVM passes that a module needs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from tecomp.codegen.llvm.ir_builder import Options, Passes
+from tecomp.ir.arith.quasi_affine_conversion import Terms
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Ramp,
+    Var,
+)
+from tecomp.ir.nodes.stmt import Allocate, BufferStore, For, ForKind, Let, Stmt
+from tecomp.ir.traversal.rewrite import children, post_order, walk
+
+_DECIDING = (BufferLoad, Binary, Call)
+_CONDITIONS = (Binary, Compare, Not)
+_MAY_CHANGE = (BufferLoad, Call)
+
+
+def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
+    """Whether an innermost loop of `root` has something to move out, or divides indices.
+
+    Memory that is accessed at constant places only does not count: it becomes registers anyway.
+
+    Args:
+        root: what becomes a function.
+        is_outlined: whether it includes parallel loops, which are functions of their own otherwise.
+    """
+    made: set[Var] = set()
+    moving: set[Var] = set()
+    staying: set[Var] = set()
+    statements = list(innermost(root, is_outlined))
+    named = {part.var: part.value for _, part in statements if isinstance(part, Let)}
+    maps = _vector_maps(statements)
+    for loop, statement in statements:
+        if isinstance(statement, Allocate):
+            made.add(statement.buffer.data)
+        for node in _deciding(statement):
+            if isinstance(node, BufferLoad | BufferStore):
+                data = node.buffer.data
+                if not all(map(_is_constant, node.indices)):
+                    moving.add(data)
+                if id(loop) in maps and isinstance(node, BufferLoad) and node.dtype.lanes == 1:
+                    continue
+                if loop is not None and data not in staying:
+                    # A value that is stored may change; what counts is where it goes.
+                    parts = node.indices if isinstance(node, BufferStore) else (node,)
+                    if not any(mentions(part, loop.loop_var, named) for part in parts):
+                        staying.add(data)
+            elif loop is not None and _is_work(node, loop.loop_var, named):
+                return True
+    return bool(staying - (made - moving))
+
+
+def innermost(root: Stmt, is_outlined: bool) -> Iterator[tuple[For | None, Stmt]]:
+    """Every statement, with the loop around it if that is an innermost one.
+
+    Args:
+        root: what becomes a function.
+        is_outlined: whether it includes parallel loops, which are functions of their own otherwise.
+    """
+    found: list[tuple[For | None, Stmt]] = []
+    outer: set[int] = set()
+    todo: list[tuple[For | None, Stmt]] = [(None, root)]
+    while todo:
+        loop, node = todo.pop()
+        if isinstance(node, For):
+            if node.kind is ForKind.PARALLEL and not is_outlined:
+                continue
+            outer.add(id(loop))
+            loop = node
+        else:
+            found.append((loop, node))
+        todo += [(loop, part) for part in children(node) if isinstance(part, Stmt)]
+    return ((None if id(loop) in outer else loop, node) for loop, node in found)
+
+
+def _vector_maps(statements: Sequence[tuple[For | None, Stmt]]) -> set[int]:
+    """The innermost loops, by id, that store vectors alone, and read nothing that they store."""
+    written: dict[int, set[Var]] = {}
+    read: dict[int, set[Var]] = {}
+    others: set[int] = set()
+    for loop, statement in statements:
+        if loop is None:
+            continue
+        for node in _deciding(statement):
+            if isinstance(node, BufferStore):
+                written.setdefault(id(loop), set()).add(node.buffer.data)
+                if node.value.dtype.lanes == 1:
+                    others.add(id(loop))
+            elif isinstance(node, BufferLoad):
+                read.setdefault(id(loop), set()).add(node.buffer.data)
+    return {
+        loop for loop, data in written.items()
+        if loop not in others and not data & read.get(loop, set())
+    }
+
+
+def _deciding(statement: Stmt) -> Iterator[Any]:
+    """The parts of a statement that could be moved out of a loop, each once."""
+    if isinstance(statement, BufferStore):
+        yield statement
+    own = [part for part in children(statement) if not isinstance(part, Stmt)]
+    yield from (node for node in walk(*own) if type(node) in _DECIDING)
+
+
+def mentions(root: Any, var: Var, named: Mapping[Var, Expr] = MappingProxyType({})) -> bool:
+    """Whether the value of `root` changes with `var`, by the values that have names too."""
+
+    def parts(node: Any) -> Sequence[Any]:
+        return (named[node],) if isinstance(node, Var) and node in named else children(node)
+
+    return any(node is var for node in walk(root, parts=parts))
+
+
+def _is_constant(index: Any) -> bool:
+    match index:
+        case Ramp(base, stride):
+            return isinstance(base, Const) and isinstance(stride, Const)
+        case Broadcast(value):
+            return isinstance(value, Const)
+    return isinstance(index, Const)
+
+
+def _is_work(node: Any, var: Var, named: Mapping[Var, Expr]) -> bool:
+    if isinstance(node, Call):
+        return not mentions(node, var, named)
+    if node.op not in (BinOp.FLOORDIV, BinOp.MOD):
+        return False
+    # What no iteration changes, the code generator moves out, if it is not a division to it.
+    return not isinstance(node.b, Const) or mentions(node, var, named)
+
+
+def staying_conditions(loop: For) -> list[Expr]:
+    """The conditions that no iteration of an innermost loop changes, as large as they get.
+
+    They read no memory and cannot fail, so they can be computed before the loop.
+    """
+    changing: set[Var] = {loop.loop_var}
+    conditions: list[Expr] = []
+    for node in walk(loop.body, parts=lambda node: () if _is_condition(node) else children(node)):
+        if type(node) is For:
+            return []
+        if type(node) is Let:
+            changing.add(node.var)
+        if _is_condition(node):
+            conditions.append(node)
+    return _staying(conditions, changing)
+
+
+def _is_condition(node: Any) -> bool:
+    return type(node) in _CONDITIONS and bool(node.dtype.is_bool)
+
+
+def _staying(conditions: list[Expr], changing: set[Var]) -> list[Expr]:
+    """Those of the conditions, or of the terms joined in them, that stay while others change."""
+    stay: dict[int, bool] = {}
+    for node in post_order(*conditions):
+        own = node in changing if isinstance(node, Var) else isinstance(node, _MAY_CHANGE)
+        stay[id(node)] = not own and all(stay[id(part)] for part in children(node))
+
+    def terms(node: Expr) -> Sequence[Expr]:
+        joins = isinstance(node, Binary) and node.op in (BinOp.AND, BinOp.OR)
+        return children(node) if joins and not stay[id(node)] else ()
+
+    return [node for node in walk(*conditions, parts=terms) if stay[id(node)]]
+
+
+_WORTH = 8
+"""Trips from which on a loop is worth it: a vector or two."""
+_MOST = 4096
+"""Nodes of its body up to which it is: LLVM's vectorizer takes the square of their number."""
+_ANY_ORDER = (BinOp.ADD, BinOp.MUL, BinOp.MIN, BinOp.MAX)
+
+
+def has_plain_loops(root: Stmt, *, fast_math: bool = False, is_outlined: bool = False) -> bool:
+    """Whether an innermost loop of `root` stores elements in a row, or folds them in any order.
+
+    Args:
+        root: what becomes a function.
+        fast_math: whether sums of floats may be reordered.
+        is_outlined: whether it includes parallel loops, which are functions of their own otherwise.
+    """
+    fits: dict[int, bool] = {}
+    sizes: Counter[int] = Counter()
+    for loop, statement in innermost(root, is_outlined):
+        if loop is None or not isinstance(statement, BufferStore | Let):
+            continue
+        nodes = list(walk(*(part for part in children(statement) if isinstance(part, Expr))))
+        sizes[id(loop)] += len(nodes)
+        known = fits.get(id(loop))
+        if known is False or any(map(_is_one_at_a_time, nodes)):
+            fits[id(loop)] = False
+        elif isinstance(statement, BufferStore):
+            fits[id(loop)] = _is_long(loop) and _is_scalar(statement) and (
+                _goes_on(statement, loop.loop_var)
+                or _folds(statement, loop.loop_var, fast_math=fast_math)
+            )
+    return any(is_plain and sizes[loop] <= _MOST for loop, is_plain in fits.items())
+
+
+def _is_long(loop: For) -> bool:
+    return not isinstance(loop.extent, Const) or int(loop.extent.value) >= _WORTH
+
+
+def _is_scalar(store: BufferStore) -> bool:
+    return store.value.dtype.lanes == 1 and store.indices[-1].dtype.lanes == 1
+
+
+def _goes_on(store: BufferStore, var: Var) -> bool:
+    """Whether each iteration stores next to the one before."""
+    *outer, last = store.indices
+    if any(mentions(index, var) for index in outer):
+        return False
+    terms = Terms()
+    moving = [(x, n) for x, n in terms.listed(terms.sum_of(last)) if mentions(x, var)]
+    return len(moving) == 1 and moving[0][0] is var and moving[0][1] == 1
+
+
+def _folds(store: BufferStore, var: Var, *, fast_math: bool) -> bool:
+    """Whether each iteration adds to the same element, and the order of them does not matter."""
+    value = store.value
+    if not isinstance(value, Binary) or value.op not in _ANY_ORDER:
+        return False
+    if value.dtype.is_float and not fast_math and value.op in (BinOp.ADD, BinOp.MUL):
+        return False
+    return not any(mentions(index, var) for index in store.indices) and any(
+        isinstance(part, BufferLoad) and part.buffer.data is store.buffer.data
+        for part in (value.a, value.b)
+    )
+
+
+def _is_one_at_a_time(node: Any) -> bool:
+    """What processors have no vectors for, or may end the call."""
+    if isinstance(node, Binary):
+        return (
+            node.op in (BinOp.FLOORDIV, BinOp.MOD) and node.dtype.is_integer
+            and not isinstance(node.b, Const)
+        )
+    return isinstance(node, Call) and node.name == "check_index"
+
+
+def passes_for(root: Stmt, options: Options, *, is_outlined: bool = False) -> Passes:
+    """The passes that have something to do.
+
+    Args:
+        root: what becomes a function.
+        options: how code is generated.
+        is_outlined: whether it includes parallel loops, which are functions of their own otherwise.
+    """
+    if has_plain_loops(root, fast_math=options.fast_math, is_outlined=is_outlined):
+        return Passes.ALL
+    if options.fast_math or has_loop_work(root, is_outlined=is_outlined):
+        return Passes.LOOPS
+    return Passes.FEW

@@ -1,0 +1,83 @@
+"""Exact fmod and integer powers."""
+
+from __future__ import annotations
+
+from tecomp.codegen.math.vector_values import Real, Truth, Whole, each_lane, mend_lanes
+
+
+def power_of_signed(x: Whole, y: Whole) -> Whole:
+    """`x` to the power `y`, modulo 2 to the number of bits.
+
+    A negative power is the reciprocal rounded towards zero: 0 but for 1 and -1, and 0 of 0.
+    """
+    below = _compared(y, "slt", 0)
+    # The lowest bit of a negative power is its parity, which is all that 1 and -1 need.
+    result = _power(x, _selected(below, y & 1, y))
+    is_unit = _compared(x, "eq", 1) | _compared(x, "eq", -1)
+    return _selected(below & ~is_unit, x.constant(0), result)
+
+
+def power_of_unsigned(x: Whole, y: Whole) -> Whole:
+    """`x` to the power `y`, modulo 2 to the number of bits."""
+    return _power(x, y)
+
+
+def _power(x: Whole, y: Whole) -> Whole:
+    """x**y = product of x**(2**b) over the bits b of y, an unsigned number."""
+    code, kind = x.code, x.kind
+    before, loop, after = code.block, code.name("loop"), code.name("after")
+    total, square, rest = (code.name(hint) for hint in ("total", "square", "rest"))
+    code.jump(loop)
+    code.label(loop)
+    following = [f"%{code.name('next')}" for _ in range(3)]
+    first = (x.constant(1), x, y)
+    for name, start, behind in zip((total, square, rest), first, following, strict=True):
+        code.do(f"%{name} = phi {kind} [ {start.operand}, %{before} ], [ {behind}, %{loop} ]")
+    result, factor, bits = (
+        Whole(code, f"%{name}", x.scalar, x.lanes) for name in (total, square, rest)
+    )
+    product = result * _selected((bits & 1).is_not(0), factor, x.constant(1))
+    shifted = bits.unsigned_shift(1)
+    for name, value in zip(following, (product, factor * factor, shifted), strict=True):
+        code.do(f"{name} = add {kind} {value.operand}, {value.like(0)}")
+    code.branch(shifted.is_not(0).any(), loop, after)
+    code.label(after)
+    return product
+
+
+def _compared(x: Whole, word: str, number: int) -> Truth:
+    made = x.code.op(f"icmp {word} {x.kind} {x.operand}, {x.like(number)}")
+    return Truth(x.code, made, x.lanes)
+
+
+def _selected(where: Truth, a: Whole, b: Whole) -> Whole:
+    text = f"select {where.kind} {where.operand}, {a.kind} {a.operand}, {b.kind} {b.operand}"
+    return a.made(text)
+
+
+_INFINITY = float("inf")
+
+
+def fmod(x: Real, y: Real) -> Real:
+    """`x - trunc(x / y) y`, with the sign of `x`; NaN of infinite x, and of y = 0.
+
+    Longer quotients than a float32 has are left to float64, and its own to the C library.
+    """
+    a, b = abs(x), abs(y)
+    ratio = a / b
+    rest = (-ratio.intrinsic("trunc")).intrinsic("fma", b, a)
+    rest = (rest < 0.0).select(rest + b, rest)
+    # Infinity times 0 is no number.
+    near = (b.is_equal(_INFINITY) & (a < _INFINITY)).select(a, rest)
+    is_far = (ratio > 2.0**x.format.mantissa) & (a < _INFINITY) & (b > 0.0)
+    formula = _wider if x.scalar == "float" else _by_library
+    return abs(mend_lanes(near, is_far, "fmod.far", formula, (a, b))).with_bits(x.sign())
+
+
+def _wider(a: Real, b: Real) -> Real:
+    wide = fmod(a.cast("fpext", "double"), b.cast("fpext", "double"))
+    return wide.cast("fptrunc", "float")
+
+
+def _by_library(a: Real, b: Real) -> Real:
+    return each_lane("fmod", a, b)

@@ -1,0 +1,179 @@
+"""pow, hypot, asinh, acosh and atanh of float64, which has no wider type to be computed in.
+
+`pow` keeps the logarithm, and its product with the exponent, as sums of two numbers. What rounding
+takes from a product is a fused operation, or the sum of the products of its factors' halves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tecomp.codegen.math.exp_log import exponent_number, log1p, power_of_2
+from tecomp.codegen.math.power_float32 import with_limits_of_power
+from tecomp.codegen.math.vector_values import Real, Truth, fma, mend_lanes, polynomial
+
+_TWO_THIRDS = 0x3FE5555555555555
+_EXPONENT = -(1 << 52)
+_BIAS = 1023 << 52
+_UPPER = -(1 << 27)  # 26 bits of the mantissa: the product of two such numbers is exact
+_MANTISSA = 52
+_INFINITY = float("inf")
+_LN2 = 0.6931471805599453
+_ROUNDER = 1.5 * 2.0**52
+_NORMAL = 1021.0  # up to this power of 2 or its reciprocal, results are normal numbers
+
+# (3 log((1 + s) / (1 - s)) / (2 s) - 3 - s**2) / s**4 on [0, 1/5], in s**2.
+_LOG = (
+    *(0.6, 0.42857142857142916, 0.33333333333315585, 0.2727272727564533),
+    *(0.2307692278787762, 0.2000001829137236, 0.17646302108288905, 0.15809821620623132),
+    *(0.13944430647217673, 0.16245314102049366),
+)
+_UNIT = (0.9617966939259756, 5.0577616648125907e-17)  # 2 / (3 ln 2) as the sum of two numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A number as the sum of two, of which `low` is at most a unit of `high` or two."""
+
+    high: Real
+    low: Real
+
+
+def power(x: Real, y: Real) -> Real:
+    """`2**(y log2|x|)`; of negative x, whole powers only.
+
+    Arguments that are not positive normal numbers, and results that are none, are left to a
+    function of their own, which is called if any lane has them.
+
+    Source:
+        `e_pow.c` of FreeBSD's msun, for the series of the logarithm.
+    """
+    exponent = _times(y, _log2(x, 0.0))
+    near, shifted = _exp2(exponent)
+    near = (near.bits() + (shifted.bits() << _MANTISSA)).real()
+    is_near = (x.constant(x.format.tiny) <= x) & (x < _INFINITY)
+    is_far = ~(is_near & (abs(exponent.high) < _NORMAL))
+    return mend_lanes(near, is_far, "pow.far", _power_of_any, (x, y))
+
+
+def _power_of_any(x: Real, y: Real) -> Real:
+    # Beyond, the result is 0, 1 or infinite anyway, and no product overflows.
+    bounded = y.at_most(2.0**66).at_least(-(2.0**66))
+    size = abs(x)
+    small = size < size.format.tiny
+    normal = small.select(size * 2.0**53, size)
+    exponent = _times(bounded, _log2(normal, small.select(size.constant(-53.0), 0.0)))
+    is_far = abs(exponent.high) > 1100.0
+    value, shifted = _exp2(Pair(
+        is_far.select(exponent.high.at_most(1100.0).at_least(-1100.0), exponent.high),
+        is_far.select(size.constant(0.0), exponent.low)))
+    n = shifted.bits() << _MANTISSA
+    half = n >> 1 & _EXPONENT
+    result = value * (half + _BIAS).real() * (n - half + _BIAS).real()
+    is_zero, is_infinite = size.is_equal(0.0), size.is_equal(_INFINITY)
+    limit = ((y > 0.0) ^ is_zero).select(x.constant(_INFINITY), 0.0)
+    result = (is_zero | is_infinite).select(limit, result)
+    result = size.is_nan().select(size, y.is_nan().select(y, result))
+    return with_limits_of_power(x, y, result)
+
+
+def _times(y: Real, x: Pair) -> Pair:
+    product = _product(y, x.high)
+    return Pair(product.high, fma(y, x.low, product.low))
+
+
+def _log2(x: Real, plus: Real | float) -> Pair:
+    """log2 of a positive normal number, and `plus`, to some 65 bits; finite for all others."""
+    bits = x.bits()
+    exponent = bits - _TWO_THIRDS & _EXPONENT
+    k = exponent_number(exponent, x, plus)
+    m = (bits - exponent).real()
+    # s = (m - 1) / (m + 1) in two parts.
+    less, more = m - 1.0, m + 1.0
+    inverse = 1.0 / more
+    s = less * inverse
+    taken = _product(s, more)
+    s_low = inverse * fma(s, (more - 1.0) - m, (less - taken.high) - taken.low)
+    # log(m) = 2/3 s (3 + s**2 + tail)
+    square = _product(s, s)
+    tail = square.high * square.high * polynomial(square.high, _LOG)
+    above = _sum(square.high, fma(s + s, s_low, tail + square.low))
+    terms = _sum(x.constant(3.0), above.high)
+    total = _product(s, terms.high)
+    below = fma(s_low, terms.high, fma(s, terms.low + above.low, total.low))
+    unit_high, unit_low = _UNIT
+    scaled = _product(total.high, x.constant(unit_high))
+    low = fma(total.high, unit_low, fma(below, unit_high, scaled.low))
+    result = _sum(k, scaled.high)
+    return Pair(result.high, result.low + low)
+
+
+def _exp2(x: Pair) -> tuple[Real, Real]:
+    """2 to the power of what is beyond the nearest whole n, and a number with n in its bits."""
+    shifted = x.high + _ROUNDER
+    rest = (x.high - (shifted - _ROUNDER)) + x.low
+    return power_of_2(rest), shifted
+
+
+def _sum(a: Real, b: Real) -> Pair:
+    """The sum of two numbers without error, of which `a` is the larger, or 0."""
+    total = a + b
+    return Pair(total, (a - total) + b)
+
+
+def _product(a: Real, b: Real) -> Pair:
+    """The product of two numbers: without error where the machine can multiply and add in one."""
+    product = a * b
+    if a.code.module.has_fma():
+        return Pair(product, a.intrinsic("fma", b, -product))
+    a_high, b_high = _upper(a), _upper(b)
+    a_low, b_low = a - a_high, b - b_high
+    rest = (a_high * b_high - product) + a_high * b_low + a_low * b_high
+    return Pair(product, rest + a_low * b_low)
+
+
+def _upper(x: Real) -> Real:
+    return (x.bits() & _UPPER).real()
+
+
+def hypot(x: Real, y: Real) -> Real:
+    """With both scaled by a power of two, the greater to about 1; infinity wins over NaN."""
+    a, b = abs(x), abs(y)
+    most = (a < b).select(b, a)
+    exponent = most.at_most(2.0**1022).at_least(2.0**-1021).bits() & _EXPONENT
+    scale = ((2046 << 52) - exponent).real()
+    a, b = a * scale, b * scale
+    result = fma(a, a, b * b).intrinsic("sqrt") * exponent.real()
+    infinite = abs(x).is_equal(_INFINITY) | abs(y).is_equal(_INFINITY)
+    return infinite.select(x.constant(_INFINITY), result)
+
+
+def asinh(x: Real) -> Real:
+    """`log1p(|x| + x**2 / (1 + sqrt(1 + x**2)))`; of large x `log(2|x|)`."""
+    size = abs(x)
+    is_far = size > 2.0**60
+    near = is_far.select(x.constant(1.0), size)
+    square = near * near
+    grown = near + square / ((square + 1.0).intrinsic("sqrt") + 1.0)
+    return _of_large(is_far, size, grown).with_bits(x.sign())
+
+
+def acosh(x: Real) -> Real:
+    """`log1p(t + sqrt(2 t + t**2))` with t = x - 1; of large x `log(2 x)`."""
+    is_far = x > 2.0**60
+    t = is_far.select(x.constant(2.0), x) - 1.0
+    grown = t + fma(t, t, t + t).intrinsic("sqrt")
+    result = _of_large(is_far, x, grown)
+    return (x < 1.0).select(x.constant(float("nan")), result)
+
+
+def atanh(x: Real) -> Real:
+    """`log1p(2|x| / (1 - |x|)) / 2`."""
+    size = abs(x)
+    return (log1p((size + size) / (1.0 - size)) * 0.5).with_bits(x.sign())
+
+
+def _of_large(is_far: Truth, size: Real, grown: Real) -> Real:
+    """`log1p(grown)`, or `log(2 size)` where that is as good."""
+    result = log1p(is_far.select(size, grown))
+    return is_far.select(result + _LN2, result)

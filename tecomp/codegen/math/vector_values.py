@@ -1,0 +1,414 @@
+"""Operator-overloaded vector values, and out-of-line helper functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar
+
+from tecomp.codegen.llvm.ir_builder import (
+    Code,
+    Function,
+    close_guard,
+    literal,
+    open_guard,
+    splat,
+    suffix,
+    vector_of,
+)
+from tecomp.ir.nodes.dtype import DType
+
+_BITS = {"float": 32, "double": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How a floating-point number is held: `mantissa` bits, and above them the biased exponent."""
+
+    mantissa: int
+    bias: int
+
+    @property
+    def rounder(self) -> float:
+        """Adding it leaves the nearest integer in the lowest bits."""
+        return 1.5 * 2.0**self.mantissa
+
+    @property
+    def tiny(self) -> float:
+        """The least number that is not subnormal."""
+        return 2.0 ** (1 - self.bias)
+
+
+FORMATS = {"float": Format(23, 127), "double": Format(52, 1023)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Truth:
+    """A condition in every lane."""
+
+    code: Code
+    operand: str
+    lanes: int
+
+    @property
+    def kind(self) -> str:
+        """LLVM's type."""
+        return vector_of("i1", self.lanes)
+
+    def _with(self, text: str) -> Truth:
+        return Truth(self.code, self.code.op(text), self.lanes)
+
+    def __and__(self, other: Truth) -> Truth:
+        return self._with(f"and {self.kind} {self.operand}, {other.operand}")
+
+    def __or__(self, other: Truth) -> Truth:
+        return self._with(f"or {self.kind} {self.operand}, {other.operand}")
+
+    def __xor__(self, other: Truth) -> Truth:
+        return self._with(f"xor {self.kind} {self.operand}, {other.operand}")
+
+    def __invert__(self) -> Truth:
+        return self._with(f"xor {self.kind} {self.operand}, {splat('true', 'i1', self.lanes)}")
+
+    def any(self) -> str:
+        """Whether it holds in any lane, as one `i1`."""
+        if self.lanes == 1:
+            return self.operand
+        name = f"llvm.vector.reduce.or.{suffix(self.kind)}"
+        return self.code.call("i1", name, [(self.kind, self.operand)])
+
+    def select(self, a: Real, b: Real | float) -> Real:
+        """`a` where it holds, else `b`."""
+        other = a.like(b)
+        texts = (f"{self.kind} {self.operand}", f"{a.kind} {a.operand}", f"{a.kind} {other}")
+        return a.made(f"select {', '.join(texts)}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Whole:
+    """An integer in every lane; `>>` and comparisons are those of signed numbers."""
+
+    code: Code
+    operand: str
+    scalar: str
+    lanes: int
+
+    @property
+    def kind(self) -> str:
+        """LLVM's type."""
+        return vector_of(self.scalar, self.lanes)
+
+    def like(self, value: Whole | int) -> str:
+        """The operand of `value`, in every lane if it is one number."""
+        if isinstance(value, Whole):
+            return value.operand
+        bits = _BITS[self.scalar]
+        signed = (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+        return splat(str(signed), self.scalar, self.lanes)
+
+    def constant(self, value: int) -> Whole:
+        """One number in every lane."""
+        return Whole(self.code, self.like(value), self.scalar, self.lanes)
+
+    def made(self, text: str) -> Whole:
+        """The result of an instruction, in the type of this vector."""
+        return Whole(self.code, self.code.op(text), self.scalar, self.lanes)
+
+    def _with(self, word: str, other: Whole | int) -> Whole:
+        return self.made(f"{word} {self.kind} {self.operand}, {self.like(other)}")
+
+    def __add__(self, other: Whole | int) -> Whole:
+        return self._with("add", other)
+
+    def __sub__(self, other: Whole | int) -> Whole:
+        return self._with("sub", other)
+
+    def __rsub__(self, other: int) -> Whole:
+        return Whole(self.code, self.like(other), self.scalar, self.lanes) - self
+
+    def __mul__(self, other: Whole | int) -> Whole:
+        return self._with("mul", other)
+
+    def __and__(self, other: Whole | int) -> Whole:
+        return self._with("and", other)
+
+    def __or__(self, other: Whole | int) -> Whole:
+        return self._with("or", other)
+
+    def __xor__(self, other: Whole | int) -> Whole:
+        return self._with("xor", other)
+
+    def __lshift__(self, other: Whole | int) -> Whole:
+        return self._with("shl", other)
+
+    def __rshift__(self, other: Whole | int) -> Whole:
+        return self._with("ashr", other)
+
+    def unsigned_shift(self, other: int) -> Whole:
+        """Shifted right, with zeros from the left."""
+        return self._with("lshr", other)
+
+    def is_not(self, number: int) -> Truth:
+        """Where it is another number."""
+        text = f"icmp ne {self.kind} {self.operand}, {self.like(number)}"
+        return Truth(self.code, self.code.op(text), self.lanes)
+
+    def cast(self, word: str, scalar: str) -> Whole:
+        """Extended (`zext`, `sext`) or cut (`trunc`) to another width."""
+        kind = vector_of(scalar, self.lanes)
+        made = self.code.op(f"{word} {self.kind} {self.operand} to {kind}")
+        return Whole(self.code, made, scalar, self.lanes)
+
+    def real(self) -> Real:
+        """The floating-point number with these bits."""
+        return self._to("bitcast")
+
+    def number(self) -> Real:
+        """The same number in floating point."""
+        return self._to("sitofp")
+
+    def _to(self, word: str) -> Real:
+        scalar = {32: "float", 64: "double"}[_BITS[self.scalar]]
+        kind = vector_of(scalar, self.lanes)
+        made = self.code.op(f"{word} {self.kind} {self.operand} to {kind}")
+        return Real(self.code, made, scalar, self.lanes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Real:
+    """A floating-point number in every lane; comparisons with NaN do not hold."""
+
+    code: Code
+    operand: str
+    scalar: str
+    lanes: int
+
+    @property
+    def kind(self) -> str:
+        """LLVM's type."""
+        return vector_of(self.scalar, self.lanes)
+
+    @property
+    def format(self) -> Format:
+        """How the numbers are held."""
+        return FORMATS[self.scalar]
+
+    @property
+    def sign_place(self) -> int:
+        """Which bit is the sign."""
+        return self._bits - 1
+
+    @property
+    def _bits(self) -> int:
+        return _BITS[self.scalar]
+
+    def like(self, value: Real | float) -> str:
+        """The operand of `value`, in every lane if it is one number."""
+        if isinstance(value, Real):
+            return value.operand
+        return splat(literal(value, DType(f"float{self._bits}")), self.scalar, self.lanes)
+
+    def constant(self, value: float) -> Real:
+        """One number in every lane."""
+        return Real(self.code, self.like(value), self.scalar, self.lanes)
+
+    def made(self, text: str) -> Real:
+        """The result of an instruction, in the type of this vector."""
+        return Real(self.code, self.code.op(text), self.scalar, self.lanes)
+
+    def __add__(self, other: Real | float) -> Real:
+        return self.made(f"fadd {self.kind} {self.operand}, {self.like(other)}")
+
+    def __sub__(self, other: Real | float) -> Real:
+        return self.made(f"fsub {self.kind} {self.operand}, {self.like(other)}")
+
+    def __mul__(self, other: Real | float) -> Real:
+        return self.made(f"fmul {self.kind} {self.operand}, {self.like(other)}")
+
+    def __truediv__(self, other: Real | float) -> Real:
+        return self.made(f"fdiv {self.kind} {self.operand}, {self.like(other)}")
+
+    def __radd__(self, other: float) -> Real:
+        return self + other
+
+    def __rmul__(self, other: float) -> Real:
+        return self * other
+
+    def __rsub__(self, other: float) -> Real:
+        return self.constant(other) - self
+
+    def __rtruediv__(self, other: float) -> Real:
+        return self.constant(other) / self
+
+    def __neg__(self) -> Real:
+        return self.made(f"fneg {self.kind} {self.operand}")
+
+    def __abs__(self) -> Real:
+        return self.intrinsic("fabs")
+
+    def __lt__(self, other: Real | float) -> Truth:
+        return self._compare("olt", other)
+
+    def __gt__(self, other: Real | float) -> Truth:
+        return self._compare("ogt", other)
+
+    def __le__(self, other: Real | float) -> Truth:
+        return self._compare("ole", other)
+
+    def is_equal(self, other: Real | float) -> Truth:
+        """Where both are numbers, and the same."""
+        return self._compare("oeq", other)
+
+    def is_nan(self) -> Truth:
+        """Where it is no number."""
+        return self._compare("uno", self)
+
+    def _compare(self, word: str, other: Real | float) -> Truth:
+        text = f"fcmp {word} {self.kind} {self.operand}, {self.like(other)}"
+        return Truth(self.code, self.code.op(text), self.lanes)
+
+    def intrinsic(self, name: str, *others: Real) -> Real:
+        """What LLVM has an instruction for: fabs, sqrt, rint, floor, copysign."""
+        values = [(self.kind, value.operand) for value in (self, *others)]
+        made = self.code.call(self.kind, f"llvm.{name}.{suffix(self.kind)}", values)
+        return Real(self.code, made, self.scalar, self.lanes)
+
+    def at_most(self, bound: float) -> Real:
+        """The smaller of the two; NaN stays. One instruction where minimum takes one."""
+        return (self.constant(bound) < self).select(self.constant(bound), self)
+
+    def at_least(self, bound: float) -> Real:
+        """The greater of the two; NaN stays."""
+        return (self.constant(bound) > self).select(self.constant(bound), self)
+
+    def bits(self) -> Whole:
+        """The bits as an integer."""
+        scalar = f"i{self._bits}"
+        kind = vector_of(scalar, self.lanes)
+        made = self.code.op(f"bitcast {self.kind} {self.operand} to {kind}")
+        return Whole(self.code, made, scalar, self.lanes)
+
+    def sign(self) -> Whole:
+        """The bit of the sign alone."""
+        return self.bits() & 1 << self._bits - 1
+
+    def with_bits(self, bits: Whole) -> Real:
+        """The number with these bits set besides; gives a sign to what has none."""
+        return (self.bits() | bits).real()
+
+    def flipped(self, sign: Whole) -> Real:
+        """The number, negative to what it was where the bit of the sign is set."""
+        return (self.bits() ^ sign).real()
+
+    def cast(self, word: str, scalar: str) -> Real:
+        """In the other precision (`fpext`, `fptrunc`)."""
+        made = self.code.op(f"{word} {self.kind} {self.operand} to {vector_of(scalar, self.lanes)}")
+        return Real(self.code, made, scalar, self.lanes)
+
+
+Coefficients: TypeAlias = Sequence[float]
+
+
+def fma(a: Real, b: Real | float, c: Real | float) -> Real:
+    """`a * b + c`, rounded once where the machine can."""
+    values = [(a.kind, operand) for operand in (a.operand, a.like(b), a.like(c))]
+    made = a.code.call(a.kind, f"llvm.fmuladd.{suffix(a.kind)}", values)
+    return Real(a.code, made, a.scalar, a.lanes)
+
+
+def polynomial(x: Real, coefficients: Coefficients, *, by: int = 2) -> Real:
+    """The sum of `coefficients[k] * x**k`.
+
+    Two terms at a time: Horner's rule in x**2 waits for half as many operations as in x. Four at a
+    time are for polynomials that much else waits for; their error is a little greater.
+    """
+    if len(coefficients) < 4:
+        return _horner(x, coefficients)
+    square = x * x
+    parts = [_horner(x, coefficients[k : k + 2]) for k in range(0, len(coefficients), 2)]
+    if by == 4:
+        parts = [_horner(square, parts[k : k + 2]) for k in range(0, len(parts), 2)]
+        square = square * square
+    total = parts.pop()
+    while parts:
+        total = fma(total, square, parts.pop())
+    return total
+
+
+def _horner(x: Real, coefficients: Sequence[Real | float]) -> Real:
+    last = coefficients[-1]
+    total = last if isinstance(last, Real) else x.constant(last)
+    for coefficient in reversed(coefficients[:-1]):
+        total = fma(total, x, coefficient)
+    return total
+
+
+Formula: TypeAlias = Callable[..., Real]
+Numbers = TypeVar("Numbers", Real, Whole)
+_RARE = "noinline cold"
+
+
+def mend_lanes(
+    near: Real, is_far: Truth, name: str, formula: Formula, arguments: tuple[Real, ...]
+) -> Real:
+    """`near`, but in the lanes where `is_far` holds what `formula` gives of the arguments.
+
+    It is a function out of line, called if there is such a lane.
+    """
+    code = near.code
+    guard = open_guard(code, is_far.any())
+    far = _call(name, formula, arguments, is_rare=True)
+    mixed = is_far.select(far, near)
+    joined = close_guard(code, guard, mixed.operand, near.kind, near.operand)
+    return Real(code, joined, near.scalar, near.lanes)
+
+
+def call_helper(
+    name: str, formula: Callable[..., Numbers], arguments: tuple[Numbers, ...]
+) -> Numbers:
+    """What `formula` gives, computed by a function that every call of this name shares."""
+    return _call(name, formula, arguments, is_rare=False)
+
+
+def _call(
+    name: str, formula: Callable[..., Numbers], arguments: tuple[Numbers, ...], *, is_rare: bool
+) -> Numbers:
+    first = arguments[0]
+    module, symbol = first.code.module, f"tecomp.{name}.{suffix(first.kind)}"
+    if symbol not in module.functions:
+        helper = _helper(symbol, formula, arguments)
+        module.add(replace(helper, is_helper=not is_rare, attributes=_RARE if is_rare else ""))
+    module.calls[symbol] += 1
+    listed = ", ".join(f"{value.kind} {value.operand}" for value in arguments)
+    return first.made(f"call {first.kind} @{symbol}({listed})")
+
+
+def _helper(
+    symbol: str, formula: Callable[..., Numbers], arguments: tuple[Numbers, ...]
+) -> Function:
+    first = arguments[0]
+    code = Code(first.code.module, {})
+    inside = []
+    for k, value in enumerate(arguments):
+        code.name(f"x{k}")
+        inside.append(replace(value, code=code, operand=f"%x{k}"))
+    code.do(f"ret {first.kind} {formula(*inside).operand}")
+    parameters = ", ".join(f"{value.kind} {value.operand}" for value in inside)
+    return code.function(f"internal {first.kind}", symbol, parameters)
+
+
+def each_lane(name: str, *arguments: Real) -> Real:
+    """What the C library's `name` of single values gives for each."""
+    x, code = arguments[0], arguments[0].code
+    symbol = name if x.scalar == "double" else f"{name}f"
+    if x.lanes == 1:
+        single = code.call(x.scalar, symbol, [(x.scalar, value.operand) for value in arguments])
+        return Real(code, single, x.scalar, 1)
+    result = "poison"
+    for lane in range(x.lanes):
+        values = [
+            code.op(f"extractelement {x.kind} {value.operand}, i64 {lane}") for value in arguments
+        ]
+        single = code.call(x.scalar, symbol, [(x.scalar, value) for value in values])
+        result = code.op(f"insertelement {x.kind} {result}, {x.scalar} {single}, i64 {lane}")
+    return Real(code, result, x.scalar, x.lanes)

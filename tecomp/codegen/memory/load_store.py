@@ -1,0 +1,532 @@
+"""Loads and stores: where an element is, and the fewest instructions that reach it.
+
+A buffer of one physical axis is a pointer to its elements. A buffer of several is a pointer to a
+table of rows, one for each index of the axes before the last, in row-major order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from tecomp.codegen.llvm.ir_builder import (
+    Code,
+    Guard,
+    Passes,
+    broadcast,
+    close_guard,
+    memory_type,
+    open_guard,
+    register_type,
+    shuffle_mask,
+    splat,
+    suffix,
+    vector_of,
+    zero,
+)
+from tecomp.codegen.memory.alignment import alignment
+from tecomp.codegen.memory.vector_access import (
+    Runs,
+    first_mask,
+    is_streamed,
+    read_each,
+    read_first,
+    runs_of,
+    stream_store,
+    unknown_steps,
+    write_each,
+    write_first,
+)
+from tecomp.codegen.ops.arithmetic import cast
+from tecomp.codegen.ops.bounds_checks import check_axis
+from tecomp.codegen.ops.index_ramps import as_ramp
+from tecomp.codegen.ops.vector_legalization import prefix, whole
+from tecomp.errors import InternalError
+from tecomp.ir.nodes.dtype import INT64, DType
+from tecomp.ir.nodes.expr import Binary, BinOp, BufferLoad, Const, Expr, Ramp, Select, index_value
+from tecomp.ir.nodes.expr import cast as cast_expr
+from tecomp.ir.nodes.stmt import Buffer, BufferStore, Prefetch
+
+_WORD = 4
+"""Bytes of the floats that narrower ones are computed in; integers may be of twice as many."""
+_NEAR = 4
+"""Steps from lane to lane up to which it pays to load all that lies between."""
+
+Rule: TypeAlias = "Generator[Expr, str, str]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """A buffer at indices, where the predicate holds.
+
+    Attributes:
+        dtype: type of the value, all lanes counted.
+        count: how many of its lanes take part if those are the first; the predicate says only that.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    predicate: Expr | None
+    dtype: DType
+    count: int
+
+    @property
+    def last(self) -> Expr:
+        """Index on the last axis, the only one that may have lanes."""
+        return self.indices[-1] if self.indices else Const(0)
+
+    @property
+    def repeats(self) -> int:
+        """How many lanes of the value belong to one index."""
+        return self.buffer.dtype.lanes
+
+
+def _access(code: Code, node: BufferLoad | BufferStore, dtype: DType) -> _Access:
+    predicate, count = node.predicate, dtype.lanes
+    # Checks tell lanes apart by a mask, also where it is the first ones that take part.
+    first = None if code.module.options.check_bounds else prefix(predicate)
+    if predicate is not None and first is not None:
+        count = first * (count // predicate.dtype.lanes)
+        predicate = None
+    return _Access(node.buffer, node.indices, predicate, dtype, count)
+
+
+def load(code: Code, node: BufferLoad) -> Rule:
+    """The value of a load; where its predicate is false, lanes hold zero or nothing that counts.
+
+    Lanes that fill a vector up to a whole one take no part in anything that is stored.
+    """
+    column = code.columns.get(id(node))
+    if column is not None:
+        transposed: str = yield from column.read(code)
+        return transposed
+    access = _access(code, node, node.dtype)
+    guards, mask = yield from _open(code, access)
+    value = yield from _read(code, access, mask)
+    kind = register_type(node.dtype)
+    for guard in reversed(guards):
+        value = close_guard(code, guard, value, kind, zero(node.dtype))
+    return value
+
+
+def store(code: Code, node: BufferStore) -> Rule:
+    """Write where the predicate holds; the value is computed only where anything is written."""
+    access = _access(code, node, node.value.dtype)
+    guards, mask = yield from _open(code, access)
+    value = yield node.value
+    if isinstance(node.value, Select) and node.value.dtype.lanes > 1:
+        # Where one choice is what the place holds, LLVM makes this a store with a mask, which takes
+        # many times as long on most machines; it does not look through this, which does nothing.
+        value = code.op(f"freeze {register_type(node.value.dtype)} {value}")
+    column = code.columns.get(id(node))
+    if column is None:
+        yield from _write(code, access, mask, value)
+    else:
+        for place, row in column.filled(code, value):
+            yield from _write(code, replace(access, indices=place), None, row)
+    for guard in reversed(guards):
+        close_guard(code, guard)
+    return ""
+
+
+def prefetch(code: Code, node: Prefetch) -> Rule:
+    """Have the cache line of an element fetched, where the predicate of its place holds."""
+    place = node.place
+    assert isinstance(place, BufferLoad)
+    access = _access(code, place, place.dtype)
+    guards, _ = yield from _open(code, access)
+    _, address, _ = yield from _place(code, access, None)
+    # To be read, and kept in all caches.
+    code.run("llvm.prefetch.p0", [("ptr", address), *[("i32", n) for n in ("0", "3", "1")]])
+    for guard in reversed(guards):
+        close_guard(code, guard)
+    return ""
+
+
+def _open(code: Code, access: _Access) -> Generator[Expr, str, tuple[list[Guard], str | None]]:
+    """Branches around the access for what is one condition, a mask for what is one per lane."""
+    _verify(access)
+    guards: list[Guard] = []
+    mask: str | None = None
+    if access.predicate is not None:
+        condition = yield access.predicate
+        if access.predicate.dtype.lanes == 1:
+            guards.append(open_guard(code, condition))
+        else:
+            whole = access.predicate.dtype.lanes == access.dtype.lanes
+            mask = condition if whole else _spread(code, condition, access)
+    if code.module.options.check_bounds:
+        mask = yield from _check(code, access, guards, mask)
+    return guards, mask
+
+
+def _verify(access: _Access) -> None:
+    buffer, lanes = access.buffer, access.last.dtype.lanes
+    rank = max(buffer.index_count, 1)
+    if max(len(access.indices), 1) != rank or access.dtype.lanes != lanes * access.repeats:
+        raise InternalError(
+            f"{buffer.name} has {rank} axes of {buffer.dtype}; it is used with "
+            f"{len(access.indices)} indices and a value of {access.dtype}"
+        )
+    if rank > 1 and len(buffer.axis_separators) != rank - 1:
+        raise InternalError(f"{buffer.name} has {rank} axes that are not physical ones; flatten it")
+    if buffer.strides is not None and not buffer.flat:
+        raise InternalError(f"{buffer.name} has strides that are not in its indices; flatten it")
+    if access.predicate is None:
+        return
+    if access.predicate.dtype.lanes not in (1, lanes, access.dtype.lanes):
+        raise InternalError(
+            f"an access of {buffer.name} at {lanes} places has a predicate of "
+            f"{access.predicate.dtype.lanes} lanes"
+        )
+
+
+def _check(
+    code: Code, access: _Access, guards: list[Guard], mask: str | None
+) -> Generator[Expr, str, str | None]:
+    """Compare the indices with the shape; `mask` has a lane for each lane of the value."""
+    for axis, index in enumerate(access.indices):
+        lanes = index.dtype.lanes
+        active = mask and _places_touched(code, mask, access) if lanes > 1 else None
+        inside = yield from check_axis(code, access.buffer, axis, index, active)
+        if lanes == 1:
+            # One index for all lanes: nothing after it may run where it is wrong.
+            guards.append(open_guard(code, inside))
+            continue
+        inside = _spread(code, inside, access)
+        kind = vector_of("i1", access.dtype.lanes)
+        mask = inside if mask is None else code.op(f"and {kind} {mask}, {inside}")
+    return mask
+
+
+def _spread(code: Code, mask: str, access: _Access) -> str:
+    """A mask with one lane for each index as one with a lane for each element."""
+    if access.repeats == 1:
+        return mask
+    lanes = access.last.dtype.lanes
+    places = [k for k in range(lanes) for _ in range(access.repeats)]
+    return _shuffled(code, mask, lanes, places)
+
+
+def _places_touched(code: Code, mask: str, access: _Access) -> str:
+    """A mask with one lane for each element as one with a lane for each index."""
+    lanes = access.last.dtype.lanes
+    joined = ""
+    for inner in range(access.repeats):
+        places = [inner + access.repeats * k for k in range(lanes)]
+        part = mask if access.repeats == 1 else _shuffled(code, mask, access.dtype.lanes, places)
+        joined = code.op(f"or {vector_of('i1', lanes)} {joined}, {part}") if joined else part
+    return joined
+
+
+def _shuffled(code: Code, mask: str, lanes: int, places: list[int]) -> str:
+    kind = vector_of("i1", lanes)
+    return code.op(f"shufflevector {kind} {mask}, {kind} poison, {shuffle_mask(places)}")
+
+
+def _read(code: Code, access: _Access, mask: str | None) -> Rule:
+    alone = mask is None and access.repeats == 1
+    if alone and (runs := runs_of(access.last, access.count)) is not None:
+        joined: str = yield from _in_runs(code, access, runs)
+        return _as_value(code, access, joined)
+    if alone and (apart := unknown_steps(access.last)) is not None:
+        base = yield from _row(code, access)
+        joined = yield from read_each(code, access.buffer, base, apart, access.count)
+        return _as_value(code, access, joined)
+    stride, place, align = yield from _place(code, access, mask)
+    kind, lanes = memory_type(access.dtype), access.dtype.lanes
+    element, memory = memory_type(access.dtype.scalar), access.buffer.data
+    if stride == 0:
+        raw = code.read(f"load {element}, ptr {place}, align {align}", memory)
+        raw = broadcast(code, raw, element, lanes)
+    elif stride is None:
+        raw = code.call(
+            kind,
+            f"llvm.masked.gather.{suffix(kind)}.v{lanes}p0",
+            [
+                (f"<{lanes} x ptr> align {align}", place),
+                _mask(access, mask),
+                (kind, "zeroinitializer"),
+            ],
+        )
+    elif abs(stride) > 1:
+        raw = _spaced(code, access, place, abs(stride))
+    elif _is_partial(access, mask) and _is_register(code, access):
+        # All of it is this function's own, so lanes that take no part may be read.
+        raw = code.read(f"load {kind}, ptr {place}, align {align}", memory)
+        raw = _chosen(code, access, mask, raw, "zeroinitializer")
+    elif mask is None:
+        raw = _side_by_side(code, access, place, align)
+    else:
+        name = f"llvm.masked.load.{suffix(kind)}.p0"
+        some = vector_of("i1", lanes), _reversed(code, access, mask, "i1", stride)
+        place = yield from _near(code, access, some, place)
+        raw = code.call(kind, name, [
+            (f"ptr align {align}", place), some, (kind, "zeroinitializer")])
+    return _as_value(code, access, _reversed(code, access, raw, element, stride))
+
+
+def _near(code: Code, access: _Access, mask: tuple[str, str], place: str) -> Rule:
+    """The address of a masked read; the row's first place where no lane takes part.
+
+    Far from the row there may be no memory. Nothing is read there then, but processors take a
+    hundred times longer to find that out.
+    """
+    base = yield from _row(code, access)
+    bits = code.op(f"bitcast {mask[0]} {mask[1]} to i{access.dtype.lanes}")
+    some = code.op(f"icmp ne i{access.dtype.lanes} {bits}, 0")
+    return code.op(f"select i1 {some}, ptr {place}, ptr {base}")
+
+
+def _as_value(code: Code, access: _Access, raw: str) -> str:
+    """What was in memory as it is in registers."""
+    if not access.dtype.is_bool:
+        return raw
+    kind = memory_type(access.dtype)
+    return code.op(f"icmp ne {kind} {raw}, {splat('0', 'i8', access.dtype.lanes)}")
+
+
+def _in_runs(code: Code, access: _Access, runs: Runs) -> Rule:
+    """The lanes of an access, chosen from what is side by side in memory."""
+    scalar, lanes = access.dtype.scalar, access.dtype.lanes
+    kind, element = memory_type(access.dtype), memory_type(scalar)
+    row = yield from _row(code, access)
+    base = code.op(f"getelementptr {element}, ptr {row}, i64 {(yield runs.base)}")
+    joined = "poison"
+    for number, run in enumerate(runs.runs):
+        at = code.op(f"getelementptr {element}, ptr {base}, i64 {run.start}")
+        part = read_first(code, element, scalar.bytes, run.count, lanes, at, scalar.bytes,
+                          access.buffer.data)
+        chosen = [lanes + place if own == number else lane
+                  for lane, (own, place) in enumerate(runs.lanes)]
+        chosen += [0] * (lanes - len(chosen))
+        joined = code.op(
+            f"shufflevector {kind} {joined}, {kind} {part}, {shuffle_mask(chosen)}")
+    return joined
+
+
+def _side_by_side(code: Code, access: _Access, place: str, align: int) -> str:
+    """The values from `place` on, as many as there are lanes that take part."""
+    kind, lanes = memory_type(access.dtype), access.dtype.lanes
+    if access.count == whole(lanes):
+        return code.read(f"load {kind}, ptr {place}, align {align}", access.buffer.data)
+    scalar = access.dtype.scalar
+    return read_first(code, memory_type(scalar), scalar.bytes, access.count, lanes, place, align,
+                      access.buffer.data)
+
+
+def _write(
+    code: Code, access: _Access, mask: str | None, value: str
+) -> Generator[Expr, str, None]:
+    kind, lanes, memory = memory_type(access.dtype), access.dtype.lanes, access.buffer.data
+    if access.dtype.is_bool:
+        value = code.op(f"zext {register_type(access.dtype)} {value} to {kind}")
+    alone = mask is None and access.repeats == 1
+    if alone and (apart := unknown_steps(access.last)) is not None:
+        base = yield from _row(code, access)
+        yield from write_each(code, access.buffer, base, apart, access.count, value)
+        return
+    stride, place, align = yield from _place(code, access, mask, reads=False)
+    if stride is None:
+        code.run(
+            f"llvm.masked.scatter.{suffix(kind)}.v{lanes}p0",
+            [(kind, value), (f"<{lanes} x ptr> align {align}", place), _mask(access, mask)],
+        )
+        return
+    scalar = access.dtype.scalar
+    value = _reversed(code, access, value, memory_type(scalar), stride)
+
+    def write(part: str, operand: str, at: str, known: int, size: int) -> None:
+        if is_streamed(access.buffer, size):
+            stream_store(code, part, operand, at, known, memory)
+        else:
+            code.write(f"store {part} {operand}, ptr {at}, align {known}", memory)
+
+    if _is_partial(access, mask) and _is_register(code, access):
+        # A masked store would keep this memory from becoming a register.
+        before = code.op(f"load {kind}, ptr {place}, align {align}")
+        value = _chosen(code, access, mask, value, before)
+        write(kind, value, place, align, access.dtype.bytes)
+    elif mask is not None:
+        name = f"llvm.masked.store.{suffix(kind)}.p0"
+        if may_be_narrowed(scalar):
+            mask = _unknown(code, mask, lanes)
+        some = vector_of("i1", lanes), _reversed(code, access, mask, "i1", stride)
+        code.run(name, [(kind, value), (f"ptr align {align}", place), some])
+    elif access.count == whole(lanes):
+        write(kind, value, place, align, access.dtype.bytes)
+    else:
+        write_first(code, memory_type(scalar), scalar.bytes, access.count, lanes, value, place,
+                    align, write)
+
+
+def may_be_narrowed(scalar: DType) -> bool:
+    """Whether a value of a type may come from a wider one, of which LLVM stores too many bytes."""
+    return scalar.bytes < (_WORD if scalar.kind == "float" else 2 * _WORD)
+
+
+def _unknown(code: Code, mask: str, lanes: int) -> str:
+    """The same mask, of which LLVM does not know which lanes it has.
+
+    A vector that was narrowed, and of which a single known lane is stored, it stores with the bytes
+    that the lane had before.
+    """
+    true = code.op('call i32 asm "", "=r,0"(i32 1)')
+    every = broadcast(code, code.op(f"icmp ne i32 {true}, 0"), "i1", lanes)
+    return code.op(f"and {vector_of('i1', lanes)} {mask}, {every}")
+
+
+def _spaced(code: Code, access: _Access, place: str, step: int) -> str:
+    """Every `step`th value from `place` on: loads of all in between, of which these are chosen.
+
+    The first and the last belong to the access, so what lies between them can be read.
+    """
+    lanes, count, element = access.dtype.lanes, access.count, memory_type(access.dtype.scalar)
+    kind, align = memory_type(access.dtype), access.buffer.dtype.scalar.bytes
+    # The last load ends with the last value, not a whole step after it: there may be nothing.
+    starts = [min(k * count, step * (count - 1) + 1 - count) for k in range(step)]
+    joined = ""
+    for number, start in enumerate(starts):
+        at = code.op(f"getelementptr {element}, ptr {place}, i64 {start}")
+        part = _side_by_side(code, access, at, align)
+        chosen = []
+        for lane in range(lanes):
+            origin = step * min(lane, count - 1)
+            holder = min(origin // count, step - 1)
+            before = origin if number == 1 else lane
+            # A lane that a later load brings may be anything yet.
+            chosen.append(lanes + origin - start if holder == number else before % lanes)
+        joined = part if not number else code.op(
+            f"shufflevector {kind} {joined}, {kind} {part}, {shuffle_mask(chosen)}"
+        )
+    return joined
+
+
+def _is_partial(access: _Access, mask: str | None) -> bool:
+    """Whether some lanes take no part."""
+    return mask is not None or access.count < access.dtype.lanes
+
+
+def _is_register(code: Code, access: _Access) -> bool:
+    """Whether an access is to a fixed part of memory that only this function has.
+
+    LLVM keeps such memory in registers, unless a masked load or store is among its uses.
+    """
+    ramp = as_ramp(access.last)
+    if ramp is None or not isinstance(ramp.base, Const) or access.buffer.index_count > 1:
+        return False
+    if not isinstance(ramp.stride, Const) or ramp.stride.value != 1 or ramp.base.value < 0:
+        return False
+    end = (int(ramp.base.value) + ramp.lanes) * access.buffer.dtype.bytes
+    return end <= code.on_stack.get(code.value_of(access.buffer.data), 0)
+
+
+def _chosen(code: Code, access: _Access, mask: str | None, value: str, other: str) -> str:
+    """`value` in the lanes that take part, `other` in the rest; both as they are in memory."""
+    kind, (lanes, some) = memory_type(access.dtype), _mask(access, mask)
+    return code.op(f"select {lanes} {some}, {kind} {value}, {kind} {other}")
+
+
+def _mask(access: _Access, mask: str | None) -> tuple[str, str]:
+    """The type and the operand of the mask of lanes that take part."""
+    lanes = access.dtype.lanes
+    if mask is not None or lanes == 1:
+        return vector_of("i1", lanes), mask or "true"
+    return first_mask(access.count, lanes)
+
+
+def _reversed(code: Code, access: _Access, value: str, scalar: str, stride: int | None) -> str:
+    """The lanes that take part in reverse order where memory is walked backwards."""
+    if stride is None or stride >= 0:
+        return value
+    count, lanes = access.count, access.dtype.lanes
+    kind = vector_of(scalar, lanes)
+    backwards = shuffle_mask([*reversed(range(count)), *range(count, lanes)])
+    return code.op(f"shufflevector {kind} {value}, {kind} poison, {backwards}")
+
+
+def _place(
+    code: Code, access: _Access, mask: str | None, *, reads: bool = True
+) -> Generator[Expr, str, tuple[int | None, str, int]]:
+    """The step from lane to lane of an access, its address, and the alignment of that.
+
+    Steps are 1 and -1, for reads of all lanes others up to 4 too (the address is then the lowest),
+    0 (all lanes read one place), and None: one address a lane. A scalar has step 1.
+    """
+    base = yield from _row(code, access)
+    last, lanes = access.last, access.last.dtype.lanes
+    element, least = memory_type(access.buffer.dtype.scalar), access.buffer.dtype.scalar.bytes
+    # Where lanes are masked, the address is that of the first one even if only later ones exist.
+    word = "getelementptr inbounds" if mask is None else "getelementptr"
+    ramp = as_ramp(last) if lanes > 1 else Ramp(last, Const(1), 1)
+    step = int(ramp.stride.value) if ramp is not None and isinstance(ramp.stride, Const) else None
+    contiguous = step == 1 or (step == -1 and access.repeats == 1)
+    near = step is not None and (step == 0 or (abs(step) <= _NEAR and lanes >= _NEAR))
+    # What lies between elements belongs to somebody: it may be read, but never written.
+    together = near and access.repeats == 1 and mask is None and reads
+    if ramp is not None and step is not None and (contiguous or together):
+        reach = access.count // access.repeats - 1
+        first = ramp.base if step >= 0 else ramp.base + step * reach
+        align = alignment(code, access.buffer, first) if access.dtype.lanes > 1 else least
+        if access.repeats == 1 and (parts := _apart(code, first)) is not None:
+            # The sum of both may be inside of the buffer where the first part is not.
+            start = code.op(f"getelementptr {element}, ptr {base}, i64 {(yield parts[0])}")
+            return step, code.op(f"getelementptr {element}, ptr {start}, i64 {parts[1]}"), align
+        index = cast(code, (yield first), first.dtype, INT64)
+        if access.repeats > 1:
+            index = code.op(f"mul i64 {index}, {access.repeats}")
+        return step, code.op(f"{word} {element}, ptr {base}, i64 {index}"), align
+    indices = yield from _lane_indices(code, access, last)
+    places = vector_of("i64", access.dtype.lanes)
+    return None, code.op(f"getelementptr {element}, ptr {base}, {places} {indices}"), least
+
+
+def _apart(code: Code, index: Expr) -> tuple[Expr, int] | None:
+    """What varies of `x + number`, and the number, where the address is better made in two steps.
+
+    The number is then part of an instruction. LLVM takes it out of a sum by itself, but looks at
+    all uses of x for each of them: 4 s for 2,000 elements in a row. Its vectorizer wants to see
+    that an address is inside of a buffer, which can be said of the whole alone.
+    """
+    if code.passes is Passes.ALL or index.dtype != INT64:
+        return None
+    match index:
+        case Binary(BinOp.ADD, x, Const(int() as number)):
+            return x, number
+        case Binary(BinOp.SUB, x, Const(int() as number)):
+            return x, -number
+    return None
+
+
+def _lane_indices(code: Code, access: _Access, last: Expr) -> Rule:
+    """The element number of every lane of the value."""
+    lanes, total = last.dtype.lanes, access.dtype.lanes
+    index = cast(code, (yield last), last.dtype, INT64.with_lanes(lanes))
+    if access.repeats == 1:
+        return index
+    narrow, wide = vector_of("i64", lanes), vector_of("i64", total)
+    places = [k for k in range(lanes) for _ in range(access.repeats)]
+    spread = code.op(
+        f"shufflevector {narrow} {index}, {narrow} poison, {shuffle_mask(places)}"
+    )
+    scaled = code.op(f"mul {wide} {spread}, {splat(str(access.repeats), 'i64', total)}")
+    inner = ", ".join(f"i64 {k}" for _ in range(lanes) for k in range(access.repeats))
+    return code.op(f"add {wide} {scaled}, <{inner}>")
+
+
+def _row(code: Code, access: _Access) -> Rule:
+    """The address of the row that the leading indices choose."""
+    buffer = access.buffer
+    base = code.value_of(buffer.data)
+    if buffer.index_count <= 1:
+        return base
+    if any(index.dtype.lanes > 1 for index in access.indices[:-1]):
+        raise InternalError(f"an index of {buffer.name} has lanes, and it is not the last one")
+    row = cast_expr(INT64, access.indices[0])
+    for extent, index in zip(buffer.shape[1:-1], access.indices[1:-1], strict=True):
+        row = row * index_value(extent) + index
+    number = yield row
+    place = code.op(f"getelementptr ptr, ptr {base}, i64 {number}")
+    # A table of rows is written before anything can read it, and never again.
+    return code.op(f"load ptr, ptr {place}, align 8, !invariant.load !0", "row")

@@ -1,0 +1,401 @@
+"""Binary operators, comparisons and dtype conversions with Python semantics."""
+
+from __future__ import annotations
+
+from tecomp.codegen.llvm.ir_builder import (
+    Code,
+    literal,
+    register_type,
+    splat,
+    suffix,
+    vector_of,
+    zero,
+)
+from tecomp.codegen.math.registry import by_formula
+from tecomp.ir.nodes.dtype import FLOAT32, DType
+from tecomp.ir.nodes.expr import BinOp, CmpOp, integer_range
+
+
+def is_narrow(dtype: DType) -> bool:
+    """Whether arithmetic on `dtype` is done in float32 and rounded after every operation."""
+    return dtype.is_float and dtype.bits == 16
+
+
+def wide_type(dtype: DType) -> DType:
+    """The type that arithmetic on `dtype` is done in."""
+    return FLOAT32.with_lanes(dtype.lanes) if is_narrow(dtype) else dtype
+
+
+def widen(code: Code, value: str, dtype: DType) -> str:
+    """`value` in the type that arithmetic on it is done in."""
+    if not is_narrow(dtype):
+        return value
+    wide = register_type(wide_type(dtype))
+    if dtype.kind == "float":
+        return code.op(f"fpext {register_type(dtype)} {value} to {wide}")
+    bits = vector_of("i32", dtype.lanes)
+    extended = code.op(f"zext {register_type(dtype)} {value} to {bits}")
+    shifted = code.op(f"shl {bits} {extended}, {splat('16', 'i32', dtype.lanes)}")
+    return code.op(f"bitcast {bits} {shifted} to {wide}")
+
+
+def narrow(code: Code, value: str, dtype: DType) -> str:
+    """`value`, computed in `wide_type(dtype)`, rounded to `dtype`."""
+    if not is_narrow(dtype):
+        return value
+    wide = register_type(wide_type(dtype))
+    if dtype.kind == "float":
+        return code.op(f"fptrunc {wide} {value} to {register_type(dtype)}")
+    return _round_to_bfloat(code, value, dtype.lanes)
+
+
+def _round_to_bfloat(code: Code, value: str, lanes: int) -> str:
+    """The upper 16 bits of a float32, rounded to the nearest, ties to even; NaN stays NaN."""
+    wide, bits = vector_of("float", lanes), vector_of("i32", lanes)
+
+    def each(number: int) -> str:
+        return splat(str(number), "i32", lanes)
+
+    raw = code.op(f"bitcast {wide} {value} to {bits}")
+    upper = code.op(f"lshr {bits} {raw}, {each(16)}")
+    odd = code.op(f"and {bits} {upper}, {each(1)}")
+    half = code.op(f"add {bits} {odd}, {each(0x7FFF)}")
+    rounded = code.op(f"add {bits} {raw}, {half}")
+    kept = code.op(f"lshr {bits} {rounded}, {each(16)}")
+    quiet = code.op(f"or {bits} {upper}, {each(0x7FC0)}")
+    nan = code.op(f"fcmp uno {wide} {value}, {value}")
+    chosen = select(code, nan, quiet, kept, bits, lanes)
+    return code.op(f"trunc {bits} {chosen} to {vector_of('i16', lanes)}")
+
+
+def select(code: Code, condition: str, a: str, b: str, kind: str, lanes: int) -> str:
+    """`a` where `condition` holds, else `b`; all have `lanes` lanes."""
+    return code.op(f"select {vector_of('i1', lanes)} {condition}, {kind} {a}, {kind} {b}")
+
+
+def cast(code: Code, value: str, source: DType, target: DType) -> str:
+    """`value` of type `source` converted to `target`, which has as many lanes."""
+    if source == target:
+        return value
+    if target.is_bool:
+        return _to_bool(code, value, source)
+    if source.is_float and target.is_float:
+        return _float_to_float(code, value, source, target)
+    if source.is_float:
+        return _float_to_int(code, value, source, target)
+    if target.is_float:
+        word = "sitofp" if source.kind == "int" else "uitofp"
+        wide = wide_type(target)
+        raw = code.op(f"{word} {register_type(source)} {value} to {register_type(wide)}")
+        return narrow(code, raw, target)
+    return _int_to_int(code, value, source, target)
+
+
+def _to_bool(code: Code, value: str, source: DType) -> str:
+    if source.is_float:
+        wide = wide_type(source)
+        zero = splat(literal(0.0, wide.scalar), register_type(wide.scalar), wide.lanes)
+        return code.op(f"fcmp une {register_type(wide)} {widen(code, value, source)}, {zero}")
+    return code.op(f"icmp ne {register_type(source)} {value}, {splat_int(0, source)}")
+
+
+def splat_int(number: int, dtype: DType) -> str:
+    """`number` in each lane of an integer type."""
+    return splat(str(number), register_type(dtype.scalar), dtype.lanes)
+
+
+def _int_to_int(code: Code, value: str, source: DType, target: DType) -> str:
+    if source.bits == target.bits:
+        return value
+    wider = "sext" if source.kind == "int" else "zext"
+    word = "trunc" if source.bits > target.bits else wider
+    return code.op(f"{word} {register_type(source)} {value} to {register_type(target)}")
+
+
+def _float_to_int(code: Code, value: str, source: DType, target: DType) -> str:
+    """LLVM's own saturating conversion takes vectors apart; comparisons and selections do not.
+
+    The greatest integer of a wide type is no number of the floating type. Then what is beyond is
+    replaced in the end, and until then it is 0, like NaN.
+    """
+    wide, lanes = wide_type(source), source.lanes
+    kind, result = register_type(wide), register_type(target)
+    low, high = integer_range(target)
+    is_exact = high < 1 << (53 if wide.bits == 64 else 24)
+    least, most = (
+        splat(literal(float(bound), wide.scalar), register_type(wide.scalar), lanes)
+        for bound in (low, high if is_exact else high + 1)
+    )
+    number = widen(code, value, source)
+    # Comparisons with NaN do not hold.
+    test = f"ord {kind} {number}, {number}" if is_exact else f"olt {kind} {number}, {most}"
+    safe = select(code, code.op(f"fcmp {test}"), number, zero(wide), kind, lanes)
+    above = code.op(f"fcmp olt {kind} {least}, {safe}")
+    safe = select(code, above, safe, least, kind, lanes)
+    if is_exact:
+        below = code.op(f"fcmp olt {kind} {safe}, {most}")
+        safe = select(code, below, safe, most, kind, lanes)
+    # Processors convert vectors to 32 bits and more; narrower types are cut from those.
+    step = target if target.bits >= 32 else DType("int32").with_lanes(lanes)
+    word = "fptosi" if step.kind == "int" else "fptoui"
+    whole = code.op(f"{word} {kind} {safe} to {register_type(step)}")
+    whole = _int_to_int(code, whole, step, target)
+    if is_exact:
+        return whole
+    beyond = code.op(f"fcmp oge {kind} {number}, {most}")
+    return select(code, beyond, splat_int(high, target), whole, result, lanes)
+
+
+def _float_to_float(code: Code, value: str, source: DType, target: DType) -> str:
+    if source.bits == 64 and is_narrow(target):
+        single = FLOAT32.with_lanes(source.lanes)
+        if target.kind == "float":
+            return narrow(code, _round_to_odd(code, value, source.lanes), target)
+        return narrow(code, _float_to_float(code, value, source, single), target)
+    wide = widen(code, value, source)
+    start, stop = wide_type(source), wide_type(target)
+    if start.bits != stop.bits:
+        word = "fpext" if start.bits < stop.bits else "fptrunc"
+        wide = code.op(f"{word} {register_type(start)} {wide} to {register_type(stop)}")
+    return narrow(code, wide, target)
+
+
+def _round_to_odd(code: Code, value: str, lanes: int) -> str:
+    """A float64 as the float32 from which rounding once more gives what rounding once would.
+
+    Source:
+        S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms
+        using rounding to odd", IEEE Transactions on Computers 57(4), 2008, theorem 2.
+    """
+    double, single = vector_of("double", lanes), vector_of("float", lanes)
+    bits = vector_of("i32", lanes)
+    near = code.op(f"fptrunc {double} {value} to {single}")
+    back = code.op(f"fpext {single} {near} to {double}")
+    size = code.call(double, f"llvm.fabs.{suffix(double)}", [(double, value)])
+    size_back = code.call(double, f"llvm.fabs.{suffix(double)}", [(double, back)])
+    raw = code.op(f"bitcast {single} {near} to {bits}")
+    too_far = code.op(f"fcmp ogt {double} {size_back}, {size}")
+    step = code.op(f"zext {vector_of('i1', lanes)} {too_far} to {bits}")
+    below = code.op(f"sub {bits} {raw}, {step}")
+    inexact = code.op(f"fcmp one {double} {back}, {value}")
+    sticky = code.op(f"zext {vector_of('i1', lanes)} {inexact} to {bits}")
+    odd = code.op(f"or {bits} {below}, {sticky}")
+    return code.op(f"bitcast {bits} {odd} to {single}")
+
+
+_FLOAT = {BinOp.ADD: "fadd", BinOp.SUB: "fsub", BinOp.MUL: "fmul", BinOp.DIV: "fdiv"}
+_INTEGER = {
+    BinOp.ADD: "add",
+    BinOp.SUB: "sub",
+    BinOp.MUL: "mul",
+    BinOp.AND: "and",
+    BinOp.OR: "or",
+    BinOp.BITAND: "and",
+    BinOp.BITOR: "or",
+    BinOp.BITXOR: "xor",
+}
+_SIGNED = {CmpOp.LT: "slt", CmpOp.LE: "sle", CmpOp.GT: "sgt", CmpOp.GE: "sge"}
+_UNSIGNED = {CmpOp.LT: "ult", CmpOp.LE: "ule", CmpOp.GT: "ugt", CmpOp.GE: "uge"}
+_ORDERED = {
+    CmpOp.EQ: "oeq",
+    CmpOp.NE: "une",
+    CmpOp.LT: "olt",
+    CmpOp.LE: "ole",
+    CmpOp.GT: "ogt",
+    CmpOp.GE: "oge",
+}
+
+
+def compare(code: Code, op: CmpOp, dtype: DType, a: str, b: str) -> str:
+    """`a op b` of two operands of type `dtype`; a comparison with NaN is false, `!=` true."""
+    if dtype.is_float:
+        wide = register_type(wide_type(dtype))
+        x, y = widen(code, a, dtype), widen(code, b, dtype)
+        return code.op(f"fcmp {_ORDERED[op]} {wide} {x}, {y}")
+    if op in (CmpOp.EQ, CmpOp.NE):
+        word = "eq" if op is CmpOp.EQ else "ne"
+    else:
+        word = (_SIGNED if dtype.kind == "int" else _UNSIGNED)[op]
+    return code.op(f"icmp {word} {register_type(dtype)} {a}, {b}")
+
+
+def binary(code: Code, op: BinOp, dtype: DType, a: str, b: str, constant: int | None) -> str:
+    """`a op b`; `constant` is the value of `b` where it is a literal integer."""
+    if dtype.is_float:
+        wide = wide_type(dtype)
+        x, y = widen(code, a, dtype), widen(code, b, dtype)
+        return narrow(code, _float_binary(code, op, wide, x, y), dtype)
+    if op in _INTEGER:
+        return code.op(f"{_INTEGER[op]} {register_type(dtype)} {a}, {b}")
+    if op in (BinOp.MIN, BinOp.MAX):
+        return _integer_extreme(code, op, dtype, a, b)
+    if op in (BinOp.SHL, BinOp.SHR):
+        return _shift(code, op, dtype, a, b, constant)
+    if constant is not None and constant not in (0, -1):
+        return _divide_by_constant(code, op, dtype, a, constant)
+    return _divide(code, op, dtype, a, b)
+
+
+def _float_binary(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
+    kind, flags = register_type(dtype), code.module.options.flags
+    if op in _FLOAT:
+        if op is BinOp.DIV and not code.module.options.fast_math:
+            flags = ""
+        return code.op(f"{_FLOAT[op]} {flags}{kind} {a}, {b}")
+    if op in (BinOp.MIN, BinOp.MAX):
+        if code.module.options.fast_math:
+            # One instruction where `minimum` takes three; of a NaN and a number it gives either.
+            word = "olt" if op is BinOp.MIN else "ogt"
+            first = code.op(f"fcmp {word} {kind} {a}, {b}")
+            return select(code, first, a, b, kind, dtype.lanes)
+        word = "minimum" if op is BinOp.MIN else "maximum"
+        target = code.module.declare(kind, f"llvm.{word}.{suffix(kind)}", [kind, kind])
+        # Which of two zeros comes out is open in NumPy too, and deciding it costs instructions.
+        return code.op(f"call nsz {kind} {target}({kind} {a}, {kind} {b})")
+    return _float_floor(code, op, dtype, a, b)
+
+
+def _float_floor(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
+    """Floor division or modulo of floats; the divisor 0 gives what `/` and `fmod` give.
+
+    Source:
+        `npy_divmod` of NumPy 2.4, numpy/_core/src/npymath/npy_math_internal.h.src.
+    """
+    kind, lanes = register_type(dtype), dtype.lanes
+    sign = f"llvm.copysign.{suffix(kind)}"
+    none, one, half = (
+        splat(literal(x, dtype.scalar), register_type(dtype.scalar), lanes) for x in (0.0, 1.0, 0.5)
+    )
+    rest = by_formula(code, "fmod", dtype, (a, b))
+    by_zero = code.op(f"fcmp oeq {kind} {b}, {none}")
+    exact = code.op(f"fcmp oeq {kind} {rest}, {none}")
+    low_rest = code.op(f"fcmp olt {kind} {rest}, {none}")
+    low_divisor = code.op(f"fcmp olt {kind} {b}, {none}")
+    mask = register_type(DType("bool").with_lanes(lanes))
+    differ = code.op(f"xor {mask} {low_rest}, {low_divisor}")
+    inexact = code.op(f"xor {mask} {exact}, {splat('true', 'i1', lanes)}")
+    moved = code.op(f"and {mask} {differ}, {inexact}")
+    if op is BinOp.MOD:
+        shifted = code.op(f"fadd {kind} {rest}, {b}")
+        signed = code.call(kind, sign, [(kind, none), (kind, b)])
+        whole = select(code, exact, signed, rest, kind, lanes)
+        result = select(code, moved, shifted, whole, kind, lanes)
+        return select(code, by_zero, rest, result, kind, lanes)
+    less = code.op(f"fsub {kind} {a}, {rest}")
+    quotient = code.op(f"fdiv {kind} {less}, {b}")
+    lower = code.op(f"fsub {kind} {quotient}, {one}")
+    quotient = select(code, moved, lower, quotient, kind, lanes)
+    floor = code.call(kind, f"llvm.floor.{suffix(kind)}", [(kind, quotient)])
+    gap = code.op(f"fsub {kind} {quotient}, {floor}")
+    far = code.op(f"fcmp ogt {kind} {gap}, {half}")
+    upper = code.op(f"fadd {kind} {floor}, {one}")
+    nearest = select(code, far, upper, floor, kind, lanes)
+    ratio = code.op(f"fdiv {kind} {a}, {b}")
+    is_none = code.op(f"fcmp oeq {kind} {quotient}, {none}")
+    signed = code.call(kind, sign, [(kind, none), (kind, ratio)])
+    result = select(code, is_none, signed, nearest, kind, lanes)
+    return select(code, by_zero, ratio, result, kind, lanes)
+
+
+def _integer_extreme(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
+    kind = register_type(dtype)
+    if dtype.is_bool:
+        return code.op(f"{'and' if op is BinOp.MIN else 'or'} {kind} {a}, {b}")
+    sign = "s" if dtype.kind == "int" else "u"
+    name = f"llvm.{sign}{op.value}.{suffix(kind)}"
+    return code.call(kind, name, [(kind, a), (kind, b)])
+
+
+def _shift(code: Code, op: BinOp, dtype: DType, a: str, b: str, constant: int | None) -> str:
+    """A shift by as many bits as there are, or more, shifts all of them out."""
+    kind, lanes = register_type(dtype), dtype.lanes
+    word = "shl" if op is BinOp.SHL else "ashr" if dtype.kind == "int" else "lshr"
+    if constant is not None and 0 <= constant < dtype.bits:
+        return code.op(f"{word} {kind} {a}, {b}")
+    if word == "ashr":
+        most = splat_int(dtype.bits - 1, dtype)
+        amount = code.call(kind, f"llvm.umin.{suffix(kind)}", [(kind, b), (kind, most)])
+        return code.op(f"ashr {kind} {a}, {amount}")
+    fits = code.op(f"icmp ult {kind} {b}, {splat_int(dtype.bits, dtype)}")
+    amount = select(code, fits, b, zero(dtype), kind, lanes)
+    shifted = code.op(f"{word} {kind} {a}, {amount}")
+    return select(code, fits, shifted, zero(dtype), kind, lanes)
+
+
+def _divide_by_constant(code: Code, op: BinOp, dtype: DType, a: str, divisor: int) -> str:
+    kind = register_type(dtype)
+    if divisor > 0 and divisor & (divisor - 1) == 0:
+        # The floor of a division by a power of two is a shift, for negative numbers too.
+        if op is BinOp.MOD:
+            return code.op(f"and {kind} {a}, {splat_int(divisor - 1, dtype)}")
+        word = "ashr" if dtype.kind == "int" else "lshr"
+        return code.op(f"{word} {kind} {a}, {splat_int(divisor.bit_length() - 1, dtype)}")
+    return _floor_divide(code, op, dtype, a, splat_int(divisor, dtype))
+
+
+def _divide(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
+    """Division by a divisor that may be 0, which gives 0, or -1, which may overflow and wraps."""
+    kind, lanes = register_type(dtype), dtype.lanes
+    by_zero = code.op(f"icmp eq {kind} {b}, {zero(dtype)}")
+    if dtype.kind == "uint":
+        safe = select(code, by_zero, splat_int(1, dtype), b, kind, lanes)
+        result = _floor_divide(code, op, dtype, a, safe, is_known=False)
+        return select(code, by_zero, zero(dtype), result, kind, lanes)
+    by_minus = code.op(f"icmp eq {kind} {b}, {splat_int(-1, dtype)}")
+    either = code.op(f"or {register_type(DType('bool').with_lanes(lanes))} {by_zero}, {by_minus}")
+    safe = select(code, either, splat_int(1, dtype), b, kind, lanes)
+    result = _floor_divide(code, op, dtype, a, safe, is_known=False)
+    if op is BinOp.MOD:
+        # The remainder by the 1 that stands in for 0 and -1 is 0 already.
+        return result
+    negated = code.op(f"sub {kind} {zero(dtype)}, {a}")
+    signed = select(code, by_minus, negated, result, kind, lanes)
+    return select(code, by_zero, zero(dtype), signed, kind, lanes)
+
+
+def _floor_divide(
+    code: Code, op: BinOp, dtype: DType, a: str, b: str, *, is_known: bool = True
+) -> str:
+    """Floor division or modulo by a divisor that is neither 0 nor -1."""
+    kind, lanes = register_type(dtype), dtype.lanes
+    by_floats = not is_known and lanes > 1 and dtype.bits < 64
+    if dtype.kind == "uint" and not by_floats:
+        return code.op(f"{'urem' if op is BinOp.MOD else 'udiv'} {kind} {a}, {b}")
+    if by_floats:
+        quotient = _quotient_of_floats(code, dtype, a, b)
+        if dtype.kind == "uint" and op is not BinOp.MOD:
+            return quotient
+    else:
+        quotient = code.op(f"sdiv {kind} {a}, {b}")
+    product = code.op(f"mul {kind} {quotient}, {b}")
+    rest = code.op(f"sub {kind} {a}, {product}")
+    if dtype.kind == "uint":
+        return rest
+    inexact = code.op(f"icmp ne {kind} {rest}, {zero(dtype)}")
+    mixed = code.op(f"xor {kind} {rest}, {b}")
+    opposite = code.op(f"icmp slt {kind} {mixed}, {zero(dtype)}")
+    mask = register_type(DType("bool").with_lanes(lanes))
+    down = code.op(f"and {mask} {inexact}, {opposite}")
+    if op is BinOp.MOD:
+        lifted = code.op(f"add {kind} {rest}, {b}")
+        return select(code, down, lifted, rest, kind, lanes)
+    lower = code.op(f"sub {kind} {quotient}, {splat_int(1, dtype)}")
+    return select(code, down, lower, quotient, kind, lanes)
+
+
+def _quotient_of_floats(code: Code, dtype: DType, a: str, b: str) -> str:
+    """The quotient of vectors without its fraction.
+
+    No processor divides vectors of integers: each lane would be taken out and put back. Floats with
+    more digits than both operands never round a quotient up to the next integer.
+    """
+    kind, lanes = register_type(dtype), dtype.lanes
+    wide = vector_of("float" if dtype.bits < 32 else "double", lanes)
+    whole = vector_of("i32", lanes)
+    sign = "s" if dtype.kind == "int" else "u"
+    x, y = (code.op(f"{sign}itofp {kind} {operand} to {wide}") for operand in (a, b))
+    ratio = code.op(f"fdiv {wide} {x}, {y}")
+    if dtype.bits == 32:
+        return code.op(f"fpto{sign}i {wide} {ratio} to {whole}")
+    quotient = code.op(f"fptosi {wide} {ratio} to {whole}")
+    return code.op(f"trunc {whole} {quotient} to {kind}")

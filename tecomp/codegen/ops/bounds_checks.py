@@ -1,0 +1,115 @@
+"""Run-time checks of indices: the first that fails is recorded, and the caller raises for it.
+
+A record has the kind of failure (0 while there is none), the number of the site, and two values:
+the index and the extent it left, the bytes that could not be had, or the number of an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+from tecomp.codegen.llvm.ir_builder import (
+    Code,
+    broadcast,
+    close_guard,
+    open_guard,
+    register_type,
+    splat,
+    suffix,
+    vector_of,
+)
+from tecomp.codegen.ops.arithmetic import cast
+from tecomp.codegen.runtime.runtime_structs import call_runtime
+from tecomp.errors import InternalError
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import BinOp, Broadcast, Call, Const, Expr, binary, index_value
+from tecomp.ir.nodes.stmt import Buffer
+
+OUT_OF_BOUNDS, OUT_OF_MEMORY, RAISED = 1, 2, 3
+
+
+def check_index(code: Code, node: Expr, active: str | None) -> Generator[Expr, str, str]:
+    """Whether an index lies inside its axis; recorded where it does not and `active` holds."""
+    if not isinstance(node, Call):
+        raise InternalError(f"`{node}` is no check of an index")
+    index, extent, site = node.args
+    inner = index.value if isinstance(index, Broadcast) else index
+    # The same index in all lanes is one check.
+    lanes = inner.dtype.lanes if active is None else index.dtype.lanes
+    value = yield (inner if active is None else index)
+    bound = yield _one(extent)
+    ok = within(code, cast(code, value, inner.dtype.with_lanes(lanes), INT64.with_lanes(lanes)),
+                cast(code, bound, extent.dtype.scalar, INT64), lanes, active, _number(site))
+    return ok if lanes == node.dtype.lanes else broadcast(code, ok, "i1", node.dtype.lanes)
+
+
+def _one(node: Expr) -> Expr:
+    return node.value if isinstance(node, Broadcast) else node
+
+
+def _number(node: Expr) -> int:
+    node = _one(node)
+    if not isinstance(node, Const):
+        raise InternalError(f"the site of a check is `{node}`, not a literal")
+    return int(node.value)
+
+
+def within(code: Code, index: str, extent: str, lanes: int, active: str | None, site: int) -> str:
+    """The mask of `0 <= index < extent`, both int64; failures are recorded under `site`."""
+    kind, mask = register_type(INT64.with_lanes(lanes)), vector_of("i1", lanes)
+    # A negative index is a huge unsigned one.
+    ok = code.op(f"icmp ult {kind} {index}, {broadcast(code, extent, 'i64', lanes)}")
+    bad = code.op(f"xor {mask} {ok}, {splat('true', 'i1', lanes)}")
+    if active is not None:
+        bad = code.op(f"and {mask} {bad}, {active}")
+    failed = code.call("i1", f"llvm.vector.reduce.or.{suffix(mask)}", [(mask, bad)]) if (
+        lanes > 1) else bad
+    guard = open_guard(code, failed)
+    if lanes > 1:
+        bits = code.op(f"bitcast {mask} {bad} to i{lanes}")
+        first = code.call(f"i{lanes}", f"llvm.cttz.i{lanes}", [(f"i{lanes}", bits), ("i1", "true")])
+        index = code.op(f"extractelement {kind} {index}, i{lanes} {first}")
+    record(code, OUT_OF_BOUNDS, str(site), index, extent)
+    close_guard(code, guard)
+    return ok
+
+
+def record(code: Code, kind: int, site: str, value: str, extent: str) -> None:
+    """Note a failure, unless one has been noted before."""
+    words = (f"i64 {word}" for word in (kind, site, value, extent))
+    call_runtime(code, "record", ["ptr %record", *words])
+
+
+def check_axis(
+    code: Code, buffer: Buffer, axis: int, index: Expr, active: str | None
+) -> Generator[Expr, str, str]:
+    """Whether `index` lies inside `axis` of `buffer`, for code built with `check_bounds`."""
+    lanes = index.dtype.lanes
+    value = cast(code, (yield index), index.dtype, INT64.with_lanes(lanes))
+    if buffer.flat:
+        low, high = _places(buffer)
+        first = broadcast(code, (yield low), "i64", lanes)
+        value = code.op(f"sub {register_type(INT64.with_lanes(lanes))} {value}, {first}")
+        extent = yield binary(BinOp.SUB, high, low)
+        text = f"the places of {buffer.name}[{shape_text(buffer.shape)}]"
+    else:
+        extent = yield index_value(buffer.shape[axis])
+        text = f"axis {axis} of {buffer.name}[{shape_text(buffer.shape)}]"
+    return within(code, value, extent, lanes, active, code.module.site(text))
+
+
+def _places(buffer: Buffer) -> tuple[Expr, Expr]:
+    """The least index of a flat buffer, and one more than the greatest."""
+    low: Expr = index_value(0)
+    high: Expr = index_value(1)
+    for extent, stride in zip(buffer.shape, buffer.strides or (), strict=True):
+        last = binary(BinOp.SUB, index_value(extent), index_value(1))
+        reach = binary(BinOp.MUL, last, index_value(stride))
+        low = binary(BinOp.ADD, low, binary(BinOp.MIN, reach, index_value(0)))
+        high = binary(BinOp.ADD, high, binary(BinOp.MAX, reach, index_value(0)))
+    return low, high
+
+
+def shape_text(shape: Sequence[int | Expr]) -> str:
+    """Extents as they are written between brackets."""
+    return ", ".join(str(extent) for extent in shape)

@@ -1,0 +1,202 @@
+"""Sums of the products of neighbouring numbers, by the instructions that machines have for them.
+
+Where the machine has one for the types at hand it is used (see `tecomp.codegen.llvm.cpu_features`):
+`vpdpbusd`, `vdpbf16ps`, `sdot`, `udot`, `usdot`, `bfdot`. Elsewhere the form is one that LLVM knows
+instructions for: of int16 `vpmaddwd`, which adds up two products, and together with an addition
+`vpdpwssd`; four bytes are two such pairs.
+"""
+
+from __future__ import annotations
+
+from tecomp.codegen.llvm.cpu_features import DotInstruction
+from tecomp.codegen.llvm.ir_builder import Code, shuffle_mask, splat, suffix, vector_of
+from tecomp.ir.nodes.dtype import DType
+
+_SIGNS = -2139062144  # the upper bit of each of four bytes
+_ONES = 0x01010101
+
+
+def dot(code: Code, a_type: DType, b_type: DType, a: str, b: str, start: str = "") -> str:
+    """For each 32 bits of two vectors, the sum of the products of the numbers in them.
+
+    Added to `start` if there is one.
+    """
+    lanes = a_type.lanes * a_type.bits // 32
+    if a_type.bits == 8:
+        quick = _dot_of_bytes(code, lanes, a_type, b_type, a, b, start)
+        if quick:
+            return quick
+    elif a_type.is_float:
+        instruction = code.module.dots().get(("bfloat16", "bfloat16"))
+        if instruction is not None and lanes % instruction.lanes[-1] == 0:
+            return _by_instruction(code, instruction, lanes, a, b, start, "float", "i16")
+        return _dot_of_bfloats(code, lanes, a, b, start)
+    if a_type.bits == 16:
+        total = _dot_of_shorts(code, lanes, a, b)
+    else:
+        even, odd = (
+            _dot_of_shorts(code, lanes, x, y)
+            for x, y in zip(_bytes(code, a_type, a), _bytes(code, b_type, b), strict=True)
+        )
+        total = code.op(f"add {vector_of('i32', lanes)} {even}, {odd}")
+    return code.op(f"add {vector_of('i32', lanes)} {start}, {total}") if start else total
+
+
+def _dot_of_bytes(
+    code: Code, lanes: int, a_type: DType, b_type: DType, a: str, b: str, start: str
+) -> str:
+    """By an instruction if the machine has one that will do, else nothing.
+
+    Where there is one for unsigned times signed bytes only, one factor is moved by 128, and what
+    that adds is subtracted. It depends on the other factor alone, so that the tile of a matrix
+    product computes it once a row or column.
+    """
+    first, second = a_type.scalar, b_type.scalar
+    if first == "int8" and second == "uint8":
+        first, second, a, b = second, first, b, a
+    dots = code.module.dots()
+    instruction = dots.get((first, second))
+    if instruction is not None and lanes % instruction.lanes[-1] == 0:
+        return _by_instruction(code, instruction, lanes, a, b, start, "i32", "i8")
+    instruction = dots.get(("uint8", "int8"))
+    if instruction is None or lanes % instruction.lanes[-1]:
+        return ""
+    kind = vector_of("i32", lanes)
+
+    def product(x: str, y: str, before: str) -> str:
+        return _by_instruction(code, instruction, lanes, x, y, before, "i32", "i8")
+
+    if first == "int8":
+        total = product(_flipped(code, lanes, a), b, start)
+        moved = product(_each_byte(code, lanes, _SIGNS), b, "")
+        return code.op(f"sub {kind} {total}, {moved}")
+    total = product(a, _flipped(code, lanes, b), start)
+    moved = product(a, _each_byte(code, lanes, _ONES), "")
+    moved = code.op(f"shl {kind} {moved}, {splat('7', 'i32', lanes)}")
+    return code.op(f"add {kind} {total}, {moved}")
+
+
+def _flipped(code: Code, lanes: int, value: str) -> str:
+    """Every byte moved by 128, from signed to unsigned or back."""
+    kind, numbers = vector_of("i32", lanes), vector_of("i8", 4 * lanes)
+    words = code.op(f"bitcast {numbers} {value} to {kind}")
+    moved = code.op(f"xor {kind} {words}, {splat(str(_SIGNS), 'i32', lanes)}")
+    return code.op(f"bitcast {kind} {moved} to {numbers}")
+
+
+def _each_byte(code: Code, lanes: int, word: int) -> str:
+    words = splat(str(word), "i32", lanes)
+    return code.op(f"bitcast {vector_of('i32', lanes)} {words} to {vector_of('i8', 4 * lanes)}")
+
+
+def _by_instruction(
+    code: Code,
+    instruction: DotInstruction,
+    lanes: int,
+    a: str,
+    b: str,
+    start: str,
+    total: str,
+    number: str,
+) -> str:
+    """Pieces of the lengths that the instruction has forms for, put together again.
+
+    Args:
+        code: the function in the making.
+        instruction: what adds up a piece.
+        lanes: of the result; a multiple of the least that the instruction takes.
+        a: one factor.
+        b: the other.
+        start: what is added, or nothing.
+        total: LLVM's type of one lane of the result.
+        number: its type of one number of the factors, where they are held.
+    """
+    per_lane = 4 if number == "i8" else 2
+    whole = vector_of(total, lanes)
+    start = start or "zeroinitializer"
+    joined, done = "", 0
+    while done < lanes:
+        width, name = next(
+            (width, name) for width, name in zip(instruction.lanes, instruction.names, strict=True)
+            if width <= lanes - done
+        )
+        kind = vector_of(total, width)
+        pair = []
+        for factor in (a, b):
+            part = _cut(code, factor, number, per_lane * lanes, per_lane * done, per_lane * width)
+            if instruction.numbers != number:
+                held = vector_of(number, per_lane * width)
+                taken = vector_of(instruction.numbers, per_lane * width)
+                part = code.op(f"bitcast {held} {part} to {taken}")
+            pair.append((vector_of(instruction.numbers, per_lane * width), part))
+        before = _cut(code, start, total, lanes, done, width)
+        part = code.call(kind, name, [(kind, before), *pair])
+        if width == lanes:
+            return part
+        spread = [min(max(k - done, 0), width - 1) for k in range(lanes)]
+        part = code.op(f"shufflevector {kind} {part}, {kind} poison, {shuffle_mask(spread)}")
+        chosen = [k + lanes * (k >= done) for k in range(lanes)]
+        joined = part if not done else code.op(
+            f"shufflevector {whole} {joined}, {whole} {part}, {shuffle_mask(chosen)}"
+        )
+        done += width
+    return joined
+
+
+def _cut(code: Code, value: str, scalar: str, count: int, start: int, length: int) -> str:
+    """`length` of the `count` lanes of a vector."""
+    if length == count:
+        return value
+    kind = vector_of(scalar, count)
+    mask = shuffle_mask([*range(start, start + length)])
+    return code.op(f"shufflevector {kind} {value}, {kind} poison, {mask}")
+
+
+def _bytes(code: Code, dtype: DType, value: str) -> tuple[str, str]:
+    """The lower and the upper bytes of all pairs, as int16."""
+    kind = vector_of("i16", dtype.lanes // 2)
+    eight = splat("8", "i16", dtype.lanes // 2)
+    down = "ashr" if dtype.kind == "int" else "lshr"
+    pairs = code.op(f"bitcast {vector_of('i8', dtype.lanes)} {value} to {kind}")
+    raised = code.op(f"shl {kind} {pairs}, {eight}")
+    lower = code.op(f"{down} {kind} {raised}, {eight}")
+    return lower, code.op(f"{down} {kind} {pairs}, {eight}")
+
+
+def _dot_of_shorts(code: Code, lanes: int, a: str, b: str) -> str:
+    short, wide = vector_of("i16", 2 * lanes), vector_of("i32", 2 * lanes)
+    x, y = (code.op(f"sext {short} {value} to {wide}") for value in (a, b))
+    products = code.op(f"mul {wide} {x}, {y}")
+    kind = vector_of("i32", lanes)
+    if lanes == 1:
+        pair = [code.op(f"extractelement {wide} {products}, i64 {k}") for k in (0, 1)]
+    else:
+        masks = [shuffle_mask(list(range(k, 2 * lanes, 2))) for k in (0, 1)]
+        pair = [
+            code.op(f"shufflevector {wide} {products}, {wide} poison, {mask}") for mask in masks
+        ]
+    return code.op(f"add {kind} {pair[0]}, {pair[1]}")
+
+
+def _dot_of_bfloats(code: Code, lanes: int, a: str, b: str, start: str) -> str:
+    """The sums of two products each, the second of which is the first that is added.
+
+    A bfloat16 is the upper half of a float32, and the product of two is exact in float32. The order
+    is that of `vdpbf16ps`, which gives the same but for subnormal numbers.
+    """
+    real, bits = vector_of("float", lanes), vector_of("i32", lanes)
+    halves = vector_of("i16", 2 * lanes)
+    low: list[str] = []
+    high: list[str] = []
+    for value in (a, b):
+        pair = code.op(f"bitcast {halves} {value} to {bits}")
+        lower = code.op(f"shl {bits} {pair}, {splat('16', 'i32', lanes)}")
+        upper = code.op(f"and {bits} {pair}, {splat('-65536', 'i32', lanes)}")
+        low.append(code.op(f"bitcast {bits} {lower} to {real}"))
+        high.append(code.op(f"bitcast {bits} {upper} to {real}"))
+    fused = f"llvm.fmuladd.{suffix(real)}"
+    if start:
+        first = code.call(real, fused, [(real, high[0]), (real, high[1]), (real, start)])
+    else:
+        first = code.op(f"fmul {real} {high[0]}, {high[1]}")
+    return code.call(real, fused, [(real, low[0]), (real, low[1]), (real, first)])

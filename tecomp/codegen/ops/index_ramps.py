@@ -1,0 +1,140 @@
+"""Recognize affine index vectors and narrow them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, TypeAlias
+
+from tecomp.codegen.llvm.ir_builder import Code, broadcast, lane_numbers, vector_of
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Cast,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Ramp,
+    Var,
+    binary,
+    cast,
+    integer_range,
+    is_const,
+)
+from tecomp.ir.traversal.rewrite import bottom_up, walk
+
+_LINEAR = (BinOp.ADD, BinOp.SUB)
+
+
+def as_ramp(index: Expr) -> Ramp | None:
+    """`index` as one `Ramp`, or None if it is no arithmetic progression.
+
+    `ramp(a, s) + broadcast(b)` is `ramp(a + b, s)`, and so on; a broadcast is a ramp of stride 0.
+    """
+    found = index if isinstance(index, Ramp | Broadcast) else bottom_up(index, _rule)
+    if isinstance(found, Ramp):
+        return found
+    if isinstance(found, Broadcast) and found.value.dtype.lanes == 1:
+        return Ramp(found.value, Const(0, found.value.dtype), found.lanes)
+    return None
+
+
+def _rule(node: Any) -> Expr | None:
+    if isinstance(node, Cast) and isinstance(node.value, Broadcast):
+        inner = node.value
+        return Broadcast(cast(node.dtype.scalar, inner.value), inner.lanes) if (
+            inner.value.dtype.lanes == 1) else None
+    if not isinstance(node, Binary) or not node.dtype.is_integer:
+        return None
+    a, b = _progression(node.a), _progression(node.b)
+    if a is None or b is None:
+        return None
+    lanes = node.dtype.lanes
+    if node.op in _LINEAR:
+        return _made(binary(node.op, a[0], b[0]), binary(node.op, a[1], b[1]), lanes)
+    if node.op is BinOp.MUL and is_const(b[1], 0):
+        return _made(a[0] * b[0], a[1] * b[0], lanes)
+    if node.op is BinOp.MUL and is_const(a[1], 0):
+        return _made(a[0] * b[0], a[0] * b[1], lanes)
+    return None
+
+
+def _progression(node: Expr) -> tuple[Expr, Expr] | None:
+    """First value and step."""
+    if isinstance(node, Ramp):
+        return node.base, node.stride
+    if isinstance(node, Broadcast) and node.value.dtype.lanes == 1:
+        return node.value, Const(0, node.value.dtype)
+    return None
+
+
+def _made(base: Expr, stride: Expr, lanes: int) -> Expr:
+    return Broadcast(base, lanes) if is_const(stride, 0) else Ramp(base, stride, lanes)
+
+
+Rule: TypeAlias = "Generator[Expr, str, str]"
+
+_WORDS = {CmpOp.LT: "slt", CmpOp.LE: "sle", CmpOp.GT: "sgt", CmpOp.GE: "sge"}
+_WIDTH = 32
+
+
+def narrowed(node: Cast) -> Ramp | None:
+    """A cast of a progression to a narrower integer, as a progression of that type, or None.
+
+    The lower bits of a sum are the sum of the lower bits.
+    """
+    source, target = node.value.dtype, node.dtype
+    if source.scalar != INT64 or source.lanes == 1 or not target.is_integer or target.is_bool:
+        return None
+    ramp = as_ramp(node.value) if target.bits < source.bits else None
+    if ramp is None or not isinstance(ramp.stride, Const):
+        return None
+    least, most = integer_range(target.scalar)
+    step = int(ramp.stride.value)
+    if not least <= step <= most:
+        return None
+    return Ramp(cast(target.scalar, ramp.base), Const(step, target.scalar), ramp.lanes)
+
+
+def compared(code: Code, node: Compare) -> Rule | None:
+    """The comparison of two progressions: lanes `0, s, 2 s, ...` with one number, or None.
+
+    The number is as large as matters, so that it fits 32 bits.
+    """
+    a, b = node.a, node.b
+    if a.dtype.scalar != INT64 or a.dtype.lanes == 1 or node.op not in _WORDS:
+        return None
+    x, y = as_ramp(a), as_ramp(b)
+    if x is None or y is None or not isinstance(x.stride, Const) or not isinstance(y.stride, Const):
+        return None
+    step = int(x.stride.value) - int(y.stride.value)
+    reach = abs(step) * (x.lanes - 1) + 1
+    if step == 0 or reach >= 1 << (_WIDTH - 1) or _may_wrap(code, x) or _may_wrap(code, y):
+        return None
+    return _compared(code, node.op, x, y, step, reach)
+
+
+def _compared(code: Code, op: CmpOp, x: Ramp, y: Ramp, step: int, reach: int) -> Rule:
+    start = yield x.base
+    end = yield y.base
+    if start != "0":
+        end = code.call("i64", "llvm.ssub.sat.i64", [("i64", end), ("i64", start)])
+    below = code.call("i64", "llvm.smin.i64", [("i64", end), ("i64", str(reach))])
+    near = code.call("i64", "llvm.smax.i64", [("i64", below), ("i64", str(-reach))])
+    scalar = f"i{_WIDTH}"
+    bound = broadcast(code, code.op(f"trunc i64 {near} to {scalar}"), scalar, x.lanes)
+    lanes = lane_numbers(x.lanes, scalar, step)
+    return code.op(f"icmp {_WORDS[op]} {vector_of(scalar, x.lanes)} {lanes}, {bound}")
+
+
+def _may_wrap(code: Code, ramp: Ramp) -> bool:
+    """Whether lanes may pass the end of 64 bits; an index never does, data may."""
+    if is_const(ramp.stride, 0):
+        return False
+    return any(
+        isinstance(node, BufferLoad) or (isinstance(node, Var) and node in code.loaded)
+        for node in walk(ramp.base)
+    )

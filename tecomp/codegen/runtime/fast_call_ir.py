@@ -1,0 +1,549 @@
+"""Calls of kernels with plain arguments, as LLVM IR: checks, then the code, without Python between.
+
+`call` is the body of a built-in function of Python. It takes NumPy arrays of the exact type, shape,
+strides and flags that a plan lists, and Python's own numbers in range. Anything else is left to the
+careful checks, which also make the messages, so nothing is dropped here: what is not plain is not
+refused.
+
+Where an array keeps its address, shape and flags is part of NumPy's ABI (`PyArrayObject_fields` in
+ndarraytypes.h): the macros that compiled extensions use have it built in. `plan.py` compares it
+with what Python says before any of this is used.
+
+A `Plan` says what it compares; `runtime_structs.py` has its parts.
+
+An array whose type is `PackedArray` is plain as well, if it has that mark or none.
+"""
+
+from __future__ import annotations
+
+from tecomp.codegen.runtime.runtime_structs import VARIABLE, runtime_code
+
+_STATE = """\
+@python = internal global %Python zeroinitializer, align $ALIGNMENT
+@variable = internal constant [$VARIABLE_BYTES x i8] c"$VARIABLE\\00"
+@asked = internal global [$ASKED_BYTES x i8] zeroinitializer, align 64
+
+declare ptr @getenv(ptr)
+declare i32 @strcmp(ptr, ptr)
+"""
+
+_CALL = """\
+define internal ptr @call(ptr %self, ptr %given, i64 %count) #0 {
+entry:
+  %at.get = field Python.PyCapsule_GetPointer, ptr @python
+  %get = load ptr, ptr %at.get
+  %plan = call ptr %get(ptr %self, ptr null)
+  %at.expected = field Plan.arguments, ptr %plan
+  %expected = load i64, ptr %at.expected
+  %fits = icmp eq i64 %count, %expected
+  br i1 %fits, label %start, label %refuse
+start:
+  %at.words = field Plan.words, ptr %plan
+  %at.threads = field Plan.is_parallel, ptr %plan
+  %at.scalars = field Plan.scalars, ptr %plan
+  %at.arrays = field Plan.arrays, ptr %plan
+  %first = getelementptr %Plan, ptr %plan, i64 1
+  %words = load i64, ptr %at.words
+  %uses.threads = load i64, ptr %at.threads
+  %scalars = load i64, ptr %at.scalars
+  %arrays = load i64, ptr %at.arrays
+  %block = alloca i64, i64 %words, align 64
+  %spans = alloca %Span, i64 %arrays, align 64
+  call void @llvm.memset.p0.i64(ptr %block, i8 0, i64 $BLOCK_BYTES, i1 false)
+  br label %scalar
+scalar:
+  %k = phi i64 [ 0, %start ], [ %k.next, %scalar.ok ]
+  %item = phi ptr [ %first, %start ], [ %item.next, %scalar.ok ]
+  %is.scalar = icmp ult i64 %k, %scalars
+  br i1 %is.scalar, label %scalar.check, label %array
+scalar.check:
+  %scalar.fits = call i1 @take_scalar(ptr %item, ptr %given, ptr %block)
+  br i1 %scalar.fits, label %scalar.ok, label %refuse
+scalar.ok:
+  %k.next = add i64 %k, 1
+  %item.next = getelementptr %Scalar, ptr %item, i64 1
+  br label %scalar
+array:
+  %a = phi i64 [ 0, %scalar ], [ %a.next, %array.ok ]
+  %place = phi ptr [ %item, %scalar ], [ %place.next, %array.ok ]
+  %is.array = icmp ult i64 %a, %arrays
+  br i1 %is.array, label %array.check, label %overlap
+array.check:
+  %span = getelementptr %Span, ptr %spans, i64 %a
+  %place.next = call ptr @take_array(ptr %place, ptr %given, ptr %block, ptr %span)
+  %array.fits = icmp ne ptr %place.next, null
+  br i1 %array.fits, label %array.ok, label %refuse
+array.ok:
+  %a.next = add i64 %a, 1
+  br label %array
+overlap:
+  %apart = call i1 @are_apart(ptr %spans, i64 %arrays)
+  br i1 %apart, label %threads, label %refuse
+threads:
+  %is.parallel = icmp ne i64 %uses.threads, 0
+  br i1 %is.parallel, label %environment, label %go
+environment:
+  %same = call i1 @is_configured()
+  br i1 %same, label %go, label %refuse
+go:
+  %at.save = field Python.PyEval_SaveThread, ptr @python
+  %save = load ptr, ptr %at.save
+  %at.restore = field Python.PyEval_RestoreThread, ptr @python
+  %restore = load ptr, ptr %at.restore
+  %code = load ptr, ptr %plan
+  %state = call ptr %save()
+  %status = call i32 @run(ptr %code, ptr %block)
+  call void %restore(ptr %state)
+  %is.failure = icmp ne i32 %status, 0
+  %at.none = field Python.None, ptr @python
+  br i1 %is.failure, label %failure, label %answer
+failure:
+  %at.bytes = field Python.PyBytes_FromStringAndSize, ptr @python
+  %bytes = load ptr, ptr %at.bytes
+  %record = field Block.failure, ptr %block
+  %copy = call ptr %bytes(ptr %record, i64 $FAILURE_BYTES)
+  ret ptr %copy
+refuse:
+  %at.false = field Python.False, ptr @python
+  br label %answer
+answer:
+  %at.result = phi ptr [ %at.none, %go ], [ %at.false, %refuse ]
+  %result = load ptr, ptr %at.result
+  %at.keep = field Python.Py_IncRef, ptr @python
+  %keep = load ptr, ptr %at.keep
+  call void %keep(ptr %result)
+  ret ptr %result
+}
+"""
+
+_SCALAR = """\
+define internal i1 @take_scalar(ptr %item, ptr %given, ptr %block) #0 {
+entry:
+  %argument = load i64, ptr %item
+  %at.kind = field Scalar.kind, ptr %item
+  %kind = load i64, ptr %at.kind
+  %at.object = getelementptr ptr, ptr %given, i64 %argument
+  %object = load ptr, ptr %at.object
+  %at.type = getelementptr i8, ptr %object, i64 $TYPE
+  %type = load ptr, ptr %at.type
+  %number = add i64 %argument, $FIRST_ARGUMENT_WORD
+  %word = getelementptr i64, ptr %block, i64 %number
+  switch i64 %kind, label %bool [ i64 $INTEGER, label %integer
+                                  i64 $FLOAT32, label %float
+                                  i64 $FLOAT64, label %float ]
+integer:
+  %at.int = field Python.int, ptr @python
+  %int = load ptr, ptr %at.int
+  %is.int = icmp eq ptr %type, %int
+  br i1 %is.int, label %convert, label %no
+convert:
+  %at.as.long = field Python.PyLong_AsLongLong, ptr @python
+  %as.long = load ptr, ptr %at.as.long
+  %value = call i64 %as.long(ptr %object)
+  %is.odd = icmp eq i64 %value, -1
+  br i1 %is.odd, label %asked, label %range
+asked:
+  %at.occurred = field Python.PyErr_Occurred, ptr @python
+  %occurred = load ptr, ptr %at.occurred
+  %error = call ptr %occurred()
+  %is.error = icmp ne ptr %error, null
+  br i1 %is.error, label %clear, label %range
+clear:
+  %at.clear = field Python.PyErr_Clear, ptr @python
+  %forget = load ptr, ptr %at.clear
+  call void %forget()
+  br label %no
+range:
+  %at.low = field Scalar.lowest, ptr %item
+  %low = load i64, ptr %at.low
+  %at.high = field Scalar.highest, ptr %item
+  %high = load i64, ptr %at.high
+  %not.low = icmp sge i64 %value, %low
+  %not.high = icmp sle i64 %value, %high
+  %fits = and i1 %not.low, %not.high
+  store i64 %value, ptr %word
+  ret i1 %fits
+float:
+  %at.float = field Python.float, ptr @python
+  %float.type = load ptr, ptr %at.float
+  %is.float = icmp eq ptr %type, %float.type
+  br i1 %is.float, label %real, label %no
+real:
+  %at.as.double = field Python.PyFloat_AsDouble, ptr @python
+  %as.double = load ptr, ptr %at.as.double
+  %double = call double %as.double(ptr %object)
+  %is.single = icmp eq i64 %kind, $FLOAT32
+  br i1 %is.single, label %single, label %whole
+single:
+  %short = fptrunc double %double to float
+  %bits = bitcast float %short to i32
+  %wide = zext i32 %bits to i64
+  store i64 %wide, ptr %word
+  ret i1 true
+whole:
+  store double %double, ptr %word
+  ret i1 true
+bool:
+  %at.false = field Python.False, ptr @python
+  %false.object = load ptr, ptr %at.false
+  %at.true = field Python.True, ptr @python
+  %true.object = load ptr, ptr %at.true
+  %is.false = icmp eq ptr %object, %false.object
+  %is.true = icmp eq ptr %object, %true.object
+  %is.bool = or i1 %is.false, %is.true
+  %truth = zext i1 %is.true to i64
+  store i64 %truth, ptr %word
+  ret i1 %is.bool
+no:
+  ret i1 false
+}
+"""
+
+# Gives where the plan goes on; null if the array is not plain.
+_ARRAY = """\
+define internal ptr @take_array(ptr %item, ptr %given, ptr %block, ptr %span) #0 {
+entry:
+  %argument = load i64, ptr %item
+  %at.wanted.dtype = field Array.dtype, ptr %item
+  %wanted.dtype = load ptr, ptr %at.wanted.dtype
+  %at.wanted.flags = field Array.flags, ptr %item
+  %wanted.flags = load i64, ptr %at.wanted.flags
+  %at.wanted.axes = field Array.axes, ptr %item
+  %wanted.axes = load i64, ptr %at.wanted.axes
+  %at.bytes = field Array.bytes, ptr %item
+  %bytes = load i64, ptr %at.bytes
+  %at.is.written = field Array.is_written, ptr %item
+  %is.written = load i64, ptr %at.is.written
+  %axis.first = getelementptr %Array, ptr %item, i64 1
+  %at.object = getelementptr ptr, ptr %given, i64 %argument
+  %object = load ptr, ptr %at.object
+  %at.type = getelementptr i8, ptr %object, i64 $TYPE
+  %type = load ptr, ptr %at.type
+  %at.ndarray = field Python.ndarray, ptr @python
+  %ndarray = load ptr, ptr %at.ndarray
+  %is.array = icmp eq ptr %type, %ndarray
+  br i1 %is.array, label %fields, label %subclass
+subclass:
+  %at.packed = field Python.packed, ptr @python
+  %packed = load ptr, ptr %at.packed
+  %is.packed = icmp eq ptr %type, %packed
+  br i1 %is.packed, label %marked, label %no
+marked:
+  %at.wanted.mark = field Array.mark, ptr %item
+  %wanted.mark = load i64, ptr %at.wanted.mark
+  %at.mark = getelementptr i8, ptr %object, i64 $SLOT
+  %mark = load i64, ptr %at.mark
+  %is.any = icmp eq i64 %wanted.mark, 0
+  %is.unmarked = icmp eq i64 %mark, 0
+  %is.wanted = icmp eq i64 %mark, %wanted.mark
+  %is.free = or i1 %is.any, %is.unmarked
+  %has.mark = or i1 %is.free, %is.wanted
+  br i1 %has.mark, label %fields, label %no
+fields:
+  %array = getelementptr i8, ptr %object, i64 $HEAD
+  %data = load i64, ptr %array
+  %at.axes = field Fields.axes, ptr %array
+  %axes = load i32, ptr %at.axes
+  %at.shape = field Fields.shape, ptr %array
+  %shape = load ptr, ptr %at.shape
+  %at.dtype = field Fields.dtype, ptr %array
+  %dtype = load ptr, ptr %at.dtype
+  %at.flags = field Fields.flags, ptr %array
+  %flags = load i32, ptr %at.flags
+  %flags.wide = zext i32 %flags to i64
+  %has = and i64 %flags.wide, %wanted.flags
+  %has.flags = icmp eq i64 %has, %wanted.flags
+  %has.dtype = icmp eq ptr %dtype, %wanted.dtype
+  %axes.wide = zext i32 %axes to i64
+  %has.axes = icmp eq i64 %axes.wide, %wanted.axes
+  %good = and i1 %has.flags, %has.dtype
+  %better = and i1 %good, %has.axes
+  br i1 %better, label %axis, label %no
+axis:
+  %k = phi i64 [ 0, %fields ], [ %k.next, %next ]
+  %size = phi i64 [ %bytes, %fields ], [ %size.next, %next ]
+  %rule = phi ptr [ %axis.first, %fields ], [ %rule.next, %next ]
+  %is.axis = icmp ult i64 %k, %wanted.axes
+  br i1 %is.axis, label %compare, label %done
+compare:
+  %at.extent = getelementptr i64, ptr %shape, i64 %k
+  %extent = load i64, ptr %at.extent
+  %kind = load i64, ptr %rule
+  %at.value = field Axis.value, ptr %rule
+  %value = load i64, ptr %at.value
+  %is.constant = icmp eq i64 %kind, $EXTENT
+  br i1 %is.constant, label %equal, label %symbol
+symbol:
+  %word = getelementptr i64, ptr %block, i64 %value
+  %is.binding = icmp eq i64 %kind, $BINDS
+  br i1 %is.binding, label %bind, label %bound
+bind:
+  store i64 %extent, ptr %word
+  br label %next
+bound:
+  %bound.value = load i64, ptr %word
+  br label %equal
+equal:
+  %wanted = phi i64 [ %value, %compare ], [ %bound.value, %bound ]
+  %same = icmp eq i64 %extent, %wanted
+  br i1 %same, label %next, label %no
+next:
+  %k.next = add i64 %k, 1
+  %size.next = mul i64 %size, %extent
+  %rule.next = getelementptr %Axis, ptr %rule, i64 1
+  br label %axis
+done:
+  %number = add i64 %argument, $FIRST_ARGUMENT_WORD
+  %target = getelementptr i64, ptr %block, i64 %number
+  store i64 %data, ptr %target
+  %end = add i64 %data, %size
+  store i64 %data, ptr %span
+  %at.end = field Span.end, ptr %span
+  store i64 %end, ptr %at.end
+  %at.written = field Span.is_written, ptr %span
+  store i64 %is.written, ptr %at.written
+  %at.gaps = field Array.has_gaps, ptr %item
+  %gaps = load i64, ptr %at.gaps
+  %has.gaps = icmp ne i64 %gaps, 0
+  br i1 %has.gaps, label %strided, label %yes
+strided:
+  %at.strides = field Fields.strides, ptr %array
+  %strides = load ptr, ptr %at.strides
+  %rule.last = call ptr @take_strides(ptr %rule, ptr %shape, ptr %strides, i64 %wanted.axes,
+                                      i64 %bytes, ptr %block, ptr %span)
+  %has.strides = icmp ne ptr %rule.last, null
+  br i1 %has.strides, label %measured, label %no
+measured:
+  %is.output = icmp ne i64 %is.written, 0
+  %is.something = icmp ne i64 %size, 0
+  %is.written.to = and i1 %is.output, %is.something
+  br i1 %is.written.to, label %places, label %yes.strided
+places:
+  %are.apart = call i1 @has_places(ptr %shape, ptr %strides, i64 %wanted.axes)
+  br i1 %are.apart, label %yes.strided, label %no
+yes.strided:
+  ret ptr %rule.last
+yes:
+  ret ptr %rule
+no:
+  ret ptr null
+}
+"""
+
+# Gives where the plan goes on; null if the strides are others, or no multiples of an element. The
+# span is that of the array without gaps, and becomes that of all between its elements.
+_STRIDES = """\
+define internal ptr @take_strides(ptr %first, ptr %shape, ptr %strides, i64 %axes, i64 %bytes,
+                                  ptr %block, ptr %span) #0 {
+entry:
+  %shift = call i64 @llvm.cttz.i64(i64 %bytes, i1 true)
+  %inside = sub i64 %bytes, 1
+  br label %axis
+axis:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %next ]
+  %rule = phi ptr [ %first, %entry ], [ %rule.next, %next ]
+  %low = phi i64 [ 0, %entry ], [ %low.next, %next ]
+  %high = phi i64 [ %bytes, %entry ], [ %high.next, %next ]
+  %is.axis = icmp ult i64 %k, %axes
+  br i1 %is.axis, label %compare, label %done
+compare:
+  %at.extent = getelementptr i64, ptr %shape, i64 %k
+  %extent = load i64, ptr %at.extent
+  %at.stride = getelementptr i64, ptr %strides, i64 %k
+  %stride = load i64, ptr %at.stride
+  %odd = and i64 %stride, %inside
+  %is.odd = icmp ne i64 %odd, 0
+  br i1 %is.odd, label %no, label %whole
+whole:
+  %step = ashr i64 %stride, %shift
+  %kind = load i64, ptr %rule
+  %at.value = field Axis.value, ptr %rule
+  %value = load i64, ptr %at.value
+  %is.constant = icmp eq i64 %kind, $EXTENT
+  br i1 %is.constant, label %equal, label %symbol
+symbol:
+  %word = getelementptr i64, ptr %block, i64 %value
+  %is.binding = icmp eq i64 %kind, $BINDS
+  br i1 %is.binding, label %bind, label %bound
+bind:
+  store i64 %step, ptr %word
+  br label %next
+bound:
+  %bound.value = load i64, ptr %word
+  br label %equal
+equal:
+  %wanted = phi i64 [ %value, %whole ], [ %bound.value, %bound ]
+  %same = icmp eq i64 %step, %wanted
+  %is.short = icmp sle i64 %extent, 1
+  %fits = or i1 %same, %is.short
+  br i1 %fits, label %next, label %no
+next:
+  %steps = sub i64 %extent, 1
+  %reach = mul i64 %steps, %stride
+  %before = call i64 @llvm.smin.i64(i64 %reach, i64 0)
+  %after = call i64 @llvm.smax.i64(i64 %reach, i64 0)
+  %low.next = add i64 %low, %before
+  %high.next = add i64 %high, %after
+  %k.next = add i64 %k, 1
+  %rule.next = getelementptr %Axis, ptr %rule, i64 1
+  br label %axis
+done:
+  %data = load i64, ptr %span
+  %at.end = field Span.end, ptr %span
+  %end = load i64, ptr %at.end
+  %is.empty = icmp eq i64 %end, %data
+  br i1 %is.empty, label %yes, label %around
+around:
+  %first.byte = add i64 %data, %low
+  store i64 %first.byte, ptr %span
+  %last.byte = add i64 %data, %high
+  store i64 %last.byte, ptr %at.end
+  br label %yes
+yes:
+  ret ptr %rule
+no:
+  ret ptr null
+}
+
+declare i64 @llvm.abs.i64(i64, i1)
+"""
+
+# Whether all elements of an array, which has some, have places of their own: each axis steps over
+# all that those with smaller steps reach. An array where it is so for another reason is refused.
+_PLACES = """\
+define internal i1 @has_places(ptr %shape, ptr %strides, i64 %axes) #0 {
+entry:
+  br label %outer
+outer:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %outer.next ]
+  %is.more = icmp ult i64 %i, %axes
+  br i1 %is.more, label %begin, label %yes
+begin:
+  %at.extent = getelementptr i64, ptr %shape, i64 %i
+  %extent = load i64, ptr %at.extent
+  %at.stride = getelementptr i64, ptr %strides, i64 %i
+  %signed = load i64, ptr %at.stride
+  %stride = call i64 @llvm.abs.i64(i64 %signed, i1 false)
+  br label %inner
+inner:
+  %j = phi i64 [ 0, %begin ], [ %j.next, %inner.next ]
+  %reach = phi i64 [ 0, %begin ], [ %reach.next, %inner.next ]
+  %is.left = icmp ult i64 %j, %axes
+  br i1 %is.left, label %other, label %decide
+other:
+  %at.other.extent = getelementptr i64, ptr %shape, i64 %j
+  %other.extent = load i64, ptr %at.other.extent
+  %at.other.stride = getelementptr i64, ptr %strides, i64 %j
+  %other.signed = load i64, ptr %at.other.stride
+  %other.stride = call i64 @llvm.abs.i64(i64 %other.signed, i1 false)
+  %is.smaller = icmp ult i64 %other.stride, %stride
+  %is.same = icmp eq i64 %other.stride, %stride
+  %is.later = icmp ugt i64 %j, %i
+  %is.inner = and i1 %is.same, %is.later
+  %counts = or i1 %is.smaller, %is.inner
+  br i1 %counts, label %add, label %inner.next
+add:
+  %steps = sub i64 %other.extent, 1
+  %own = mul i64 %steps, %other.stride
+  %more = add i64 %reach, %own
+  br label %inner.next
+inner.next:
+  %reach.next = phi i64 [ %reach, %other ], [ %more, %add ]
+  %j.next = add i64 %j, 1
+  br label %inner
+decide:
+  %is.short = icmp sle i64 %extent, 1
+  %is.over = icmp ugt i64 %stride, %reach
+  %is.apart = or i1 %is.short, %is.over
+  br i1 %is.apart, label %outer.next, label %no
+outer.next:
+  %i.next = add i64 %i, 1
+  br label %outer
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+"""
+
+_APART = """\
+define internal i1 @are_apart(ptr %spans, i64 %count) #0 {
+entry:
+  br label %outer
+outer:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %inner ]
+  %is.more = icmp ult i64 %i, %count
+  br i1 %is.more, label %begin, label %yes
+begin:
+  %one = getelementptr %Span, ptr %spans, i64 %i
+  %low = load i64, ptr %one
+  %at.high = field Span.end, ptr %one
+  %high = load i64, ptr %at.high
+  %at.written = field Span.is_written, ptr %one
+  %written = load i64, ptr %at.written
+  %i.next = add i64 %i, 1
+  br label %inner
+inner:
+  %j = phi i64 [ %i.next, %begin ], [ %j.next, %compare ]
+  %is.left = icmp ult i64 %j, %count
+  br i1 %is.left, label %compare, label %outer
+compare:
+  %other = getelementptr %Span, ptr %spans, i64 %j
+  %start = load i64, ptr %other
+  %at.stop = field Span.end, ptr %other
+  %stop = load i64, ptr %at.stop
+  %at.other.written = field Span.is_written, ptr %other
+  %other.written = load i64, ptr %at.other.written
+  %any.written = or i64 %written, %other.written
+  %matters = icmp ne i64 %any.written, 0
+  %before = icmp ult i64 %low, %stop
+  %after = icmp ult i64 %start, %high
+  %meets = and i1 %before, %after
+  %clash = and i1 %meets, %matters
+  %j.next = add i64 %j, 1
+  br i1 %clash, label %no, label %inner
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+"""
+
+# Whether the number of threads is still what the environment asked for when it was last read.
+# Python holds its lock here, so nobody changes the environment meanwhile.
+_CONFIGURED = """\
+define internal i1 @is_configured() #0 {
+entry:
+  %threads = load atomic i64, ptr @threads monotonic, align 8
+  %is.set = icmp ne i64 %threads, 0
+  br i1 %is.set, label %read, label %no
+read:
+  %found = call ptr @getenv(ptr @variable)
+  %is.none = icmp eq ptr %found, null
+  br i1 %is.none, label %empty, label %compare
+empty:
+  %first = load i8, ptr @asked
+  %is.empty = icmp eq i8 %first, 0
+  ret i1 %is.empty
+compare:
+  %order = call i32 @strcmp(ptr %found, ptr @asked)
+  %is.same = icmp eq i32 %order, 0
+  ret i1 %is.same
+no:
+  ret i1 false
+}
+"""
+
+
+def call_text(head: int, slot: int) -> str:
+    """The checks, as code.
+
+    Args:
+        head: bytes that all objects begin with, the last 8 for their type.
+        slot: bytes before the mark of an array that is in a layout.
+    """
+    text = "\n".join([_STATE, _CALL, _SCALAR, _ARRAY, _STRIDES, _PLACES, _APART, _CONFIGURED])
+    return runtime_code(
+        text, TYPE=head - 8, HEAD=head, SLOT=slot, VARIABLE=VARIABLE,
+        VARIABLE_BYTES=len(VARIABLE) + 1,
+    )

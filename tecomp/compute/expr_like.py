@@ -1,0 +1,277 @@
+"""Base class of objects that convert to expressions; expression size."""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, NoReturn, TypeAlias
+
+import numpy as np
+
+from tecomp.errors import TypeMismatchError
+from tecomp.ir.nodes.expr import Const, Expr, Like, Var, as_expr
+from tecomp.ir.nodes.expr_nodes import COMPARABLE
+from tecomp.ir.nodes.numpy_protocol import called, indexes_array, numpy_name, refused_number
+from tecomp.ir.traversal.rewrite import walk
+
+_INSTEAD = (
+    "write it for one element, te.compute(shape, lambda i: ...), and make arrays inputs: "
+    "X = te.placeholder(array.shape, str(array.dtype))"
+)
+
+OPERATOR_NAMES: Mapping[Callable[..., object], str] = MappingProxyType({
+    operator.add: "T_add", operator.sub: "T_subtract", operator.mul: "T_multiply",
+    operator.truediv: "T_divide", operator.floordiv: "T_floor_divide",
+    operator.mod: "T_floor_mod", operator.and_: "T_bitwise_and", operator.or_: "T_bitwise_or",
+    operator.xor: "T_bitwise_xor", operator.lshift: "T_left_shift",
+    operator.rshift: "T_right_shift", operator.neg: "T_negative", operator.pos: "T_identity",
+    operator.invert: "T_bitwise_not",
+})
+"""What TVM's topi calls the results of operators."""
+
+
+class Arithmetic:
+    """Python's operators for a class that can say which expression it stands for."""
+
+    __slots__ = ()
+
+    takes_operators: ClassVar[bool] = True
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether operators are for all elements at once, and make a tensor."""
+        return False
+
+    def as_expr(self) -> Expr:
+        """The expression that this stands for.
+
+        Raises:
+            TypeMismatchError: it stands for many values and not for one.
+        """
+        raise NotImplementedError
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
+    ) -> Any:
+        """As of expressions."""
+        return self.operated(called(ufunc, method, inputs, options), *inputs)
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: object, args: Any, options: Any
+    ) -> NoReturn:
+        """Refused: NumPy's function would take it for an object."""
+        raise TypeMismatchError(
+            f"{numpy_name(function)} of `{self!r}`: NumPy computes with numbers that are there, "
+            f"and a tensor has none before the kernel runs; {_INSTEAD}",
+            kind="no-value-yet",
+        )
+
+    def __array__(self, dtype: Any = None, copy: object = None) -> np.ndarray[Any, Any]:
+        """An array of this one object, as for any that NumPy does not know.
+
+        Raises:
+            TypeMismatchError: an array is indexed with it, or numbers are asked for.
+        """
+        is_object = dtype is None or np.dtype(dtype) == object
+        if not is_object or indexes_array(self, sys._getframe(1)):
+            use = "index an array" if is_object else f"be an array of {np.dtype(dtype)}"
+            raise TypeMismatchError(
+                f"`{self!r}` has no elements before the kernel runs, and cannot {use}; {_INSTEAD}",
+                kind="no-value-yet",
+            )
+        array = np.empty((), object)
+        array[()] = self
+        return array
+
+    def __index__(self) -> NoReturn:
+        """Refused: what is computed later counts and indexes nothing now."""
+        refused_number(self, sys._getframe(1))
+        raise TypeMismatchError(
+            f"`{self!r}` has no elements before the kernel runs, and cannot count or index things; "
+            f"{_INSTEAD}",
+            kind="no-value-yet",
+        )
+
+    def operated(self, function: Callable[..., Any], *operands: Any) -> Any:
+        """What an operator makes of operands, of which this is one."""
+        whole = next((each for each in operands if is_whole(each)), None)
+        if whole is None:
+            return self.of_element(function, operands)
+        return whole.combined(function, operands)
+
+    def of_element(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+        """What an operator makes of operands of which none stands for all its elements."""
+        return function(*map(value_of, operands))
+
+    def combined(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+        """What an operator makes of operands, of which this one stands for all its elements."""
+        raise NotImplementedError
+
+    def astype(self, dtype: str) -> Any:
+        """The value converted to `dtype`.
+
+        Raises:
+            TypeMismatchError: there is no such type, or this stands for many values and not for
+                one.
+
+        >>> from tecomp import te
+        >>> te.placeholder((), "float32", "a").astype("int32")
+        cast("int32", a[()])
+        """
+        return self.as_expr().astype(dtype)
+
+    def equal(self, other: Value) -> Expr:
+        """`self == other` as a condition.
+
+        Raises:
+            TypeMismatchError: this stands for many values and not for one.
+
+        >>> from tecomp import te
+        >>> te.placeholder((), "int32", "a").equal(3)
+        a[()] == int32(3)
+        """
+        return self.as_expr().equal(value_of(other))
+
+    def __add__(self, other: Value) -> Any:
+        return self.operated(operator.add, self, other)
+
+    def __radd__(self, other: Value) -> Any:
+        return self.operated(operator.add, other, self)
+
+    def __sub__(self, other: Value) -> Any:
+        return self.operated(operator.sub, self, other)
+
+    def __rsub__(self, other: Value) -> Any:
+        return self.operated(operator.sub, other, self)
+
+    def __mul__(self, other: Value) -> Any:
+        return self.operated(operator.mul, self, other)
+
+    def __rmul__(self, other: Value) -> Any:
+        return self.operated(operator.mul, other, self)
+
+    def __truediv__(self, other: Value) -> Any:
+        return self.operated(operator.truediv, self, other)
+
+    def __rtruediv__(self, other: Value) -> Any:
+        return self.operated(operator.truediv, other, self)
+
+    def __floordiv__(self, other: Value) -> Any:
+        return self.operated(operator.floordiv, self, other)
+
+    def __rfloordiv__(self, other: Value) -> Any:
+        return self.operated(operator.floordiv, other, self)
+
+    def __mod__(self, other: Value) -> Any:
+        return self.operated(operator.mod, self, other)
+
+    def __rmod__(self, other: Value) -> Any:
+        return self.operated(operator.mod, other, self)
+
+    def __and__(self, other: Value) -> Any:
+        return self.operated(operator.and_, self, other)
+
+    def __rand__(self, other: Value) -> Any:
+        return self.operated(operator.and_, other, self)
+
+    def __or__(self, other: Value) -> Any:
+        return self.operated(operator.or_, self, other)
+
+    def __ror__(self, other: Value) -> Any:
+        return self.operated(operator.or_, other, self)
+
+    def __xor__(self, other: Value) -> Any:
+        return self.operated(operator.xor, self, other)
+
+    def __rxor__(self, other: Value) -> Any:
+        return self.operated(operator.xor, other, self)
+
+    def __lshift__(self, other: Value) -> Any:
+        return self.operated(operator.lshift, self, other)
+
+    def __rlshift__(self, other: Value) -> Any:
+        return self.operated(operator.lshift, other, self)
+
+    def __rshift__(self, other: Value) -> Any:
+        return self.operated(operator.rshift, self, other)
+
+    def __rrshift__(self, other: Value) -> Any:
+        return self.operated(operator.rshift, other, self)
+
+    def __neg__(self) -> Any:
+        return self.operated(operator.neg, self)
+
+    def __pos__(self) -> Any:
+        return self.operated(operator.pos, self)
+
+    def __invert__(self) -> Any:
+        return self.operated(operator.invert, self)
+
+    def __lt__(self, other: Value) -> Expr:
+        return self.as_expr() < value_of(other)
+
+    def __le__(self, other: Value) -> Expr:
+        return self.as_expr() <= value_of(other)
+
+    def __gt__(self, other: Value) -> Expr:
+        return self.as_expr() > value_of(other)
+
+    def __ge__(self, other: Value) -> Expr:
+        return self.as_expr() >= value_of(other)
+
+    def __eq__(self, other: object) -> Any:  # a condition, as for expressions
+        if not isinstance(other, COMPARABLE):
+            return NotImplemented
+        return self.as_expr() == other
+
+    def __ne__(self, other: object) -> Any:
+        if not isinstance(other, COMPARABLE):
+            return NotImplemented
+        return self.as_expr() != other
+
+    __hash__ = object.__hash__
+
+
+Value: TypeAlias = "Like | Arithmetic"
+
+
+def is_whole(value: object) -> bool:
+    """Whether operators make a tensor of it."""
+    return isinstance(value, Arithmetic) and value.is_whole
+
+
+def value_of(value: Value, where: str = "") -> Expr:
+    """`value` as an expression: a node, a number, or what stands for a node.
+
+    Args:
+        value: as users give it.
+        where: what messages begin with.
+
+    Raises:
+        TypeMismatchError: it is none of these.
+    """
+    return value.as_expr() if isinstance(value, Arithmetic) else as_expr(value, where=where)
+
+
+# A minute of compiling, nearly all of it LLVM's.
+MOST_OPERATIONS = 1 << 16
+
+
+def operations(*roots: Expr) -> int:
+    """How many operations some expressions have, each shared part counted once.
+
+    >>> x = Var("x")
+    >>> operations(x + 1), operations((x + 1) * (x + 1))
+    (1, 3)
+    >>> y = x + 1
+    >>> operations(y * y)
+    2
+    """
+    return sum(map(_is_operation, walk(*roots)))
+
+
+def _is_operation(node: Any) -> bool:
+    # What is read has a name; its index is computed.
+    return not isinstance(node, Const | Var) and not hasattr(node, "tensor")

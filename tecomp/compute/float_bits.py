@@ -1,0 +1,186 @@
+"""Functions of numbers that are functions of their bits: signs, neighbours, exponents, zeros."""
+
+from __future__ import annotations
+
+from tecomp.compute.expr_like import Value, value_of
+from tecomp.compute.intrinsics import clip, popcount, power, reinterpret
+from tecomp.errors import TypeMismatchError
+from tecomp.ir.nodes.dtype import INT32, DType
+from tecomp.ir.nodes.expr import (
+    BinOp,
+    CmpOp,
+    Expr,
+    binary,
+    cast,
+    compare,
+    const,
+    match_types,
+    select,
+)
+from tecomp.ir.nodes.operators import FLOAT_FORMATS
+
+
+def exp10(x: Value) -> Expr:
+    """10 to the power `x`, as `te.power(10, x)`.
+
+    Raises:
+        TypeMismatchError: `x` is no float.
+
+    >>> from tecomp import te
+    >>> te.exp10(te.var("x", "float32"))
+    pow(float32(10.0), x)
+    """
+    node = _float(x, "exp10")
+    return power(const(10.0, node.dtype), node)
+
+
+def copysign(x1: Value, x2: Value) -> Expr:
+    """The absolute value of `x1` with the sign of `x2`; zeros and NaN have one too.
+
+    Raises:
+        TypeMismatchError: they are no floats.
+
+    >>> from tecomp import te
+    >>> te.copysign(te.var("x", "float32"), te.var("y", "float32")).dtype
+    'float32'
+    """
+    a, b = _floats(x1, x2, "copysign")
+    sign, rest = _sign_bit(a.dtype)
+    made = binary(BinOp.BITOR, binary(BinOp.BITAND, _bits(a), rest),
+                  binary(BinOp.BITAND, _bits(b), sign))
+    return reinterpret(a.dtype, made)
+
+
+def nextafter(x1: Value, x2: Value) -> Expr:
+    """The number beside `x1` on the side of `x2`; `x2` where they are equal.
+
+    Raises:
+        TypeMismatchError: they are no floats.
+
+    >>> from tecomp import te
+    >>> te.nextafter(te.var("x", "float32"), te.var("y", "float32")).dtype
+    'float32'
+    """
+    a, b = _floats(x1, x2, "nextafter")
+    zero = const(0.0, a.dtype)
+    bits = _bits(a)
+    one = const(1, bits.dtype)
+    # Bits of numbers of one sign are in the order of their sizes.
+    grows = compare(CmpOp.EQ, compare(CmpOp.LT, a, b), compare(CmpOp.GT, a, zero))
+    stepped = select(grows, binary(BinOp.ADD, bits, one), binary(BinOp.SUB, bits, one))
+    sign, _ = _sign_bit(a.dtype)
+    least = binary(BinOp.BITOR, binary(BinOp.BITAND, _bits(b), sign), one)
+    beside = reinterpret(a.dtype, select(compare(CmpOp.EQ, a, zero), least, stepped))
+    numbers = binary(BinOp.AND, compare(CmpOp.EQ, a, a), compare(CmpOp.EQ, b, b))
+    either = select(compare(CmpOp.EQ, a, b), b, beside)
+    return select(numbers, either, binary(BinOp.ADD, a, b))
+
+
+def ldexp(x1: Value, x2: Value) -> Expr:
+    """`x1` times 2 to the power `x2`, an integer; rounded once where it is subnormal.
+
+    Raises:
+        TypeMismatchError: `x1` is no float, or `x2` no integer.
+
+    Source:
+        scalbn of musl 1.2, which does it in three steps.
+
+    >>> from tecomp import te
+    >>> te.ldexp(te.var("x", "float32"), te.var("e")).dtype
+    'float32'
+    """
+    a, exponent = _float(x1, "ldexp"), value_of(x2)
+    if not exponent.dtype.is_integer:
+        raise TypeMismatchError(
+            f"te.ldexp takes an integer as exponent, not {exponent.dtype}; convert it, or multiply "
+            "by te.exp2 of it"
+        )
+    wide = a.dtype if a.dtype.bits >= 32 else DType("float32").with_lanes(a.dtype.lanes)
+    fraction, most = FLOAT_FORMATS[wide.scalar]
+    # Three steps are all that there is between the greatest and the least number.
+    bound = 4 * most + fraction
+    if exponent.dtype.bits > 16:
+        low = 0 if exponent.dtype.kind == "uint" else -bound
+        exponent = clip(exponent, low, bound)
+    rest = cast(INT32, exponent)
+    total = cast(wide, a)
+    # Down to numbers of full precision only: the last step rounds, if any does.
+    down = 1 - most + fraction + 1
+    for _ in range(2):
+        is_above = compare(CmpOp.GT, rest, _number(most, rest))
+        is_below = compare(CmpOp.LT, rest, _number(1 - most, rest))
+        step = select(is_above, _number(most, rest), select(
+            is_below, _number(down, rest), _number(0, rest)))
+        total = binary(BinOp.MUL, total, _power_of_2(step, wide))
+        rest = binary(BinOp.SUB, rest, step)
+    total = binary(BinOp.MUL, total, _power_of_2(clip(rest, 1 - most, most), wide))
+    return cast(a.dtype.scalar, total)
+
+
+def clz(x: Value) -> Expr:
+    """How many bits of an integer are 0 before the first 1, as an int32; all of them for 0.
+
+    Raises:
+        TypeMismatchError: `x` is no integer.
+
+    >>> from tecomp import te
+    >>> te.clz(te.var("x", "uint8")).dtype
+    'int32'
+    """
+    node = value_of(x)
+    if not node.dtype.is_integer:
+        raise TypeMismatchError(
+            f"te.clz takes an integer, not {node.dtype}; convert it, or take its bits with "
+            "te.reinterpret"
+        )
+    kind = DType(f"uint{node.dtype.bits}").with_lanes(node.dtype.lanes)
+    filled = reinterpret(kind, node) if kind != node.dtype else node
+    shift = 1
+    while shift < kind.bits:
+        filled = binary(BinOp.BITOR, filled, binary(BinOp.SHR, filled, const(shift, kind)))
+        shift *= 2
+    ones = cast(INT32, popcount(filled))
+    return binary(BinOp.SUB, const(kind.bits, ones.dtype), ones)
+
+
+def _float(x: Value, who: str) -> Expr:
+    node = value_of(x)
+    if not node.dtype.is_float:
+        raise TypeMismatchError(
+            f"te.{who} takes a float, not {node.dtype}; convert it first, for example with "
+            '.astype("float32")'
+        )
+    return node
+
+
+def _floats(x1: Value, x2: Value, who: str) -> tuple[Expr, Expr]:
+    a, b = match_types(value_of(x1), value_of(x2), f"te.{who}")
+    return _float(a, who), _float(b, who)
+
+
+def _bits(x: Expr) -> Expr:
+    return reinterpret(_whole(x.dtype), x)
+
+
+def _whole(dtype: DType) -> DType:
+    """The unsigned integers of as many bits."""
+    return DType(f"uint{dtype.bits}").with_lanes(dtype.lanes)
+
+
+def _sign_bit(dtype: DType) -> tuple[Expr, Expr]:
+    """The bits of the sign of a type, and all others."""
+    sign = 1 << (dtype.bits - 1)
+    return const(sign, _whole(dtype)), const(sign - 1, _whole(dtype))
+
+
+def _number(value: int, like: Expr) -> Expr:
+    return const(value, like.dtype)
+
+
+def _power_of_2(exponent: Expr, dtype: DType) -> Expr:
+    """2 to a power that is a normal number."""
+    fraction, most = FLOAT_FORMATS[dtype.scalar]
+    kind = _whole(dtype.scalar.with_lanes(exponent.dtype.lanes))
+    biased = cast(kind.scalar, binary(BinOp.ADD, exponent, _number(most, exponent)))
+    shifted = binary(BinOp.SHL, biased, const(fraction, biased.dtype))
+    return reinterpret(dtype.scalar.with_lanes(exponent.dtype.lanes), shifted)

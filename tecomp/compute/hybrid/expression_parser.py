@@ -1,0 +1,365 @@
+"""Parse expressions of hybrid functions."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import Parameter, signature
+from types import MappingProxyType
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+
+from tecomp.compute import intrinsics, operators, reduce
+from tecomp.compute.expr_like import value_of
+from tecomp.compute.intrinsics import cast, power
+from tecomp.compute.shape_validation import dtype_of
+from tecomp.compute.statement_builder import Operand
+from tecomp.errors import DefinitionError, TecompError
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import Expr
+from tecomp.ir.nodes.printer import counted
+
+LOOPS: Mapping[str, str] = MappingProxyType({
+    "range": "serial", "serial": "serial", "parallel": "parallel", "vectorize": "vectorize",
+    "unroll": "unroll", "bind": "serial", "const_range": "const",
+})
+"""How loops run; those bound to threads run one iteration after the other."""
+
+_TYPES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+    "float32", "float64",
+)  # fmt: skip
+_MATH = (
+    "exp exp2 log log2 log10 sqrt rsqrt tanh sigmoid sin cos tan atan floor ceil trunc round "
+    "fabs erf popcount power fmod isnan isinf abs"
+)
+_NUMPY = (
+    "exp exp2 log log2 log10 sqrt tanh sin cos tan floor ceil trunc fabs power fmod isnan isinf"
+)
+
+
+def ceil_div(a: Any, b: Any) -> Any:
+    """`a / b`, rounded up."""
+    return (a + b - 1) // b
+
+
+def likely(condition: Any) -> Any:
+    """The condition, which mostly holds."""
+    return condition
+
+
+def _conversion(name: str) -> Callable[[Any], Any]:
+    return lambda value: cast(value_of(value), DType(name))
+
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
+    **{name: getattr(intrinsics, name) for name in _MATH.split()},
+    **{name: _conversion(name) for name in _TYPES},
+    "min": lambda a, b: reduce.min(a, b), "max": lambda a, b: reduce.max(a, b),
+    "ceil_div": ceil_div, "likely": likely,
+    "max_num_threads": lambda allow_none=True: 1,
+})
+"""What gives a value in a definition."""
+
+
+def _zeros(shape: Any, dtype: object = "float32", scope: str = "global") -> np.ndarray[Any, Any]:
+    return np.zeros(shape, dtype_of(dtype, "te.hybrid").numpy)
+
+
+def _threads(tag: str, extent: int) -> range:
+    return range(extent)
+
+
+def _popcount(value: Any) -> int:
+    return int(value).bit_count()
+
+
+PYTHON: Mapping[str, Any] = MappingProxyType({
+    **dict.fromkeys(("serial", "parallel", "vectorize", "unroll", "const_range"), range),
+    **{name: getattr(np, name) for name in _TYPES if name != "bool"},
+    **{name: getattr(np, name) for name in _NUMPY.split()},
+    "atan": np.arctan,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "erf": math.erf,
+    "popcount": _popcount,
+    "bind": _threads,
+    "output_tensor": _zeros,
+    "allocate": _zeros,
+    "ceil_div": ceil_div,
+    "likely": likely,
+    "max_num_threads": lambda allow_none=True: 1,
+})
+"""What these names mean to Python, besides its own `range`, `len`, `min` and `max`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text of a function.
+
+    Attributes:
+        name: of the function.
+        tree: its definition.
+        text: all of it.
+        first: the number of its first line in the file.
+        known: what names outside of it stand for.
+    """
+
+    name: str
+    tree: ast.FunctionDef
+    text: str
+    first: int
+    known: Mapping[str, Any]
+
+    def refuse(self, node: ast.AST, why: str) -> NoReturn:
+        """Raise the error that says where something is that cannot be.
+
+        Raises:
+            DefinitionError: always.
+        """
+        line = self.first + getattr(node, "lineno", 1) - 1
+        part = (ast.get_source_segment(self.text, node) or "").partition("\n")[0]
+        raise DefinitionError(f"te.hybrid {self.name}, line {line}: `{part}` {why}", kind="hybrid")
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """Memory, or a part of it: the first axes have these indices."""
+
+    operand: Operand
+    indices: tuple[Any, ...] = ()
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Extents of the other axes."""
+        return self.operand.shape[len(self.indices) :]
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A local variable that gets values more than once."""
+
+    operand: Operand
+
+
+class Names(Protocol):
+    """What expressions ask their function for."""
+
+    @property
+    def source(self) -> Source:
+        """The text, which refuses what cannot be."""
+
+    def look_up(self, node: ast.Name) -> Any:
+        """What a name stands for."""
+
+    def call(self, function: Any, arguments: Sequence[Any]) -> Any:
+        """What another hybrid function returns."""
+
+
+def _power(a: Any, b: Any) -> Any:
+    both = isinstance(a, int | float) and isinstance(b, int | float)
+    return a**b if both else power(a, b)
+
+
+_BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = MappingProxyType({
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.Pow: _power,
+})
+_COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = MappingProxyType({
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne,
+})
+_UNARY: Mapping[type[ast.unaryop], Callable[[Any], Any]] = MappingProxyType({
+    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert,
+})
+_OUTSIDE = (
+    "is outside of the subset of expressions; there are numbers, elements, shapes, arithmetic, "
+    "conditions and functions"
+)
+_MOST_BITS = 1024
+"""Of an integer that is known here, which is as many as the greatest float has."""
+
+
+def evaluate(names: Names, node: ast.expr, *, is_target: bool = False) -> Any:
+    """What an expression stands for.
+
+    Raises:
+        DefinitionError: it is outside of the subset.
+    """
+    if isinstance(node, ast.Subscript):
+        base, index = evaluate(names, node.value), evaluate(names, node.slice)
+        return _item(names, node, base, index, is_target=is_target)
+    rule = _RULES.get(type(node))
+    if rule is None:
+        names.source.refuse(node, _OUTSIDE)
+    return rule(names, node)
+
+
+def _constant(names: Names, node: ast.Constant) -> Any:
+    if not isinstance(node.value, int | float | str):
+        names.source.refuse(node, _OUTSIDE)
+    return node.value
+
+
+def _name(names: Names, node: ast.Name) -> Any:
+    found = names.look_up(node)
+    return found.operand[0] if isinstance(found, Variable) else found
+
+
+def _entries(names: Names, node: ast.Tuple | ast.List) -> Any:
+    return tuple(evaluate(names, part) for part in node.elts)
+
+
+def _unary(names: Names, node: ast.UnaryOp) -> Any:
+    given = evaluate(names, node.operand)
+    if isinstance(node.op, ast.Not):
+        return not given if isinstance(given, bool | int) else operators.logical_not(given)
+    return _applied(names, node, _UNARY[type(node.op)], given)
+
+
+def _boolean(names: Names, node: ast.BoolOp) -> Any:
+    parts = [evaluate(names, part) for part in node.values]
+    return _joined(parts, is_all=isinstance(node.op, ast.And))
+
+
+def _choice(names: Names, node: ast.IfExp) -> Any:
+    test = evaluate(names, node.test)
+    if isinstance(test, bool | int):
+        return evaluate(names, node.body if test else node.orelse)
+    return operators.if_then_else(test, evaluate(names, node.body), evaluate(names, node.orelse))
+
+
+def _operated(names: Names, node: ast.BinOp) -> Any:
+    a, b = evaluate(names, node.left), evaluate(names, node.right)
+    if isinstance(a, Array) or isinstance(b, Array):
+        names.source.refuse(node, "computes with whole tensors; write it for an element")
+    function = _BINARY.get(type(node.op))
+    if function is None:
+        names.source.refuse(node, _OUTSIDE)
+    if isinstance(a, int) and isinstance(b, int) and _bits(node.op, a, b) > _MOST_BITS:
+        names.source.refuse(
+            node, f"is an integer of more than {_MOST_BITS} bits; write one that a type holds")
+    return _applied(names, node, function, a, b)
+
+
+def _joined(parts: list[Any], *, is_all: bool) -> Any:
+    """`a and b`, `a or b`; parts that are known here are decided."""
+    known = [part for part in parts if isinstance(part, bool | int)]
+    open_parts = [part for part in parts if not isinstance(part, bool | int)]
+    decided = any(not part for part in known) if is_all else any(known)
+    if decided or not open_parts:
+        return is_all != decided
+    return operators.all(*open_parts) if is_all else operators.any(*open_parts)
+
+
+def _compared(names: Names, node: ast.Compare) -> Any:
+    values = [evaluate(names, part) for part in (node.left, *node.comparators)]
+    parts = []
+    for op, a, b in zip(node.ops, values, values[1:], strict=False):
+        function = _COMPARED.get(type(op))
+        if function is None:
+            names.source.refuse(node, _OUTSIDE)
+        parts.append(_applied(names, node, function, a, b))
+    return _joined(parts, is_all=True) if len(parts) > 1 else parts[0]
+
+
+def _item(names: Names, node: ast.expr, base: Any, index: Any, *, is_target: bool) -> Any:
+    if isinstance(base, tuple | list) and isinstance(index, tuple):
+        for each in index:
+            base = _item(names, node, base, each, is_target=is_target)
+        return base
+    if isinstance(base, tuple | list):
+        if isinstance(index, bool) or not isinstance(index, int):
+            names.source.refuse(
+                node, "has an index that is not known here; take a number, or const_range")
+        if not -len(base) <= index < len(base):
+            names.source.refuse(node, f"has {len(base)} entries, and is asked for {index}")
+        return base[index]
+    if not isinstance(base, Array):
+        names.source.refuse(node, "is an element of what is no tensor and no list; index those")
+    more = index if isinstance(index, tuple) else (index,)
+    place = Array(base.operand, (*base.indices, *more))
+    rank = len(base.operand.shape)
+    if len(place.indices) > rank:
+        names.source.refuse(node, f"has {len(place.indices)} indices for {rank} axes")
+    return place if is_target or len(place.indices) < rank else base.operand[place.indices]
+
+
+def _field(names: Names, node: ast.Attribute) -> Any:
+    base = evaluate(names, node.value)
+    if node.attr == "dtype" and isinstance(base, Expr):
+        return str(base.dtype)
+    if node.attr not in ("shape", "dtype") or not isinstance(base, Array):
+        names.source.refuse(node, "is no shape or dtype of a tensor; there is nothing else of it")
+    return base.shape if node.attr == "shape" else str(base.operand.dtype)
+
+
+def _call(names: Names, node: ast.Call) -> Any:
+    function = node.func
+    if not isinstance(function, ast.Name) or node.keywords:
+        names.source.refuse(node, _OUTSIDE)
+    arguments = [evaluate(names, part) for part in node.args]
+    if function.id == "len" and len(arguments) == 1:
+        return _length(names, node, arguments[0])
+    known = FUNCTIONS.get(function.id)
+    if known is not None:
+        if any(isinstance(each, Array) for each in arguments):
+            names.source.refuse(node, "takes numbers and no whole tensors")
+        _check_count(names, node, known)
+        return _applied(names, node, known, *arguments)
+    if function.id in ("output_tensor", "allocate"):
+        names.source.refuse(node, "has no name; assign it to one")
+    found = names.look_up(function)
+    if not hasattr(found, "source"):
+        names.source.refuse(
+            node, "calls what is no hybrid function; decorate it with te.hybrid.script")
+    return names.call(found, arguments)
+
+
+def _applied(names: Names, node: ast.expr, function: Callable[..., Any], *values: Any) -> Any:
+    """What a function gives; texts, lists and numbers known here are Python's to compute with."""
+    try:
+        return function(*values)
+    except TecompError:
+        raise
+    except (ArithmeticError, TypeError, ValueError) as error:
+        names.source.refuse(node, f"has no value ({error}); write what Python can compute")
+
+
+def _check_count(names: Names, node: ast.Call, function: Callable[..., Any]) -> None:
+    """Refuse a call with more or fewer arguments than the function takes."""
+    known = list(signature(function).parameters.values())
+    least = sum(each.default is Parameter.empty for each in known)
+    if not least <= len(node.args) <= len(known):
+        names.source.refuse(
+            node, f"takes {counted(len(known), 'argument')}, and is given {len(node.args)}; give "
+            "as many as it takes"
+        )
+
+
+def _bits(op: ast.operator, a: int, b: int) -> int:
+    """As many as a power or a shift of integers has at least, before it is computed."""
+    if isinstance(op, ast.Pow):
+        return (a.bit_length() - 1) * b
+    return a.bit_length() + b if isinstance(op, ast.LShift) else 0
+
+
+def _length(names: Names, node: ast.expr, given: Any) -> Any:
+    if isinstance(given, Array):
+        return given.shape[0]
+    if isinstance(given, tuple | list):
+        return len(given)
+    names.source.refuse(node, "is the length of what is no tensor and no list; give one")
+
+
+_RULES: Mapping[type[ast.expr], Callable[[Names, Any], Any]] = MappingProxyType({
+    ast.Constant: _constant, ast.Name: _name, ast.Tuple: _entries, ast.List: _entries,
+    ast.BinOp: _operated, ast.UnaryOp: _unary, ast.BoolOp: _boolean, ast.Compare: _compared,
+    ast.IfExp: _choice, ast.Attribute: _field, ast.Call: _call,
+})

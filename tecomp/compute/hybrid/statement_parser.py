@@ -1,0 +1,257 @@
+"""Reads the text of a hybrid function: statements become those of the IR, one after another."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import Any
+
+from tecomp.compute.expr_like import MOST_OPERATIONS
+from tecomp.compute.hybrid.expression_parser import (
+    FUNCTIONS,
+    LOOPS,
+    Array,
+    Source,
+    Variable,
+    evaluate,
+)
+from tecomp.compute.ir_builder import IRBuilder
+from tecomp.compute.shape_validation import dtype_of, shape_of
+from tecomp.compute.statement_builder import Operand
+from tecomp.errors import DefinitionError, TecompError
+from tecomp.ir.nodes.dtype import INT32
+from tecomp.ir.nodes.expr import BufferLoad, Expr, as_expr, cast
+from tecomp.ir.nodes.printer import counted
+from tecomp.ir.nodes.stmt import Buffer
+from tecomp.ir.traversal.rewrite import walk
+
+_MOST_CALLS = 32
+"""Of hybrid functions inside of each other."""
+
+
+class Reader:
+    """Reads one function, and those that it calls.
+
+    Attributes:
+        outputs: the tensors that it makes.
+        changed: the inputs that it stores to.
+    """
+
+    def __init__(
+        self, source: Source, builder: IRBuilder, caller: Reader | None = None
+    ) -> None:
+        self.source = source
+        self.builder = builder
+        self.outputs: list[Buffer] = []
+        self.changed: list[Buffer] = [] if caller is None else caller.changed
+        self._depth: int = 0 if caller is None else caller._depth + 1
+        self._scopes: list[dict[str, Any]] = [dict(source.known)]
+        self._often = _assigned_often(source.tree)
+
+    def run(self, arguments: Sequence[Any]) -> list[Array]:
+        """Emit all statements for these arguments; what the function returns."""
+        names = [each.arg for each in self.source.tree.args.args]
+        if len(names) != len(arguments):
+            raise DefinitionError(
+                f"te.hybrid {self.source.name}: it takes {counted(len(names), 'argument')} "
+                f"({', '.join(names)}), and is given {len(arguments)}; give as many as it takes",
+                kind="wrong-count",
+            )
+        self._scopes.append(dict(zip(names, arguments, strict=True)))
+        *body, last = self.source.tree.body
+        if not isinstance(last, ast.Return) or last.value is None:
+            self.source.refuse(last, "is the last statement; return the output tensors there")
+        self.block(body)
+        parts = last.value.elts if isinstance(last.value, ast.Tuple) else [last.value]
+        found = [self.value(part) for part in parts]
+        for part, each in zip(parts, found, strict=True):
+            if not isinstance(each, Array) or each.indices:
+                self.source.refuse(part, "is returned, and is no output_tensor; return all of one")
+        return found
+
+    def block(self, nodes: Sequence[ast.stmt]) -> None:
+        """Emit statements in order."""
+        for node in nodes:
+            try:
+                self.statement(node)
+            except TecompError as error:
+                if error.message.startswith("te.hybrid "):
+                    raise
+                self.source.refuse(node, f"is no statement: {error.message}")
+
+    def statement(self, node: ast.stmt) -> None:
+        """Emit one statement."""
+        match node:
+            case ast.Pass() | ast.Assert() | ast.Expr(ast.Constant(str())):
+                return
+            case ast.Assign(targets=[target], value=value):
+                self.assign(target, value)
+            case ast.AugAssign(target=target, op=operator, value=value):
+                load = ast.copy_location(_as_load(target), target)
+                self.assign(target, ast.copy_location(ast.BinOp(load, operator, value), node))
+            case ast.For(target=ast.Name(name), iter=ast.Call(ast.Name(word)), orelse=[]) if (
+                word in LOOPS
+            ):
+                self.loop(node, name, word)
+            case ast.If():
+                self.branch(node)
+            case _:
+                self.source.refuse(
+                    node, "is outside of the subset; there are loops over range, parallel, "
+                    "vectorize, unroll, bind and const_range, if, assignments, and return last"
+                )
+
+    def assign(self, target: ast.expr, value: ast.expr) -> None:
+        """Store to an element, or give a name to a value."""
+        if isinstance(target, ast.Subscript):
+            place = self.value(target, is_target=True)
+            if not isinstance(place, Array) or len(place.indices) != len(place.operand.shape):
+                self.source.refuse(target, "is no element of a tensor")
+            if place.operand.is_input:
+                self.changed.append(place.operand.buffer)
+            self.builder.emit(place.operand.store(place.indices, self.number(value)))
+            return
+        if not isinstance(target, ast.Name):
+            self.source.refuse(target, "is no name and no element of a tensor")
+        made = self.memory(target.id, value)
+        self._define(target.id, self.value(value) if made is None else made)
+
+    def _define(self, name: str, value: Any) -> None:
+        known = self._scopes[-1]
+        if isinstance(value, Array | list | tuple | str):
+            known[name] = value
+        elif name in self._often:
+            variable = self._found(name)
+            if not isinstance(variable, Variable):
+                first = as_expr(value)
+                memory = self.builder.allocate(str(first.dtype), (1,), name)
+                known[name] = variable = Variable(memory.operand)
+            self.builder.emit(variable.operand.store(0, value))
+        elif isinstance(value, Expr) and any(isinstance(n, BufferLoad) for n in walk(value)):
+            # What it reads may change before it is used.
+            known[name] = self.builder.let(name, value)
+        else:
+            known[name] = value
+
+    def memory(self, name: str, node: ast.expr) -> Array | None:
+        """What `output_tensor` or `allocate` makes under a name; None for all else."""
+        match node:
+            case ast.Call(ast.Name("output_tensor" | "allocate" as word), given, options):
+                pass
+            case _:
+                return None
+        values = [self.value(each) for each in given]
+        named = {str(each.arg): self.value(each.value) for each in options}
+        fields = ("shape", "dtype") if word == "output_tensor" else ("shape", "dtype", "scope")
+        said = {**dict(zip(fields, values, strict=False)), **named}
+        if "shape" not in said or set(said) - set(fields) or len(values) > len(fields):
+            self.source.refuse(node, f"takes {', '.join(fields)}")
+        where = f"{word} {name}"
+        shape, dtype = shape_of(said["shape"], where), said.get("dtype", "float32")
+        if word == "allocate" or self._depth:
+            scope = said.get("scope", "global")
+            return Array(self.builder.allocate(dtype, shape, name, scope=scope).operand)
+        if len(self._scopes) > 2:
+            self.source.refuse(node, "is inside of a loop or of an if; write it before them")
+        buffer = Buffer(name, shape, dtype_of(dtype, where), "")
+        self.outputs.append(buffer)
+        return Array(Operand(buffer))
+
+    def loop(self, node: ast.For, name: str, word: str) -> None:
+        """Emit a loop, or its body for each value of `const_range`."""
+        assert isinstance(node.iter, ast.Call)
+        given = [self.value(each) for each in node.iter.args]
+        bounds = given[1:] if word == "bind" else given
+        if node.iter.keywords or not 1 <= len(bounds) <= 2 or (word == "bind" and len(bounds) > 1):
+            self.source.refuse(node.iter, "takes an end, or a begin and an end")
+        first, last = (0, bounds[0]) if len(bounds) == 1 else bounds
+        if word == "const_range":
+            if not isinstance(first, int) or not isinstance(last, int):
+                self.source.refuse(node.iter, "takes numbers that are known here")
+            if last - first > MOST_OPERATIONS:
+                self.source.refuse(
+                    node.iter, f"has {last - first} values, and {MOST_OPERATIONS} are the most "
+                    "that are written out; write range"
+                )
+            for value in range(first, last):
+                self._scopes[-1][name] = value
+                self.block(node.body)
+            return
+        with self._scope(), self.builder.for_range(first, last, name, kind=LOOPS[word]) as var:
+            self._scopes[-1][name] = cast(INT32, var)
+            self.block(node.body)
+
+    def branch(self, node: ast.If) -> None:
+        """Emit a condition; one that is known here is decided."""
+        test = self.value(node.test)
+        if isinstance(test, bool | int):
+            self.block(node.body if test else node.orelse)
+            return
+        with self._scope(), self.builder.if_scope(test):
+            self.block(node.body)
+        if node.orelse:
+            with self._scope(), self.builder.else_scope():
+                self.block(node.orelse)
+
+    def value(self, node: ast.expr, *, is_target: bool = False) -> Any:
+        """What an expression stands for: a number, an expression of the IR, memory, a list."""
+        return evaluate(self, node, is_target=is_target)
+
+    def number(self, node: ast.expr) -> Any:
+        """As `value`, for what is one number."""
+        found = self.value(node)
+        if isinstance(found, Array | list | tuple | str):
+            self.source.refuse(node, "is no number; store elements one by one")
+        return found
+
+    def look_up(self, node: ast.Name) -> Any:
+        """What a name stands for."""
+        found = self._found(node.id)
+        if found is None:
+            known = [*FUNCTIONS, *(name for scope in self._scopes for name in scope)]
+            near = () if node.id in FUNCTIONS else get_close_matches(node.id, known, n=1)
+            meant = f"write `{near[0]}` if that is meant; " if near else ""
+            self.source.refuse(
+                node, f"is not known here; {meant}names of a loop or an if end with it")
+        return found
+
+    def _found(self, name: str) -> Any:
+        return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
+
+    def call(self, function: Any, arguments: Sequence[Any]) -> Any:
+        """What another hybrid function returns, whose statements are emitted here."""
+        if self._depth == _MOST_CALLS:
+            raise DefinitionError(
+                f"te.hybrid {function.source.name}: it is called inside of {_MOST_CALLS} other "
+                "calls; write a loop, for what calls itself",
+                kind="hybrid",
+            )
+        found = Reader(function.source, self.builder, self).run(arguments)
+        return found[0] if len(found) == 1 else tuple(found)
+
+    @contextmanager
+    def _scope(self) -> Iterator[None]:
+        self._scopes.append({})
+        yield
+        self._scopes.pop()
+
+
+def _assigned_often(tree: ast.FunctionDef) -> frozenset[str]:
+    """The names that get a value more than once: they are memory."""
+    count: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(name)]):
+                count[name] += 1
+            case ast.AugAssign(target=ast.Name(name)):
+                count[name] += 2
+    return frozenset(name for name, times in count.items() if times > 1)
+
+
+def _as_load(target: ast.expr) -> ast.expr:
+    if isinstance(target, ast.Subscript):
+        return ast.Subscript(target.value, target.slice, ast.Load())
+    return ast.Name(target.id, ast.Load()) if isinstance(target, ast.Name) else target

@@ -1,0 +1,133 @@
+"""What may be a shape, an extent, a type, a name or attributes, and what a refusal says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tecomp.compute.iter_var import IterVar
+from tecomp.compute.tensor import Formula, TensorLoad
+from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.ir.nodes.argument_checks import dictionary_of
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import Call, Const, Expr
+from tecomp.ir.nodes.stmt import Extent
+from tecomp.ir.traversal.rewrite import walk
+
+_LARGEST = 2**63 - 1
+
+
+def shape_of(shape: object, where: str) -> tuple[Extent, ...]:
+    """`shape` as a tuple of ints and integer expressions; a bare extent is a shape of one axis.
+
+    Raises:
+        DefinitionError: an extent is negative or too large, or is no size.
+        TypeMismatchError: an extent is no integer.
+    """
+    if isinstance(shape, int | float | np.generic | Expr):
+        return (extent_of(shape, f"{where}: the shape"),)
+    if isinstance(shape, str | bytes) or not isinstance(shape, Sequence | np.ndarray):
+        raise TypeMismatchError(
+            f"{where}: the shape is {shape!r} ({type(shape).__name__}); "
+            "a shape is a tuple of integers and te.var sizes",
+            kind="extent",
+        )
+    return tuple(extent_of(n, f"{where}: axis {k} of the shape") for k, n in enumerate(shape))
+
+
+def extent_of(value: object, where: str, *, least: int = 0) -> Extent:
+    """`value` as an int where it is known, else as an integer expression of sizes.
+
+    Floats that are whole numbers, as `n / 2` gives them, are taken, as in TVM.
+
+    Raises:
+        DefinitionError: it is less than `least`, too large, or no size.
+        TypeMismatchError: it is no integer.
+    """
+    if isinstance(value, Formula):
+        value = value.as_expr()
+    if isinstance(value, Const) and not value.dtype.is_bool:
+        value = value.value
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        value = int(value)
+    if isinstance(value, Expr) and value.dtype.is_integer and value.dtype.lanes == 1:
+        return _size(value, where)
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        kind = value.dtype if isinstance(value, Expr) else type(value).__name__
+        raise TypeMismatchError(
+            f"{where} is {value!r} ({kind}); write an integer, or an integer expression of te.var "
+            "sizes",
+            kind="extent",
+        )
+    if value < least:
+        raise DefinitionError(f"{where} is {value}; an extent is at least {least}", kind="extent")
+    if value > _LARGEST:
+        raise DefinitionError(
+            f"{where} is {value}; the largest extent is {_LARGEST}", kind="extent"
+        )
+    return int(value)
+
+
+def _size(value: Expr, where: str) -> Expr:
+    for node in walk(value):
+        if isinstance(node, IterVar):
+            raise DefinitionError(
+                f"{where} is {value}, which depends on axis {node.name}; a size is the same for "
+                "all elements: restrict a reduction with where= instead",
+                kind="extent",
+            )
+        if isinstance(node, Call | TensorLoad) or node.dtype.is_float:
+            raise DefinitionError(
+                f"{where} is {value}, which is more than arithmetic of sizes; "
+                "write an integer expression of te.var sizes",
+                kind="extent",
+            )
+    return value
+
+
+def dtype_of(dtype: object, where: str) -> DType:
+    """`dtype`, a name or a NumPy type, as an element type.
+
+    Raises:
+        TypeMismatchError: there is no such element type.
+    """
+    if isinstance(dtype, np.dtype) or (isinstance(dtype, type) and issubclass(dtype, np.generic)):
+        dtype = np.dtype(dtype).name
+    if not isinstance(dtype, str):
+        raise TypeMismatchError(
+            f"{where}: the type is {dtype!r} ({type(dtype).__name__}); "
+            'write its name, such as "float32"',
+            kind="wrong-argument",
+        )
+    kind = DType(dtype)
+    if kind.kind == "handle":
+        raise TypeMismatchError(f"{where}: handle is the type of an address, not of an element")
+    return kind
+
+
+def name_of(name: object, where: str) -> str:
+    """`name`, if it can be printed.
+
+    Raises:
+        TypeMismatchError: it is no text, or empty.
+    """
+    if not isinstance(name, str) or not name:
+        raise TypeMismatchError(
+            f"{where}: the name is {name!r}; a name is a text, not empty", kind="wrong-argument"
+        )
+    return name
+
+
+def attributes_of(attrs: object, where: str) -> Mapping[str, Any]:
+    """`attrs` as what an operation keeps, which nobody can change.
+
+    Raises:
+        DefinitionError: they are no dictionary.
+    """
+    return MappingProxyType(
+        dictionary_of(attrs, object, object, f"{where}: attrs", "give a dictionary",
+                      DefinitionError)
+    )

@@ -1,0 +1,510 @@
+"""Statements as a user builds them: loops, conditions, memory, and operands to load and store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import mul
+from typing import Any
+
+from tecomp.compute.expr_like import Value, value_of
+from tecomp.compute.expression_analysis import NoLanesError, lanes_of
+from tecomp.compute.intrinsics import joined
+from tecomp.compute.iter_var import known
+from tecomp.compute.shape_validation import dtype_of, name_of, shape_of
+from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.ir.nodes.argument_checks import check_function, check_kind, is_one_of, whole_number
+from tecomp.ir.nodes.dtype import INT64, DType
+from tecomp.ir.nodes.expr import (
+    BufferLoad,
+    Const,
+    Expr,
+    Var,
+    as_expr,
+    cast,
+    const,
+    index_value,
+    is_const,
+)
+from tecomp.ir.nodes.printer import brief
+from tecomp.ir.nodes.stmt import (
+    Allocate,
+    ArrayArgument,
+    Buffer,
+    BufferStore,
+    Extent,
+    For,
+    ForKind,
+    IfThenElse,
+    Stmt,
+    array_argument,
+    seq,
+)
+from tecomp.ir.traversal.rewrite import free_variables, walk
+
+_KINDS = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL,
+          "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand as the statements of an intrinsic see it: indexed as in its definition.
+
+    Where the elements lie, with which strides and in which layout, is decided by the schedule that
+    uses the intrinsic.
+
+    Attributes:
+        buffer: stands for the memory.
+        is_input: whether the statements only read it.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((2, 4), name="A")
+    >>> def doubled(ins, outs):
+    ...     a, b = ins[0], outs[0]
+    ...     print(a.name, a.shape, a.strides, a.dtype, repr(a.scope), a.is_input, a.buffer.name)
+    ...     print(a[1, 2], [str(extent) for extent in a.data.shape])
+    ...     return te.for_range(0, 2, lambda i: te.for_range(
+    ...         0, 4, lambda j: b.store((i, j), a[i, j] * 2.0)))
+    >>> B = te.extern((2, 4), [A], doubled, name="B")
+    A (2, 4) (4, 1) float32 '' True A
+    A[1, 2] ['2', '4']
+    """
+
+    buffer: Buffer
+    is_input: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the definition calls it."""
+        return self.buffer.name
+
+    @property
+    def shape(self) -> tuple[Extent, ...]:
+        """Extents of the tile, as those of a tensor."""
+        return known(self.buffer.shape)
+
+    @property
+    def dtype(self) -> DType:
+        """Type of an element."""
+        return self.buffer.dtype
+
+    @property
+    def scope(self) -> str:
+        """The memory that it has to be in; empty if any will do."""
+        return self.buffer.scope
+
+    def __getitem__(self, indices: object) -> Expr:
+        """The element at `indices`."""
+        return BufferLoad(self.buffer, self._place(indices))
+
+    def vload(self, begin: object, dtype: str) -> Expr:
+        """As many elements as `dtype` has lanes, along the last axis from `begin`, as one value.
+
+        They are what a function such as `te.dot` takes at once, and the schedule has to lay them
+        side by side.
+
+        Args:
+            begin: the index of the first one, for several axes a tuple.
+            dtype: a vector of this operand's type, such as `float32x4`.
+
+        Raises:
+            TypeMismatchError: `dtype` is no vector of 2, 4, 8, ... of this operand's elements.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((8,), "float32", "A")
+        >>> B = te.extern((8,), [A], lambda ins, outs: te.for_range(
+        ...     0, 2, lambda i: outs[0].vstore(i * 4, ins[0].vload(i * 4, "float32x4"))), name="B")
+        >>> str(B.op.statement).splitlines()[:2]
+        ['for i in range(2):', '    B[i * 4 + 0] = A[i * 4 + 0]']
+        """
+        kind = DType(dtype)
+        if kind.scalar != self.dtype or kind.lanes < 2 or kind.lanes & (kind.lanes - 1):
+            raise TypeMismatchError(
+                f"operand {self.name}.vload: {dtype} is no vector of 2, 4, 8, ... {self.dtype}"
+            )
+        *outer, last = self._place(begin)
+        parts: list[Expr] = [self[(*outer, last + k)] for k in range(kind.lanes)]
+        return joined(parts)
+
+    def store(self, indices: object, value: Value) -> Stmt:
+        """The statement that stores `value`, converted to the type of an element.
+
+        A vector goes to as many elements, along the last axis from `indices`.
+
+        Args:
+            indices: of the element, for several axes a tuple.
+            value: an expression, or a number.
+
+        Raises:
+            TypeMismatchError: the value is a vector that elements here are no lanes of.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((8,), "float32", "A")
+        >>> B = te.extern((8,), [A], lambda ins, outs: te.for_range(
+        ...     0, 8, lambda i: outs[0].store(i, ins[0][7 - i])), name="B")
+        >>> print(B.op.statement)
+        for i in range(8):
+            B[i] = A[7 - i]
+        """
+        stored = value_of(value) if not isinstance(value, bool | int | float) else as_expr(
+            value, self.dtype)
+        if isinstance(stored, Const):
+            stored = const(stored.value, self.dtype)
+        place, lanes = self._place(indices), stored.dtype.lanes
+        if lanes in (1, self.dtype.lanes):
+            return BufferStore(self.buffer, cast(self.dtype, stored), place)
+        if self.dtype.lanes > 1 or not place:
+            raise self._refused(stored)
+        try:
+            values = lanes_of(stored)
+        except NoLanesError:
+            raise self._refused(stored) from None
+        *outer, last = place
+        return seq(*(
+            BufferStore(self.buffer, cast(self.dtype, each), (*outer, last + k))
+            for k, each in enumerate(values)
+        ))
+
+    def _refused(self, stored: Expr) -> TypeMismatchError:
+        return TypeMismatchError(
+            f"operand {self.name}: {brief(stored)}, a {stored.dtype}, is stored where {self.dtype} "
+            "is one element; store values of its type, or vectors of what vload takes"
+        )
+
+    @property
+    def strides(self) -> tuple[Extent, ...]:
+        """How many elements further the next one of each axis is, in an array that a call takes."""
+        factors = self.buffer.shape[1:]
+        return known(tuple(reduce(mul, factors[k:], 1) for k in range(len(self.buffer.shape))))
+
+    def vstore(self, begin: object, value: Value) -> Stmt:
+        """The statement that stores `value`, which may be a vector, at `begin`, as `store` does.
+
+        Raises:
+            TypeMismatchError: the value is a vector that elements here are no lanes of.
+
+        >>> from tecomp import te
+        >>> A = te.placeholder((2,), "float32", "A")
+        >>> B = te.extern((2,), [A], lambda ins, outs: outs[0].vstore(
+        ...     0, ins[0].vload(0, "float32x2") * 2.0), name="B")
+        >>> print(B.op.statement)
+        B[0] = A[0] * float32(2.0)
+        B[1] = A[1] * float32(2.0)
+        """
+        return self.store(begin, value)
+
+    @property
+    def data(self) -> ArrayArgument:
+        """The address of its first element, for a call."""
+        return self.array(is_written=not self.is_input)
+
+    def array(self, *, is_written: bool) -> ArrayArgument:
+        """All of it, as a call takes it.
+
+        Args:
+            is_written: whether the function that is called writes there.
+
+        >>> import tecomp
+        >>> from tecomp import te
+        >>> @tecomp.register_func("example.twice", override=True)
+        ... def twice(x, y):
+        ...     y[...] = 2 * x
+        >>> A = te.placeholder((4,), name="A")
+        >>> def doubled(ins, outs):
+        ...     a, b = ins[0].array(is_written=False), outs[0].array(is_written=True)
+        ...     return te.call_packed("example.twice", a, b)
+        >>> B = te.extern((4,), [A], doubled, name="B")
+        >>> print(B.op.statement)
+        call_packed("example.twice", reads(lambda i0: A[i0], (4,)), writes(lambda i0: B[i0], (4,)))
+        """
+        variables = tuple(Var(f"i{k}", INT64) for k in range(len(self.shape)))
+        shape = tuple(map(index_value, self.shape))
+        return array_argument(self.buffer, variables, shape, variables, is_written=is_written)
+
+    def access_ptr(
+        self,
+        access_mask: str | int,
+        ptr_type: str = "handle",
+        content_lanes: int = 1,
+        offset: Value = 0,
+        extent: Value | None = None,
+    ) -> ArrayArgument:
+        """The address of elements in row-major order, for a call: all, if nothing else is said.
+
+        Args:
+            access_mask: what the function does there: `"r"`, `"w"` or `"rw"`, or 1, 2 or 3.
+            ptr_type: the type of the address, which the function declares.
+            content_lanes: as `ptr_type`.
+            offset: of the first element, counted in row-major order.
+            extent: how many elements there are; those to the end if None.
+
+        Raises:
+            DefinitionError: there is no such access, or elements are known to be outside.
+            TypeMismatchError: an offset or an extent is no integer.
+
+        >>> import ctypes
+        >>> from tecomp import CFunction, register_func, te
+        >>> copy = CFunction(ctypes.CDLL(None), "memcpy", ["handle", "const handle", "uint64"])
+        >>> _ = register_func("example.memcpy", copy, override=True)
+        >>> A = te.placeholder((2, 4), name="A")
+        >>> def last_row(ins, outs):
+        ...     row = ins[0].access_ptr("r", offset=4, extent=4)
+        ...     return te.call_extern("handle", "example.memcpy", outs[0].access_ptr("w"), row, 16)
+        >>> te.extern((4,), [A], last_row, name="B")
+        Tensor(B, shape=(4,), dtype=float32)
+        """
+        where = f"operand {self.name}.access_ptr"
+        named = {"r": False, "w": True, "rw": True, "wr": True, 1: False, 2: True, 3: True}
+        if not isinstance(access_mask, str | int) or access_mask not in named:
+            raise DefinitionError(
+                f"{where}: the access is {access_mask!r}; say 'r', 'w' or 'rw'",
+                kind="unknown-choice",
+            )
+        is_written = named[access_mask]
+        start = integer(offset, f"{where}: offset")
+        if is_const(start, 0) and extent is None:
+            return self.array(is_written=is_written)
+        size = _product([index_value(n) for n in self.shape])
+        count = size - start if extent is None else integer(extent, f"{where}: extent")
+        _check_inside(_number(start), _number(count), _number(size), where)
+        var = Var("k", INT64)
+        indices = row_major(start + var, self.shape)
+        return array_argument(self.buffer, (var,), (count,), indices, is_written=is_written)
+
+    def _place(self, indices: object) -> tuple[Expr, ...]:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        if len(given) != len(self.shape):
+            raise DefinitionError(
+                f"operand {self.name}[...]: it has {len(self.shape)} axes and is given "
+                f"{len(given)} indices; write one for each",
+                kind="index-count",
+            )
+        where = f"operand {self.name}[...]"
+        found = tuple(integer(index, f"{where}: index {k}") for k, index in enumerate(given))
+        for k, (index, extent) in enumerate(zip(found, self.shape, strict=True)):
+            _check_index(_number(index), extent, f"{where}: index {k}")
+        return found
+
+
+def _number(value: Expr) -> Extent:
+    return int(value.value) if isinstance(value, Const) else value
+
+
+def _check_index(index: Extent, extent: Extent, where: str) -> None:
+    """Refuse an index that is known to be outside; where there is no element, nothing runs."""
+    if not isinstance(index, int) or (isinstance(extent, int) and extent == 0):
+        return
+    if index < 0 or (isinstance(extent, int) and index >= extent):
+        raise DefinitionError(
+            f"{where} is {index}, and the axis has {extent} elements; give one that is inside",
+            kind="outside-index",
+        )
+
+
+def _check_inside(start: Extent, count: Extent, size: Extent, where: str) -> None:
+    """Refuse elements that are known to be outside of a tensor of some size."""
+    first = start if isinstance(start, int) else 0
+    least = max(count, 0) if isinstance(count, int) else 0
+    is_short = isinstance(size, int) and first + least > size
+    if first < 0 or is_short or (isinstance(count, int) and count < 0):
+        raise DefinitionError(
+            f"{where}: offset {start} and extent {count} are outside of the {size} elements; give "
+            "those that are inside",
+            kind="outside-index",
+        )
+
+
+def _product(factors: Sequence[Expr]) -> Expr:
+    total: Expr = index_value(1)
+    for factor in factors:
+        total = total * factor
+    return total
+
+
+def row_major(place: Expr, shape: Sequence[Extent]) -> tuple[Expr, ...]:
+    """The indices of an element, by its place in row-major order."""
+    found: list[Expr] = []
+    rest = place
+    for extent in reversed(shape[1:]):
+        found.append(rest % index_value(extent))
+        rest = rest // index_value(extent)
+    return (rest, *reversed(found)) if shape else ()
+
+
+def for_range(
+    begin: Value, end: Value, body: Callable[[Var], Stmt], name: str = "i", kind: str = "serial"
+) -> Stmt:
+    """A loop from `begin` to before `end`; `body` gives its statement for the variable.
+
+    Args:
+        begin: first value.
+        end: after the last value.
+        body: called once.
+        name: of the variable.
+        kind: `serial`, `parallel`, `vectorized` or `unrolled`.
+
+    Raises:
+        DefinitionError: there is no such kind.
+        TypeMismatchError: a bound is no integer, or the body no function that gives a statement.
+
+    >>> from tecomp import te
+    >>> out = te.Operand(te.decl_buffer((4,), name="out"))
+    >>> te.for_range(0, 4, lambda i: out.store(i, 1.0))
+    for i in range(4):
+        out[i] = float32(1.0)
+    """
+    if not is_one_of(kind, _KINDS):
+        raise DefinitionError(
+            f"te.for_range: there is no kind {kind!r}; loops are {', '.join(_KINDS)}",
+            kind="unknown-choice",
+        )
+    first, last = integer(begin, "te.for_range: begin"), integer(end, "te.for_range: end")
+    var = Var(name_of(name, "te.for_range"), INT64)
+    return For(var, first, last - first, _KINDS[kind], _body(
+        body, var, "te.for_range", "the variable"))
+
+
+def stmt_seq(*statements: Stmt) -> Stmt:
+    """The statements one after another.
+
+    Raises:
+        TypeMismatchError: one is no statement.
+
+    >>> from tecomp import te
+    >>> out = te.Operand(te.decl_buffer((4,), name="out"))
+    >>> te.stmt_seq(out.store(0, 1.0), out.store(1, 2.0))
+    out[0] = float32(1.0)
+    out[1] = float32(2.0)
+    """
+    for k, statement in enumerate(statements):
+        _check_statement(statement, f"te.stmt_seq: statement {k}")
+    return seq(*statements)
+
+
+def if_stmt(condition: Value, then: Stmt, otherwise: Stmt | None = None) -> Stmt:
+    """The statement `then` where a condition holds, and `otherwise` where it does not.
+
+    Raises:
+        TypeMismatchError: the condition is no condition, or a branch no statement.
+
+    >>> from tecomp import te
+    >>> out = te.Operand(te.decl_buffer((4,), name="out"))
+    >>> te.if_stmt(te.var("i") > 0, out.store(0, 1.0))
+    if i > int32(0):
+        out[0] = float32(1.0)
+    """
+    _check_statement(then, "te.if_stmt: then")
+    if otherwise is not None:
+        _check_statement(otherwise, "te.if_stmt: otherwise")
+    asked = value_of(condition)
+    if not asked.dtype.is_bool:
+        raise TypeMismatchError(
+            f"te.if_stmt: the condition is {asked}, of type {asked.dtype}; write a comparison"
+        )
+    return IfThenElse(asked, then, otherwise)
+
+
+def allocate(
+    shape: Extent | Sequence[Extent],
+    dtype: str,
+    body: Callable[[Operand], Stmt],
+    name: str = "buffer",
+    scope: str = "local",
+) -> Stmt:
+    """Memory that exists during the statement that `body` gives for it; its contents are undefined.
+
+    Args:
+        shape: extents, in elements.
+        dtype: type of an element.
+        body: called once, with the memory.
+        name: of the memory.
+        scope: which memory it is in.
+
+    Raises:
+        DefinitionError: an extent is no size.
+        TypeMismatchError: something is of another kind, or the body gives no statement.
+
+    >>> from tecomp import te
+    >>> te.allocate((4,), "float32", lambda m: m.store(0, 1.0), "m")
+    with Allocate(Buffer("float32", (4,), scope="local")) as m:
+        m[0] = float32(1.0)
+    """
+    name = name_of(name, "te.allocate")
+    where = f"te.allocate {name}"
+    check_scope(scope, where)
+    buffer = Buffer(name, shape_of(shape, where), dtype_of(dtype, where), scope)
+    return Allocate(buffer, _body(body, Operand(buffer), where, "the memory"))
+
+
+def check_scope(scope: object, where: str) -> None:
+    """Refuse what is no name of a memory."""
+    check_kind(
+        scope, str, f"{where}: scope", 'name a memory, such as "local"', TypeMismatchError
+    )
+
+
+def integer(value: Any, where: str) -> Expr:
+    """An index or a bound of a loop, as an int64 expression."""
+    whole = whole_number(value)
+    given = whole if whole is not None else value_of(value)
+    if isinstance(given, Expr) and not given.dtype.is_integer:
+        raise TypeMismatchError(
+            f'{where} is {given} ({given.dtype}); give an integer, or convert it with '
+            '.astype("int64") if that is meant',
+            kind="index-type",
+        )
+    return index_value(given)
+
+
+def _body(body: Any, given: object, where: str, what: str) -> Stmt:
+    """The statement that a function gives for its variable or memory."""
+    check_function(body, 1, f"{where}: the body", f"give a function of {what}", TypeMismatchError)
+    made: Stmt = body(given)
+    _check_statement(made, f"{where}: what the body gives")
+    return made
+
+
+def _check_statement(given: object, where: str) -> None:
+    check_kind(
+        given, Stmt, where, "give a statement: store(index, value) of an operand, te.for_range, "
+        "te.if_stmt, te.allocate or te.stmt_seq", TypeMismatchError,
+    )
+
+
+def check_statement(
+    statement: Stmt,
+    buffers: Sequence[Buffer],
+    known_variables: Iterable[Var],
+    where: str,
+    cure: str,
+) -> None:
+    """A statement that a user made touches its operands and what it allocates, and no more.
+
+    Args:
+        statement: what to look at.
+        buffers: stand for the operands.
+        known_variables: those that it may use.
+        where: the call, for messages.
+        cure: what to do about a variable that it may not use.
+
+    Raises:
+        DefinitionError: it uses something else.
+    """
+    known = {buffer.data for buffer in buffers}
+    made = {node.buffer.data for node in walk(statement) if hasattr(node, "bound")
+            and hasattr(node, "buffer")}  # fmt: skip
+    for node in walk(statement):
+        if isinstance(node, BufferLoad | BufferStore) and node.buffer.data not in known | made:
+            raise DefinitionError(
+                f"{where}: fcompute uses {node.buffer.name}, which is no operand; use those "
+                "that it is given",
+                kind="statements",
+            )
+    allowed = set(known_variables)
+    for var in free_variables(statement):
+        if var not in allowed:
+            raise DefinitionError(
+                f"{where}: fcompute uses the variable {var.name}, which nothing binds; {cure}",
+                kind="foreign-variable",
+            )

@@ -1,0 +1,505 @@
+"""Tensor intrinsics and their calls, with randomized verification of bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tecomp.compute.expr_like import Arithmetic, value_of
+from tecomp.compute.iter_var import IterKind, IterVar, make_axis
+from tecomp.compute.operation import ComputeOp, PlaceholderOp
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.compute.tensor_region import Part, part_of
+from tecomp.errors import DefinitionError, InternalError, TypeMismatchError
+from tecomp.ir.arith.extents import simplified
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var, cast, index_value, integer_range
+from tecomp.ir.nodes.stmt import (
+    Allocate,
+    Buffer,
+    BufferStore,
+    Extent,
+    For,
+    ForKind,
+    PrimFunc,
+    Stmt,
+    seq,
+)
+from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute, walk
+
+Array = NDArray[Any]
+
+# Bits of the fraction, and one more: what a rounding may lose.
+_PRECISION = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+# So many roundings two forms of a function may differ by, in types that functions are computed in.
+_LEAST_ROUNDINGS = {"float32": 80, "float64": 80}
+
+
+def difference(
+    op: ComputeOp,
+    buffers: Sequence[Buffer],
+    scalars: Sequence[Var],
+    parts: Mapping[str, Stmt | None],
+) -> str | None:
+    """Where the statements of an intrinsic do something else than they are for, in words.
+
+    Args:
+        op: what they are to compute, of extents that are numbers.
+        buffers: stand for its inputs, and then for its output.
+        scalars: numbers that it takes.
+        parts: `body`, which computes the output from nothing, `reset`, which stores what a
+            reduction starts from, and `update`, which combines the reduction with what is there.
+
+    Returns:
+        The first element that differs, with both values and the inputs it is made from; None if
+        there is none.
+    """
+    # Loaded with the first intrinsic: other definitions do not wait for the interpreter.
+    run = import_module("tecomp.ir.interpreter.evaluate").evaluate
+    draw = np.random.default_rng(20)
+    numbers = [_random(draw, (), var.dtype).item() for var in scalars]
+    *inputs, before = (_random(draw, _shape(b), b.dtype) for b in buffers)
+    for name, statement in parts.items():
+        meant = _meaning(op, buffers, name) if statement is not None else None
+        if statement is None or meant is None:
+            continue
+        results = []
+        for stmt in (meant, statement):
+            result = before.copy()
+            try:
+                run(PrimFunc(name, (*scalars, *buffers), stmt),
+                    [*numbers, *(a.copy() for a in inputs), result])
+            except InternalError as error:
+                who = "the definition" if stmt is meant else f"the {name}"
+                return f"{who} cannot be run: {error.message}"
+            results.append(result)
+        wanted, got = results
+        if (place := _first_difference(wanted, got, _terms(op))) is not None:
+            return (
+                f"the {name} stores {got[place]} at {_at(op.name, place)}, where the definition "
+                f"gives {wanted[place]}, for {_given(op, inputs, scalars, numbers, place)}"
+            )
+    return None
+
+
+def _meaning(op: ComputeOp, buffers: Sequence[Buffer], part: str) -> Stmt | None:
+    """What a part of an intrinsic is for, as statements; None for parts that only sums have."""
+    *inputs, out = buffers
+    held = dict(zip(op.input_tensors, inputs, strict=True))
+    axes: dict[IterVar, Expr] = {
+        axis: Var(axis.name, axis.dtype) for axis in (*op.axis, *op.reduce_axis)
+    }
+    place = tuple(axes[axis] for axis in op.axis)
+    value = op.body[0]
+    if not isinstance(value, Reduce):
+        once = _over(op.axis, axes, BufferStore(out, _read(value, held, axes), place))
+        return once if part == "body" else None
+    reset = BufferStore(out, value.combiner.identity[0], place)
+    combiner = value.combiner
+    combined = substitute(combiner.result[0], {
+        combiner.lhs[0]: BufferLoad(out, place),
+        combiner.rhs[0]: _read(value.source[0], held, axes),
+    })
+    update = _over(op.reduce_axis, axes, BufferStore(out, combined, place))
+    steps = {"body": seq(reset, update), "reset": reset, "update": update}
+    return _over(op.axis, axes, steps[part])
+
+
+def _over(loops: Sequence[IterVar], axes: Mapping[IterVar, Expr], body: Stmt) -> Stmt:
+    for axis in reversed(loops):
+        var = axes[axis]
+        assert isinstance(var, Var)
+        low, count = axis.dom.min, index_value(axis.extent)
+        body = For(var, low, count, ForKind.SERIAL, body)
+    return body
+
+
+def _read(value: Expr, held: Mapping[Tensor, Buffer], axes: Mapping[IterVar, Expr]) -> Expr:
+    """An expression of tensors and axes as one of buffers and loops."""
+
+    def rule(node: object) -> Expr | None:
+        return BufferLoad(held[node.tensor], node.indices) if isinstance(node, TensorLoad) else None
+
+    return substitute(bottom_up(value, rule), axes)
+
+
+def _shape(buffer: Buffer) -> tuple[int, ...]:
+    shape = tuple(n for n in buffer.shape if isinstance(n, int))
+    return shape if buffer.dtype.lanes == 1 else (*shape, buffer.dtype.lanes)
+
+
+def _random(draw: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Array:
+    """Numbers with few bits, so that the order in which they are added hardly matters."""
+    if dtype.is_float:
+        quarters = draw.integers(1, 17, shape) * draw.choice([-0.25, 0.25], shape)
+        return np.asarray(quarters).astype(dtype.numpy)
+    if dtype.is_bool:
+        return np.asarray(draw.integers(0, 2, shape)).astype(bool)
+    low, high = integer_range(dtype)
+    return draw.integers(max(low, -1000), min(high, 1000), shape, endpoint=True).astype(dtype.numpy)
+
+
+def _terms(op: ComputeOp) -> int:
+    return int(np.prod([n for n in (a.extent for a in op.reduce_axis) if isinstance(n, int)]))
+
+
+def _first_difference(wanted: Array, got: Array, terms: int) -> tuple[int, ...] | None:
+    kind = wanted.dtype.name
+    if kind not in _PRECISION:
+        differs = wanted != got
+    else:
+        x, y = wanted.astype(np.float64), got.astype(np.float64)
+        with np.errstate(all="ignore"):
+            tolerance = _PRECISION[kind] * max(terms + 4, _LEAST_ROUNDINGS.get(kind, 0))
+            near = np.abs(x - y) <= np.maximum(np.abs(x), 1.0) * tolerance
+            differs = ~((x == y) | (np.isnan(x) & np.isnan(y)) | near)
+    places = np.argwhere(differs)
+    return tuple(map(int, places[0])) if len(places) else None
+
+
+def _at(name: str, place: Sequence[object]) -> str:
+    return f"{name}[{', '.join(map(str, place))}]"
+
+
+def _given(
+    op: ComputeOp, inputs: Sequence[Array], scalars: Sequence[Var], numbers: Sequence[Any],
+    place: Sequence[int],
+) -> str:
+    """The numbers that an element is made from, where they are read at axes."""
+    told = [f"{var.name} = {number}" for var, number in zip(scalars, numbers, strict=True)]
+    for tensor, array in zip(op.input_tensors, inputs, strict=True):
+        at = _read_at(op, tensor, place)
+        if at is None:
+            told.append(f"random values of {tensor.name}")
+            continue
+        shown = _at(tensor.name, [":" if isinstance(n, slice) else n for n in at])
+        told.append(f"{shown} = {np.array2string(array[at], threshold=16, separator=', ')}")
+    return ", ".join(told) or "no input"
+
+
+def _read_at(
+    op: ComputeOp, tensor: Tensor, place: Sequence[int]
+) -> tuple[int | slice, ...] | None:
+    """Where a tensor is read for an element, if it is at axes; along those of a reduction all."""
+    known: dict[Expr, int | slice] = {axis: slice(None) for axis in op.reduce_axis}
+    known.update(zip(op.axis, place, strict=False))
+    for node in walk(*op.body):
+        if isinstance(node, TensorLoad) and node.tensor == tensor:
+            at = [known.get(index) for index in node.indices]
+            return None if None in at else tuple(n for n in at if n is not None)
+    return None
+
+
+Check: TypeAlias = Literal["now", "later", "never"]
+Sizes: TypeAlias = "Mapping[Var, int]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorIntrin:
+    """An operation of a machine; made by `decl_tensor_intrin`.
+
+    A call of it, on parts of tensors and numbers, is what the function of a `te.compute` gives.
+
+    Attributes:
+        name: what messages and traces call it.
+        op: what it computes.
+        buffers: stand for the operands in the statements: inputs in order, then the output.
+        scalar_params: numbers in `op` that take a value from the schedule.
+        body: computes the tile from nothing.
+        reset: stores what a reduction starts from.
+        update: combines the reduction over the tile into what is there.
+        scopes: for each operand the memory that it has to be in; empty if any will do.
+        unit: of the machine's engine that does it, or its link; empty if none is said to.
+        mode: of that unit; empty for the usual one of the operands' type.
+        check: when the statements were or will be compared with the operation.
+
+    >>> from tecomp import te
+    >>> a = te.placeholder((2,), "float32", "a")
+    >>> twice = te.compute((2,), lambda i: a[i] * 2.0, name="twice")
+    >>> vtwice = te.decl_tensor_intrin(twice.op, lambda ins, outs: outs[0].vstore(
+    ...     0, ins[0].vload(0, "float32x2") * 2.0), name="vtwice")
+    >>> vtwice.name, vtwice.op.name, vtwice.tile, vtwice.inputs, vtwice.sizes
+    ('vtwice', 'twice', (2,), (Tensor(a, shape=(2,), dtype=float32),), ())
+    >>> [buffer.name for buffer in vtwice.buffers], vtwice.scopes, vtwice.unit, vtwice.mode
+    (['a', 'twice'], ('', ''), '', '')
+    >>> print(vtwice.body)
+    twice[0] = a[0] * float32(2.0)
+    twice[1] = a[1] * float32(2.0)
+    >>> vtwice.reset, vtwice.update, vtwice.check, vtwice.scalar_params
+    (None, None, 'now', ())
+    """
+
+    name: str
+    op: ComputeOp
+    buffers: tuple[Buffer, ...]
+    scalar_params: tuple[Var, ...]
+    body: Stmt | None
+    reset: Stmt | None
+    update: Stmt | None
+    scopes: tuple[str, ...] = field(default=())
+    unit: str = ""
+    mode: str = ""
+    check: Check = "now"
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """Extents of its data axes, and then of its reduction axes."""
+        return tuple(map(length, (*self.op.axis, *self.op.reduce_axis)))
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors that the definition reads."""
+        return self.op.input_tensors
+
+    @property
+    def sizes(self) -> tuple[Var, ...]:
+        """The variables in its extents, which become numbers where it is used."""
+        axes = (*self.op.axis, *self.op.reduce_axis)
+        extents = [*(axis.extent for axis in axes), *(n for t in self.inputs for n in t.shape)]
+        open_ = [n for n in extents if not isinstance(n, int)]
+        return tuple(dict.fromkeys(var for n in open_ for var in free_variables(n)))
+
+    def __call__(
+        self, *args: Any, reduce_axis: IterVar | Sequence[IterVar] | None = None
+    ) -> TensorIntrinCall:
+        """The operation on parts of tensors, such as `A[i, 0:16]`, and on numbers.
+
+        Args:
+            *args: a part for each input, in their order, and values of the scalar parameters.
+            reduce_axis: axes of a reduction around, whose tiles are added up by `update`.
+
+        Raises:
+            DefinitionError: they do not fit the declaration.
+            TypeMismatchError: something is no part of a tensor and no number.
+        """
+        where = f"{self.name}(...)"
+        given = [part_of(arg, where) or value_of(arg) for arg in args]
+        parts = tuple(each for each in given if isinstance(each, Part))
+        scalars = tuple(each for each in given if isinstance(each, Expr))
+        self._check_counts(parts, scalars, where)
+        sizes: dict[Var, int] = {}
+        for own, part in zip(self.inputs, parts, strict=True):
+            _check_part(own, part, sizes, where)
+        axes = tuple(reduce_axis) if isinstance(reduce_axis, list | tuple) else (
+            () if reduce_axis is None else (reduce_axis,))
+        self._check_reduction(axes, where)
+        values = tuple(
+            cast(var.dtype, value) for var, value in zip(self.scalar_params, scalars, strict=True)
+        )
+        return TensorIntrinCall(self, parts, axes, values, sizes)
+
+    def _check_counts(
+        self, parts: Sequence[Part], scalars: Sequence[Expr], where: str
+    ) -> None:
+        names = [tensor.name for tensor in self.inputs]
+        if len(parts) != len(names):
+            raise DefinitionError(
+                f"{where}: it is given {len(parts)} parts of tensors for {len(names)} inputs "
+                f"({', '.join(names)}); give one for each, such as A[i, 0:16]",
+                kind="wrong-count",
+            )
+        if len(scalars) != len(self.scalar_params):
+            params = ", ".join(var.name for var in self.scalar_params) or "none"
+            raise DefinitionError(
+                f"{where}: it is given {len(scalars)} numbers, and its scalar_params are {params}; "
+                "give one for each",
+                kind="wrong-count",
+            )
+        for var, value in zip(self.scalar_params, scalars, strict=True):
+            read = next((node for node in walk(value) if isinstance(node, TensorLoad)), None)
+            if read is not None:
+                raise DefinitionError(
+                    f"{where}: {var.name} is computed from {read}; give a number of axes and "
+                    "sizes, or make it an input of the intrinsic",
+                    kind="intrinsic",
+                )
+
+    def _check_reduction(self, axes: Sequence[Any], where: str) -> None:
+        for axis in axes:
+            if not isinstance(axis, IterVar) or axis.kind is not IterKind.REDUCE:
+                raise TypeMismatchError(
+                    f"{where}: reduce_axis= is {axis!r}; give an axis made by te.reduce_axis",
+                    kind="intrinsic",
+                )
+        if axes and (self.update is None or self.reset is None):
+            raise DefinitionError(
+                f"{where}: reduce_axis= adds tiles up, and {self.name} has no update and reset; "
+                "give (body, reset, update) to te.decl_tensor_intrin",
+                kind="intrinsic",
+            )
+
+    def __repr__(self) -> str:
+        return f"TensorIntrin({self.name}: {self.op})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorIntrinCall(Arithmetic):
+    """An operation on parts of tensors.
+
+    Attributes:
+        intrin: the operation.
+        parts: of tensors, one for each input.
+        reduce_axis: axes of a reduction around.
+        scalars: values of the scalar parameters.
+        sizes: values of those variables in its extents that the parts say.
+    """
+
+    intrin: TensorIntrin
+    parts: tuple[Part, ...]
+    reduce_axis: tuple[IterVar, ...]
+    scalars: tuple[Expr, ...]
+    sizes: Sizes
+
+    def as_expr(self) -> Expr:
+        """Refused: it stands for many elements."""
+        parts = ", ".join(part.text for part in self.parts)
+        raise TypeMismatchError(
+            f"{self.intrin.name}({parts}) is a part of a tensor, not a number; return it as it is, "
+            "and use elements of what te.compute gives in another definition",
+            kind="whole-tensor",
+        )
+
+
+def _check_part(own: Tensor, part: Part, sizes: dict[Var, int], where: str) -> None:
+    """A part has the type and the shape of an operand; it says sizes that are open.
+
+    Raises:
+        DefinitionError: it has not.
+    """
+    if part.tensor.dtype != own.dtype:
+        raise DefinitionError(
+            f"{where}: {own.name} is {own.dtype}, and {part.text} is {part.tensor.dtype}; convert "
+            "it in a te.compute before",
+            kind="intrinsic",
+        )
+    shape = part.shape_as(own.ndim)
+    if len(shape) != own.ndim or not all(
+        isinstance(n, int) and fits(wanted, n, sizes)
+        for wanted, n in zip(own.shape, shape, strict=True)
+    ):
+        raise DefinitionError(
+            f"{where}: {own.name} has shape {shape_text(own.shape)}, and {part.text} has shape "
+            f"{shape_text(shape)}; give ranges first:end of that many elements",
+            kind="intrinsic",
+        )
+
+
+def fits(extent: Extent, number: int, sizes: dict[Var, int]) -> bool:
+    """Whether an extent of an intrinsic can be a number, given the sizes known, or says one.
+
+    >>> n, known = Var("n"), {}
+    >>> fits(n, 8, known), fits(n + 1, 9, known), fits(n, 4, known)
+    (True, True, False)
+    """
+    if isinstance(extent, int):
+        return extent == number
+    if isinstance(extent, Var):
+        return sizes.setdefault(extent, number) == number
+    found = simplified(substitute(extent, _literals(sizes)))
+    return isinstance(found, int) and found == number
+
+
+def _literals(sizes: Sizes) -> dict[Var, Expr]:
+    return {var: Const(number, var.dtype) for var, number in sizes.items()}
+
+
+def with_sizes(intrin: TensorIntrin, sizes: Sizes) -> TensorIntrin:
+    """An intrinsic whose extents are variables, with numbers for them; checked where it is to be.
+
+    Raises:
+        DefinitionError: the statements compute something else for these numbers.
+    """
+    if not intrin.sizes:
+        return intrin
+    numbers = _literals(sizes)
+    body, reset, update = (
+        None if part is None else _sized_statement(part, numbers)
+        for part in (intrin.body, intrin.reset, intrin.update)
+    )
+    made = replace(
+        intrin, op=_sized(intrin.op, numbers), body=body, reset=reset, update=update,
+        buffers=tuple(_sized_buffer(buffer, numbers) for buffer in intrin.buffers),
+    )
+    if made.check == "now":
+        check_statements(made)
+    return made
+
+
+def _sized_statement(statement: Stmt, numbers: Mapping[Var, Expr]) -> Stmt:
+    def rule(node: Any) -> Any:
+        if isinstance(node, BufferLoad | BufferStore | Allocate):
+            return replace(node, buffer=_sized_buffer(node.buffer, numbers))
+        return None
+
+    return bottom_up(substitute(statement, numbers), rule)
+
+
+def _sized_buffer(buffer: Buffer, numbers: Mapping[Var, Expr]) -> Buffer:
+    shape = (n if isinstance(n, int) else simplified(substitute(n, numbers)) for n in buffer.shape)
+    return replace(buffer, shape=tuple(shape))
+
+
+def _sized(op: ComputeOp, numbers: Mapping[Var, Expr]) -> ComputeOp:
+    """A definition with numbers for variables in its extents."""
+    def extent(value: Extent) -> Extent:
+        return value if isinstance(value, int) else simplified(substitute(value, numbers))
+
+    inputs = {
+        tensor: PlaceholderOp(
+            tensor.name, tuple(map(extent, tensor.shape)), tensor.dtype, tensor.op.location
+        ).output(0)
+        for tensor in op.input_tensors
+    }
+    axes = {
+        axis: make_axis(axis.name, extent(axis.low), extent(axis.extent), axis.kind)
+        for axis in (*op.axis, *op.reduce_axis)
+    }
+
+    def moved(value: Expr) -> Expr:
+        return substitute(bottom_up(value, lambda node: (
+            TensorLoad(inputs[node.tensor], node.indices, node.location)
+            if isinstance(node, TensorLoad) else None
+        )), {**numbers, **axes})
+
+    body = tuple(_of_axes(value, axes, moved) for value in op.body)
+    return replace(op, axis=tuple(axes[axis] for axis in op.axis), body=body)
+
+
+def _of_axes(value: Expr, axes: Mapping[IterVar, IterVar], moved: Any) -> Expr:
+    if not isinstance(value, Reduce):
+        made: Expr = moved(value)
+        return made
+    return replace(
+        value, axis=tuple(axes[axis] for axis in value.axis),
+        source=tuple(map(moved, value.source)), condition=moved(value.condition),
+    )
+
+
+def check_statements(intrin: TensorIntrin) -> None:
+    """Run the statements on random values, and compare with what the intrinsic declares.
+
+    Raises:
+        DefinitionError: they compute something else.
+    """
+    parts = {"body": intrin.body, "reset": intrin.reset, "update": intrin.update}
+    found = difference(intrin.op, intrin.buffers, intrin.scalar_params, parts)
+    if found is not None:
+        raise DefinitionError(
+            f"te.decl_tensor_intrin {intrin.name}: {found}; mend one of them, or say "
+            'check="never" if only the machine can run the statements',
+            kind="intrinsic",
+        )
+
+
+def length(axis: IterVar) -> int:
+    """The extent of an axis of an intrinsic, which is a number."""
+    extent = axis.extent
+    assert isinstance(extent, int)
+    return extent

@@ -1,0 +1,211 @@
+"""TVM class names, tag scopes and unsupported names."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar, Token
+from types import MappingProxyType
+from typing import Any, ParamSpec, TypeVar
+
+from tecomp.compute.expr_like import Value, value_of
+from tecomp.compute.intrinsics import cast
+from tecomp.compute.operators import (
+    add,
+    all,
+    any,
+    div,
+    floordiv,
+    floormod,
+    logical_not,
+    multiply,
+    subtract,
+    truncmod,
+)
+from tecomp.compute.reduce import max, min
+from tecomp.compute.shape_validation import name_of
+from tecomp.errors import DefinitionError, MissingError
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.expr import Expr
+from tecomp.ir.nodes.expr_nodes import compare
+from tecomp.ir.nodes.operators import CmpOp
+
+_LOOPS = (
+    "there is no TensorIR; te.create_schedule says how loops run, and tecomp.lower gives them to "
+    "print, to read and to evaluate"
+)
+_STATEMENTS = "there is no TensorIR; write statements in te.extern, with te.ir_builder"
+_ELEMENTS = (
+    "elements are computed by functions of te, and of C by te.call_pure_extern; call others on "
+    "tensors, by te.call_packed or te.call_extern in a te.extern or an intrinsic"
+)
+_TRACE = (
+    "kernels print nothing; make what is to be seen an output, or run tecomp.evaluate of "
+    "tecomp.lower step by step"
+)
+_FIXED_POINT = (
+    "topi.fixed_point_multiply multiplies tensors by a number; in a formula widen by .astype, "
+    "multiply and shift"
+)
+_TUNERS = "nothing is tuned by runs; tecomp.build and tecomp.compile schedule tensors by a model"
+_PLACES = "a kernel runs where it is called; target= of tecomp.build names the machine"
+_PASSES = "tecomp.lower(..., stop_after=) gives the function after any pass, and none is replaced"
+
+ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
+    "tecomp.te": {
+        "gradient": "no derivatives are made; write them as te.computes",
+        "create_prim_func": _LOOPS,
+        "create_relax_prim_func": _LOOPS,
+        "extern_primfunc": _STATEMENTS,
+        "trace": _TRACE,
+        "q_multiply_shift": _FIXED_POINT,
+        "SpecializedCondition": "sizes may be numbers; build a kernel for those that are frequent",
+    },
+    "tecomp.compute.hybrid": {
+        **dict.fromkeys(("build", "HybridModule"),
+                        "tecomp.build makes the kernel, and kernel.source() shows it"),
+        **dict.fromkeys(("parse", "source_to_op"), "call what te.hybrid.script gives with tensors"),
+    },
+    "tecomp.tir": {
+        **dict.fromkeys(("PrimFunc", "Schedule", "For", "BufferLoad", "BufferStore", "Evaluate"),
+                        _LOOPS),
+        **dict.fromkeys(("stmt_functor", "transform", "analysis"), _PASSES),
+        **dict.fromkeys(("call_intrin", "call_pure_intrin", "call_llvm_intrin",
+                         "call_llvm_pure_intrin"), _ELEMENTS),
+        "trace": _TRACE,
+        **dict.fromkeys(("q_multiply_shift", "q_multiply_shift_per_axis"), _FIXED_POINT),
+        "vscale": "vectors have lengths that are known; split by a number",
+    },
+    "tecomp": {
+        "nd": "kernels take NumPy's arrays, and write to them: numpy.array, numpy.empty",
+        **dict.fromkeys(("cpu", "cuda", "device", "context", "runtime"), _PLACES),
+        **dict.fromkeys(("autotvm", "auto_scheduler", "meta_schedule"), _TUNERS),
+        **dict.fromkeys(("transform", "IRModule", "script"), _PASSES),
+        **dict.fromkeys(("relay", "relax"), "tecomp.compile takes programs of tensors of te"),
+        "contrib": "libraries are called by names: tecomp.register_func and te.call_packed",
+        "testing": "numpy.testing compares arrays",
+    },
+})
+
+
+def absent(module: str, name: str) -> AttributeError:
+    """What is said of a name that a module has not, by one that knows TVM or not.
+
+    Args:
+        module: the name of the module.
+        name: what was asked for.
+    """
+    return MissingError.of(module, module.rpartition(".")[2], name, ABSENT[module])
+
+
+def _comparison(op: CmpOp) -> Callable[[Value, Value], Expr]:
+    def made(a: Value, b: Value) -> Expr:
+        """The condition that compares `a` and `b`."""
+        return compare(op, value_of(a), value_of(b))
+
+    return made
+
+
+def _conversion(dtype: str, value: Value) -> Expr:
+    """`value` converted to `dtype`, as `value.astype(dtype)`."""
+    return cast(value, dtype)
+
+
+And, Or, Not = all, any, logical_not
+EQ, NE = _comparison(CmpOp.EQ), _comparison(CmpOp.NE)
+LT, LE = _comparison(CmpOp.LT), _comparison(CmpOp.LE)
+GT, GE = _comparison(CmpOp.GT), _comparison(CmpOp.GE)
+Add, Sub, Mul, Div, Mod = add, subtract, multiply, div, truncmod
+FloorDiv, FloorMod, Min, Max = floordiv, floormod, min, max
+Cast = _conversion
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_CURRENT: ContextVar[TagScope | None] = ContextVar("tag_scope", default=None)
+
+
+class TagScope:
+    """Gives its tag to what is defined inside; a context manager and a decorator."""
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+        self._is_used = False
+        self._token: Token[TagScope | None] | None = None
+
+    def __enter__(self) -> TagScope:
+        if (outer := _CURRENT.get()) is not None:
+            raise DefinitionError(
+                f"te.tag_scope {self.tag}: it is inside of te.tag_scope {outer.tag}, and an "
+                "operation has one tag; leave that one first"
+            )
+        self._is_used = False
+        self._token = _CURRENT.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._token is not None
+        _CURRENT.reset(self._token)
+        if not self._is_used:
+            warnings.warn(
+                f"te.tag_scope {self.tag}: nothing was defined in it, so no operation has the tag",
+                stacklevel=2,
+            )
+
+    def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
+        """The function, whose operations have the tag."""
+
+        @functools.wraps(function)
+        def tagged(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            with TagScope(self.tag):
+                return function(*args, **kwargs)
+
+        return tagged
+
+    def used(self) -> str:
+        """The tag, of which an operation is made."""
+        self._is_used = True
+        return self.tag
+
+
+def tag_scope(tag: str) -> TagScope:
+    """What is defined in a `with` block, or by the function decorated with this, has a tag.
+
+    Tags are for those who read programs, such as libraries of schedules; they change nothing here.
+
+    Args:
+        tag: of each `te.compute`, `te.scan` and `te.extern` that is defined inside.
+
+    Raises:
+        DefinitionError: one scope is inside another, or an operation inside has a tag of its own.
+        TypeMismatchError: the tag is no text.
+
+    Example:
+        >>> from tecomp import te
+        >>> A = te.placeholder((4,), name="A")
+        >>> with te.tag_scope(tag="elemwise"):
+        ...     B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+        >>> B.op.tag
+        'elemwise'
+    """
+    return TagScope(name_of(tag, "te.tag_scope"))
+
+
+def tag_of(tag: Any, where: str) -> str:
+    """The tag of a new operation: its own, or that of the scope around.
+
+    Raises:
+        DefinitionError: it has both.
+        TypeMismatchError: it is no text.
+    """
+    check_kind(tag, str, f"{where}: tag", "give a text", DefinitionError)
+    scope = _CURRENT.get()
+    if scope is None:
+        return str(tag)
+    if tag:
+        raise DefinitionError(
+            f"{where}: the tag is {tag!r}, and te.tag_scope around gives it {scope.tag!r}; leave "
+            "out one of them"
+        )
+    return scope.used()

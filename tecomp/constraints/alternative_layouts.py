@@ -1,0 +1,109 @@
+"""Other layouts of an operand, among which may be one that keeps a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from tecomp.constraints.operation_view import Computation, Use
+from tecomp.ir.arith.extents import round_up
+from tecomp.ir.nodes.expr import Binary, BinOp, Expr, Var, index_value
+from tecomp.ir.traversal.rewrite import free_variables
+from tecomp.layout.core.layout import Layout
+from tecomp.layout.sticks.stick_formats import StickFormat
+from tecomp.layout.sticks.stick_layout import StickLayout
+from tecomp.machine.operand_constraints import OperandMemory, OperandPadding, Rule
+from tecomp.poly.maps.index_map import IndexMap
+
+
+def candidates(use: Use, each: Computation, rule: Rule) -> Iterator[Layout]:
+    """Layouts of an operand in other memory or padding, or with other lanes, as a rule asks for.
+
+    Those with other lanes are of as many lanes as it has now, along each dimension.
+    """
+    layout = use.layout
+    if isinstance(rule, OperandMemory):
+        yield from (_with(layout, memory=memory) for memory in rule.memories)
+    elif isinstance(rule, OperandPadding):
+        yield _with(layout, pad_value=each.neutral_in(layout))
+        if rule.multiple_bytes is not None:
+            yield _padded(use, each, rule)
+    else:
+        for dim in reversed(range(len(layout.shape))):
+            yield _along(layout, dim)
+        if use is each.out and isinstance(layout, StickLayout):
+            for dim in range(len(layout.shape)):
+                yield _sparse(layout, dim)
+
+
+def _with(layout: Layout, **fields: Any) -> Layout:
+    """The same map with another memory or padding."""
+    plain = Layout(
+        layout.shape, layout.dtype, layout.index_map, layout.storage, layout.pad_value,
+        layout.memory, layout.grid_axes,
+    )
+    return replace(plain, **fields)
+
+
+def dims_of_lanes(use: Use, each: Computation, rule: OperandPadding) -> list[int]:
+    """Dimensions of an operand along the axes of a rule that are lanes of another one."""
+    wanted = set(each.op.reduce_axis if rule.axis == "reduced" else each.op.axis)
+    lanes = {
+        axis for other in each.inputs if other is not use
+        for k, axis in enumerate(each.axes) if axis in wanted and other.places.runs_along(k)
+    }
+    return [
+        dim for dim, index in enumerate(use.indices)
+        if any(var in lanes for var in free_variables(index))
+    ]
+
+
+def _padded(use: Use, each: Computation, rule: OperandPadding) -> Layout:
+    """The same with places along the axes of the rule up to a multiple, which hold what is neutral.
+
+    A dimension that is a result by itself declares more places as a remainder.
+    """
+    layout = use.layout
+    axes = layout.index_map.initial_indices
+    step = max((rule.multiple_bytes or 1) // layout.dtype.bytes, 1)
+    rounded = {
+        axes[dim]: round_up(layout.shape[dim], step) for dim in dims_of_lanes(use, each, rule)
+    }
+    results = tuple(
+        Binary(BinOp.MOD, expr, index_value(rounded[expr]))
+        if isinstance(expr, Var) and expr in rounded else expr
+        for expr in layout.index_map.final_indices
+    )
+    index_map = IndexMap(axes, results, layout.axis_separators)
+    return _with(layout, index_map=index_map, pad_value=each.neutral_in(layout))
+
+
+def _along(layout: Layout, dim: int) -> Layout:
+    """Sticks of another dimension, with as many lanes."""
+    if isinstance(layout, StickLayout):
+        return _sticks(layout, dim, StickFormat.Dense)
+    lanes = layout.physical_shape[-1] if layout.physical_shape else 1
+    axes = layout.index_map.initial_indices
+    others: list[Expr] = [axis for k, axis in enumerate(axes) if k != dim]
+    lane = Binary(BinOp.MOD, axes[dim], index_value(lanes))
+    index_map = IndexMap(axes, (*others, axes[dim] // lanes, lane), ())
+    return Layout(
+        layout.shape, layout.dtype, index_map, layout.storage, layout.pad_value, layout.memory
+    )
+
+
+def _sparse(layout: StickLayout, dim: int) -> Layout:
+    return _sticks(layout, dim, StickFormat.Sparse)
+
+
+def _sticks(layout: StickLayout, dim: int, form: StickFormat) -> Layout:
+    lanes = layout.elems_in_stick
+    order = [*(k for k in range(len(layout.shape)) if k != dim), dim]
+    size = list(layout.shape)
+    if form is StickFormat.Dense:
+        size[dim] = round_up(size[dim], lanes)
+    return StickLayout(
+        size, layout.dtype, order, form, size=layout.shape, stick_bytes=layout.stick_bytes,
+        pad_value=layout.pad_value, memory=layout.memory,
+    )

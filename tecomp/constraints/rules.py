@@ -1,0 +1,416 @@
+"""Decide the constraints on lanes and operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from tecomp.compute.iter_var import IterVar
+from tecomp.constraints.alternative_layouts import dims_of_lanes
+from tecomp.constraints.operation_view import Computation, Use, padded_along, places_along
+from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.ir.traversal.rewrite import free_variables
+from tecomp.machine.descriptor import Target
+from tecomp.machine.operand_constraints import (
+    LaneAccess,
+    LaneReduction,
+    OperandAlignment,
+    OperandMemory,
+    OperandPadding,
+    OperandRank,
+    SharedLanes,
+    StickDensity,
+)
+from tecomp.poly.accesses.lane_access import (
+    has_lanes,
+    not_alone,
+    not_broadcast,
+    not_consecutive,
+    not_in_one_lane,
+    one_to_a_stick,
+    unaligned,
+)
+from tecomp.poly.accesses.tiles import values_at
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Operands that do not keep a rule, and why.
+
+    Attributes:
+        uses: the operands.
+        told: why, or what says so: often nobody asks.
+    """
+
+    uses: tuple[Use, ...]
+    told: str | Callable[[], str]
+
+    @property
+    def why(self) -> str:
+        """What is wrong."""
+        return self.told if isinstance(self.told, str) else self.told()
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What two that say the same have in common."""
+        return self.names, self.why
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the tensors."""
+        return tuple(dict.fromkeys(use.name for use in self.uses))
+
+
+def listed(axes: Sequence[Var]) -> str:
+    """The names of axes."""
+    return ", ".join(axis.name for axis in axes)
+
+
+def at_place(place: Sequence[int]) -> str:
+    """An index of memory, as messages show it."""
+    return f"[{', '.join(map(str, place))}]"
+
+
+def at_point(point: Mapping[Var, int]) -> str:
+    """An index by the names of its axes."""
+    return "(" + ", ".join(f"{var.name}={value}" for var, value in point.items()) + ")"
+
+
+def both_points(pair: tuple[Mapping[Var, int], Mapping[Var, int]]) -> str:
+    """Two indices, for a message that says where each of them is."""
+    return f"{at_point(pair[0])} and {at_point(pair[1])}"
+
+
+def lane_access(rule: LaneAccess, each: Computation) -> Iterator[Problem]:
+    """Each lane of the result reads the same lane of an operand, or one element, or any."""
+    for use in each.inputs:
+        if (text := _read_across_lanes(use, each)) is not None:
+            yield Problem((use,), text)
+            return
+    if "gather" in rule.allowed:
+        return
+    kept = len(each.op.axis)
+    for use in each.inputs:
+        pair = not_consecutive(each.out.places, use.places, kept)
+        if pair is None and "consecutive" in rule.allowed:
+            continue
+        if has_lanes(each.out.places, kept):
+            other = _not_repeated(rule, use, each)
+            if other is None and {"broadcast", "lane_broadcast"} & set(rule.allowed):
+                continue
+            pair = pair or other
+        if pair is not None:
+            yield Problem((use,), partial(_lanes_text, rule, use, each, pair))
+
+
+def _not_repeated(
+    rule: LaneAccess, use: Use, each: Computation
+) -> tuple[Mapping[Var, int], Mapping[Var, int]] | None:
+    """Two points that show that not all lanes read one element, which is where the rule asks."""
+    pair = not_broadcast(each.out.places, use.places, len(each.op.axis))
+    if pair is None and "broadcast" not in rule.allowed:
+        return not_in_one_lane(use.places)
+    return pair
+
+
+def _read_across_lanes(use: Use, each: Computation) -> str | None:
+    """What is wrong where data say which lane is read, or what each of the lanes reads."""
+    lane = free_variables(use.places.exprs[-1]) if use.places.exprs else set()
+    along = [axis for k, axis in enumerate(each.op.axis) if each.out.places.runs_along(k)]
+    for unknown in each.unknown:
+        if not any(unknown.var in free_variables(index) for index in use.indices):
+            continue
+        if unknown.var in lane:
+            return f"which lane of {use.name} it reads is known from `{unknown.var.name}` only"
+        used = {var for index in unknown.load.indices for var in free_variables(index)}
+        if any(axis in used for axis in along):
+            return (
+                f"each of its lanes reads from another place of {use.name}, known from "
+                f"`{unknown.var.name}` only"
+            )
+    return None
+
+
+def _lanes_text(
+    rule: LaneAccess, use: Use, each: Computation, pair: tuple[Mapping[Var, int], Mapping[Var, int]]
+) -> str:
+    out = each.out
+    repeats = not_broadcast(out.places, use.places, len(each.op.axis)) is None
+    is_one = repeats and "lane_broadcast" in rule.allowed
+    ours, theirs = (
+        [at_place(values_at(u.places.exprs, out.places.space, p)) for p in pair]
+        for u in (out, use)
+    )
+    return (
+        f"its elements at {both_points(pair)} are at {ours[0]} and {ours[1]}, "
+        f"and those of {use.name} that they read at {theirs[0]} and {theirs[1]}, which are neither "
+        "the next lane of one stick, at one offset in all sticks, nor one element"
+        + (" in one lane of all sticks" if is_one else "")
+    )
+
+
+def shared_lanes(rule: SharedLanes, each: Computation) -> Iterator[Problem]:
+    """Operands have one axis, or one dimension, along their lanes."""
+    uses = [use for operand in rule.operands for use in each.named(operand)]
+    reduced = set(each.op.reduce_axis)
+    wanted = _wanted(rule, each, uses)
+    found = []
+    for use in uses:
+        if wanted and rule.absent == "refused" and (pair := _sparse_along(use, wanted)) is not None:
+            yield Problem((use,), partial(_absent_text, use, pair, wanted, each))
+            continue
+        loops = [axis for k, axis in enumerate(each.axes) if use.places.runs_along(k)]
+        dims = _dimensions(use, each)
+        if rule.axis != "any" and any((axis in reduced) != (rule.axis == "reduced")
+                                      for axis in loops):  # fmt: skip
+            kind = "sums over" if rule.axis == "reduced" else "keeps"
+            yield Problem((use,), (
+                f"{use.name} has {listed(loops)} along its lanes, and it has to be an axis that "
+                f"{each.op.name} {kind}"
+            ))
+            continue
+        found.append((use, [a.name for a in loops] if rule.by == "loop" else dims))
+    present = [(use, axes) for use, axes in found if axes]
+    if len({tuple(axes) for _, axes in present}) <= 1:
+        return
+    what = "axis" if rule.by == "loop" else "dimension"
+    texts = [f"{use.name} has {what} {', '.join(map(str, axes))}" for use, axes in present]
+    yield Problem(
+        tuple(use for use, _ in present),
+        f"{' and '.join(texts)} along its lanes; they have to be one",
+    )
+
+
+def _absent_text(
+    use: Use, pair: tuple[Mapping[Var, int], Mapping[Var, int]], wanted: Sequence[IterVar],
+    each: Computation,
+) -> str:
+    text = _one_to_a_stick(use, pair)
+    if use is each.out:
+        return f"{text}; it has to have {listed(wanted)} along its lanes"
+    return (
+        f"{text}; it takes full sticks of {listed(wanted)}, and no copy makes those of others, so "
+        "compute it in full sticks"
+    )
+
+
+def _dimensions(use: Use, each: Computation) -> list[int]:
+    """The dimensions along the lanes of an operand, counted from the last.
+
+    Those of a factor are counted as in a product of matrices, in whatever order it has them: the
+    axis that is summed over is the last one of `a`, and the last but one of `b`.
+    """
+    if each.kind != "contraction" or use is each.out:
+        return [dim - len(use.layout.shape) for dim in use.dims_along_lanes()]
+    is_first = use is each.inputs[0]
+    reduced = set(each.op.reduce_axis)
+    both = set.intersection(*(_used(other) for other in each.inputs))
+    found = []
+    for axis in _along(use):
+        if axis not in reduced and axis in both:
+            found.append(-3)
+        else:
+            found.append(-1 if (axis in reduced) == is_first else -2)
+    return found
+
+
+def _used(use: Use) -> set[Var]:
+    return {var for index in use.indices for var in free_variables(index)}
+
+
+def _wanted(rule: SharedLanes, each: Computation, uses: Sequence[Use]) -> list[IterVar]:
+    """The axes of several elements, of the kind that a rule names, that all of its operands use."""
+    if rule.axis == "any":
+        return []
+    axes = each.op.reduce_axis if rule.axis == "reduced" else each.op.axis
+    return [
+        axis for axis in axes
+        if all(axis in _several(use) for use in uses)
+    ]
+
+
+def _several(use: Use) -> set[Var]:
+    """The axes along which an operand has several elements."""
+    extents = dict(zip(use.places.axes, use.places.extents, strict=True))
+    used = {var for index in use.indices for var in free_variables(index)}
+    return {var for var in used if extents.get(var, 1) > 1}
+
+
+def _is_sparse(use: Use) -> bool:
+    """Whether each stick holds one of several elements.
+
+    In other sticks an axis runs along lanes, forwards or backwards or in steps.
+    """
+    lanes = use.layout.physical_shape[-1] if use.layout.physical_shape else 1
+    return lanes > 1 and bool(_several(use)) and not _along(use) and one_to_a_stick(use.places)
+
+
+def _along(use: Use) -> list[Var]:
+    """The axes along the lanes of an operand."""
+    return [axis for k, axis in enumerate(use.places.axes) if use.places.runs_along(k)]
+
+
+def _sparse_along(
+    use: Use, axes: Sequence[Var]
+) -> tuple[Mapping[Var, int], Mapping[Var, int]] | None:
+    """Two neighbours along the first of some axes, if each stick holds one element."""
+    if not axes or not _is_sparse(use):
+        return None
+    first = dict.fromkeys(use.places.axes, 0)
+    return first, {**first, axes[0]: 1}
+
+
+def _one_to_a_stick(use: Use, pair: tuple[Mapping[Var, int], Mapping[Var, int]]) -> str:
+    first, second = (
+        at_place(values_at(use.places.exprs, use.places.space, point)) for point in pair
+    )
+    return (
+        f"{use.name} has one element to a stick: those at {both_points(pair)} "
+        f"are at {first} and {second}"
+    )
+
+
+def stick_density(rule: StickDensity, each: Computation) -> Iterator[Problem]:
+    """Operands and result have full sticks, or one element to a stick, alike."""
+    for use in each.inputs:
+        sparse, full = (use, each.out) if _is_sparse(use) else (each.out, use)
+        axes = [axis for axis in _along(full) if axis in _several(sparse) & _several(full)]
+        if (pair := _sparse_along(sparse, axes)) is None:
+            continue
+        makes = "gathers elements of several sticks into one" if sparse is use else (
+            "scatters the elements of one stick to several")
+        yield Problem((use, each.out), partial(_density_text, sparse, pair, full, axes, makes))
+
+
+def _density_text(
+    sparse: Use, pair: tuple[Mapping[Var, int], Mapping[Var, int]], full: Use,
+    axes: Sequence[Var], makes: str,
+) -> str:
+    return (
+        f"{_one_to_a_stick(sparse, pair)}, and {full.name} has {listed(axes)} along its lanes; "
+        f"nothing {makes}, so compute both in full sticks"
+    )
+
+
+def lane_reduction(rule: LaneReduction, each: Computation) -> Iterator[Problem]:
+    """What becomes of the lanes that an operation reduces along."""
+    kept = len(each.op.axis)
+    along = [
+        use for use in each.inputs
+        if any(use.places.runs_along(k) for k in range(kept, len(each.axes)))
+    ]
+    if not along or rule.result == "dense":
+        return
+    name = along[0].name
+    if rule.result == "refused":
+        yield Problem((along[0],), f"it reduces along the lanes of {name}, which is not done")
+        return
+    pair = not_alone(each.out.places)
+    if pair is None:
+        return
+    first, second = (
+        at_place(values_at(each.out.places.exprs, each.out.places.space, point)) for point in pair
+    )
+    yield Problem((each.out,), (
+        f"it reduces along the lanes of {name}, so that each stick of {each.out.name} has one "
+        f"element, in lane 0; those at {both_points(pair)} are at {first} and "
+        f"{second}"
+    ))
+
+
+def operand_alignment(rule: OperandAlignment, each: Computation) -> Iterator[Problem]:
+    """What lane 0 of the result reads lies at a multiple of some bytes."""
+    kept = len(each.op.axis)
+    for operand in rule.operands:
+        for use in each.named(operand):
+            offset, rest = use.byte_offset(), use.byte_offset(rule.offset_bytes)
+            together = any(
+                use.places.runs_along(k) and each.out.places.runs_along(k) for k in range(kept)
+            )
+            if offset is None or rest is None or not together:
+                continue
+            point = unaligned(each.out.places, rest, rule.offset_bytes)
+            if point is not None:
+                at = values_at([offset], each.out.places.space, point)[0]
+                yield Problem((use,), (
+                    f"lane 0 of {each.out.name} at {at_point(point)} has byte {at} of {use.name}, "
+                    f"which is no multiple of {rule.offset_bytes}"
+                ))
+
+
+def operand_rank(rule: OperandRank, each: Computation) -> Iterator[Problem]:
+    """Operands have some number of physical axes."""
+    for operand in rule.operands:
+        for use in each.named(operand):
+            rank = len(use.layout.memory_shape)
+            if rank not in rule.ranks:
+                ranks = " or ".join(map(str, rule.ranks))
+                yield Problem((use,), f"{use.name} has {rank} physical axes instead of {ranks}")
+
+
+def memory_rank(use: Use, target: Target) -> str | None:
+    """What is wrong with the number of physical axes for the memory that an operand is in."""
+    memory = target.memory(use.layout.memory)
+    rank = len(use.layout.memory_shape)
+    if memory.takes(rank):
+        return None
+    return (
+        f"{use.name} has {rank} physical axes, and memory `{memory.name}` of target {target.name} "
+        f"takes {memory.rank}; use {memory.rank - 1} AXIS_SEPARATOR in its layout"
+    )
+
+
+def operand_memory(rule: OperandMemory, each: Computation) -> Iterator[Problem]:
+    """Operands are in some memories."""
+    for operand in rule.operands:
+        for use in each.named(operand):
+            if use.layout.memory not in rule.memories:
+                yield Problem((use,), (
+                    f"{use.name} is in memory {use.layout.memory}, and has to be in "
+                    f"{' or '.join(rule.memories)}"
+                ))
+
+
+def operand_padding(rule: OperandPadding, each: Computation) -> Iterator[Problem]:
+    """Places without an element hold what changes no result."""
+    if rule.value == "any":
+        return
+    wanted = set(each.op.reduce_axis if rule.axis == "reduced" else each.op.axis)
+    for operand in rule.operands:
+        for use in each.named(operand):
+            neutral = each.neutral_in(use.layout)
+            dims = [d for d, index in enumerate(use.indices) if _is_along(index, wanted)]
+            if (text := _no_multiple(rule, use, each)) is not None:
+                yield Problem((use,), f"{text}, and has to be padded with {neutral}")
+                continue
+            if any(padded_along(use.layout, d) for d in dims) and use.layout.pad_value != neutral:
+                yield Problem((use,), (
+                    f"the padding of {use.name} along dimension {dims[0]} holds "
+                    f"{'nothing known' if use.layout.pad_value is None else use.layout.pad_value}, "
+                    f"and has to hold {neutral}"
+                ))
+
+
+def _no_multiple(rule: OperandPadding, use: Use, each: Computation) -> str | None:
+    """What is wrong with the number of places along a dimension, where a rule wants a multiple."""
+    if rule.multiple_bytes is None:
+        return None
+    for dim in dims_of_lanes(use, each, rule):
+        places = places_along(use.layout, dim)
+        size = None if places is None else places * use.layout.dtype.bytes
+        if size is None or size % rule.multiple_bytes == 0 or use.layout.shape[dim] == 1:
+            continue
+        last = [0] * len(use.layout.shape)
+        last[dim] = use.layout.shape[dim] - 1
+        return (
+            f"{use.name} has {places} places along dimension {dim}, {size} bytes, the last with "
+            f"element {tuple(last)}; that is no multiple of {rule.multiple_bytes}"
+        )
+    return None
+
+
+def _is_along(index: Expr, axes: set[IterVar]) -> bool:
+    """Whether an index goes on only with some axes: a window beside others has no padding there."""
+    used = free_variables(index)
+    return bool(used) and all(var in axes for var in used)

@@ -1,0 +1,305 @@
+"""Layout and work-division hints from the user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Final, Literal, overload
+
+from tecomp.compute.define import compute
+from tecomp.compute.iter_var import IterVar
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import LayoutError
+from tecomp.ir.arith.extents import constant_shape
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.layout.addressing.stored_tensor import check_layout
+from tecomp.layout.core.layout import Layout
+
+Kind = Literal["cores", "num_tiles_per_dim"]
+
+Parts = Mapping[str, int] | Mapping[IterVar, int] | Mapping[str | IterVar, int]
+"""How many parts along axes, by these or by their names."""
+
+_TEXT = {"cores": "is shared out to cores", "num_tiles_per_dim": "is computed in tiles"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DivisionHint:
+    """A wish about how a value is divided; `hint` makes it.
+
+    Attributes:
+        tensor: the value.
+        kind: whether it is shared out to cores, or the part of a core is computed in tiles.
+        parts: how many along which of its axes, by number; those that it is reduced over come last.
+        is_hard: whether it has to be so.
+    """
+
+    tensor: Tensor
+    kind: Kind
+    parts: tuple[tuple[int, int], ...]
+    is_hard: bool
+
+    @property
+    def axes(self) -> tuple[IterVar, ...]:
+        """Those of the value, then those that it is reduced over."""
+        return axes_of(self.tensor)
+
+    def __str__(self) -> str:
+        listed = ", ".join(f"{count} along {self.axes[axis].name}" for axis, count in self.parts)
+        return f"the hint that {self.tensor.name} {_TEXT[self.kind]}, {listed},"
+
+
+def axes_of(tensor: Tensor) -> tuple[IterVar, ...]:
+    """The axes of what computes a value, those that it is reduced over last."""
+    return (*tensor.op.axis, *tensor.op.reduce_axis)
+
+
+def division_hint(
+    tensor: Tensor, kind: Kind, parts: Parts, *, is_hard: bool
+) -> DivisionHint:
+    """A wish about the division of a value, checked.
+
+    Raises:
+        LayoutError: nothing computes the tensor here, it has no such axes, or a number is none.
+    """
+    cure = "give a number for each axis, by its name"
+    check_kind(parts, Mapping, f"hint: {kind}", cure, LayoutError)
+    if not isinstance(tensor.op, ComputeOp):
+        raise LayoutError(
+            f"hint: {tensor.name} is not computed in loops, and has no {kind}; give a value that "
+            "te.compute makes",
+            kind="demand",
+        )
+    if not parts:
+        raise LayoutError(f"hint: {kind} of {tensor.name} names no axis; {cure}", kind="demand")
+    found: dict[int, int] = {}
+    for axis, count in parts.items():
+        number = _number(tensor, axis, kind)
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise LayoutError(
+                f"hint: {kind} along {axes_of(tensor)[number].name} of {tensor.name} is {count!r}; "
+                "give a number from 1 on",
+                kind="wrong-number",
+            )
+        if found.setdefault(number, count) != count:
+            raise LayoutError(
+                f"hint: {kind} along {axes_of(tensor)[number].name} of {tensor.name} is given "
+                f"twice ({found[number]}, {count}); give it once",
+                kind="given-twice",
+            )
+    return DivisionHint(tensor, kind, tuple(sorted(found.items())), is_hard)
+
+
+def _number(tensor: Tensor, axis: object, kind: Kind) -> int:
+    axes = axes_of(tensor)
+    fitting = [k for k, own in enumerate(axes) if own is axis or own.name == axis]
+    if len(fitting) == 1:
+        return fitting[0]
+    name = axis.name if isinstance(axis, IterVar) else repr(axis)
+    listed = ", ".join(own.name for own in axes) or "none"
+    how = "is no axis" if not fitting else f"names {len(fitting)} axes"
+    raise LayoutError(
+        f"hint: {kind}: {name} {how} of {tensor.name} (it has {listed}); give one of its "
+        f"op.axis{' or op.reduce_axis' if tensor.op.reduce_axis else ''}",
+        kind="demand",
+    )
+
+
+RELAYOUT: Final = "relayout"
+"""The attribute of a copy that says in which layout it is: the layout, or its axis along lanes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hint:
+    """A wish about where a value lies; `hint` makes it.
+
+    Attributes:
+        tensor: the value.
+        stick: the number of its axis that runs along the lanes.
+        cost: elements that it is worth moving for this; infinite if it has to be.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((128, 64), "float16", name="A")
+    >>> wish = hint(A, stick=0)
+    >>> wish.tensor.name, wish.stick, wish.cost, wish.is_hard
+    ('A', 0, 8192.0, False)
+    """
+
+    tensor: Tensor
+    stick: int
+    cost: float
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether it has to be kept."""
+        return self.cost == inf
+
+    def __str__(self) -> str:
+        return f"the hint that {self.tensor.name} has axis {self.stick} along its lanes"
+
+
+@overload
+def hint(
+    tensor: Tensor, *, stick: int | IterVar, hard: bool = ..., cost: float | None = ...
+) -> Hint: ...
+
+
+@overload
+def hint(tensor: Tensor, *, cores: Parts, hard: bool = ...) -> DivisionHint: ...
+
+
+@overload
+def hint(tensor: Tensor, *, num_tiles_per_dim: Parts, hard: bool = ...) -> DivisionHint: ...
+
+
+def hint(
+    tensor: Tensor, *, stick: int | IterVar | None = None, cores: Parts | None = None,
+    num_tiles_per_dim: Parts | None = None, hard: bool = False, cost: float | None = None,
+) -> Hint | DivisionHint:
+    """A wish for `tecomp.compile(..., hints=[...])`: one of `stick`, `cores`, `num_tiles_per_dim`.
+
+    Args:
+        tensor: a value of the program.
+        stick: its axis, or the number of it, that is to run along sticks or rows of tiles. On a
+            machine without, elements along it lie side by side in memory, if it is a hard one.
+        cores: among how many cores it is to be divided, along axes by their names, or by
+            themselves, one that is reduced over among them; along others it is not divided.
+        num_tiles_per_dim: in how many blocks, one after the other, each core is to compute its
+            part; along axes that are not named there may be any number.
+        hard: whether it has to; else a stick costs something if it does not, and a division is
+            taken where the machine can.
+        cost: how many elements relayouts may move for a stick: as many as the tensor has by
+            default.
+
+    Raises:
+        LayoutError: the tensor has no such axis, a number is none, or not one thing is wished.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((128, 64), "float16", name="A")
+    >>> print(hint(A, stick=-2))
+    the hint that A has axis 0 along its lanes
+    """
+    check_kind(tensor, Tensor, "hint: the tensor", "give what te.compute makes", LayoutError)
+    check_kind(hard, bool, "hint: hard", "give True or False", LayoutError)
+    if sum(each is not None for each in (stick, cores, num_tiles_per_dim)) != 1:
+        raise LayoutError(
+            f"hint: of {tensor.name} one thing is wished at a time; give one of stick, cores and "
+            "num_tiles_per_dim",
+            kind="contrary-options",
+        )
+    if stick is None and cost is not None:
+        raise LayoutError(
+            f"hint: the cost {cost!r} is for elements that relayouts move, and a division moves "
+            "none; leave it out",
+            kind="contrary-options",
+        )
+    if cores is not None:
+        return division_hint(tensor, "cores", cores, is_hard=hard)
+    if num_tiles_per_dim is not None:
+        return division_hint(tensor, "num_tiles_per_dim", num_tiles_per_dim, is_hard=hard)
+    assert stick is not None
+    return _stick_hint(tensor, stick, hard=hard, cost=cost)
+
+
+def _stick_hint(
+    tensor: Tensor, stick: int | IterVar, *, hard: bool, cost: float | None
+) -> Hint:
+    axis = _axis(tensor, stick, "hint")
+    if cost is None:
+        elements = 1
+        for extent in tensor.shape:
+            elements *= extent if isinstance(extent, int) else 1
+        cost = elements
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < inf:
+        raise LayoutError(
+            f"hint: the cost {cost!r} is no number of elements; give one from 0 on",
+            kind="wrong-number",
+        )
+    return Hint(tensor, axis, inf if hard else float(cost))
+
+
+def restickify(tensor: Tensor, axis: int | IterVar, name: str | None = None) -> Tensor:
+    """A copy of a tensor with an axis along its sticks, or along the rows of its tiles.
+
+    It is an operation of the program; on a machine that does not care where values lie it is none.
+
+    Args:
+        tensor: what is copied.
+        axis: of it, or the number of the axis.
+        name: of the copy.
+
+    Raises:
+        LayoutError: the tensor has no such axis.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((128, 64), "float16", name="A")
+    >>> print(restickify(A, 0, name="B").op)
+    B[i0, i1] = A[i0, i1]
+    """
+    check_kind(tensor, Tensor, "restickify: the tensor", "give what te.compute makes", LayoutError)
+    return _copy(tensor, _axis(tensor, axis, "restickify"), name)
+
+
+def relayout_to(tensor: Tensor, layout: Layout, name: str | None = None) -> Tensor:
+    """A copy of a tensor in a layout, as an operation of the program.
+
+    Args:
+        tensor: what is copied.
+        layout: where the elements of the copy are.
+        name: of the copy.
+
+    Raises:
+        LayoutError: the layout is for another shape or type.
+
+    >>> from tecomp import Layout, te
+    >>> A = te.placeholder((128, 64), "float16", name="A")
+    >>> print(relayout_to(A, Layout.row_major((128, 64), "float16"), name="B").op)
+    B[i0, i1] = A[i0, i1]
+    """
+    check_kind(tensor, Tensor, "relayout_to: the tensor", "give what te.compute makes", LayoutError)
+    check_layout(layout, "relayout_to")
+    if layout.shape != constant_shape(tensor.shape) or layout.dtype != tensor.dtype:
+        raise LayoutError(
+            f"relayout_to: {tensor.name} is {tensor.dtype}{list(tensor.shape)}, and the layout is "
+            f"for {layout.dtype}{list(layout.shape)}; give one of its shape and type",
+            kind="other-shape",
+        )
+    return _copy(tensor, layout, name)
+
+
+def asked_of(op: Operation) -> Layout | int | None:
+    """The layout, or the axis along lanes, that a copy is asked to have; None for any other."""
+    found = op.attrs.get(RELAYOUT)
+    return found if isinstance(found, Layout | int) else None
+
+
+def _copy(tensor: Tensor, wanted: Layout | int, name: str | None) -> Tensor:
+    made = compute(
+        tensor.shape, lambda *i: tensor[i if i else ()],
+        name=f"{tensor.name}_relaid" if name is None else name,
+        attrs={RELAYOUT: wanted},
+    )
+    assert isinstance(made, Tensor)
+    return made
+
+
+def _axis(tensor: Tensor, axis: int | IterVar, where: str) -> int:
+    rank = len(tensor.shape)
+    if isinstance(axis, IterVar):
+        own = tensor.op.axis if isinstance(tensor.op, ComputeOp) else ()
+        if axis not in own:
+            raise LayoutError(
+                f"{where}: {axis.name} is no axis of {tensor.name}; give one of its op.axis, or "
+                "its number",
+                kind="demand",
+            )
+        return next(k for k, each in enumerate(own) if each is axis)
+    if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
+        raise LayoutError(
+            f"{where}: {tensor.name} has {rank} axes, and none is {axis!r}; give a number from 0 "
+            f"to {rank - 1}",
+            kind="wrong-number",
+        )
+    return axis % rank

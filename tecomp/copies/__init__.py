@@ -1,1 +1,0 @@
-"""Compiled copies into layouts, out of them, and from one to another."""

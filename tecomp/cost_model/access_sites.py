@@ -1,0 +1,557 @@
+"""Memory accesses, operations and the units that execute them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, Literal, TypeAlias
+
+from tecomp.cost_model.iteration_counting import Frame, Loop, Where
+from tecomp.errors import TargetError
+from tecomp.ir.arith.extents import ceil_div
+from tecomp.ir.nodes.dtype import INT64, DType
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Const,
+    Expr,
+    Not,
+    Ramp,
+    Select,
+    Var,
+    index_value,
+)
+from tecomp.ir.nodes.operators import outside_function
+from tecomp.ir.nodes.stmt import (
+    Buffer,
+    BufferStore,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    OutsideCall,
+    PrimFunc,
+    Stmt,
+    TensorOp,
+    Touch,
+)
+from tecomp.ir.traversal.rewrite import (
+    Task,
+    children,
+    conjuncts,
+    fold,
+    run,
+    statements_in,
+    substitute,
+    walk,
+)
+from tecomp.machine.components import MatmulUnit, Unit
+
+
+def unit_of(op: TensorOp, engine: Mapping[str, Unit]) -> Unit | None:
+    """The unit that does `op`; None if there is none of that name that takes its operands' type.
+
+    Raises:
+        TargetError: the unit has no such mode.
+    """
+    unit = engine.get(op.unit)
+    if unit is None or _type(op) not in (
+        unit.inputs if isinstance(unit, MatmulUnit) else unit.types
+    ):
+        return None
+    if op.mode and op.mode not in unit.cycles:
+        raise TargetError(
+            f"operation {op.name}: unit `{unit.name}` has no mode `{op.mode}`; its modes are "
+            f"{', '.join(unit.cycles)}",
+            kind="target-lacks",
+        )
+    return unit
+
+
+def cycles_of(op: TensorOp, unit: Unit) -> float:
+    """Of one operation, with all instances of the unit at work.
+
+    A tile that is larger than that of the unit is cut into tiles of the unit, the last ones whole.
+    """
+    if isinstance(unit, MatmulUnit):
+        mode = op.mode or unit.modes.get(_type(op)) or next(iter(unit.cycles))
+        return _tiles(op.tile, unit) * unit.cycles[mode] / unit.instances
+    each = unit.cycles.get(op.mode or op.name, unit.cycles.get("default", 1.0))
+    return ceil_div(prod(op.tile), unit.lanes(_type(op))) * each / unit.instances
+
+
+def _tiles(tile: tuple[int, ...], unit: MatmulUnit) -> int:
+    own = unit.m, unit.n, unit.k
+    if len(tile) != len(own):
+        return ceil_div(prod(tile), prod(own))
+    return prod(ceil_div(extent, most) for extent, most in zip(tile, own, strict=True))
+
+
+def _type(op: TensorOp) -> DType:
+    """Of its first input; of its output if it has none."""
+    places = [node for node in walk(op.operands) if isinstance(node, Touch)]
+    reads = [node for node in places if not node.is_written]
+    return (reads or places)[0].place.dtype
+
+
+_LOGIC = (BinOp.AND, BinOp.OR)
+
+
+def has_load(node: Expr) -> bool:
+    """Whether it depends on data."""
+    return any(isinstance(part, BufferLoad) for part in walk(node))
+
+
+def is_copy(value: Expr) -> bool:
+    """Whether it is an element that loops and conditions on them choose, or a number."""
+    def chosen(node: Expr) -> Sequence[Expr]:
+        match node:
+            case Call("if_then_else", (condition, a, b)) | Select(condition, a, b) if (
+                not has_load(condition)
+            ):
+                return a, b
+        return ()
+
+    def is_element(node: Expr) -> bool:
+        if isinstance(node, BufferLoad):
+            return not any(map(has_load, node.indices))
+        return isinstance(node, Const)
+
+    return all(chosen(node) or is_element(node) for node in walk(value, parts=chosen))
+
+
+def operations(
+    root: Expr, frames: tuple[Frame, ...], where: Callable[[Expr], tuple[Frame, ...]]
+) -> Iterator[tuple[tuple[Frame, ...], Counter[tuple[str, str]]]]:
+    """What an expression computes on elements, by the conditions under which it does."""
+    groups: list[tuple[Expr, tuple[Frame, ...]]] = [(root, frames)]
+    while groups:
+        start, around = groups.pop()
+        counts: Counter[tuple[str, str]] = Counter()
+        for node in walk(start, parts=_computed):
+            match node:
+                case Call("if_then_else", (condition, then, other)):
+                    groups += [
+                        (then, (*around, *where(condition))),
+                        (other, (*around, *where(Not(condition)))),
+                    ]
+                case Binary(op) if op not in _LOGIC:
+                    counts[op.name.lower(), str(node.dtype.scalar)] += node.dtype.lanes
+                case Call(name) if name not in ("check_index", "reinterpret") and (
+                    outside_function(name) is None
+                ):
+                    counts[name, str(node.dtype.scalar)] += node.dtype.lanes
+        if counts:
+            yield around, counts
+
+
+def _computed(node: Expr) -> Sequence[Expr]:
+    """What is computed on elements for `node`, under no condition of its own."""
+    match node:
+        case Call("if_then_else", (condition, _, _)):
+            return (condition,) if has_load(condition) else ()
+        case BufferLoad() | Const() | Var():
+            return ()
+        case Select(condition, a, b) if not has_load(condition):
+            return a, b
+    return children(node)
+
+
+_Inside: TypeAlias = "tuple[Stmt, tuple[Frame, ...], dict[Var, Expr]]"
+_Guarded: TypeAlias = "tuple[Expr, tuple[Frame, ...]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A read or a write of one element, as it is written in the program.
+
+    Attributes:
+        direction: `read` or `write`.
+        buffer: what is accessed.
+        indices: where.
+        frames: loops and conditions around it, outermost first.
+        statement: number of the statement, in program order.
+        target: the buffer that the statement writes to; None where it writes none.
+        target_indices: where in that buffer.
+        is_copy: whether what is read is stored as it is; loops alone decide what that is.
+    """
+
+    direction: Literal["read", "write"]
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    frames: tuple[Frame, ...]
+    statement: int
+    target: Buffer | None
+    target_indices: tuple[Expr, ...] = ()
+    is_copy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Operations on elements that one statement does each time.
+
+    Attributes:
+        operations: how many of each kind, by name and type.
+        frames: loops and conditions around it, outermost first.
+        statement: number of the statement, in program order.
+        name: of what is computed.
+    """
+
+    operations: tuple[tuple[tuple[str, str], int], ...]
+    frames: tuple[Frame, ...]
+    statement: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TileWork:
+    """An operation of the machine.
+
+    Attributes:
+        operation: which one.
+        unit: that does it; None where it counts as its statements.
+        frames: loops and conditions around it, outermost first.
+        statement: number of the statement, in program order.
+    """
+
+    operation: TensorOp
+    unit: Unit | None
+    frames: tuple[Frame, ...]
+    statement: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """All places of a function.
+
+    Attributes:
+        sites: reads and writes.
+        works: computations.
+        tiles: operations of the machine.
+        axes: of the grid of cores, that loops are bound to.
+        unknown: conditions and bounds that depend on data, as text; they are taken to hold.
+        calls: functions outside of the program of which nobody said how much they compute.
+    """
+
+    sites: tuple[Site, ...]
+    works: tuple[Work, ...]
+    tiles: tuple[TileWork, ...]
+    axes: tuple[str, ...]
+    unknown: tuple[str, ...]
+    calls: tuple[str, ...] = ()
+
+
+def sites_of(func: PrimFunc, engine: Mapping[str, Unit]) -> Sites:
+    """The places of a flat function that has no vectors yet; each access as often as written.
+
+    An operation of a unit in `engine` reads and writes each element of its operands once.
+
+    Raises:
+        TargetError: an operation asks for a mode that its unit has not.
+    """
+    finder = _Finder(engine)
+    finder.run(func.body)
+    return Sites(tuple(finder.sites), tuple(finder.works), tuple(finder.tiles),
+                 tuple(finder.axes), tuple(dict.fromkeys(finder.unknown)),
+                 tuple(dict.fromkeys(finder.calls)))
+
+
+@dataclass(slots=True)
+class Needed:
+    """What a statement takes data from.
+
+    Attributes:
+        iterations: for each statement that writes what it reads, the iterations of the loops that
+            both are in, but for loops that are bound to cores.
+        everywhere: those whose data may come from other cores.
+    """
+
+    iterations: dict[int, int] = field(default_factory=dict)
+    everywhere: dict[int, None] = field(default_factory=dict)
+
+
+def sources_of(sites: Sites, exchanged: Collection[int] = ()) -> dict[int, Needed]:
+    """For each statement those that write what it reads.
+
+    Args:
+        sites: of the program.
+        exchanged: ids of the sites that read the memory of other cores.
+    """
+    loops: dict[int, tuple[Loop, ...]] = {}
+    writers: dict[Var, dict[int, None]] = {}
+    found: dict[int, Needed] = {}
+    for site in sorted(sites.sites, key=lambda site: (site.statement, site.direction)):
+        around = tuple(frame for frame in site.frames if isinstance(frame, Loop))
+        loops.setdefault(site.statement, around)
+        if site.direction == "write":
+            writers.setdefault(site.buffer.data, {}).setdefault(site.statement)
+            continue
+        for writer in writers.get(site.buffer.data, ()):
+            if writer != site.statement:
+                needed = found.setdefault(site.statement, Needed())
+                needed.iterations[writer] = _shared_iterations(loops[writer], around)
+                if id(site) in exchanged or _threads(loops[writer]) != _threads(around):
+                    needed.everywhere[writer] = None
+    return found
+
+
+def _threads(loops: tuple[Loop, ...]) -> list[Var]:
+    """The variables of the loops that are bound to cores."""
+    return [loop.var for loop in loops if loop.thread]
+
+
+def _shared_iterations(a: tuple[Loop, ...], b: tuple[Loop, ...]) -> int:
+    iterations = 1
+    for x, y in zip(a, b, strict=False):
+        if x.var is not y.var:
+            break
+        if not x.thread:
+            iterations *= max(int(x.extent.value), 1) if isinstance(x.extent, Const) else 1
+    return iterations
+
+
+class _Finder:
+    """Walks over statements in program order."""
+
+    def __init__(self, engine: Mapping[str, Unit]) -> None:
+        self.engine = engine
+        self.sites: list[Site] = []
+        self.works: list[Work] = []
+        self.tiles: list[TileWork] = []
+        self.axes: dict[str, None] = {}
+        self.unknown: list[str] = []
+        self.calls: list[str] = []
+        self.count = 0
+        self.statement = 0
+        self.owners: dict[int, int] = {}
+        self.alone: set[int] = set()
+        self.read: set[Var] = set()
+
+    def run(self, root: Stmt) -> None:
+        """Find everything in `root`."""
+        fold(root, self._statements, statements_in)
+        run(self._visit(root, (), {}))
+
+    def _visit(self, node: Stmt, frames: tuple[Frame, ...], values: dict[Var, Expr]) -> Task:
+        owner = self.owners.get(id(node))
+        if owner is None:
+            self.count += 1
+        self.statement = owner or self.count
+        inner = self._inner(node, frames, values)
+        if owner is not None or isinstance(node, TensorOp):
+            # What an operation of the machine touches is a part of that statement.
+            self.owners.update((id(child), self.statement) for child, _, _ in inner)
+        for part in inner:
+            yield self._visit(*part)
+
+    def _inner(
+        self, node: Stmt, frames: tuple[Frame, ...], values: dict[Var, Expr]
+    ) -> list[_Inside]:
+        """Note what a statement does by itself; what is inside, with all that is around it."""
+        match node:
+            case For():
+                return self._loop(node, frames, values)
+            case IfThenElse():
+                return self._branches(node, frames, values)
+            case Let():
+                return self._let(node, frames, values)
+            case TensorOp():
+                return [(self._operation(node, frames), frames, values)]
+            case BufferStore():
+                self._store(node, frames, values)
+            case Touch():
+                self._touched(node, frames, values)
+            case OutsideCall():
+                self._called(substitute(node, values), frames)
+                return []
+        return [(child, frames, values) for child in statements_in(node)]
+
+    def _loop(
+        self, node: For, frames: tuple[Frame, ...], values: dict[Var, Expr]
+    ) -> list[_Inside]:
+        low, extent = (substitute(e, values) for e in (node.min, node.extent))
+        self._reads((low, extent), frames, None)
+        if node.thread:
+            self.axes.setdefault(node.thread)
+        frame = Loop(node.loop_var, self._known(low), self._known(extent), node.thread,
+                      id(node) in self.alone, node.kind is ForKind.PARALLEL)
+        return [(node.body, (*frames, frame), values)]
+
+    def _branches(
+        self, node: IfThenElse, frames: tuple[Frame, ...], values: dict[Var, Expr]
+    ) -> list[_Inside]:
+        condition = substitute(node.condition, values)
+        self._reads((condition,), frames, None)
+        inner: list[_Inside] = [
+            (node.then_case, (*frames, *self._where(condition)), values)]
+        if node.else_case is not None:
+            inner.append((node.else_case, (*frames, *self._where(Not(condition))), values))
+        return inner
+
+    def _let(
+        self, node: Let, frames: tuple[Frame, ...], values: dict[Var, Expr]
+    ) -> list[_Inside]:
+        if node.var.dtype != INT64:  # no index arithmetic
+            self._computed(node.value, frames, values, node.var.name)
+        value = substitute(node.value, values)
+        self._reads((value,), frames, None)
+        # What is read once stays read; only index arithmetic is written out.
+        if any(isinstance(part, BufferLoad) or part in self.read for part in walk(value)
+               if isinstance(part, BufferLoad | Var)):
+            self.read.add(node.var)
+            return [(node.body, frames, values)]
+        return [(node.body, frames, {**values, node.var: value})]
+
+    def _store(
+        self, node: BufferStore, frames: tuple[Frame, ...], values: dict[Var, Expr]
+    ) -> None:
+        parts = [substitute(part, values) for part in (node.value, *node.indices)]
+        if node.predicate is not None:
+            predicate = substitute(node.predicate, values)
+            self._reads((predicate,), frames, node.buffer)
+            frames = (*frames, *self._where(predicate))
+        self._reads(parts, frames, node.buffer, tuple(parts[1:]), is_copy=is_copy(parts[0]))
+        indices, lanes = _scalars(tuple(map(self._known, parts[1:])))
+        self.sites.append(
+            Site("write", node.buffer, indices, (*frames, *lanes), self.statement, node.buffer))
+        self._computed(node.value, frames, values, node.buffer.name)
+
+    def _operation(self, node: TensorOp, frames: tuple[Frame, ...]) -> Stmt:
+        """What counts in its place."""
+        unit = unit_of(node, self.engine)
+        self.tiles.append(TileWork(node, unit, frames, self.statement))
+        return node.body if unit is None else node.operands
+
+    def _touched(self, node: Touch, frames: tuple[Frame, ...], values: dict[Var, Expr]) -> None:
+        place = substitute(node.place, values)
+        assert isinstance(place, BufferLoad)
+        if not node.is_written:
+            self._reads((place,), frames, None)
+            return
+        around = frames if place.predicate is None else (*frames, *self._where(place.predicate))
+        self.sites.append(
+            Site("write", place.buffer, place.indices, around, self.statement, place.buffer))
+
+    def _called(self, node: OutsideCall, frames: tuple[Frame, ...]) -> None:
+        """Each element of the arrays counts once, as read, or as written if it may be."""
+        numbers = [each for each in node.arguments if isinstance(each, Expr)]
+        self._reads(numbers, frames, None)
+        for array in node.arrays:
+            place = array.place
+            loops = tuple(
+                Loop(var, index_value(0), self._known(extent), "")
+                for var, extent in zip(array.variables, array.shape, strict=True)
+            )
+            self.sites.append(Site(
+                "write" if array.is_written else "read", place.buffer, place.indices,
+                (*frames, *loops), self.statement, place.buffer if array.is_written else None))
+        if node.multiply_adds is None:
+            self.calls.append(node.function)
+            return
+        written = next((a.place.buffer for a in node.arrays if a.is_written), None)
+        dtype = str(written.dtype.scalar) if written is not None else "float32"
+        times = Loop(Var("work"), index_value(0), self._known(node.multiply_adds), "")
+        self.works.append(Work(
+            ((("add", dtype), 1), (("mul", dtype), 1)), (*frames, times), self.statement,
+            node.function))
+
+    def _computed(
+        self, value: Expr, frames: tuple[Frame, ...], values: dict[Var, Expr], name: str
+    ) -> None:
+        """Operations of a value; what it takes from a `Let` is counted there."""
+
+        def where(condition: Expr) -> tuple[Frame, ...]:
+            return self._where(substitute(condition, values))
+
+        called = (outside_function(node.name) for node in walk(value) if isinstance(node, Call))
+        self.calls += [function for function in called if function is not None]
+        for around, counts in operations(value, frames, where):
+            self.works.append(Work(tuple(sorted(counts.items())), around, self.statement, name))
+
+    def _statements(self, node: Stmt, inside: list[int]) -> int:
+        """How many statements count as accesses; notes loops around one alone."""
+        count = sum(inside) + isinstance(node, BufferStore | Touch)
+        if isinstance(node, TensorOp):
+            operands, body = inside
+            count = body if unit_of(node, self.engine) is None else operands
+        if isinstance(node, For) and count == 1:
+            self.alone.add(id(node))
+        return count
+
+    def _reads(
+        self,
+        roots: Any,
+        frames: tuple[Frame, ...],
+        target: Buffer | None,
+        place: tuple[Expr, ...] = (),
+        *,
+        is_copy: bool = False,
+    ) -> None:
+        starts = [(root, frames) for root in roots]
+        for node, around in walk(*starts, parts=self._guarded_parts, key=_at):
+            if isinstance(node, BufferLoad):
+                known, lanes = _scalars(tuple(map(self._known, node.indices)))
+                if node.predicate is not None:
+                    around = (*around, *self._where(node.predicate))
+                self.sites.append(Site(
+                    "read", node.buffer, known, (*around, *lanes), self.statement, target, place,
+                    is_copy))
+
+    def _guarded_parts(self, item: _Guarded) -> list[_Guarded]:
+        """What is directly inside of an expression, with all that is around it."""
+        node, around = item
+        match node:
+            case Call("if_then_else", (condition, then, other)):
+                return [
+                    (condition, around), (then, (*around, *self._where(condition))),
+                    (other, (*around, *self._where(Not(condition)))),
+                ]
+            case BufferLoad(_, indices, predicate) if predicate is not None:
+                inside = (*around, *self._where(predicate))
+                return [(predicate, around), *((index, inside) for index in indices)]
+        return [(child, around) for child in children(node)]
+
+    def _where(self, condition: Expr) -> tuple[Frame, ...]:
+        """The condition as frames; what depends on data, and run-time checks, count as true."""
+        frames = []
+        for part in conjuncts(condition):
+            if _is_check(part):
+                continue
+            if has_load(part):
+                self.unknown.append(str(part))
+            else:
+                frames.append(Where(part))
+        return tuple(frames)
+
+    def _known(self, expr: Expr) -> Expr:
+        """An index or a bound; one that depends on data stays as it is, and is noted."""
+        if has_load(expr):
+            self.unknown.append(str(expr))
+        return expr
+
+
+def _at(item: _Guarded) -> tuple[int, int]:
+    return id(item[0]), id(item[1])
+
+
+def _scalars(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Frame, ...]]:
+    """Indices without lanes, in a loop over the lanes of the last one."""
+    if not indices or indices[-1].dtype.lanes == 1:
+        return indices, ()
+    last, lane = indices[-1], Var("lane", INT64)
+    lanes = Loop(lane, Const(0, INT64), Const(last.dtype.lanes, INT64), "")
+    match last:
+        case Ramp(base, stride):
+            return (*indices[:-1], base + stride * lane), (lanes,)
+        case Broadcast(value):
+            return (*indices[:-1], value), (lanes,)
+    return (*indices[:-1], Const(0, INT64)), (lanes,)
+
+
+def _is_check(node: Expr) -> bool:
+    return isinstance(node, Call) and node.name == "check_index"

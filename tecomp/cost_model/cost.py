@@ -1,0 +1,380 @@
+"""From counts to cycles: how long each resource of a machine is busy with a program.
+
+The model is in docs/cost-model.md. Every figure of a machine comes from its description.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Totals
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from tecomp.cost_model.access_sites import (
+    Needed,
+    Site,
+    Sites,
+    TileWork,
+    Work,
+    cycles_of,
+    sites_of,
+    sources_of,
+)
+from tecomp.cost_model.interconnect import (
+    Sources,
+    cycles,
+    distance,
+    exchanges,
+    hops,
+    latency,
+    link_between,
+    outside_of_transfer,
+)
+from tecomp.cost_model.iteration_counting import Core, Counter, Frame, Loop
+from tecomp.cost_model.iteration_counting import Sequence as Accesses
+from tecomp.cost_model.report import CoreWork, Direction, Occupancy, Report, Traffic, Transfers
+from tecomp.cost_model.timeline import Activity
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import Const, Var
+from tecomp.ir.nodes.stmt import Buffer, PrimFunc
+from tecomp.machine.components import Link, Memory, VectorUnit
+from tecomp.machine.descriptor import Target
+
+SHARED = "core.x"
+"""The axis of the grid that the cores of a processor are shown on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is to be modelled.
+
+    Attributes:
+        name: of the kernel.
+        func: flat, without vectors, all sizes numbers.
+        peaks: for each memory the most bytes in use at one time.
+        padding: for each memory bytes of whole tensors that hold no element.
+    """
+
+    name: str
+    func: PrimFunc
+    peaks: Mapping[str, int]
+    padding: Mapping[str, int]
+
+
+def cost(program: Program, target: Target) -> Report:
+    """The report of a program.
+
+    Raises:
+        TooManyIterationsError: too much has to be counted iteration by iteration.
+    """
+    sites = sites_of(program.func, target.engine)
+    model = _Model(target, sites)
+    for site in sites.sites:
+        model.access(site)
+    for work in sites.works:
+        model.compute(work)
+    for tile in sites.tiles:
+        model.tile(tile)
+    return model.report(program)
+
+
+@dataclass(slots=True)
+class _Flow:
+    """Accesses to one memory in one direction."""
+
+    memory: Memory
+    bytes: int = 0
+    runs: int = 0
+    longest: int = 0
+    blocks: int = 0
+    per_core: Totals[Core] = field(default_factory=Totals)
+
+
+@dataclass(slots=True)
+class _Transfers:
+    """What goes over one link."""
+
+    bytes: int = 0
+    transfers: int = 0
+    bursts: int = 0
+    hops: int = 0
+
+
+@dataclass(slots=True)
+class _Worker:
+    """One core."""
+
+    operations: int = 0
+    tiles: Totals[str] = field(default_factory=Totals)
+    computing: float = 0.0
+    parts: dict[tuple[int, int, str, str], float] = field(default_factory=dict)
+    waits: dict[str, float] = field(default_factory=dict)
+
+    def takes(self, statement: int, step: int, name: str, resource: str, cycles: float) -> None:
+        """Note that a step of a statement, see `Activity`, needs a resource for so long."""
+        key = statement, step, name, resource
+        self.parts[key] = self.parts.get(key, 0.0) + cycles
+
+    def awaits(self, resource: str, cycles: float) -> None:
+        """Note that the first data from a resource take so long."""
+        self.waits[resource] = max(self.waits.get(resource, 0.0), cycles)
+
+
+class _Model:
+    """Sums over the places of a program."""
+
+    def __init__(self, target: Target, sites: Sites) -> None:
+        self.target = target
+        self.sites = sites
+        self.counter = Counter({axis: target.grid.get(axis, 1) for axis in sites.axes})
+        self.accessed: Totals[Var] = Totals()
+        self.flows: dict[tuple[str, Direction], _Flow] = {}
+        self.workers: dict[Core, _Worker] = {}
+        self.operations: Totals[str] = Totals()
+        self.chip: dict[str, float] = {}
+        self.shared = _Worker()
+        self.links: dict[str, _Transfers] = {}
+        self.sources = exchanges(sites, target)
+        frames = (*(site.frames for site in sites.sites), *(work.frames for work in sites.works))
+        self.is_shared = not sites.axes and any(cores_among(each, target) > 1 for each in frames)
+
+    def access(self, site: Site) -> None:
+        """Add what one place reads or writes."""
+        memory = self.target.memory(site.buffer.scope)
+        if (sources := self.sources.get(id(site))) is not None:
+            self._exchange(site, memory, sources)
+            return
+        link = self._link_of(site, memory)
+        found = self._accesses(site, memory, link)
+        for core, accesses in found.items():
+            self._flow(site, memory, accesses, core, core)
+        if link is not None:
+            self._transfer(site, link, found, memory)
+
+    def _exchange(self, site: Site, memory: Memory, sources: Sources) -> None:
+        """Add a copy from the memory of one core into that of another."""
+        link = link_between(self.target, memory.name, memory.name)
+        for source, when in sources:
+            part = replace(site, frames=(*site.frames, when))
+            found = self._accesses(part, memory, link)
+            for core, accesses in found.items():
+                self._flow(site, memory, accesses, source, core)
+            apart = {core: accesses for core, accesses in found.items() if core != source}
+            if link is not None:
+                self._transfer(part, link, apart, memory, source)
+
+    def _accesses(self, site: Site, memory: Memory, link: Link | None) -> dict[Core, Accesses]:
+        return self.counter.accesses(
+            site.frames, site.buffer, site.indices, memory.transaction_bytes,
+            link.burst_bytes if link is not None else None,
+        )
+
+    def _flow(
+        self, site: Site, memory: Memory, accesses: Accesses, owner: Core, user: Core
+    ) -> None:
+        """Add accesses of one core to the memory that is its own, that of another or the chip's."""
+        flow = self.flows.setdefault((memory.name, site.direction), _Flow(memory))
+        size = site.buffer.dtype.bytes
+        flow.bytes += accesses.count * size
+        self.accessed[site.buffer.data] += accesses.count * size
+        flow.runs += accesses.runs
+        flow.longest = max(flow.longest, accesses.longest * size)
+        flow.blocks += accesses.blocks
+        for core, count in self._shared(site.frames, owner, accesses.count):
+            flow.per_core[core] += count * size
+            if self.is_shared:
+                self._worker(core)
+        if site.direction == "read" and memory.latency_cycles:
+            self._worker(user).awaits(memory.name, memory.latency_cycles)
+        self._busy(site, owner, memory, _moved(accesses, size, memory))
+
+    def _link_of(self, site: Site, memory: Memory) -> Link | None:
+        """What moves a value that is read in one memory to be written to another."""
+        if site.direction == "write" or site.target is None:
+            return None
+        to = site.target.scope
+        return link_between(self.target, memory.name, to) if to != memory.name else None
+
+    def _busy(self, site: Site, core: Core, memory: Memory, moved: int) -> None:
+        reads = site.direction == "read"
+        rate = memory.read_bytes_per_cycle if reads else memory.write_bytes_per_cycle
+        if rate is not None:
+            resource = f"{memory.name} {site.direction}"
+            self._take(site, core, resource, moved / rate, is_shared=memory.scope != "core")
+
+    def _transfer(
+        self, site: Site, link: Link, found: Mapping[Core, Accesses], memory: Memory,
+        source: Core | None = None,
+    ) -> None:
+        """Add what goes over a link, from the memory of core `source` if it is that of one."""
+        begins = self.counter.times(outside_of_transfer(self.counter.terms, site, link))
+        total = self.links.setdefault(link.name, _Transfers())
+        grid = self.target.grid
+        for core, accesses in found.items():
+            if source is None:
+                passed = hops(link, self._place(core), grid)
+            else:
+                passed = distance(link, self._place(core), self._place(source), grid)
+            moved = _moved(accesses, site.buffer.dtype.bytes, memory)
+            transfers = min(begins[core], accesses.count)
+            total.bytes += moved
+            total.transfers += transfers
+            total.bursts += accesses.bursts
+            total.hops = max(total.hops, passed)
+            delay = latency(link, passed)
+            if delay:
+                self._worker(core).awaits(link.name, delay)
+            requests = transfers if link.burst_bytes is None else accesses.bursts
+            taken = cycles(link, moved, requests, delay)
+            self._take(site, core, link.name, taken, is_shared=link.scope == "chip")
+
+    def _place(self, core: Core) -> list[int]:
+        """A core as a coordinate for each axis of the machine's grid."""
+        known = dict(zip(self.sites.axes, core, strict=True))
+        return [known.get(axis, 0) for axis in self.target.grid]
+
+    def _worker(self, core: Core) -> _Worker:
+        return self.workers.setdefault(core, _Worker())
+
+    def _take(
+        self, site: Site, core: Core, resource: str, cycles: float, *, is_shared: bool
+    ) -> None:
+        name = (site.target or site.buffer).name
+        step = 2 if site.direction == "write" else 0
+        if is_shared:
+            self.chip[resource] = self.chip.get(resource, 0.0) + cycles
+        worker = self.shared if is_shared else self._worker(core)
+        worker.takes(site.statement, step, name, resource, cycles)
+
+    def compute(self, work: Work) -> None:
+        """Add what one statement computes."""
+        for place, total in self.counter.times(work.frames).items():
+            for core, times in self._shared(work.frames, place, total):
+                worker = self._worker(core)
+                cycles = 0.0
+                for (name, dtype), count in work.operations:
+                    self.operations[f"{name} {dtype}"] += count * times
+                    worker.operations += count * times
+                    cycles += count * times * self._cycles(name, dtype)
+                worker.computing += cycles
+                worker.takes(work.statement, 1, work.name, "compute", cycles)
+
+    def _shared(
+        self, frames: Sequence[Frame], place: Core, total: int
+    ) -> Iterator[tuple[Core, int]]:
+        """How much of `total` each core does: those of a processor share parallel loops."""
+        if not self.is_shared:
+            yield place, total
+            return
+        among = cores_among(frames, self.target)
+        for core in range(among):
+            yield (core,), total * (core + 1) // among - total * core // among
+
+    def tile(self, work: TileWork) -> None:
+        """Add what an operation of the machine takes of its unit."""
+        name = work.operation.name
+        for core, times in self.counter.times(work.frames).items():
+            worker = self._worker(core)
+            worker.tiles[name] += times
+            if work.unit is not None:
+                cycles = times * cycles_of(work.operation, work.unit)
+                worker.computing += cycles
+                worker.takes(work.statement, 1, name, f"{work.unit.name} unit", cycles)
+
+    def _cycles(self, name: str, dtype: str) -> float:
+        """Of one operation on one element."""
+        for unit in self.target.engine.values():
+            if isinstance(unit, VectorUnit) and dtype in unit.types:
+                each = unit.cycles.get(name, unit.cycles.get("default", 1.0))
+                return each / (unit.lanes(dtype) * unit.instances)
+        if self.target.core is not None:
+            core = self.target.core
+            return 1 / (core.lanes(DType(dtype)) * core.vector_operations)
+        return 1.0
+
+    def report(self, program: Program) -> Report:
+        """What was added up."""
+        order = sorted(self.workers)
+        after = sources_of(self.sites, self.sources)
+        return Report(
+            program.name, self.target.name,
+            (SHARED,) if self.is_shared else self.sites.axes, self.target.cores,
+            tuple(_core_work(core, self.workers[core], after) for core in order),
+            tuple(self._traffic(order)),
+            tuple(Transfers(name, each.bytes, each.transfers, each.bursts, each.hops)
+                  for name, each in self.links.items()),
+            tuple(self._memories(program)),
+            dict(sorted(self.operations.items())), _tiles(self.workers.values()),
+            dict(self.chip), self.target.clock_hz, self.sites.unknown, self.sites.calls,
+            _core_work((), self.shared, after).activities, self._compulsory(program.func),
+            self.target.core.cache_bytes if self.target.core is not None else (),
+            self.target.rates,
+        )
+
+    def _compulsory(self, func: PrimFunc) -> int:
+        """Bytes of arguments, each once; of those that are not touched as a whole, no more."""
+        total = 0
+        for param in func.params:
+            if isinstance(param, Buffer):
+                elements = prod(extent for extent in param.shape if isinstance(extent, int))
+                total += min(elements * param.dtype.bytes, self.accessed[param.data])
+        return total
+
+    def _traffic(self, order: list[Core]) -> list[Traffic]:
+        names = list(self.target.memories)
+        found = sorted(self.flows.items(), key=lambda item: (names.index(item[0][0]), item[0][1]))
+        return [
+            Traffic(
+                name, direction, flow.bytes, flow.runs, flow.longest,
+                None if flow.memory.transaction_bytes is None else flow.blocks,
+                tuple(flow.per_core[core] for core in order),
+            )
+            for (name, direction), flow in found if flow.bytes
+        ]
+
+    def _memories(self, program: Program) -> list[Occupancy]:
+        return [
+            Occupancy(memory.name, program.peaks.get(memory.name, 0), memory.usable_bytes,
+                      program.padding.get(memory.name, 0))
+            for memory in self.target.memories.values()
+            if program.peaks.get(memory.name) or program.padding.get(memory.name)
+        ]
+
+
+def cores_among(frames: Sequence[Frame], target: Target) -> int:
+    """How many cores of a processor share what is in these loops: the outermost parallel one's."""
+    if target.core is not None:
+        for frame in frames:
+            if isinstance(frame, Loop) and frame.is_parallel:
+                iterations = int(frame.extent.value) if isinstance(frame.extent, Const) else None
+                most = target.core.count
+                return most if iterations is None else max(min(most, iterations), 1)
+    return 1
+
+
+def _moved(accesses: Accesses, size: int, memory: Memory) -> int:
+    """Bytes that the memory moves for some accesses: whole transactions where it has any."""
+    block = memory.transaction_bytes
+    return max(accesses.count * size, accesses.blocks * block if block else 0)
+
+
+def _core_work(core: Core, worker: _Worker, after: Mapping[int, Needed]) -> CoreWork:
+    cycles: dict[str, float] = {}
+    parts = []
+    for key, each in sorted(worker.parts.items(), key=lambda item: item[0][:2]):
+        statement, step, name, resource = key
+        cycles[resource] = cycles.get(resource, 0.0) + each
+        needed = after.get(statement, Needed())
+        parts.append(Activity(name, resource, each, statement, step,
+                              tuple(needed.iterations.items()), tuple(needed.everywhere)))
+    return CoreWork(
+        core, worker.operations, dict(sorted(worker.tiles.items())), worker.computing, cycles,
+        sum(worker.waits.values()), tuple(parts),
+    )
+
+
+def _tiles(workers: Iterable[_Worker]) -> dict[str, int]:
+    total: Totals[str] = Totals()
+    for worker in workers:
+        total.update(worker.tiles)
+    return dict(sorted(total.items()))

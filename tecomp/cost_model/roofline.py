@@ -1,0 +1,292 @@
+"""The roofline of kernels: how fast they are, and what computing and each memory allow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from tecomp.cost_model.report import Report
+from tecomp.drawing.drawable import Pictured
+from tecomp.errors import CallError
+from tecomp.machine.components import Rates
+
+_ABOVE = 1.1
+"""How far above its roof a kernel is before that is no accident of one measurement."""
+_NEARLY = 0.999
+_OF_CORES = (
+    "Full lines are roofs of one core, dashed ones of several together; a fused product and sum "
+    "are two operations."
+)
+_COMPULSORY = (
+    "A kernel is at its operations for each byte of its arguments, which are counted once, however "
+    "often it reads them (compulsory traffic)."
+)
+_MEASURED = (
+    "A full dot is a measured time, the least of many calls; a ring is the least by the model."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """What no kernel is faster than.
+
+    Attributes:
+        name: a memory, a link, or what computes.
+        rate: how many bytes it moves, or operations it does, in a second or a cycle.
+        cores: how many of them together.
+    """
+
+    name: str
+    rate: float
+    cores: int = 1
+
+    @property
+    def title(self) -> str:
+        """Its name, and how many cores."""
+        return self.name if self.cores == 1 else f"{self.name}, {self.cores} cores"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A kernel, or what it does with one memory.
+
+    Attributes:
+        kernel: its name.
+        memory: the roof over it that slopes: where its bytes go.
+        intensity: operations for a byte.
+        speed: operations in a second or a cycle.
+        bound: the most that its roofs allow; infinity where none of them is known.
+        is_measured: whether its time was measured, or is that of the model.
+        is_main: whether the memory is the one that binds.
+    """
+
+    kernel: str
+    memory: str
+    intensity: float
+    speed: float
+    bound: float
+    is_measured: bool = False
+    is_main: bool = True
+
+    @property
+    def share(self) -> float | None:
+        """Its speed as a part of what its roofs allow; None where these are not known."""
+        return None if self.bound == float("inf") else self.speed / self.bound
+
+    def said(self, speed: str) -> str:
+        """A speed with its share; what a model puts on the roof itself is the most there is.
+
+        >>> mark = Mark("main", "L1", 2.0, 5.0, 10.0)
+        >>> mark.said("5"), replace(mark, bound=5.0).said("5")
+        ('5, 50% of its roof', 'at most 5')
+        """
+        if self.share is None:
+            return speed
+        if not self.is_measured and self.share > _NEARLY:
+            return f"at most {speed}"
+        return f"{speed}, {self.share:.0%} of its roof"
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline(Pictured):
+    """How fast kernels are on a machine, and the roofs above them; `a + b` shows both in one.
+
+    Attributes:
+        target: the machine.
+        unit: of time: `second` or `cycle`.
+        compute: roofs of computing.
+        memories: roofs of memories, which slope: more operations for a byte are more in a second.
+        marks: the kernels.
+        remarks: what is to be said of them and of how they were measured.
+
+    >>> from tecomp.machine.components import Rates
+    >>> Roof("L1", 2e11).title, Roof("memory", 3e10, cores=4).title
+    ('L1', 'memory, 4 cores')
+    >>> naive, tiled = (
+    ...     Roofline("cpu", "second", (Roof("float32 vectors", 1e11),), (Roof("L1", 2e11),),
+    ...              (Mark(name, "L1", 10.0, speed, 1e11, is_measured=True),), ())
+    ...     for name, speed in (("naive", 2e9), ("tiled", 5e10))
+    ... )
+    >>> print(naive + tiled)
+    cpu, in a second:
+      float32 vectors: 1e+11 operations
+      L1: 2e+11 bytes
+    naive: 2e+09 operations, 2% of its roof; 10 for a byte of L1
+    tiled: 5e+10 operations, 50% of its roof; 10 for a byte of L1
+    >>> naive.target, naive.unit, naive.compute[0].rate, naive.memories[0].title, naive.remarks
+    ('cpu', 'second', 100000000000.0, 'L1', ())
+    >>> [(mark.kernel, round(mark.share, 2)) for mark in (naive + tiled).marks]
+    [('naive', 0.02), ('tiled', 0.5)]
+    """
+
+    _drawn_by: ClassVar[str] = "report:drawn"
+
+    target: str
+    unit: Literal["second", "cycle"]
+    compute: tuple[Roof, ...]
+    memories: tuple[Roof, ...]
+    marks: tuple[Mark, ...]
+    remarks: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<Roofline of {self.target}: {', '.join(mark.kernel for mark in self.marks)}>"
+
+    def __add__(self, other: Roofline) -> Roofline:
+        if not isinstance(other, Roofline):
+            return NotImplemented
+        if (self.target, self.unit) != (other.target, other.unit):
+            raise CallError(
+                f"roofline: one is of target {self.target} and the other of {other.target}; draw "
+                "a picture for each",
+                kind="contrary-options",
+            )
+        return Roofline(
+            self.target, self.unit, _highest(self.compute + other.compute),
+            _highest(self.memories + other.memories), self.marks + other.marks,
+            tuple(dict.fromkeys(self.remarks + other.remarks)),
+        )
+
+    def __str__(self) -> str:
+        lines = [f"{self.target}, in a {self.unit}:"]
+        lines += [f"  {roof.title}: {roof.rate:.4g} operations" for roof in self.compute]
+        lines += [f"  {roof.title}: {roof.rate:.4g} bytes" for roof in self.memories]
+        for mark in self.marks:
+            lines.append(f"{mark.kernel}: {mark.said(f'{mark.speed:.4g} operations')}; "
+                         f"{mark.intensity:.4g} for a byte of {mark.memory}")
+        return "\n".join([*lines, *self.remarks])
+
+
+def roofline_of(report: Report, seconds: float | None = None, label: str | None = None) -> Roofline:
+    """The roofline of one kernel.
+
+    Args:
+        report: what it costs.
+        seconds: that it took, if that was measured.
+        label: how to call it, if not by its name.
+    """
+    name = report.kernel if label is None else label
+    if report.cache_bytes:
+        return _of_processor(report, name, seconds)
+    return _of_description(report, name)
+
+
+def _of_description(report: Report, name: str) -> Roofline:
+    """Of a described machine: a mark for each of its memories and links, by cycles."""
+    operations = sum(core.operations for core in report.cores)
+    computing = sum(core.computing for core in report.cores)
+    moved = _rates(report)
+    if not operations or not computing or not report.cycles:
+        return Roofline(report.target, "cycle", (), (), (), ("nothing is computed",))
+    peak, speed = operations / computing * report.available, operations / report.cycles
+    remark = f"{name} does {speed:,.4g} operations in a cycle, {speed / peak:.1%} of the peak."
+    if not moved:
+        unknown = f"{remark} No memory or link that it uses has a known rate."
+        return Roofline(report.target, "cycle", (), (), (), (unknown,))
+    bounds = {each: operations / count * rate for each, (count, rate) in moved.items()}
+    tightest = min(bounds, key=lambda each: bounds[each])
+    marks = tuple(
+        Mark(name, each, operations / count, speed, min(peak, bounds[each]),
+             is_main=each == tightest)
+        for each, (count, _) in moved.items()
+    )
+    return Roofline(
+        report.target, "cycle", (Roof("compute", peak),),
+        tuple(Roof(each, rate) for each, (_, rate) in moved.items()), marks,
+        (remark, "Rates count bytes that are used, on all cores. A dot below its line has room."),
+    )
+
+
+def _rates(report: Report) -> dict[str, tuple[int, float]]:
+    """For each memory and link, bytes that it moves, and how many it can move in a cycle."""
+    moved = {f"{each.memory} {each.direction}": each.bytes for each in report.traffic}
+    moved |= {each.link: each.bytes for each in report.links}
+    found: dict[str, tuple[int, float]] = {}
+    for name in report.shares:
+        cycles = sum(core.cycles.get(name, 0.0) for core in report.cores)
+        cores = report.available if cycles else 1
+        cycles = cycles or report.chip.get(name, 0.0)
+        if moved.get(name) and cycles:
+            found[name] = moved[name], moved[name] / cycles * cores
+    return found
+
+
+def _of_processor(report: Report, name: str, seconds: float | None) -> Roofline:
+    """Of a processor, by seconds, with the rates of its description."""
+    rates, dtype = report.rates, _type_of(report)
+    if rates is None:
+        unknown = (
+            f"No rates of {report.target} are known: tecomp.calibrate() measures those of the "
+            "processor at hand."
+        )
+        return Roofline(report.target, "second", (), (), (), (unknown,))
+    cores = max(len(report.cores), 1)
+    level = _level(report.compulsory_bytes // cores, report.cache_bytes)
+    compute = _compute_roofs(rates, dtype)
+    memories = tuple(
+        Roof(each, rate)
+        for each, rate in zip(rates.levels, rates.read_bytes_per_second, strict=True)
+    )
+    near = memories[level]
+    peak = max((roof.rate for roof in compute), default=float("inf"))
+    if cores > 1:
+        compute += tuple(replace(roof, rate=peak * cores, cores=cores) for roof in compute[:1])
+        memories += (replace(near, rate=near.rate * cores, cores=cores),)
+    operations, moved = sum(report.operations.values()), report.compulsory_bytes
+    least = max(operations / peak, moved / near.rate) / cores
+    taken = least if seconds is None else seconds
+    if not operations or not moved:
+        return Roofline(report.target, "second", compute, memories, (),
+                        (_OF_CORES, _no_mark(name, moved, taken, near.rate * cores)))
+    mark = Mark(name, near.name, operations / moved, operations / taken, operations / least,
+                seconds is not None)
+    return Roofline(report.target, "second", compute, memories, (mark,),
+                    (_OF_CORES, _COMPULSORY, _MEASURED, *_doubts(mark, dtype, compute)))
+
+
+def _compute_roofs(rates: Rates, dtype: str) -> tuple[Roof, ...]:
+    """What computing allows: vectors, and single elements."""
+    found = ((rates.flops, "vectors"), (rates.scalar_flops, "one by one"))
+    return tuple(Roof(f"{dtype} {how}", of[dtype]) for of, how in found if dtype in of)
+
+
+def _level(size: int, caches: Sequence[int]) -> int:
+    """The first level that has room for so many bytes."""
+    return next((k for k, cache in enumerate(caches) if size <= cache), len(caches))
+
+
+def _type_of(report: Report) -> str:
+    """The type of most operations; where products are added up by instructions, their name too."""
+    counts: Counter[str] = Counter()
+    if dots := [name for name in report.operations if name.startswith("dot ")]:
+        return max(dots, key=lambda each: report.operations[each])
+    for name, count in report.operations.items():
+        counts[name.rpartition(" ")[2]] += count
+    return max(counts, key=lambda each: counts[each], default="float32")
+
+
+def _doubts(mark: Mark, dtype: str, compute: Sequence[Roof]) -> Iterator[str]:
+    if not compute:
+        yield f"No roof of computing is known for {dtype}."
+    elif mark.speed > _ABOVE * mark.bound:
+        yield (
+            f"{mark.kernel} is above its roof: rates were measured beside other work, or its "
+            "operations are not those of the roof. tecomp.calibrate(again=True) measures again."
+        )
+
+
+def _no_mark(name: str, moved: int, seconds: float, rate: float) -> str:
+    if not moved or not seconds:
+        return f"{name} computes and moves nothing."
+    return (f"{name} computes nothing, and moves {moved / seconds:.4g} bytes in a second, "
+            f"{moved / seconds / rate:.0%} of what it could.")
+
+
+def _highest(roofs: Iterable[Roof]) -> tuple[Roof, ...]:
+    """Each roof once; of several of one name the highest."""
+    found: dict[str, Roof] = {}
+    for roof in roofs:
+        known = found.get(roof.title)
+        found[roof.title] = roof if known is None or roof.rate > known.rate else known
+    return tuple(found.values())

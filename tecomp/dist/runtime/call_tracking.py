@@ -1,0 +1,318 @@
+"""Track collective calls, detect mismatches and measure wait times."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import threading
+import time
+import traceback
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from types import TracebackType
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+from zlib import crc32
+
+import numpy as np
+
+from tecomp.dist.runtime.mpi import end_all
+from tecomp.errors import TeamError
+
+
+class Alone:
+    """A process that runs a script for all others, while none of its calls is sent to them.
+
+    Attributes:
+        waits: whether the others wait for what this process sends. It is no longer so while all of
+            them do what was sent.
+    """
+
+    def __init__(self) -> None:
+        self.waits = False
+
+    def __enter__(self) -> None:
+        self.waits = False
+
+    def __exit__(self, *_: object) -> None:
+        self.waits = True
+
+    def check(self, what: str) -> None:
+        """Refuse what all processes have to call, where one runs the script alone.
+
+        Raises:
+            TeamError: it does.
+        """
+        if self.waits:
+            raise TeamError(
+                f"{what}: one process runs this script, and the others do only what functions of "
+                "tecomp.array send them; use these, or start without --controller"
+            )
+
+
+alone = Alone()
+
+
+KEPT = 64
+"""Calls of which the names are kept."""
+
+_LONGEST = 160
+_TEXT = f"S{_LONGEST}"
+_SLOT = np.dtype([
+    ("calls", "i8"), ("ended", "i8"), ("sums", "i8", (KEPT,)), ("waits", _TEXT),
+    ("names", _TEXT, (KEPT,)),
+])
+
+# A slot as numbers of 8 bytes, which are read faster one by one than with NumPy.
+_STRIDE, _SUMS = _SLOT.itemsize // 8, 2
+
+_SETTLED = 0.01
+"""Seconds in which what one process writes is seen by all others, in any order."""
+
+_DONE, _FAILED = 1, 2
+
+SAME = "all ranks have to make the same calls in the same order"
+
+
+class Calls:
+    """The calls of all processes of a team that share memory.
+
+    A process writes into its own slot alone, before it waits for others, so what is read of others
+    is at worst old.
+
+    Attributes:
+        ranks: the ranks in the team of the processes seen here.
+    """
+
+    def __init__(self, comm: Any, mpi: Any) -> None:
+        node = comm.Split_type(mpi.COMM_TYPE_SHARED, key=comm.rank)
+        own = _SLOT.itemsize * node.size if node.rank == 0 else 0
+        self._window = mpi.Win.Allocate_shared(own, 1, comm=node)
+        memory, _ = self._window.Shared_query(0)
+        slots = np.ndarray(node.size, _SLOT, buffer=memory)
+        self.ranks: list[int] = node.allgather(comm.rank)
+        self._mine = node.rank
+        self._slots = slots
+        self._numbers = memoryview(memory)[: slots.nbytes].cast("B").cast("q")
+        self._calls, self._ended = slots["calls"], slots["ended"]
+        self._waits, self._names = slots["waits"], slots["names"]
+        slots[node.rank] = np.zeros((), _SLOT)
+        node.Barrier()
+
+    def began(self, name: str) -> bool:
+        """Note a call of this process, and say whether no other has begun another in its place.
+
+        The last one to begin sees the others, before MPI mistakes one call for the other.
+        """
+        said = name.encode()[:_LONGEST]
+        numbers, own, total = self._numbers, self._mine * _STRIDE, crc32(said)
+        count = numbers[own]
+        at = _SUMS + count % KEPT
+        self._names[self._mine, count % KEPT] = said
+        numbers[own + at] = total
+        numbers[own] = count + 1
+        if not self._is_other(count, at, total):
+            return True
+        # What another process wrote last may be seen first; after a while all of it is.
+        time.sleep(_SETTLED)
+        return not self._is_other(count, at, total)
+
+    def _is_other(self, count: int, at: int, total: int) -> bool:
+        """Whether a process has begun another call under the same number."""
+        numbers = self._numbers
+        for other in range(0, len(numbers), _STRIDE):
+            if 0 < numbers[other] - count < KEPT and numbers[other + at] != total:
+                return True
+        return False
+
+    def waits(self, name: str) -> None:
+        """Note in which call this process waits; in none if the name is empty."""
+        self._waits[self._mine] = name.encode()
+
+    def ended(self, *, by_error: bool) -> None:
+        """Note that this process makes no more calls, and whether an error is why."""
+        self._ended[self._mine] = _FAILED if by_error else _DONE
+
+    def failed_with(self, said: str) -> None:
+        """Note the error that ends this process."""
+        self._waits[self._mine] = said.encode()
+        self.ended(by_error=True)
+
+    def is_told(self, said: str) -> bool:
+        """Whether a process before this one ends with the same error."""
+        before = slice(self._mine)
+        same = self._waits[before] == said.encode()[:_LONGEST]
+        return bool(np.any(same & (self._ended[before] == _FAILED)))
+
+    @property
+    def failed(self) -> bool:
+        """Whether a process ends by an error, which ends all others too."""
+        return bool(np.any(self._ended == _FAILED))
+
+    @property
+    def speaker(self) -> bool:
+        """Whether this process is the first of those that have not ended."""
+        return bool(np.argmin(self._ended != 0) == self._mine)
+
+    def complaint(self) -> str | None:
+        """What is wrong with the calls of the team; None if nothing is known to be."""
+        slots = self._slots.copy()
+        if np.any(slots["ended"] == _FAILED):
+            return None
+        return self._differing(slots) or self._missing(slots)
+
+    def _differing(self, slots: Any) -> str | None:
+        """A call that is another one on some ranks."""
+        last = int(slots["calls"].max())
+        for number in range(max(last - KEPT + 1, 0), last):
+            begun = slots["calls"] > number
+            names = slots["names"][:, number % KEPT]
+            found = sorted(set(names[begun].tolist()))
+            if len(found) == 1:
+                continue
+            said = " and ".join(
+                f"`{name.decode()}` on {_ranks(self._where(begun & (names == name)))}"
+                for name in found
+            )
+            return f"call {number + 1} is {said}; {SAME}"
+        return None
+
+    def _missing(self, slots: Any) -> str | None:
+        """Ranks that have ended while others wait for them in calls that they did not make."""
+        waiting = (slots["waits"] != b"") & (slots["ended"] == 0)
+        gone = slots["ended"] != 0
+        if not (waiting.any() and gone.any()):
+            return None
+        made = int(slots["calls"][gone].min())
+        late = waiting & (slots["calls"] > made)
+        if not late.any():
+            return None
+        name = slots["waits"][np.flatnonzero(late)[0]].decode()
+        ended = self._where(gone & (slots["calls"] == made))
+        have = "has" if len(ended) == 1 else "have"
+        return (
+            f"{_ranks(ended)} {have} ended after {made} calls, and "
+            f"{_ranks(self._where(late))} {'waits' if late.sum() == 1 else 'wait'} in `{name}`; {SAME}"
+        )
+
+    def _where(self, flags: Any) -> list[int]:
+        return [self.ranks[k] for k in np.flatnonzero(flags)]
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    listed = ", ".join(map(str, ranks))
+    return f"rank {listed}" if len(ranks) == 1 else f"ranks {listed}"
+
+
+KEPT_WAITS = 10_000
+"""Spans that are kept; older ones are counted and forgotten."""
+
+
+class Span(NamedTuple):
+    """What took how long.
+
+    Attributes:
+        name: what it was.
+        start: when it began, in seconds of `time.perf_counter`.
+        end: when it was over.
+    """
+
+    name: str
+    start: float
+    end: float
+
+
+@dataclass(slots=True)
+class Waits:
+    """What is known of that.
+
+    Attributes:
+        why: what the next calls are for; if empty, that is the call itself.
+        seconds: spent in calls, by what for.
+        spans: the last of them.
+    """
+
+    why: str = ""
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    spans: deque[Span] = field(default_factory=lambda: deque(maxlen=KEPT_WAITS))
+
+    def note(self, name: str, start: float) -> None:
+        """A call is over that began some time ago."""
+        span = Span(self.why or name, start, perf_counter())
+        self.seconds[span.name] += span.end - start
+        self.spans.append(span)
+
+    def clear(self) -> None:
+        """Forget what was."""
+        self.seconds.clear()
+        self.spans.clear()
+
+
+waits = Waits()
+"""Those of this process."""
+
+
+_EVERY = 0.25
+"""Seconds between two looks; what two looks agree about is told."""
+
+_AGREED = 0.2
+"""Seconds in which an error comes up on all processes, if it does."""
+
+Hook: TypeAlias = "Callable[[type[BaseException], BaseException, TracebackType | None], object]"
+
+_WATCHED: dict[int, tuple[Calls, int]] = {}
+
+
+def watch(team: int, calls: Calls, rank: int) -> None:
+    """Look at the calls of a team from now on.
+
+    Args:
+        team: its number, for messages.
+        calls: what its processes do.
+        rank: which of them this one is.
+    """
+    if not _WATCHED:
+        threading.Thread(target=_run, name="tecomp-watchdog", daemon=True).start()
+        atexit.register(_ended)
+        sys.excepthook = _told_once(sys.excepthook)
+    _WATCHED[team] = calls, rank
+
+
+def _run() -> None:
+    before: dict[int, str | None] = {}
+    pause = threading.Event()
+    while True:
+        pause.wait(_EVERY)
+        for team, (calls, rank) in list(_WATCHED.items()):
+            complaint = calls.complaint()
+            if complaint is not None and complaint == before.get(team) and calls.speaker:
+                _end(f"team {team}: {complaint}", rank)
+            before[team] = complaint
+
+
+def _end(message: str, rank: int) -> NoReturn:
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    stack = "".join(traceback.format_stack(frame)) if frame is not None else ""
+    end_all(f"rank {rank} is here:\n{stack}tecomp.TeamError: {message}\n")
+
+
+def _told_once(tell: Hook) -> Hook:
+    """What shows an error that ends this process, unless a rank before this one shows the same."""
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        said = f"{kind.__name__}: {error}"
+        for calls, _ in _WATCHED.values():
+            calls.failed_with(said)
+        time.sleep(_AGREED)
+        if not any(calls.is_told(said) for calls, _ in _WATCHED.values()):
+            tell(kind, error, trace)
+
+    return hook
+
+
+def _ended() -> None:
+    by_error = getattr(sys, "last_value", None) is not None
+    for calls, _ in _WATCHED.values():
+        calls.ended(by_error=by_error)
+    if by_error:  # the others would wait for this one
+        end_all("")

@@ -1,0 +1,318 @@
+"""Pack arrays into layouts and call kernels with logical arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tecomp.codegen.dispatch.array_interop import empty, is_in_layout, mark_of
+from tecomp.codegen.dispatch.kernel import Kernel
+from tecomp.codegen.dispatch.parameter import Parameter, Shape, Stored, array_text, make_parameter
+from tecomp.codegen.dispatch.shape_binding import Size, shape_value
+from tecomp.codegen.llvm.ir_builder import Options
+from tecomp.compute.define import compute, placeholder
+from tecomp.compute.tensor import Tensor
+from tecomp.driver.build_cache import Build, make
+from tecomp.driver.static_shapes import extent_at
+from tecomp.errors import CallError
+from tecomp.ir.nodes.expr import Const, Expr, Var, const
+from tecomp.ir.nodes.stmt import Buffer, Extent
+from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
+from tecomp.ir.traversal.rewrite import walk
+from tecomp.layout.addressing.layout_tags import Mark, mark_of_maps, plain_mark
+from tecomp.poly.maps.index_map import IndexMap
+from tecomp.relayout_kernels.box_copy import Copy, Side, bit_pattern
+from tecomp.relayout_kernels.kernel import kernel_of
+from tecomp.scheduling.schedule import Schedule, create_schedule
+from tecomp.scheduling.state import StageState, State
+from tecomp.scheduling.transform_layout import pad_function, stored_shape
+
+
+class Packing:
+    """How one tensor of a schedule is stored.
+
+    Attributes:
+        tensor: it, in the shape of the computation.
+    """
+
+    def __init__(self, stage: StageState, output: int) -> None:
+        self._stage = stage
+        self.tensor = stage.op.output(output)
+
+    def pack(self, array: Any) -> np.ndarray[Any, Any]:
+        """`array`, in the shape of the computation, in the tensor's layout."""
+        self._check_mark(array, plain_mark(len(self.tensor.shape)), "pack", {})
+        source = np.asarray(array, order="C")
+        self._check_logical(source, "pack")
+        if not self._stage.layout.maps:
+            plain = self.empty_of(source.shape)
+            plain[...] = source
+            return plain
+        sizes = {
+            extent: Size(number, f"axis {axis} of {self.tensor.name}")
+            for axis, (extent, number) in enumerate(zip(self._shape, source.shape, strict=True))
+            if isinstance(extent, Var)
+        }
+        shape = self._shape
+        for index_map in self._stage.layout.maps:
+            shape = index_map.map_shape(shape)
+        stored = self.empty_of(shape_value(shape, sizes))
+        self.copy_in(source, stored)
+        return stored
+
+    def copy_in(self, array: Any, stored: np.ndarray[Any, Any]) -> None:
+        """Write an array in the shape of the computation to one in the layout."""
+        self._packer(array, stored)
+
+    def copy_out(self, stored: np.ndarray[Any, Any], array: Any) -> None:
+        """Write the elements of an array in the layout to one in the shape of the computation."""
+        self._unpacker(stored, array)
+
+    def _check_mark(
+        self, array: Any, wanted: Mark, who: str, sizes: Mapping[str, int]
+    ) -> None:
+        """Refuse an array that is in another layout for these sizes."""
+        found = mark_of(array)
+        if found is None or found.formula == wanted.formula:
+            return
+        shape = stored = tuple(array.shape)
+        if who == "unpack":
+            shape, stored = (self._numbers(each, sizes, who)
+                             for each in (self.tensor.shape, stored_shape(self._stage)))
+        if not is_in_layout(array, wanted, shape, stored):
+            raise CallError(
+                f"{who}: the array is packed as {found.formula}, but {self.tensor.name} is "
+                f"{'given' if who == 'pack' else 'stored'} as {wanted.formula}; unpack it with "
+                "what packed it, or np.asarray(...) of it if it is right",
+                kind="packed",
+            )
+
+    def unpack(self, array: Any, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
+        """The elements of `array`, in the tensor's layout, in the shape of the computation."""
+        known = {**sizes, **_sizes_in(stored_shape(self._stage), array)}
+        self._check_mark(array, self._mark, "unpack", known)
+        if not self._stage.layout.maps:
+            plain = np.asarray(array)
+            if all(isinstance(extent, int) for extent in self.tensor.shape):
+                self._check_logical(plain, "unpack")
+            if self._fits(plain):
+                return plain.copy(order="C")
+        result = np.empty(
+            self._numbers(self.tensor.shape, known, "unpack"), self.tensor.dtype.numpy)
+        self._unpacker(array, result)
+        return result
+
+    def empty(self, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
+        """An array in the tensor's layout, contents undefined."""
+        return self.empty_of(self._numbers(stored_shape(self._stage), sizes, "empty"))
+
+    def empty_of(self, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+        """The same of a shape that is known."""
+        return empty(shape, self.tensor.dtype.numpy, self._mark)
+
+    @cached_property
+    def _shape(self) -> tuple[Extent, ...]:
+        """The shape of the computation; extents computed from sizes are sizes, as arrays tell."""
+        return tuple(
+            extent if isinstance(extent, int | Var) else Var(f"extent{axis}", extent.dtype)
+            for axis, extent in enumerate(self.tensor.shape)
+        )
+
+    @cached_property
+    def _mark(self) -> Mark:
+        return mark_of_maps(len(self.tensor.shape), self._stage.layout.maps)
+
+    def _fits(self, array: np.ndarray[Any, Any]) -> bool:
+        """Whether an array has the type and the shape of the computation."""
+        shape = self.tensor.shape
+        return array.dtype == self.tensor.dtype.numpy and array.ndim == len(shape) and all(
+            not isinstance(extent, int) or extent == found
+            for extent, found in zip(shape, array.shape, strict=True)
+        )
+
+    def _check_logical(self, array: np.ndarray[Any, Any], who: str) -> None:
+        if not self._fits(array):
+            raise CallError(
+                f"{who}: {self.tensor.name} is {array_text(self.tensor.dtype, self.tensor.shape)} "
+                f"in the computation, got {array_text(str(array.dtype), array.shape)}; pass an "
+                "array of that type and shape",
+                kind="other-array",
+            )
+
+    def _numbers(
+        self, shape: tuple[Extent, ...], sizes: Mapping[str, int], who: str
+    ) -> tuple[int, ...]:
+        """The extents of `shape`, which may depend on `sizes`."""
+        found = sorted(var.name for var in _sizes_of(shape))
+        for name in found:
+            if found.count(name) > 1:
+                raise CallError(
+                    f"{who}: the shape of {self.tensor.name} depends on {found.count(name)} sizes "
+                    f"of the name {name}; give each a name of its own",
+                    kind="unknown-size",
+                )
+            if name not in sizes:
+                given = "tensor, array" if who == "unpack" else "tensor"
+                raise CallError(
+                    f"{who}: the shape of {self.tensor.name} depends on {name}, which is not "
+                    f"known here; pass it by name, as in kernel.{who}({given}, {name}=8)",
+                    kind="unknown-size",
+                )
+            size = sizes[name]
+            if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
+                raise CallError(
+                    f"{who}: {name} is {size!r}; a size is an integer from 0 on",
+                    kind="wrong-number",
+                )
+        known = {name: int(size) for name, size in sizes.items()}
+        return tuple(extent_at(extent, known) or 0 for extent in shape)
+
+    @cached_property
+    def _sides(self) -> tuple[tuple[int, ...], Side, Side] | None:
+        """The shape, and where elements are in the computation and in memory; for known sizes."""
+        shape = tuple(n for n in self.tensor.shape if isinstance(n, int))
+        stored = tuple(n for n in stored_shape(self._stage) if isinstance(n, int))
+        if len(shape) < len(self.tensor.shape):
+            return None
+        first, *others = self._stage.layout.maps
+        index_map = IndexMap.lift(first)
+        for other in others:
+            index_map = index_map.then(other)
+        axes = index_map.initial_indices
+        return shape, Side(PlainIndexMap(axes, axes), shape), Side(index_map, stored)
+
+    def _copy(self, *, packs: bool, fill: int) -> Kernel | None:
+        """The copy of a tensor of known sizes."""
+        if self._sides is None:
+            return None
+        shape, logical, stored = self._sides
+        sides = (logical, stored) if packs else (stored, logical)
+        copy = Copy(shape, self.tensor.dtype, *sides, fill)
+        return kernel_of(copy, "pack" if packs else "unpack")
+
+    @cached_property
+    def _packer(self) -> Kernel:
+        pad = self._stage.layout.pad_value
+        if pad is None or isinstance(pad.value, Const):
+            number = pad.value.value if pad and isinstance(pad.value, Const) else 0
+            fill = bit_pattern(np.array([number]).astype(self.tensor.dtype.numpy))
+            if (kernel := self._copy(packs=True, fill=fill)) is not None:
+                return kernel
+        source, copy = self._copied()
+        schedule = create_schedule(copy)
+        for k, index_map in enumerate(self._stage.layout.maps):
+            last = k == len(self._stage.layout.maps) - 1
+            value: Any = None
+            if last:
+                value = const(0, self.tensor.dtype) if pad is None else pad_function(pad)
+            schedule[copy].transform_layout(index_map, pad_value=value, loops="logical")
+        return _compiled(schedule, [source, copy], "pack")
+
+    @cached_property
+    def _unpacker(self) -> Kernel:
+        if (kernel := self._copy(packs=False, fill=0)) is not None:
+            return kernel
+        stored, copy = self._copied()
+        schedule = create_schedule(copy)
+        for index_map in self._stage.layout.maps:
+            schedule[stored].transform_layout(index_map)
+        return _compiled(schedule, [stored, copy], "unpack")
+
+    def _copied(self) -> tuple[Tensor, Tensor]:
+        """A tensor of this one's name, shape and type, and a copy of it."""
+        source = placeholder(self._shape, self.tensor.dtype, self.tensor.name)
+        copy = compute(source.shape, lambda *i: source[i if i else ()], name="copy")
+        assert isinstance(copy, Tensor)
+        return source, copy
+
+
+def _compiled(schedule: Schedule, args: list[Tensor], name: str) -> Kernel:
+    made, _ = make(Build(schedule, args, name, None, Options()))
+    return Kernel(made.compiled, made.signature)
+
+
+def _sizes_in(shape: tuple[Extent, ...], array: Any) -> dict[str, int]:
+    """The sizes that an array's shape tells, whether or not the rest of it fits."""
+    found = getattr(array, "shape", ())
+    if len(found) != len(shape):
+        return {}
+    return {
+        extent.name: number
+        for extent, number in zip(shape, found, strict=True)
+        if isinstance(extent, Var)
+    }
+
+
+def _sizes_of(shape: tuple[Extent, ...]) -> set[Var]:
+    extents = [extent for extent in shape if isinstance(extent, Expr)]
+    return {node for e in extents for node in walk(e) if isinstance(node, Var)}
+
+
+def stored_arguments(
+    state: State, args: Sequence[object], shapes: Sequence[Shape | None]
+) -> dict[int, Stored]:
+    """How each tensor among the arguments of a schedule's kernel is stored, by position.
+
+    `shapes` are those of the computation, in the variables of the kernel's function.
+    """
+    found = {}
+    for position, tensor in enumerate(args):
+        stage = state.find(tensor.op) if isinstance(tensor, Tensor) else None
+        if stage is None or not isinstance(tensor, Tensor):
+            continue
+        maps = stage.layout.maps
+        found[position] = Stored(
+            mark_of_maps(len(tensor.shape), maps), shapes[position] if maps else None
+        )
+    return found
+
+
+def plain_arguments(args: Sequence[object]) -> dict[int, Stored]:
+    """The same where no tensor has a layout."""
+    return {
+        position: Stored(plain_mark(len(tensor.shape)), None)
+        for position, tensor in enumerate(args) if isinstance(tensor, Tensor)
+    }
+
+
+def logical_parameter(parameter: Parameter) -> Parameter:
+    """The same parameter for an array in the shape of the computation."""
+    if parameter.logical is None:
+        return parameter
+    buffer = Buffer(parameter.buffer.name, parameter.logical, parameter.buffer.dtype)
+    return make_parameter(
+        parameter.position, parameter.kernel, buffer, buffer, is_written=parameter.is_written,
+        stored=Stored(plain_mark(len(parameter.logical)), None),
+    )
+
+
+def run_logical(
+    run: Callable[..., None],
+    parameters: Sequence[Parameter],
+    arguments: Sequence[Any],
+    packings: Callable[[Parameter], Packing],
+    sizes: Mapping[Var, Size],
+) -> None:
+    """Run a kernel on arrays of its own in place of those that have a layout.
+
+    Args:
+        run: takes arrays in their layouts.
+        parameters: of the kernel.
+        arguments: arrays in the shape of the computation, which fit.
+        packings: how the tensor of a parameter is stored.
+        sizes: the size variables of the kernel's function.
+    """
+    given = list(arguments)
+    mapped = [(p, packings(p)) for p in parameters if p.logical is not None]
+    for parameter, packing in mapped:
+        stored = packing.empty_of(shape_value(parameter.shape, sizes))
+        if not parameter.is_written:
+            packing.copy_in(arguments[parameter.position], stored)
+        given[parameter.position] = stored
+    run(*given)
+    for parameter, packing in mapped:
+        if parameter.is_written:
+            packing.copy_out(given[parameter.position], arguments[parameter.position])

@@ -1,0 +1,377 @@
+"""`lower`, and the HTML dump of the lowering pipeline."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+from functools import reduce
+from html import escape
+from importlib import import_module
+from itertools import count
+from pathlib import Path
+from time import monotonic
+
+from tecomp.codegen.emit.compile import module_with_lines
+from tecomp.codegen.llvm.ir_builder import Options
+from tecomp.codegen.llvm.jit import Machine, assembly
+from tecomp.codegen.llvm.line_table import numbered_assembly, numbered_llvm, with_line_table
+from tecomp.compute.tensor import Tensor
+from tecomp.driver.build_cache import Build
+from tecomp.driver.memory_check import in_memories
+from tecomp.errors import LowerError, TecompError
+from tecomp.ir.arith.extents import constant_shape
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.stmt import Buffer, Extent, PrimFunc
+from tecomp.layout.core.layout import Layout
+from tecomp.lowering.pipeline import STAGES, Lowered, check_stage, lower_all
+from tecomp.machine.descriptor import Target
+from tecomp.poly.maps.index_map import IndexMap
+from tecomp.scheduling.schedule import Schedule
+from tecomp.scheduling.split_schedule import with_arguments
+from tecomp.scheduling.state import StageState
+from tecomp.scheduling.transform_layout import stored_shape
+
+_MOST_LINES = 3000
+"""Of two texts that are compared; longer ones take too long."""
+
+_AROUND = 3
+"""Lines that stay the same which are shown beside those that do not."""
+
+_STYLE = """
+:root{color-scheme:light dark;--soft:#59626d;--line:#cbd2d9;
+--new:#d9f2dd;--old:#fbdcdc;--mark:#fff0b3}
+@media (prefers-color-scheme:dark){
+:root{--soft:#aab2bd;--line:#3d4650;--new:#173d22;--old:#4d1f1f;--mark:#5c4a00}}
+body{font:14px system-ui,sans-serif;margin:0 16px 50vh}
+header{position:sticky;top:0;background:Canvas;border-bottom:1px solid var(--line);padding:8px 0}
+h1{font-size:16px;display:inline;margin-right:16px}h2{font-size:15px;scroll-margin-top:64px}
+nav{display:inline}nav a{margin-right:10px}.soft{color:var(--soft)}
+pre{margin:0;font:12px/1.45 ui-monospace,monospace;overflow-x:auto}
+pre div{min-height:1.45em}.n{background:var(--new)}.o{background:var(--old)}
+.s{color:var(--soft)}.found{outline:1px solid}.same{background:var(--mark)}
+.two{display:grid;grid-template-columns:1fr 1fr;gap:16px}.two>*{max-height:80vh;overflow:auto}
+h2:has(+.soft),h2+.soft{display:inline-block;margin:8px 12px 0 0}
+td{padding:0 8px}.bar{background:var(--soft);height:8px}
+section.whole .d,section:not(.whole) .w{display:none}section.now h2{text-decoration:underline}
+"""
+
+_SCRIPT = """
+const all=[...document.querySelectorAll('section')],box=document.querySelector('input')
+let at=0
+const go=k=>{at=Math.max(0,Math.min(all.length-1,k))
+ all.forEach((s,i)=>s.classList.toggle('now',i===at));all[at].scrollIntoView()}
+const seek=()=>{const word=box.value.toLowerCase();let first=null,count=0
+ for(const d of document.querySelectorAll('pre div')){
+  const hit=word&&d.textContent.toLowerCase().includes(word);d.classList.toggle('found',!!hit)
+  if(hit){count++;if(!first&&d.offsetParent)first=d}}
+ document.querySelector('#count').textContent=word?count+' lines':''
+ if(first)first.scrollIntoView({block:'center'})}
+box.addEventListener('input',seek)
+addEventListener('keydown',e=>{if(e.target===box){if(e.key==='Escape')box.blur();return}
+ if(e.key==='j')go(at+1);else if(e.key==='k')go(at-1)
+ else if(e.key==='d')all[at].classList.toggle('whole')
+ else if(e.key==='/'){e.preventDefault();box.focus()}})
+for(const two of document.querySelectorAll('.two'))two.addEventListener('mouseover',e=>{
+ const line=e.target.dataset&&e.target.dataset.line
+ for(const d of two.querySelectorAll('[data-line]'))
+  d.classList.toggle('same',!!line&&d.dataset.line===line)})
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the page.
+
+    Attributes:
+        name: its heading.
+        content: HTML.
+    """
+
+    name: str
+    content: str
+
+
+def page(title: str, sections: Sequence[Section], times: Sequence[tuple[str, float]]) -> str:
+    """The page: its parts, and how long those took that are among `times`."""
+    links = " ".join(f'<a href="#{escape(x.name)}">{escape(x.name)}</a>' for x in sections)
+    parts = "".join(
+        f'<section id="{escape(x.name)}"><h2>{escape(x.name)}</h2>{x.content}</section>'
+        for x in sections
+    )
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{_STYLE}</style><header><h1>{escape(title)}</h1><nav>{links}</nav><div>"
+        '<input placeholder="search: /" aria-label="search"> <span id="count"></span> '
+        '<span class="soft">j, k: next, previous part; d: differences, or all of it</span></div>'
+        f"</header>{_table(times)}{parts}<script>{_SCRIPT}</script></html>\n"
+    )
+
+
+def _table(times: Sequence[tuple[str, float]]) -> str:
+    longest = max((seconds for _, seconds in times), default=0.0) or 1.0
+    rows = "".join(
+        f"<tr><td>{escape(name)}</td><td>{1e3 * seconds:.1f} ms</td><td>"
+        f'<div class="bar" style="width:{240 * seconds / longest:.0f}px"></div></td></tr>'
+        for name, seconds in times
+    )
+    return f"<table>{rows}</table>"
+
+
+def plain(text: str) -> str:
+    """Text as it is."""
+    return f"<pre>{''.join(_line(line) for line in text.splitlines())}</pre>"
+
+
+def differences(before: str, after: str) -> str:
+    """What is new and what is gone between two texts, and the second one as a whole."""
+    if before == after:
+        return '<p class="soft">the same</p>'
+    whole = f'<div class="w">{plain(after)}</div>'
+    old, new = before.splitlines(), after.splitlines()
+    if not old or max(len(old), len(new)) > _MOST_LINES:
+        return plain(after)
+    lines = []
+    for group in SequenceMatcher(None, old, new).get_grouped_opcodes(_AROUND):
+        lines.append(_line("...", "s"))
+        for kind, i, j, k, n in group:
+            if kind == "equal":
+                lines += [_line(f"  {line}") for line in new[k:n]]
+                continue
+            lines += [_line(f"- {line}", "o") for line in old[i:j]]
+            lines += [_line(f"+ {line}", "n") for line in new[k:n]]
+    return f'<pre class="d">{"".join(lines)}</pre>{whole}'
+
+
+def numbered(left: Sequence[tuple[int, str]], right: Sequence[tuple[int, str]]) -> str:
+    """Two texts beside each other; lines of one number are marked together."""
+    sides = (
+        f"<pre>{''.join(_line(text, number=number) for number, text in side)}</pre>"
+        for side in (left, right)
+    )
+    return f'<div class="two">{"".join(sides)}</div>'
+
+
+def _line(text: str, kind: str = "", number: int = 0) -> str:
+    style = f' class="{kind}"' if kind else ""
+    told = f' data-line="{number}"' if number else ""
+    return f"<div{style}{told}>{escape(text)}</div>"
+
+
+FOLDER = "TECOMP_DUMP"
+"""The environment variable that names the folder in which every build leaves its page."""
+
+
+def asked_page(name: str) -> Path | None:
+    """Where a build of that name is to leave its page; None if nobody asked for any."""
+    folder = os.environ.get(FOLDER)
+    if not folder:
+        return None
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise LowerError(
+            f"{FOLDER}: {folder} cannot be made ({getattr(error, 'strerror', None) or error}); "
+            "name a folder that can be written to",
+            kind="wrong-argument",
+        ) from error
+    plain_name = re.sub(r"\W", "_", name)
+    names = (plain_name if k == 1 else f"{plain_name}-{k}" for k in count(1))
+    return next(path for each in names if not (path := Path(folder) / f"{each}.html").exists())
+
+
+@dataclass(slots=True)
+class Dump:
+    """A page in the making; it is written anew after each part, so that it survives a crash.
+
+    Attributes:
+        path: of the file.
+        title: of the page.
+        sections: so far.
+    """
+
+    path: Path
+    title: str
+    sections: list[Section] = field(default_factory=list)
+    _times: list[tuple[str, float]] = field(default_factory=list)
+    _text: str = ""
+
+    def add(self, name: str, content: str, seconds: float | None = None) -> None:
+        """Add a part.
+
+        Raises:
+            LowerError: the file cannot be written.
+        """
+        self.sections.append(Section(name, content))
+        if seconds is not None:
+            self._times.append((name, seconds))
+        beside = self.path.with_name(f"{self.path.name}.part")
+        try:
+            beside.write_text(page(self.title, self.sections, self._times), encoding="utf-8")
+            beside.replace(self.path)
+        except OSError as error:
+            raise LowerError(
+                f"dump: {self.path} cannot be written ({error.strerror or error}); give the path "
+                "of a file in a folder that can",
+                kind="wrong-argument",
+            ) from error
+
+    def after(self, name: str, func: PrimFunc, seconds: float) -> None:
+        """Add what a pass has made."""
+        before, self._text = self._text, str(func).rstrip("\n")
+        self.add(name, differences(before, self._text), seconds)
+
+
+def dump_build(build: Build, path: str | Path) -> Lowered:
+    """Write the page of a build: lowering, code for the machine at hand, and cost.
+
+    Args:
+        build: what is asked for.
+        path: of the file, which is written over.
+
+    Returns:
+        The function after each pass.
+
+    Raises:
+        TecompError: as `tecomp.build`; the page has all until then, and the error.
+    """
+    machine = "" if build.target is None else f" for {build.target.name}"
+    dump = Dump(Path(path), f"{build.name}{machine}")
+    try:
+        return _dumped(build, dump)
+    except Exception as error:
+        text = str(error) if isinstance(error, TecompError) else f"{type(error).__name__}: {error}"
+        dump.add("error", plain(text))
+        raise
+
+
+def _dumped(build: Build, dump: Dump) -> Lowered:
+    dump.add("schedule", plain(str(build.schedule.trace)))
+    dump.add("layouts", _layouts(build))
+    lowered = lower_all(
+        build.schedule, build.args, build.name, binds=build.binds, watch=dump.after
+    )
+    if build.target is not None:
+        before = lowered.functions
+        begin = monotonic()
+        lowered = in_memories(build.schedule, build.args, lowered, build.target,
+                              guards=build.options.check_bounds)
+        seconds = monotonic() - begin
+        for name in (name for name in lowered.functions if name not in before):
+            dump.after(name, lowered.functions[name], seconds)
+    _dump_code(build, lowered, dump)
+    if build.target is not None:
+        try:
+            reporting = import_module("tecomp.driver.profiling")
+            cost = str(
+                reporting.report_of(
+                    build.name, build.schedule.state, lowered, build.target, {}))
+        except TecompError as error:
+            cost = error.message
+        dump.add("cost", plain(cost))
+    return lowered
+
+
+def _dump_code(build: Build, lowered: Lowered, dump: Dump) -> None:
+    begin = monotonic()
+    made, source = module_with_lines(lowered.final, build.options)
+    seconds = monotonic() - begin
+    for name, func in zip(("name_quotients", "whole_vectors"), made[1:], strict=True):
+        dump.after(name, func, seconds / 2)
+    ir = list(enumerate(str(made[-1]).rstrip("\n").splitlines(), 1))
+    dump.add("LLVM", numbered(ir, list(numbered_llvm(source.text))), seconds)
+    begin = monotonic()
+    text = assembly(replace(source, text=with_line_table(source.text)), Machine())
+    dump.add("assembly", numbered(ir, list(numbered_assembly(text))), monotonic() - begin)
+
+
+def _layouts(build: Build) -> str:
+    stages = [stage for stage in build.schedule.state if stage.layout.maps]
+    parts = [plain(_stored(stage)) + _picture(stage) for stage in stages]
+    return "".join(parts) or plain("All tensors are stored in the order of NumPy.")
+
+
+def _stored(stage: StageState) -> str:
+    return (
+        f"{stage.name}{_listed(stage.op.output(0).shape)} is stored as "
+        f"{_listed(stored_shape(stage))}: {' then '.join(map(str, stage.layout.maps))}"
+    )
+
+
+def _listed(shape: Sequence[Extent]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def _picture(stage: StageState) -> str:
+    """Where the elements of a stage are; nothing where its shape is known at the call alone."""
+    tensor = stage.op.output(0)
+    shape = constant_shape(tensor.shape)
+    if shape is None:
+        return ""
+    whole = reduce(IndexMap.then, stage.layout.maps)
+    try:
+        return Layout.of(shape, tensor.dtype, whole).picture()._repr_html_()
+    except TecompError as error:
+        # The page says what else there is.
+        return plain(error.message)
+
+
+def lower(
+    schedule: Schedule,
+    args: Sequence[object],
+    name: str = "main",
+    stop_after: str | None = None,
+    *,
+    simple_mode: bool = False,
+    binds: Mapping[Tensor, Buffer] | None = None,
+    dump: str | Path | None = None,
+) -> PrimFunc:
+    """The loops of a schedule as a function over buffers.
+
+    Args:
+        schedule: what to lower.
+        args: tensors and size variables, in the order of the function's parameters.
+        name: of the function.
+        stop_after: the last pass to run: `nest`, `apply_buffer_transforms`, `fill_padding`,
+            `roll_buffers`, `double_buffers`, `lower_storage`, `flatten_buffer`,
+            `expand_tensor_ops`, `pack_reads`,
+            `vectorize_loops`, `unroll_loops` or `simplify`.
+        simple_mode: show loops as they were scheduled, before any is vectorized or unrolled; the
+            same as stopping after `flatten_buffer`.
+        binds: for tensors among the arguments a `te.decl_buffer` with the strides that their arrays
+            have.
+        dump: the path of an HTML page to write: the schedule, layouts, all passes with what they
+            changed and how long they took, code for the processor at hand beside the loops that
+            it comes from, and the cost there. What was done until an error is there too.
+
+    Returns:
+        The function; `print` shows it.
+
+    Raises:
+        LowerError: the schedule has no code that keeps its meaning, or there is no such pass; or
+            the page cannot be written.
+
+    >>> from tecomp import te
+    >>> A = te.placeholder((8, 4), name="A")
+    >>> B = te.compute((4, 8), lambda i, j: A[j, i] + 1.0, name="B")
+    >>> s = te.create_schedule(B)
+    >>> print(lower(s, [A, B]))
+    def main(A: Buffer("float32", (32,)), B: Buffer("float32", (32,))):
+        for i in range(4):
+            for j in range(8):
+                B[i * 8 + j] = A[j * 4 + i] + float32(1.0)
+    """
+    check_stage(stop_after)
+    if simple_mode and stop_after is None:
+        stop_after = "flatten_buffer"
+    if dump is None:
+        return lower_all(schedule, args, name, stop_after, binds=binds).final
+    check_kind(dump, str | Path, "lower: dump", "give the path of a file", LowerError)
+    check_kind(schedule, Schedule, "lower: the schedule", "make one with te.create_schedule",
+               LowerError)
+    whole = copy(with_arguments(schedule, args))
+    build = Build(whole, args, name, Target.of("cpu"), Options(), dict(binds or {}))
+    return dump_build(build, dump).functions[stop_after or STAGES[-1]]

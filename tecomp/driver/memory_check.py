@@ -1,0 +1,338 @@
+"""Check memory capacities and the core grid of the target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from math import prod
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tecomp.driver.advice import smaller_tile
+from tecomp.driver.static_shapes import in_numbers
+from tecomp.errors import CapacityError, TargetError
+from tecomp.ir.nodes.expr import BufferLoad, Var
+from tecomp.ir.nodes.stmt import Allocate, Buffer, BufferStore, Extent, For, PrimFunc, Stmt
+from tecomp.ir.traversal.rewrite import statements_in, walk
+from tecomp.lowering.pipeline import Lowered
+from tecomp.lowering.storage.allocation import place_buffers
+from tecomp.lowering.storage.buffer_rewrite import distinct
+from tecomp.lowering.storage.memory_planner import Arena, bytes_of, is_sized, plan_arenas
+from tecomp.machine.components import Link, Memory
+from tecomp.machine.descriptor import Target
+from tecomp.poly.accesses.access_conflicts import Shared, shared
+from tecomp.poly.sets.isl_context import isl_work
+from tecomp.poly.sets.to_isl import NotAffine
+from tecomp.scheduling.schedule import Schedule
+from tecomp.scheduling.state import At, StageState, State
+from tecomp.scheduling.threads import is_grid_axis
+
+if TYPE_CHECKING:
+    from tecomp.cost_model.interconnect import Uses
+
+
+def check_grid(state: State, target: Target) -> None:
+    """Every loop bound to a grid axis has its cores, and none asks a core to be many.
+
+    Raises:
+        TargetError: there is no such axis, it has fewer cores than the loop has iterations, or a
+            loop around it has the axis already.
+    """
+    for stage in state:
+        around = _around(stage, state)
+        for leaf, tag in stage.threads.items():
+            if not is_grid_axis(tag):
+                continue
+            loop = f"s[{stage.name}].bind({leaf.name})"
+            if tag in around:
+                raise TargetError(
+                    f"{loop}: it runs inside of {around[tag]}, which has the cores of `{tag}`; "
+                    "bind only one of them, or bind them to two axes",
+                    kind="cores",
+                )
+            target.check_axis(tag, leaf.extent if isinstance(leaf.extent, int) else None, loop)
+
+
+def _around(stage: StageState, state: State) -> dict[str, str]:
+    """The tags of the loops of consumers that a stage is computed in, with the loops."""
+    found: dict[str, str] = {}
+    while isinstance(attach := stage.attach, At):
+        stage = state.stage(attach.stage)
+        for leaf in stage.leaves:
+            if leaf in stage.threads:
+                found.setdefault(stage.threads[leaf], f"loop {leaf.name} of {stage.name}")
+            if leaf is attach.axis:
+                break
+    return found
+
+
+Shape: TypeAlias = tuple[Extent, ...]
+Known: TypeAlias = "Callable[[PrimFunc], PrimFunc]"
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """A buffer that is in a memory for the whole run.
+
+    Attributes:
+        buffer: an argument, or what all cores of a memory of cores have their parts of.
+        memory: where it is.
+        bytes: that one instance of the memory holds of it.
+    """
+
+    buffer: Buffer
+    memory: Memory
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """What is in the memories of a target.
+
+    Attributes:
+        residents: for the whole run.
+        arenas: of parts of the program.
+        func: which the arenas belong to: the function after the last pass before this one.
+    """
+
+    residents: tuple[Resident, ...]
+    arenas: tuple[Arena, ...]
+    func: PrimFunc
+
+    def peak(self, name: str) -> int:
+        """The most bytes of a memory that are in use at one time."""
+        fixed = sum(each.bytes for each in self.residents if each.memory.name == name)
+        return fixed + max((a.peak for a in self.arenas if a.memory.name == name), default=0)
+
+
+def in_memories(
+    schedule: Schedule, args: Sequence[object], lowered: Lowered, target: Target, *, guards: bool
+) -> Lowered:
+    """`lowered` with a pass that places buffers, where the target has memories of some capacity.
+
+    Raises:
+        TargetError: the target lacks a memory, or cores share what is in the memory of one.
+        CapacityError: what is needed at one time does not fit.
+    """
+    check_memories(lowered.final, target)
+    if all(memory.capacity_bytes is None for memory in target.memories.values()):
+        return lowered
+    found = plan(lowered, target)
+    _check_capacities(schedule, args, lowered, found, target)
+    placed = place_buffers(found.func, found.arenas, guards=guards)
+    return Lowered({**lowered.functions, "place_buffers": placed})
+
+
+def check_fits(
+    schedule: Schedule,
+    args: Sequence[object],
+    lowered: Lowered,
+    target: Target,
+    sizes: Mapping[str, int],
+) -> None:
+    """Refuse sizes, by name, for which a program needs more of a memory than there is.
+
+    Raises:
+        CapacityError: it does.
+    """
+    known = partial(in_numbers, sizes=sizes)
+    _check_capacities(
+        schedule, args, lowered, plan(lowered, target, known), target, known)
+
+
+def is_open(lowered: Lowered, target: Target) -> bool:
+    """Whether a memory of some capacity has something of a size that only the call tells."""
+    func = lowered.functions["flatten_buffer"]
+    made = (node.buffer for node in _allocations(func.body))
+    return any(
+        not is_sized(buffer) and target.memory(buffer.scope).capacity_bytes is not None
+        for buffer in (*(p for p in func.params if isinstance(p, Buffer)), *made)
+    )
+
+
+def check_memories(func: PrimFunc, target: Target) -> None:
+    """Every buffer lives in a memory that the target has, at a rank that this memory has.
+
+    Raises:
+        TargetError: one does not; names the buffer, the memory and the rank.
+    """
+    allocated = (node.buffer for node in _allocations(func.body))
+    for buffer in (*(param for param in func.params if isinstance(param, Buffer)), *allocated):
+        # Whether it fits is asked for all that is needed at one time, and for parts of cores.
+        with suppress(CapacityError):
+            target.check_buffer(buffer)
+
+
+def plan(lowered: Lowered, target: Target, known: Known = lambda func: func) -> MemoryPlan:
+    """Where everything is.
+
+    Args:
+        lowered: the function after each pass.
+        target: with the memories.
+        known: puts in what is known of its sizes beyond what the build knows.
+
+    Raises:
+        TargetError: cores share what is in the memory of one.
+    """
+    passes = [func for name, func in lowered.functions.items() if name != "place_buffers"]
+    func = distinct(known(passes[-1]))
+    flat = known(lowered.functions["flatten_buffer"])
+    residents = _residents(flat, target, _shapes(lowered))
+    return MemoryPlan(tuple(residents), plan_arenas(func, target.memories), func)
+
+
+def _shapes(lowered: Lowered) -> dict[Var, Shape]:
+    """The shapes of buffers before they are flattened, by their memory."""
+    shapes = {
+        node.buffer.data: node.buffer.shape
+        for node in _allocations(lowered.functions["lower_storage"].body)
+    }
+    shapes.update((p.data, p.shape) for p in lowered.signature.params if isinstance(p, Buffer))
+    return shapes
+
+
+def _exchange() -> Any:
+    # Processors have no memories of one core: their kernels do without the model.
+    return import_module("tecomp.cost_model.interconnect")
+
+
+def _residents(
+    func: PrimFunc, target: Target, shapes: Mapping[Var, Shape]
+) -> Iterator[Resident]:
+    sites = import_module("tecomp.cost_model.access_sites").sites_of(func, {})
+    uses: Mapping[Var, Uses] = _exchange().uses_of(sites)
+    crossing = {each.data for each in _allocated_around_cores(func)}
+    params = [param for param in func.params if isinstance(param, Buffer)]
+    for buffer in (*params, *_allocated_around_cores(func)):
+        memory = target.memory(buffer.scope)
+        if memory.scope == "core" and (buffer.data in crossing or buffer.data in uses):
+            own = uses.get(buffer.data) or _exchange().Uses()
+            shape = shapes.get(buffer.data, buffer.shape)
+            part = _part_of_a_core(buffer, shape, memory, own, sites.axes, target)
+            yield Resident(buffer, memory, part)
+        elif buffer.data not in crossing and memory.capacity_bytes is not None and is_sized(buffer):
+            yield Resident(buffer, memory, bytes_of(buffer, memory))
+
+
+def _part_of_a_core(
+    buffer: Buffer, shape: Shape, memory: Memory, uses: Uses, axes: Sequence[str], target: Target
+) -> int:
+    """The bytes of a buffer that a core has, each of which is its own."""
+    where = f"{buffer.name}: memory `{memory.name}` of target {target.name} belongs to one core"
+    link: Link | None = _exchange().link_between(target, memory.name, memory.name)
+    if not axes:
+        return bytes_of(buffer, memory) if is_sized(buffer) else 0
+    cure = _cure(memory, link, axes)
+    with isl_work("build", TargetError):
+        try:
+            found = shared(uses.own, uses.copies)
+            if link is None and found.cores is None and uses.copies:
+                found = shared((*uses.own, *uses.copies))
+                cure = f"no link of the target goes from `{memory.name}` to `{memory.name}`; {cure}"
+        except NotAffine as error:
+            raise TargetError(
+                f"{where}, but which core uses what depends on `{error.expr}`; {cure}", kind="cores"
+            ) from None
+    if found.cores is not None:
+        raise TargetError(
+            f"{where}, but {_clash(buffer, shape, found, axes)}; {cure}", kind="cores"
+        )
+    return prod(found.span) * buffer.dtype.bytes
+
+
+def _cure(memory: Memory, link: Link | None, axes: Sequence[str]) -> str:
+    """What to do where cores need the same element."""
+    inside = f"or compute it inside the loop bound to {axes[-1]}"
+    if link is None:
+        return f"copy it to a memory of the chip first, {inside}"
+    return (
+        f"copy it over link `{link.name}` into `{memory.name}`, in a loop over cores after the one "
+        f"that makes it, {inside}"
+    )
+
+
+def _clash(buffer: Buffer, shape: Shape, found: Shared, axes: Sequence[str]) -> str:
+    assert found.cores is not None
+    element = ", ".join(map(str, _in_shape(found.index, shape)))
+    one, other = (
+        " ".join(f"{axis}={value}" for axis, value in zip(axes, core, strict=True))
+        for core in found.cores
+    )
+    return f"element [{element}] of {buffer.name} is used by {one} and by {other}"
+
+
+def _in_shape(index: tuple[int, ...], shape: Shape) -> tuple[int, ...]:
+    """An index of flat memory as one of the shape that it had before, where that is known."""
+    extents = [extent for extent in shape if isinstance(extent, int)]
+    if len(index) > 1 or len(extents) < len(shape):
+        return index
+    (rest,) = index
+    found = []
+    for extent in reversed(extents):
+        rest, place = divmod(rest, extent)
+        found.append(place)
+    return tuple(reversed(found))
+
+
+def _allocated_around_cores(func: PrimFunc) -> list[Buffer]:
+    """Buffers that exist before a loop over cores begins that uses them."""
+    found: list[Buffer] = []
+    for node in _allocations(func.body):
+        every = walk(node.body, parts=statements_in)
+        inner = (loop for loop in every if isinstance(loop, For) and loop.thread)
+        if any(buffer.data is node.buffer.data for loop in inner for buffer in _buffers(loop)):
+            found.append(node.buffer)
+    return found
+
+
+def _allocations(root: Stmt) -> Iterator[Allocate]:
+    # Expressions are most of a function, and hold none.
+    return (n for n in walk(root, parts=statements_in) if isinstance(n, Allocate))
+
+
+def _buffers(root: Stmt) -> Iterator[Buffer]:
+    return (n.buffer for n in walk(root) if isinstance(n, BufferLoad | BufferStore))
+
+
+def _check_capacities(
+    schedule: Schedule,
+    args: Sequence[object],
+    lowered: Lowered,
+    found: MemoryPlan,
+    target: Target,
+    known: Known = lambda func: func,
+) -> None:
+    for memory in target.memories.values():
+        limit = memory.usable_bytes
+        need = found.peak(memory.name)
+        if limit is None or need <= limit:
+            continue
+        each = " of each core" if memory.scope == "core" else ""
+        named = "; ".join(_largest(lowered, found, memory))
+
+        def needed(changed: Schedule, other: Lowered, name: str = memory.name) -> int:
+            check_grid(changed.state, target)
+            return plan(other, target, known).peak(name)
+
+        raise CapacityError(
+            f"{lowered.final.name}: memory `{memory.name}`{each} of target {target.name} holds "
+            f"{limit} bytes, but {need} are needed at one time ({named}); "
+            f"{smaller_tile(schedule, args, lowered.final.name, needed, limit)}"
+        )
+
+
+def _largest(lowered: Lowered, found: MemoryPlan, memory: Memory) -> list[str]:
+    """The largest buffers that are in a memory together, each with its shape and its bytes."""
+    arenas = [arena for arena in found.arenas if arena.memory is memory]
+    parts = [(each.buffer, each.bytes) for each in found.residents if each.memory is memory]
+    if arenas:
+        fullest = max(arenas, key=lambda arena: arena.peak)
+        parts += [(each.buffer, each.bytes) for each in fullest.at_peak]
+    shapes = _shapes(lowered)
+    texts = []
+    for buffer, size in sorted(parts, key=lambda part: -part[1])[:3]:
+        shape = ", ".join(map(str, shapes.get(buffer.data, buffer.shape)))
+        texts.append(f"{buffer.name}: {buffer.dtype.scalar}[{shape}], {size} bytes")
+    return texts

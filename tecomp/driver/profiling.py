@@ -1,0 +1,220 @@
+"""Measured traces, cost reports and rooflines of kernels."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tecomp.codegen.dispatch.kernel import Kernel
+from tecomp.codegen.llvm.ir_builder import Options
+from tecomp.cost_model.cost import Program, cost
+from tecomp.cost_model.iteration_counting import BUDGET, TooManyIterationsError
+from tecomp.cost_model.report import Report
+from tecomp.cost_model.roofline import Roofline, roofline_of
+from tecomp.drawing.chrome_trace import Trace, bar, process_named, trace_of
+from tecomp.driver.calibrate import calibrate
+from tecomp.driver.memory_check import plan
+from tecomp.driver.static_shapes import extent_at, in_numbers, known_sizes
+from tecomp.errors import LowerError
+from tecomp.ir.extern.c_function import CFunction
+from tecomp.ir.extern.registry import register_func, remove_global_func
+from tecomp.ir.nodes.dtype import INT32, INT64
+from tecomp.ir.nodes.expr import Const, Var
+from tecomp.ir.nodes.stmt import (
+    Allocate,
+    Buffer,
+    BufferStore,
+    Convention,
+    DeclBuffer,
+    Let,
+    OutsideCall,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    array_argument,
+    seq,
+)
+from tecomp.ir.traversal.rewrite import walk
+from tecomp.lowering.pipeline import Lowered
+from tecomp.lowering.storage.buffer_rewrite import distinct
+from tecomp.machine.descriptor import Target
+from tecomp.scheduling.state import AtRoot, State
+from tecomp.scheduling.transform_layout import stored_shape
+
+_CLOCK = "tecomp.clock_gettime"
+_CALLS = 5
+"""How many calls are measured; the quickest one is shown, which other work disturbed least."""
+
+
+def measured_trace(
+    func: PrimFunc, signature: Sequence[Buffer | Var], options: Options, arguments: Sequence[Any]
+) -> Trace:
+    """The outermost loops and statements of a function as a trace, with the times of a call.
+
+    Args:
+        func: what runs.
+        signature: its parameters as callers see them.
+        options: how code is generated.
+        arguments: as for a call; outputs are written.
+
+    Raises:
+        CallError: an argument does not fit.
+    """
+    timed, parts = with_clock(func)
+    register_func(_CLOCK, CFunction(ctypes.CDLL(None), "clock_gettime", ["int32", "handle"]),
+                  override=True)
+    try:
+        kernel = Kernel(timed, (*signature, timed.params[-1]), **asdict(options))
+    finally:
+        remove_global_func(_CLOCK)
+    ticks = np.zeros((len(parts) + 1, 2), np.int64)
+    runs = []
+    for _ in range(_CALLS + 1):
+        kernel(*arguments, ticks.reshape(-1))
+        runs.append(ticks[:, 0] * 10**9 + ticks[:, 1])
+    # The first call loads code and memory.
+    best = min(runs[1:], key=lambda run: int(run[-1] - run[0]))
+    return _trace(func.name, parts, [int(tick - best[0]) for tick in best])
+
+
+def with_clock(func: PrimFunc) -> tuple[PrimFunc, list[Stmt]]:
+    """The function with the clock written to one more parameter around each part; and the parts.
+
+    >>> from tecomp.ir.parser.func_parser import parse
+    >>> func = parse('''def two(A: Buffer("float32", (4,))):
+    ...     for i in range(4):
+    ...         A[i] = float32(1.0)
+    ...     A[0] = float32(2.0)
+    ... ''')
+    >>> timed, parts = with_clock(func)
+    >>> [str(part).splitlines()[0] for part in parts], len(timed.params)
+    (['for i in range(4):', 'A[0] = float32(2.0)'], 2)
+    """
+    parts: list[Stmt] = []
+    # Seconds and nanoseconds, before the first part and after each.
+    clock = Buffer("clock", (2 * _count(func.body) + 2,), INT64)
+
+    def tick(number: int) -> Stmt:
+        k = Var("k", INT64)
+        taken = array_argument(clock, (k,), (Const(2),), (k + 2 * number,), is_written=True)
+        return OutsideCall(_CLOCK, Convention.C, (Const(time.CLOCK_MONOTONIC, INT32), taken))
+
+    def ended(part: Stmt) -> Stmt:
+        parts.append(part)
+        return seq(part, tick(len(parts)))
+
+    body = seq(tick(0), _mapped(func.body, ended))
+    return replace(func, params=(*func.params, clock), body=body), parts
+
+
+def _mapped(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
+    """The statement with each outermost loop or statement changed; memory and names stay around."""
+    match stmt:
+        case SeqStmt(stmts):
+            return seq(*[_mapped(each, change) for each in stmts])
+        case Allocate() | DeclBuffer() | Let():
+            return replace(stmt, body=_mapped(stmt.body, change))
+    return change(stmt)
+
+
+def _count(stmt: Stmt) -> int:
+    found: list[Stmt] = []
+
+    def noted(part: Stmt) -> Stmt:
+        found.append(part)
+        return part
+
+    _mapped(stmt, noted)
+    return len(found)
+
+
+def _trace(name: str, parts: Sequence[Stmt], ticks: Sequence[int]) -> Trace:
+    events = [process_named(0, f"{name}, measured")]
+    for part, start, end in zip(parts, ticks, ticks[1:], strict=False):
+        stores = [node for node in walk(part) if isinstance(node, BufferStore)]
+        written = ", ".join(dict.fromkeys(store.buffer.name for store in stores))
+        events.append(bar(written or "call", "measured", start / 1e3, (end - start) / 1e3,
+                          said={"statement": str(part).splitlines()[0]}))
+    return trace_of(events)
+
+
+def report_of(
+    name: str, state: State, lowered: Lowered, target: Target, sizes: Mapping[str, int]
+) -> Report:
+    """The report of a kernel called `name`.
+
+    Raises:
+        CallError: a size is missing, or no number.
+        LowerError: there is too much to count.
+    """
+    flat, known = counted_form(name, lowered, sizes)
+    found = plan(lowered, target, partial(in_numbers, sizes=known))
+    peaks = {memory: found.peak(memory) for memory in target.memories}
+    try:
+        return cost(Program(name, flat, peaks, _padding(state, known)), target)
+    except TooManyIterationsError:
+        raise LowerError(
+            f"report: more than {BUDGET} iterations of loops in {name} differ from each other, as "
+            "conditions or bounds that are not linear depend on them; use smaller sizes",
+            kind="too-much",
+        ) from None
+
+
+def counted_form(
+    name: str, lowered: Lowered, sizes: Mapping[str, int]
+) -> tuple[PrimFunc, Mapping[str, int]]:
+    """The function that is counted, in numbers, and the sizes that it has.
+
+    It is the one before loops become vectors. Every access is counted as often as it is written in
+    the printed form.
+    """
+    func = lowered.functions["flatten_buffer"]
+    known = known_sizes(func, sizes, "report")
+    return distinct(in_numbers(func, known)), known
+
+
+def _padding(state: State, sizes: Mapping[str, int]) -> Mapping[str, int]:
+    """Bytes of places without an element of the tensors that are stored whole, by memory."""
+    found: Counter[str] = Counter()
+    for stage in state:
+        if not stage.layout.maps or not (stage.is_placeholder or isinstance(stage.attach, AtRoot)):
+            continue
+        for tensor in stage.op.outputs:
+            stored, elements = (
+                prod(extent_at(extent, sizes) or 0 for extent in shape)
+                for shape in (stored_shape(stage), tensor.shape)
+            )
+            found[stage.scope] += (stored - elements) * tensor.dtype.bytes
+    return found
+
+
+def kernel_roofline(
+    name: str, state: State, lowered: Lowered, target: Target, sizes: Mapping[str, int],
+    seconds: float | None,
+) -> Roofline:
+    """The roofline of a kernel; the rates of the processor at hand are measured if need be.
+
+    Args:
+        name: how to call it.
+        state: its schedule.
+        lowered: its functions.
+        target: the machine.
+        sizes: of the program, by name.
+        seconds: that it took, if that was measured.
+
+    Raises:
+        CallError: a size is missing, or no number.
+        LowerError: there is too much to count.
+    """
+    is_here = target.core is not None and target.code.kind == "host"
+    machine = calibrate(target) if is_here else target
+    report = report_of(name, state, lowered, machine, sizes)
+    return roofline_of(report, seconds)

@@ -1,0 +1,182 @@
+"""Compile kernels of programs in a background thread."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tecomp.codegen.dispatch.kernel import Kernel
+from tecomp.codegen.emit.compile import Compiled, Interface, ModuleText, interface_of, module_text
+from tecomp.codegen.emit.kernel_sequence import Given, Held, Rows, Step, sequence_text
+from tecomp.codegen.llvm.code_cache import cached_object
+from tecomp.codegen.llvm.ir_builder import Options
+from tecomp.codegen.llvm.jit import link
+from tecomp.compute.define import compute, placeholder
+from tecomp.compute.tensor import Tensor
+from tecomp.driver.auto_schedule import scheduled
+from tecomp.driver.build_cache import Build
+from tecomp.driver.native_sequence import Code
+from tecomp.ir.extern.binding import bind
+from tecomp.ir.nodes.stmt import Buffer, PrimFunc, SeqStmt
+from tecomp.lowering.pipeline import Lowered
+from tecomp.lowering.storage.physical_layout import flattened
+from tecomp.machine.descriptor import Target
+
+if TYPE_CHECKING:
+    from tecomp.cost_model.report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """Machine code of modules, which may still be in the making.
+
+    Attributes:
+        pool: one thread. LLVM asks nothing of Python, so it runs beside it; more would wait for
+            each other, as its binding lets one of them in at a time.
+    """
+
+    pool: ThreadPoolExecutor
+    _found: dict[str, Future[bytes]] = field(default_factory=dict)
+
+    def add(self, module: ModuleText) -> None:
+        """Begin to make the code of a module."""
+        self._found[module.entry] = self.pool.submit(cached_object, module.source)
+
+    def image(self, module: ModuleText) -> bytes:
+        """The code of a module that was added.
+
+        Raises:
+            InternalError: LLVM refuses the module.
+        """
+        return self._found[module.entry].result()
+
+
+@contextmanager
+def codes() -> Iterator[Codes]:
+    """A thread that makes machine code; what is not begun when an error ends this is forgotten."""
+    pool = ThreadPoolExecutor(1, "tecomp-code")
+    try:
+        yield Codes(pool)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_MOMENT = 0.05
+"""Seconds that a kernel is measured for."""
+_COPIED = 1 << 26
+"""Bytes: more than the caches of one core hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One kernel of a sequence.
+
+    Attributes:
+        build: what it is built from.
+        lowered: the function after each pass.
+        module: its LLVM IR.
+    """
+
+    build: Build
+    lowered: Lowered
+    module: ModuleText
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether it can use more than one thread."""
+        return self.module.is_parallel
+
+    @property
+    def has_places(self) -> bool:
+        """Whether an error at run time says where the user wrote what fails."""
+        return bool(self.lowered.final.sites)
+
+    @property
+    def rows(self) -> tuple[Rows | None, ...]:
+        """How the arguments lie that it takes as tables of rows."""
+        params = (p for p in self.lowered.final.params if isinstance(p, Buffer))
+        return tuple(_rows(p) if len(p.shape) > 1 else None for p in params)
+
+    def report(self) -> Report:
+        """What a call costs on the target.
+
+        Raises:
+            LowerError: there is too much to count.
+        """
+        assert self.build.target is not None
+        reporting = import_module("tecomp.driver.profiling")
+        report: Report = reporting.report_of(
+            self.build.name, self.build.schedule.state, self.lowered, self.build.target, {}
+        )
+        return report
+
+    def measured(self) -> float:
+        """Seconds of a call on arrays of zeros, the least of many."""
+        image = cached_object(self.module.source)
+        linked = link([image], self.module.entry, bind(self.module.calls))
+        face = interface_of(self.lowered.final, self.module)
+        kernel = Kernel(Compiled(face, linked, self.build.options, lambda: self.lowered.final))
+        params = [p for p in self.lowered.final.params if isinstance(p, Buffer)]
+        # Zeros that nobody wrote would all be one page of memory, in the first cache.
+        arrays = [np.full([int(n) for n in p.shape], 0, p.dtype.numpy) for p in params]
+        return kernel.timeit(*arrays, seconds=_MOMENT).min
+
+
+def copy_rate(target: Target) -> float:
+    """Bytes of a second that a copy by all threads of a processor reads and writes in memory."""
+    source = placeholder((_COPIED // 4,), "float32", "source")
+    result = compute(source.shape, lambda i: source[i], name="copy")
+    assert isinstance(result, Tensor)
+    build = Build(scheduled(result, target), [source, result], "copy", target, Options())
+    return 2 * _COPIED / part_of(build).measured()
+
+
+def _rows(buffer: Buffer) -> Rows:
+    *outer, row = (extent for extent in buffer.shape if isinstance(extent, int))
+    return Rows(prod(outer), row * buffer.dtype.bytes)
+
+
+def part_of(build: Build, lowered: Lowered | None = None) -> Part:
+    """A kernel up to its LLVM IR, of its function after each pass if that is known."""
+    lowered = build.lowered() if lowered is None else lowered
+    return Part(build, lowered, module_text(lowered.final, build.options))
+
+
+def sequence_of(
+    name: str,
+    calls: Sequence[tuple[Part, Sequence[Given | Held]]],
+    params: Sequence[Buffer],
+    outputs: Container[Buffer],
+    bytes_held: int,
+    codes: Codes,
+) -> Code:
+    """The kernel that calls others in order.
+
+    Args:
+        name: of it.
+        calls: in order, each with the kernel's arguments.
+        params: arrays that a caller passes.
+        outputs: those of them that are written to.
+        bytes_held: of the memory between kernels.
+        codes: where the machine code of the kernels is made.
+
+    Raises:
+        InternalError: LLVM refuses a module.
+    """
+    parts = list({id(part): part for part, _ in calls}.values())
+    steps = [Step(p.module.entry, tuple(given), p.module.sites, p.rows) for p, given in calls]
+    is_parallel = any(part.is_parallel for part in parts)
+    text = sequence_text(name, steps, len(params), bytes_held, is_parallel=is_parallel)
+    images = (*(codes.image(part.module) for part in parts), cached_object(text.source))
+    head = PrimFunc(name, tuple(map(flattened, params)), SeqStmt(()), ())
+    written = tuple(buffer.data for buffer in params if buffer in outputs)
+    outside = tuple(dict.fromkeys(call for part in parts for call in part.module.calls))
+    face = Interface(head, written, text.entry, text.sites, is_parallel, outside)
+    return Code(face, tuple(params), images, any(part.has_places for part in parts))

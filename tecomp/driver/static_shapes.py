@@ -1,0 +1,84 @@
+"""Extents and functions once sizes are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tecomp.errors import CallError
+from tecomp.ir.arith.simplify import simplify
+from tecomp.ir.nodes.expr import Const, Expr, Var, index_value
+from tecomp.ir.nodes.stmt import Buffer, Extent, PrimFunc
+from tecomp.ir.traversal.rewrite import free_variables, substitute
+from tecomp.lowering.storage.buffer_rewrite import replace_variables
+
+
+def extent_at(extent: Extent, sizes: Mapping[str, int]) -> int | None:
+    """What an extent is for sizes given by name; None where one of them is missing."""
+    if isinstance(extent, int):
+        return extent
+    known = [var for var in free_variables(extent) if var.name in sizes]
+    from_names = {var: Const(sizes[var.name], var.dtype) for var in known}
+    value = simplify(index_value(substitute(extent, from_names)))
+    return int(value.value) if isinstance(value, Const) else None
+
+
+def known_sizes(func: PrimFunc, sizes: Mapping[str, int], where: str) -> dict[str, int]:
+    """The sizes that a function depends on, of those that were given by name.
+
+    Args:
+        func: the function; its arguments that are integers are sizes too.
+        sizes: as they were given.
+        where: what was asked, for messages; the method's name is its last part.
+
+    Raises:
+        CallError: a size is missing, no number, or none of the function's.
+    """
+    scalars = [*func.sizes, *(p for p in func.params if isinstance(p, Var))]
+    names = [var.name for var in scalars if var.dtype.is_integer]
+    for name in names:
+        if name not in sizes:
+            raise CallError(
+                f"{where}: {func.name} depends on {name}, which is not known here; pass it by "
+                f"name, as in kernel.{where.rpartition('.')[2]}({name}=8)",
+                kind="unknown-size",
+            )
+        size = sizes[name]
+        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+            raise CallError(
+                f"{where}: {name} is {size!r}; a size is an integer from 0 on",
+                kind="wrong-number",
+            )
+    for given in sizes:
+        if given not in names:
+            raise CallError(
+                f"{where}: {func.name} has no size {given}; its sizes are "
+                f"{', '.join(names) or 'none'}",
+                kind="unknown-size",
+            )
+    return {name: sizes[name] for name in names}
+
+
+def in_numbers(func: PrimFunc, sizes: Mapping[str, int]) -> PrimFunc:
+    """`func` with its size variables, by name, replaced by numbers."""
+    scalars = {p for p in func.params if isinstance(p, Var)}
+    values = {
+        var: Const(sizes[var.name], var.dtype) for var in (*func.sizes, *scalars)
+        if var.name in sizes and var.dtype.is_integer
+    }
+    if not values:
+        return func
+    params = tuple(_sized(p, values) if isinstance(p, Buffer) else p for p in func.params)
+    body = replace_variables(func.body, values)
+    kept = tuple(var for var in func.sizes if var not in values and var not in scalars)
+    return simplify(PrimFunc(func.name, params, body, kept, sites=func.sites))
+
+
+def _sized(buffer: Buffer, values: Mapping[Var, Expr]) -> Buffer:
+    def known(extents: Sequence[Extent]) -> tuple[Extent, ...]:
+        return tuple(
+            n if isinstance(n, int) else simplify(substitute(n, dict(values))) for n in extents
+        )
+
+    strides = None if buffer.strides is None else known(buffer.strides)
+    return replace(buffer, shape=known(buffer.shape), strides=strides)

@@ -1,0 +1,172 @@
+"""Kernels whose results the interpreter checks at each call, and which pass changed the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tecomp.compute.tensor import Tensor
+from tecomp.driver.layout_packing import Packing
+from tecomp.driver.static_shapes import in_numbers
+from tecomp.errors import InternalError
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.nodes.stmt import Buffer, PrimFunc
+from tecomp.lowering.pipeline import Lowered
+from tecomp.scheduling.state import State
+
+_ROUNDINGS = 1024
+"""How many units in the last place of the largest element results may differ by: a product and a
+sum are rounded once or twice, and functions are exact to a few units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """Compares what code has computed with what the interpreter computes.
+
+    Attributes:
+        name: of the kernel.
+        args: tensors and variables, in the order of its parameters.
+        state: the schedule, which has the layouts.
+        lowered: the function after each pass; the first has loops over tensors.
+        packing: how a tensor is stored.
+        written: positions of arguments that are results.
+    """
+
+    name: str
+    args: Sequence[object]
+    state: State
+    lowered: Lowered
+    packing: Callable[[Tensor], Packing]
+    written: Sequence[int]
+
+    def check(
+        self, before: Sequence[Any], after: Sequence[Any], sizes: Mapping[str, int]
+    ) -> None:
+        """Compare the arrays of a call with what the loops over tensors make of those before it.
+
+        Raises:
+            InternalError: an element is another number.
+        """
+        wanted = self._results("nest", before, sizes)
+        found = self._elements(after, sizes)
+        for position in self.written:
+            at = _first_difference(found[position], wanted[position])
+            if at is not None:
+                told = self._told(position, at, found[position], wanted[position])
+                raise InternalError(
+                    f"{told}; {self._culprit(before, wanted, sizes)}; report it with this program",
+                    kind="wrong-result",
+                )
+
+    def check_bounds(self, given: Sequence[Any], sizes: Mapping[str, int]) -> None:
+        """Refuse to run code of a function that the interpreter cannot run to its end.
+
+        What the loops over tensors cannot do either, as reads where data says, is left to the code.
+
+        Raises:
+            InternalError: after a pass it leaves the bounds of a buffer.
+        """
+        if self._fault("simplify", given, sizes) is None or self._fault("nest", given, sizes):
+            return
+        faults = ((name, self._fault(name, given, sizes)) for name in self.lowered.functions)
+        name, fault = next((name, fault) for name, fault in faults if fault)
+        raise InternalError(
+            f"{self.name}: after the pass {name} the interpreter stops: {fault}; nothing was "
+            "computed; report it with this program",
+            kind="wrong-result",
+        )
+
+    def _fault(self, name: str, given: Sequence[Any], sizes: Mapping[str, int]) -> str | None:
+        """What stops the interpreter in the function after a pass; None if nothing does."""
+        try:
+            self._results(name, given, sizes)
+        except InternalError as error:
+            return error.message
+        return None
+
+    def _told(
+        self, position: int, at: tuple[int, ...], found: NDArray[Any], wanted: NDArray[Any]
+    ) -> str:
+        tensor = self.args[position]
+        assert isinstance(tensor, Tensor)
+        place: list[Any] = list(at)
+        for index_map in self.state.stage(tensor.op).layout.maps:
+            place = list(index_map.map_indices(place))
+        logical, physical = (f"[{', '.join(map(str, each))}]" for each in (at, place))
+        where = f", at {physical} in memory," if logical != physical else ""
+        return (
+            f"{self.name}: {tensor.name}{logical}{where} is {found[at]}, where the interpreter "
+            f"has {wanted[at]}"
+        )
+
+    def _culprit(
+        self, before: Sequence[Any], wanted: Mapping[int, NDArray[Any]], sizes: Mapping[str, int]
+    ) -> str:
+        """Since when the numbers are others."""
+        last: PrimFunc = self.lowered.functions["nest"]
+        for name, func in self.lowered.functions.items():
+            if func is last:
+                continue
+            last = func
+            results = self._results(name, before, sizes)
+            if any(_first_difference(results[k], wanted[k]) is not None for k in self.written):
+                return f"the numbers changed in the pass {name}"
+        return "all passes keep the numbers, and the code made of the last one changes them"
+
+    def _results(
+        self, name: str, before: Sequence[Any], sizes: Mapping[str, int]
+    ) -> dict[int, NDArray[Any]]:
+        """The elements of results, as the function after a pass computes them."""
+        func = in_numbers(self.lowered.functions[name], sizes)
+        if name == "nest":
+            elements = self._elements(before, sizes)
+            given = [elements.get(k, value) for k, value in enumerate(before)]
+            evaluate(func, given)
+            return elements
+        stored = [
+            value.copy() if isinstance(value, np.ndarray) else value for value in before
+        ]
+        evaluate(func, [
+            value.reshape(param.shape) if isinstance(param, Buffer) else value
+            for value, param in zip(stored, func.params, strict=True)
+        ])
+        return self._elements(stored, sizes)
+
+    def _elements(
+        self, stored: Sequence[Any], sizes: Mapping[str, int]
+    ) -> dict[int, NDArray[Any]]:
+        """Copies of the arrays in the shapes of the computation, by position."""
+        return {
+            k: self.packing(tensor).unpack(np.asarray(stored[k]), sizes)
+            for k, tensor in enumerate(self.args) if isinstance(tensor, Tensor)
+        }
+
+
+def _first_difference(found: NDArray[Any], wanted: NDArray[Any]) -> tuple[int, ...] | None:
+    """The first index at which elements differ by more than rounding; None if none does."""
+    if found.dtype.kind in "biu":
+        wrong = found != wanted
+    else:
+        kind = np.complex128 if found.dtype.kind == "c" else np.float64
+        a, b = found.astype(kind), wanted.astype(kind)
+        known = np.abs(b[np.isfinite(b)])
+        largest = float(known.max()) if known.size else 0.0
+        room = _ROUNDINGS * float(_unit(found.dtype)) * largest
+        wrong = ~(np.isclose(a, b, rtol=0.0, atol=room, equal_nan=True))
+    places = np.argwhere(wrong)
+    return tuple(map(int, places[0])) if len(places) else None
+
+
+def _unit(dtype: np.dtype[Any]) -> float:
+    """The distance from 1 to the next number of a type."""
+    if dtype.kind in "fc":
+        return float(np.finfo(dtype).eps)
+    # Types that NumPy does not have: the first number above 1 that is told from it.
+    unit = 1.0
+    while np.array(1.0 + unit / 2).astype(dtype) != np.array(1.0).astype(dtype):
+        unit /= 2
+    return unit

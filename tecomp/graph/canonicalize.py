@@ -1,0 +1,260 @@
+"""Canonicalize operations: cast extraction, operand views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+from tecomp.compute.access_relations import accesses
+from tecomp.compute.define import compute
+from tecomp.compute.iter_var import IterVar
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.scan import ScanOp
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.constraints.operation_view import loads_of
+from tecomp.graph.layout_candidates import lanes_of
+from tecomp.graph.sizes import elements_of
+from tecomp.ir.arith.extents import constant_shape
+from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, DType, holds_every
+from tecomp.ir.nodes.expr import Cast, Expr, const, is_const
+from tecomp.ir.traversal.rewrite import substitute, top_down, walk
+from tecomp.machine.descriptor import Target
+
+
+def with_conversions_apart(target: Target) -> Callable[[Operation], Operation]:
+    """What gives for a formula the same one, of values that were converted before it.
+
+    A value that several formulas convert is converted once. Conditions are compared with 0. What
+    still is of other lanes then, such as `A[i] < B[i]` of float32, is computed in wider types.
+
+    >>> from tecomp import te
+    >>> A, B = te.placeholder((8,), "float16", name="A"), te.placeholder((8,), name="B")
+    >>> C = te.compute((8,), lambda i: A[i] * B[i], name="C")
+    >>> print(with_conversions_apart(Target.load("stick128"))(C.op))
+    C[i] = A_float32[i] * B[i]
+    """
+    if target.stick is None:
+        return lambda op: op
+    return _Conversions(target).change
+
+
+@dataclass(frozen=True, slots=True)
+class _Conversions:
+    """Conversions in the making.
+
+    Attributes:
+        target: the machine.
+        made: what was converted, by the tensor and the type.
+        stored: values in types that the machine stores, by those in types that it does not.
+    """
+
+    target: Target
+    made: dict[tuple[Tensor, DType], Tensor] = field(default_factory=dict)
+    stored: dict[Tensor, Tensor] = field(default_factory=dict)
+
+    def change(self, op: Operation) -> Operation:
+        """An operation, of values that were converted before it.
+
+        What it makes in a type that the machine does not store is for others there in one that
+        holds all values of that.
+        """
+        if not isinstance(op, ComputeOp) or isinstance(op, ScanOp) or len(op.body) > 1:
+            return op
+        body = top_down(op.body[0], self._stored_before)
+        op = op if body is op.body[0] else replace(op, body=(body,))
+        made = self._of_formula(op) if _is_formula(op) else op
+        result = op.output(0).dtype
+        if not self._is_stored(result) and not op.reduce_axis:
+            wide = next((x for x in (FLOAT32, INT32)
+                         if x in self.target.formats and holds_every(x, result)), None)  # fmt: skip
+            if wide is not None:
+                held = self._of_formula(_value(op, Cast(wide, body)).op)
+                self.stored[made.output(0)] = held.output(0)
+        return made
+
+    def _is_stored(self, dtype: DType) -> bool:
+        return not self.target.formats or dtype in self.target.formats
+
+    def _stored_before(self, node: Any) -> Expr | None:
+        if not isinstance(node, TensorLoad) or node.tensor not in self.stored:
+            return None
+        held = TensorLoad(self.stored[node.tensor], node.indices, node.location)
+        return Cast(node.dtype, held)
+
+    def _of_formula(self, op: Operation) -> Operation:
+        assert isinstance(op, ComputeOp)
+        own, result = self._lanes(op.output(0).dtype), op.body[0]
+        wide = result.value.dtype if isinstance(result, Cast) else op.output(0).dtype
+        if isinstance(result, Cast) and self._is_stored(wide) and self._lanes(wide) != own:
+            is_wide = any(self._lanes(x.dtype) != own for x in op.input_tensors)
+            return self._converted_at_last(op, result) if is_wide else op
+        body = top_down(result, lambda node: self._of_lanes(node, op.output(0).dtype))
+        if any(_is_known(load) and self._lanes(load.dtype) != own for load in loads_of(body)):
+            return self._in_wide_types(op)
+        return op if body is result else replace(op, body=(body,))
+
+    def _lanes(self, dtype: DType) -> int:
+        return lanes_of(self.target, dtype)
+
+    def _converted(self, load: TensorLoad, dtype: DType) -> TensorLoad:
+        key = load.tensor, dtype
+        if key not in self.made:
+            self.made[key] = _conversion(*key)
+        return TensorLoad(self.made[key], load.indices, load.location)
+
+    def _of_lanes(self, node: Any, dtype: DType) -> Expr | None:
+        """What is converted, or is a condition, in a formula of a type of other lanes."""
+        is_cast, own = isinstance(node, Cast), self._lanes(dtype)
+        load: Any = node.value if is_cast else node
+        if not isinstance(load, TensorLoad):
+            return None
+        stays: Expr = node
+        if self._lanes(load.dtype) == own or not _is_known(load):
+            return stays
+        if is_cast:
+            return self._converted(load, node.dtype) if self._lanes(node.dtype) == own else stays
+        return self._converted(load, dtype) != const(0, dtype) if load.dtype == BOOL else stays
+
+    def _converted_at_last(self, op: ComputeOp, result: Cast) -> Operation:
+        """What a formula makes as a value of its own, and then in the type that it is to have."""
+        made = _value(op, result.value)
+        return replace(op, body=(Cast(result.dtype, self.change(made.op).output(0)[op.axis]),))
+
+    def _in_wide_types(self, op: ComputeOp) -> Operation:
+        """The same of values, and with a result, of types with as many lanes as the widest has.
+
+        Such types hold all values of the narrow ones, so nothing is rounded otherwise. Where the
+        machine has none, the operation stays as it is.
+        """
+        result = op.output(0).dtype
+        kinds = dict.fromkeys((result, *(x.dtype for x in loads_of(op.body[0]) if _is_known(x))))
+        lanes = min(map(self._lanes, kinds))
+        types = {x: wide for x in kinds if (wide := self._wider(x, lanes)) is not None}
+
+        def rule(node: Any) -> Expr | None:
+            if not isinstance(node, TensorLoad):
+                return None
+            stays: Expr = node
+            if not _is_known(node) or types[node.dtype] == node.dtype:
+                return stays
+            return Cast(node.dtype, self._converted(node, types[node.dtype]))
+
+        if len(types) < len(kinds):
+            return op
+        body = top_down(op.body[0], rule)
+        if types[result] == result:
+            return replace(op, body=(body,))
+        made = _value(op, Cast(types[result], body))
+        return replace(op, body=(Cast(result, made[op.axis]),))
+
+    def _wider(self, dtype: DType, lanes: int) -> DType | None:
+        """A type of so many lanes that has all values of another one; None if there is none."""
+        return next((
+            each for each in (dtype, FLOAT32, INT32)
+            if each in self.target.formats and self._lanes(each) == lanes
+            and holds_every(each, dtype)
+        ), None)
+
+
+def _value(op: ComputeOp, value: Expr) -> Tensor:
+    """What an operation makes on its way, as a value of its own."""
+
+    def element(*axes: Expr) -> Expr:
+        return substitute(value, dict(zip(op.axis, axes, strict=True)))
+
+    made = compute(op.shape, element, name=f"{op.name}_{value.dtype}")
+    assert isinstance(made, Tensor)
+    return made
+
+
+def _is_formula(op: Operation) -> bool:
+    """Whether it computes an element from elements, and not by a conversion alone."""
+    if not isinstance(op, ComputeOp) or isinstance(op, ScanOp) or len(op.body) != 1:
+        return False
+    value: Any = op.body[0]
+    while isinstance(value, Cast):
+        value = value.value
+    return not isinstance(value, TensorLoad | Reduce)
+
+
+def _is_known(load: TensorLoad) -> bool:
+    """Whether no data says which element it is: of a table that is looked up little is read."""
+    return not any(isinstance(node, TensorLoad) for index in load.indices for node in walk(index))
+
+
+def _conversion(tensor: Tensor, dtype: DType) -> Tensor:
+    """All of it: so no element is read that the tensor does not have, whatever conditions say."""
+    made = compute(
+        tensor.shape, lambda *axes: Cast(dtype, tensor[axes]), name=f"{tensor.name}_{dtype}"
+    )
+    assert isinstance(made, Tensor)
+    return made
+
+
+def with_plain_factors(op: Operation) -> Operation:
+    """The same operation, with views for what a sum of products reads at sums of its loops.
+
+    >>> from tecomp import te
+    >>> Q, K = te.placeholder((8, 6), name="Q"), te.placeholder((9, 6), name="K")
+    >>> e = te.reduce_axis((0, 3), name="e")
+    >>> S = te.compute(
+    ...     (2, 8, 9), lambda h, i, j: te.sum(Q[i, h * 3 + e] * K[j, h * 3 + e], axis=e), name="S")
+    >>> print(with_plain_factors(S.op))
+    S[h, i, j] = sum(Q_view[h, i, e] * K_view[h, j, e], axis=[e])
+    """
+    if not isinstance(op, ComputeOp) or isinstance(op, ScanOp) or len(op.body) != 1:
+        return op
+    found = accesses(op.output(0))
+    if found.reducer != "sum" or len(found.factors) != 2:
+        return op
+    compound = {
+        read.tensor for read in found.factors
+        if all(index.is_affine for index in read.index)
+        and any(axis is None for axis in read.axes)
+    }
+    views: dict[int, Tensor] = {}
+
+    def rule(node: Any) -> Expr | None:
+        if not isinstance(node, TensorLoad) or node.tensor not in compound:
+            return None
+        axes = _loops(node, (*found.axis, *found.reduce_axis))
+        if not _is_rearranged(node, axes):
+            return None
+        if id(node) not in views:
+            views[id(node)] = _view(node, axes)
+        return TensorLoad(views[id(node)], tuple(axes), node.location)
+
+    body = top_down(op.body[0], rule)
+    return replace(op, body=(body,)) if views else op
+
+
+def _loops(load: TensorLoad, axes: tuple[IterVar, ...]) -> list[IterVar]:
+    """The loops that an element depends on, in the order of the operation."""
+    used = {id(node) for index in load.indices for node in walk(index)}
+    return [axis for axis in axes if id(axis) in used]
+
+
+def _is_rearranged(load: TensorLoad, axes: list[IterVar]) -> bool:
+    """Whether there are no more values of the loops than elements: windows have many more.
+
+    And all of the loops count from 0, as the axes of a tensor do.
+    """
+    extents = constant_shape([axis.extent for axis in axes])
+    if extents is None or not all(is_const(axis.dom.min, 0) for axis in axes):
+        return False
+    return prod(extents) <= elements_of(load.tensor)
+
+
+def _view(load: TensorLoad, axes: list[IterVar]) -> Tensor:
+    def element(*indices: Expr) -> Expr:
+        values = dict(zip(axes, indices, strict=True))
+        return TensorLoad(
+            load.tensor, tuple(substitute(index, values) for index in load.indices), load.location
+        )
+
+    made = compute(tuple(axis.extent for axis in axes), element, name=f"{load.tensor.name}_view")
+    assert isinstance(made, Tensor)
+    return made

@@ -1,0 +1,122 @@
+"""The steps of compiling: operations, groups, kernels, memory, and one function that runs all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from tecomp.codegen.emit.compile import ModuleText
+from tecomp.compute.operation import Operation
+from tecomp.compute.tensor import Tensor
+from tecomp.driver.program_codegen import codes
+from tecomp.errors import InternalError, TecompError
+from tecomp.graph.compile_options import Asked
+from tecomp.graph.fusion import Group, border_of
+from tecomp.graph.kernels import Call, GroupKernel, Kernels
+from tecomp.graph.layout_result import Layouts
+from tecomp.graph.linking import native_of
+from tecomp.graph.memory_plan import Plan
+from tecomp.graph.native_program import Native
+from tecomp.graph.planning import Outline, graph_asked, layouts_chosen, outline_of
+from tecomp.graph.report import Details
+from tecomp.graph.work_division import wishes_of
+from tecomp.progress import progress
+
+Made = TypeVar("Made")
+
+
+class _RefusedError(Exception):
+    """A kernel cannot be made with what stays in scratchpads there."""
+
+    def __init__(self, result: Operation, reason: str) -> None:
+        super().__init__(reason)
+        self.result, self.reason = result, reason
+
+
+def details_of(asked: Asked) -> Details:
+    """What a program is made of, without its machine code."""
+    return _as_near_as_can_be(asked, details_from)
+
+
+def layouts_of(asked: Asked) -> Layouts:
+    """The layouts of a program."""
+    return layouts_chosen(asked, graph_asked(asked))
+
+
+def compiled(asked: Asked) -> tuple[Native, Details]:
+    """The machine code of a program, and what it is made of."""
+    return _as_near_as_can_be(asked, _compiled)
+
+
+def _as_near_as_can_be(asked: Asked, make: Callable[[Outline], Made]) -> Made:
+    """What is made with as much in scratchpads as there is room for, once kernels are lowered."""
+    outline, refused = outline_of(asked), dict[Operation, str]()
+    while True:
+        try:
+            return make(outline)
+        except _RefusedError as error:
+            refused[error.result] = error.reason
+            outline = outline.without(refused)
+
+
+def _kernels(outline: Outline, begin: Callable[[ModuleText], None]) -> Kernels:
+    return Kernels(
+        outline.asked.target, begin, outline.places, outline.wished, outline.residency.cuts
+    )
+
+
+def _kernel_of(group: Group, outline: Outline, kernels: Kernels) -> GroupKernel:
+    try:
+        return kernels.of(group, outline.known, outline.over(group))
+    except InternalError:
+        raise
+    except TecompError as error:
+        if group.result not in outline.residency.cuts:
+            raise
+        raise _RefusedError(group.result, error.message) from None
+
+
+def _compiled(outline: Outline) -> tuple[Native, Details]:
+    asked, found = outline.asked, list[GroupKernel]()
+    with progress(f"compile {asked.name}", len(outline.groups)) as shown, codes() as made:
+        kernels = _kernels(outline, made.add)
+        for group in outline.groups:
+            found.append(_kernel_of(group, outline, kernels))
+            shown.step()
+        plan = outline.plan(_written_over(outline, found))
+        pairs = list(zip(outline.groups, found, strict=True))
+        native = native_of(
+            asked.name, outline.graph, pairs, outline.known, plan, made, outline.stored,
+            outline.packed,
+        )
+    return native, _details(outline, found, plan)
+
+
+def details_from(outline: Outline) -> Details:
+    """The same for what is decided."""
+    kernels = _kernels(outline, lambda _: None)
+    found = [_kernel_of(group, outline, kernels) for group in outline.groups]
+    return _details(outline, found, outline.plan(_written_over(outline, found)))
+
+
+def _written_over(outline: Outline, kernels: Sequence[GroupKernel]) -> Mapping[Tensor, Tensor]:
+    """The values that kernels write over others, with those."""
+    return {
+        group.result.output(0): border_of(group)[kernel.over]
+        for group, kernel in zip(outline.groups, kernels, strict=True) if kernel.over is not None
+    }
+
+
+def _details(outline: Outline, kernels: Sequence[GroupKernel], plan: Plan) -> Details:
+    pairs = [*zip(outline.groups, kernels, strict=True)]
+    calls = [
+        Call(group, kernel.part, kernel.packed(group), group.result in outline.copies)
+        for group, kernel in pairs
+        if not outline.runs_once(group)
+    ]
+    graph = outline.graph
+    refused = {group.result: kernel.refused for group, kernel in pairs}
+    wishes = wishes_of(outline.wished, refused, outline.of_hints)
+    return Details(
+        graph.inputs, graph.outputs, tuple(calls), plan, outline.layouts, outline.stored, wishes
+    )

@@ -1,0 +1,162 @@
+"""What `tecomp.compile` is asked for, with everything about it that needs no graph checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tecomp.compute.expression_analysis import post_order
+from tecomp.compute.tensor import Tensor
+from tecomp.constraints.user_hints import DivisionHint, Hint, asked_of
+from tecomp.errors import CallError, DefinitionError
+from tecomp.graph.layout_candidates import Wanted, has_layouts, layouts_in
+from tecomp.ir.arith.extents import constant_shape
+from tecomp.ir.nodes.argument_checks import check_kind, check_list
+from tecomp.layout.addressing.stored_tensor import check_layout
+from tecomp.layout.core.layout import Layout
+from tecomp.machine.descriptor import Target
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What `tecomp.compile` was asked for.
+
+    Attributes:
+        outputs: what is computed.
+        inputs: what the caller passes.
+        target: the machine.
+        constants: what is the same in every call.
+        name: of the program.
+        layouts: that values have on the machine, where the caller says so.
+        hints: wishes about where values lie, and how they are divided.
+        relayouts: whether values are brought to other layouts where their readers want that.
+        packed: the inputs and outputs that a caller has as they lie on the machine.
+    """
+
+    outputs: tuple[Tensor, ...]
+    inputs: tuple[Tensor, ...]
+    target: Target
+    constants: Mapping[Tensor, Array]
+    name: str
+    layouts: Mapping[Tensor, Wanted] = field(default_factory=dict)
+    hints: tuple[Hint | DivisionHint, ...] = ()
+    relayouts: bool = True
+    packed: tuple[Tensor, ...] = ()
+
+    @property
+    def stick_hints(self) -> tuple[Hint, ...]:
+        """Those about where values lie."""
+        return tuple(each for each in self.hints if isinstance(each, Hint))
+
+    @property
+    def division_hints(self) -> tuple[DivisionHint, ...]:
+        """Those about how values are divided."""
+        return tuple(each for each in self.hints if isinstance(each, DivisionHint))
+
+    @property
+    def is_laid_out(self) -> bool:
+        """Whether the machine or the caller cares where values lie."""
+        if has_layouts(self.target) or self.layouts or self.stick_hints:
+            return True
+        every = post_order([x.op for x in self.outputs])
+        return any(isinstance(asked_of(op), Layout) for op in every)
+
+
+def asked_for(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    target: str | Path | Target,
+    constants: Mapping[Tensor, Any],
+    name: str,
+    layouts: Mapping[Tensor, Wanted] = MappingProxyType({}),
+    hints: Sequence[Hint | DivisionHint] = (),
+    *,
+    relayouts: bool = True,
+    packed: Sequence[Tensor] = (),
+) -> Asked:
+    """The arguments of `tecomp.compile`, checked.
+
+    Raises:
+        DefinitionError: one of them is not of its kind.
+        CallError: a constant has another shape or type than its tensor.
+    """
+    machine = Target.of(target)
+    wanted: Any = [outputs] if isinstance(outputs, Tensor) else outputs
+    cure = "give an array for each placeholder"
+    check_kind(constants, Mapping, "compile: constants", cure, DefinitionError)
+    check_list([*constants], Tensor, "compile: constants", cure, DefinitionError)
+    for what, given in (("outputs", wanted), ("inputs", inputs)):
+        check_list(given, Tensor, f"compile: {what}", "give a list of tensors", DefinitionError)
+    if not isinstance(name, str) or not name.isidentifier():
+        raise DefinitionError(
+            f"compile: the name of a program is an identifier, not {name!r}", kind="wrong-argument"
+        )
+    cure = "give a layout for each tensor"
+    check_kind(layouts, Mapping, "compile: layouts", cure, DefinitionError)
+    check_list([*layouts], Tensor, "compile: layouts", cure, DefinitionError)
+    for tensor, asked in layouts.items():
+        for layout in layouts_in(asked):
+            if layout != "default":
+                check_layout(layout, f"compile: the layout of {tensor.name}")
+    check_list(
+        hints, (Hint, DivisionHint), "compile: hints", "give a list of what tecomp.hint makes",
+        DefinitionError,
+    )
+    cure = "give True or False"
+    check_kind(relayouts, bool, "compile: relayouts", cure, DefinitionError)
+    return Asked(
+        tuple(wanted), tuple(inputs), machine, _arrays(constants), name, dict(layouts),
+        tuple(hints), relayouts, _packed(packed, wanted, inputs, layouts),
+    )
+
+
+def _packed(
+    given: Sequence[Tensor], outputs: Sequence[Tensor], inputs: Sequence[Tensor],
+    layouts: Mapping[Tensor, Wanted],
+) -> tuple[Tensor, ...]:
+    """What the caller has as it lies on the machine."""
+    cure = "give a list of inputs and outputs"
+    check_list(given, Tensor, "compile: packed", cure, DefinitionError)
+    for tensor in given:
+        if tensor in inputs:
+            if not isinstance(layouts.get(tensor), Layout):
+                raise DefinitionError(
+                    f"compile: packed: the input {tensor.name} is passed as it lies on the "
+                    "machine, and nothing says how; give its layout in `layouts`",
+                    kind="program",
+                )
+        elif tensor not in outputs:
+            raise DefinitionError(
+                f"compile: packed: {tensor.name} is neither an input nor an output; {cure}",
+                kind="program",
+            )
+    return tuple(given)
+
+
+def _arrays(given: Mapping[Tensor, Any]) -> dict[Tensor, Array]:
+    found: dict[Tensor, Array] = {}
+    for tensor, value in given.items():
+        cure = f"give an array of {tensor.dtype} of shape {tuple(tensor.shape)}"
+        try:
+            array = np.require(value, requirements=["C", "A"])
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise CallError(
+                f"compile: the constant {tensor.name} is no array ({error}); {cure}",
+                kind="other-array",
+            ) from None
+        shape = constant_shape(tensor.shape)
+        if (shape is not None and array.shape != shape) or array.dtype != tensor.dtype.numpy:
+            raise CallError(
+                f"compile: the constant {tensor.name} is {array.dtype} of shape {array.shape}; "
+                f"{cure}",
+                kind="other-array",
+            )
+        found[tensor] = array
+    return found

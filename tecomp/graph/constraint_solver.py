@@ -1,0 +1,239 @@
+"""Minimum-cost assignment by variable elimination; minimal conflicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import inf, prod
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Table: TypeAlias = "npt.NDArray[np.float64]"
+
+BUDGET = 4_000_000
+"""Entries of the largest table that is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """What some variables cost together.
+
+    Attributes:
+        variables: their numbers.
+        costs: an axis for each of them; infinite for what cannot be.
+    """
+
+    variables: tuple[int, ...]
+    costs: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A candidate for each variable, and how sure it is that none is cheaper.
+
+    Attributes:
+        values: the candidate of each variable, by number.
+        cost: of them; infinite if nothing is possible.
+        lower_bound: no assignment costs less.
+        width: variables that were looked at together, at most.
+        is_exact: whether no assignment is cheaper.
+    """
+
+    values: tuple[int, ...]
+    cost: float
+    lower_bound: float
+    width: int
+    is_exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Elimination:
+    """One variable minimised out of the tables that have it.
+
+    Attributes:
+        variable: its number.
+        neighbours: the other variables of those tables.
+        costs: all of those tables added up, the variable as the last axis; none if that is too
+            large, and they were minimised apart.
+    """
+
+    variable: int
+    neighbours: tuple[int, ...]
+    costs: Table | None
+
+
+def minimise(
+    domains: Sequence[int], factors: Iterable[Factor], budget: int = BUDGET
+) -> Assignment:
+    """The cheapest assignment.
+
+    Args:
+        domains: how many candidates each variable has.
+        factors: their costs, which are added up.
+        budget: entries that a table may have.
+
+    Returns:
+        The assignment; exact unless a table would be larger than the budget.
+
+    >>> apart = np.array([[0.0, 3.0], [3.0, 0.0]])
+    >>> own = Factor((0,), np.array([5.0, 0.0])), Factor((1,), np.array([0.0, 4.0]))
+    >>> minimise([2, 2], [Factor((0, 1), apart), *own])
+    Assignment(values=(1, 0), cost=3.0, lower_bound=3.0, width=2, is_exact=True)
+    """
+    if 0 in domains:
+        return Assignment((0,) * len(domains), inf, inf, 0, is_exact=True)
+    given = [factor for factor in factors if factor.variables]
+    steps, bound, width = _eliminate(domains, given, budget)
+    values = _decoded(domains, steps)
+    if all(step.costs is not None for step in steps):
+        # Sums of floats in another order differ in the last bits.
+        cost = _cost(given, values)
+        return Assignment(tuple(values), cost, cost, width, is_exact=True)
+    values = _improved(domains, given, values)
+    cost = _cost(given, values)
+    return Assignment(tuple(values), cost, bound, width, is_exact=cost <= bound)
+
+
+def _eliminate(
+    domains: Sequence[int], factors: Sequence[Factor], budget: int
+) -> tuple[list[_Elimination], float, int]:
+    """The steps that minimise all variables out, what is left of the costs, and the width."""
+    tables: dict[int, list[Factor]] = {v: [] for v in range(len(domains))}
+    place = {v: k for k, v in enumerate(_order(domains, factors))}
+
+    def put(factor: Factor) -> float:
+        if not factor.variables:
+            return float(factor.costs)
+        tables[min(factor.variables, key=place.__getitem__)].append(factor)
+        return 0.0
+
+    bound = sum(put(factor) for factor in factors)
+    steps, width = [], 0
+    for variable in sorted(place, key=place.__getitem__):
+        own = tables.pop(variable)
+        neighbours = tuple(sorted({v for f in own for v in f.variables} - {variable}))
+        scope = (*neighbours, variable)
+        width = max(width, len(scope))
+        if prod(domains[v] for v in scope) <= budget:
+            costs = _joined(own, scope, domains)
+            steps.append(_Elimination(variable, neighbours, costs))
+            bound += put(Factor(neighbours, costs.min(axis=-1)))
+            continue
+        steps.append(_Elimination(variable, neighbours, None))
+        for part in _parts(own, variable, domains, budget):
+            others = tuple(sorted({v for f in part for v in f.variables} - {variable}))
+            costs = _joined(part, (*others, variable), domains)
+            bound += put(Factor(others, costs.min(axis=-1)))
+    return steps, bound, width
+
+
+def _order(domains: Sequence[int], factors: Sequence[Factor]) -> list[int]:
+    """Variables from the leaves of a tree decomposition on."""
+    import networkx as nx  # Takes a quarter of a second, and most programs need no layouts.
+
+    graph = nx.Graph()
+    graph.add_nodes_from(range(len(domains)))
+    for factor in factors:
+        graph.add_edges_from(combinations(factor.variables, 2))
+    order: list[int] = []
+    for component in nx.connected_components(graph):
+        _, tree = nx.approximation.treewidth_min_degree(graph.subgraph(component))
+        root = next(iter(tree))
+        seen: set[int] = set()
+        for bag in nx.dfs_preorder_nodes(tree, root):
+            order += sorted(set(bag) - seen, reverse=True)
+            seen |= bag
+    return order[::-1]
+
+
+def _joined(factors: Iterable[Factor], scope: tuple[int, ...], domains: Sequence[int]) -> Table:
+    """The sum of tables, with an axis for each variable of `scope`."""
+    total = np.zeros([domains[v] for v in scope])
+    for factor in factors:
+        order = sorted(range(len(factor.variables)), key=lambda k: scope.index(factor.variables[k]))
+        held = {factor.variables[k] for k in order}
+        shape = [domains[v] if v in held else 1 for v in scope]
+        total += factor.costs.transpose(order).reshape(shape)
+    return total
+
+
+def _parts(
+    factors: Sequence[Factor], variable: int, domains: Sequence[int], budget: int
+) -> list[list[Factor]]:
+    """Tables put together as long as each sum stays within the budget."""
+    parts: list[tuple[set[int], list[Factor]]] = []
+    for factor in sorted(factors, key=lambda f: -f.costs.size):
+        for scope, part in parts:
+            if prod(domains[v] for v in scope | set(factor.variables)) <= budget:
+                scope |= set(factor.variables)
+                part.append(factor)
+                break
+        else:
+            parts.append(({variable, *factor.variables}, [factor]))
+    return [part for _, part in parts]
+
+
+def _decoded(domains: Sequence[int], steps: Sequence[_Elimination]) -> list[int]:
+    """The candidates that gave each minimum, the variables that were minimised out last first."""
+    values = [0] * len(domains)
+    for step in reversed(steps):
+        if step.costs is not None:
+            around = tuple(values[v] for v in step.neighbours)
+            values[step.variable] = int(step.costs[around].argmin())
+    return values
+
+
+def _cost(factors: Sequence[Factor], values: Sequence[int]) -> float:
+    return float(sum(f.costs[tuple(values[v] for v in f.variables)] for f in factors))
+
+
+def _improved(
+    domains: Sequence[int], factors: Sequence[Factor], values: Sequence[int]
+) -> list[int]:
+    """Variables changed one at a time, as long as that makes it cheaper or possible."""
+    best = list(values)
+    around: dict[int, list[Factor]] = {v: [] for v in range(len(domains))}
+    for factor in factors:
+        for variable in factor.variables:
+            around[variable].append(factor)
+    changed = True
+    while changed:
+        changed = False
+        for variable, near in around.items():
+            costs = [_price(near, best, variable, value) for value in range(domains[variable])]
+            cheapest = min(range(domains[variable]), key=costs.__getitem__)
+            if costs[cheapest] < costs[best[variable]]:
+                best[variable], changed = cheapest, True
+    return best
+
+
+def _price(
+    factors: Sequence[Factor], values: Sequence[int], variable: int, value: int
+) -> tuple[int, float]:
+    """How many tables forbid a candidate, and what it costs in the others."""
+    costs = [
+        float(f.costs[tuple(value if v == variable else values[v] for v in f.variables)])
+        for f in factors
+    ]
+    return sum(cost == inf for cost in costs), sum(cost for cost in costs if cost < inf)
+
+
+T = TypeVar("T")
+
+
+def least_clash(wishes: Sequence[T], is_possible: Callable[[Sequence[T]], bool]) -> list[T]:
+    """Wishes of which no one can be left out, that cannot be kept together.
+
+    Args:
+        wishes: which cannot; at least one.
+        is_possible: whether some of them can.
+    """
+    left = list(wishes)
+    for each in wishes:
+        without = [other for other in left if other is not each]
+        if without and not is_possible(without):
+            left = without
+    return left

@@ -1,0 +1,166 @@
+"""Which operations become one kernel: what costs no computation twice, and no memory in between."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tecomp.compute.access_relations import Access, Accesses, accesses
+from tecomp.compute.extern import ExternOp
+from tecomp.compute.iter_var import IterVar
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.scan import ScanOp
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.graph.dag import Graph, steps_of_scans
+from tecomp.schedules.analysis.reduction import grouped_scan_of
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Operations that one kernel computes.
+
+    Attributes:
+        operations: producers before consumers; the last one gives the results, which are the only
+            values that other groups read. What is a view is in each group that reads it.
+    """
+
+    operations: tuple[Operation, ...]
+
+    @property
+    def result(self) -> Operation:
+        """What it computes for others."""
+        return self.operations[-1]
+
+
+def border_of(group: Group) -> list[Tensor]:
+    """What a group reads of others."""
+    inside = set(group.operations)
+    states = {x for op in group.operations if isinstance(op, ScanOp) for x in op.states}
+    reads = (x for op in group.operations for x in op.input_tensors if x.op not in inside)
+    return [x for x in dict.fromkeys(reads) if x not in states]
+
+
+def groups_of(
+    graph: Graph, apart: Container[Operation] = (), stored: Iterable[Operation] = (),
+    parts: Mapping[Operation, Operation] = MappingProxyType({}),
+) -> tuple[Group, ...]:
+    """Groups in an order in which each has what it reads.
+
+    An operation joins the group of its readers if there is one such group, each of them reads an
+    element where it computes one, and none needs all of a row before its own elements. What only
+    says where an element is joins every group that reads it. The steps of a scan are part of it.
+
+    Args:
+        graph: the operations.
+        apart: those that are groups of their own, with the views that they read.
+        stored: those whose results are in memory, whoever reads them.
+        parts: those that are in the group of another one.
+    """
+    steps = steps_of_scans(graph.operations)
+    homes: dict[Operation, dict[Operation, None]] = {}
+    reductions: dict[Operation, list[Operation]] = {op: [] for op in graph.operations}
+    outputs = {*stored, *(tensor.op for tensor in graph.outputs)}
+    for op in reversed(graph.operations):
+        readers = graph.readers[op]
+        found = {home: None for reader in readers for home in homes[reader]}
+        if (whole := parts.get(op)) is not None:
+            found = homes[whole]
+        elif op in steps:
+            found = {steps[op]: None}
+        elif op in outputs:
+            found = {op: None} | (found if _is_view(op) and op not in apart else {})
+        elif op in apart or (not _is_view(op) and not (
+            len(found) == 1 and all(r not in apart and _fits(op, r) for r in readers)
+        )):  # fmt: skip
+            found = {op: None}
+        if op.reduce_axis and not all(_may_reduce(op, reductions[home]) for home in found):
+            found = {op: None}
+        for home in found:
+            reductions[home] += [op] if op.reduce_axis else []
+        homes[op] = found
+    members: dict[Operation, list[Operation]] = {}
+    for op in graph.operations:
+        for home in homes[op]:
+            members.setdefault(home, []).append(op)
+    # Results come in the order of the graph: all that a group reads is the result of one before it.
+    return tuple(Group(tuple(members[op])) for op in graph.operations if op in members)
+
+
+def parts_of_scans(graph: Graph) -> dict[Operation, Operation]:
+    """Operations that only a scan inside of groups of rows is made of, each with its result.
+
+    One after the other they would move all that they make through memory.
+    """
+    found: dict[Operation, Operation] = {}
+    outputs = {tensor.op for tensor in graph.outputs}
+    for op in graph.operations:
+        d = grouped_scan_of(op.output(0))
+        if d is None:
+            continue
+        rules = [x.op for scan in (d.sums, d.before) for x in scan.op.input_tensors]
+        own = {d.columns.op, d.sums.op, d.totals.op, d.before.op, *rules}
+        inside = {op, *own}
+        is_own = not outputs & own and own.issubset(graph.readers)
+        if is_own and all(reader in inside for x in own for reader in graph.readers[x]):
+            found |= dict.fromkeys(own, op)
+    return found
+
+
+def _is_view(op: Operation) -> bool:
+    """Whether an operation only says where an element is."""
+    return _is_plain(op) and isinstance(op, ComputeOp) and isinstance(op.body[0], TensorLoad)
+
+
+def _fits(op: Operation, reader: Operation) -> bool:
+    """Whether an operation can be computed inside the loops of one that reads it."""
+    if not _is_plain(op) or not _is_computed(reader):
+        return False
+    made, found = accesses(op.output(0)), accesses(reader.output(0))
+    reads = [read for read in found.reads if read.tensor.op is op]
+    if made.reduce_axis:
+        return not found.reduce_axis and all(_is_in_place(read, found.axis) for read in reads)
+    return all(_is_once(read, found) for read in reads)
+
+
+def _may_reduce(op: Operation, others: Sequence[Operation]) -> bool:
+    """Whether an operation may be in one group with these reductions.
+
+    What a reduction reads several times is worth tiles of its own, in which no other has its rows.
+    """
+    if not op.reduce_axis or not others:
+        return True
+    return not any(_reads_again(each) for each in (op, *others))
+
+
+def _reads_again(op: Operation) -> bool:
+    found = accesses(op.output(0))
+    return any(not _is_once(read, found) for read in found.reads if len(read.index) > 1)
+
+
+def _is_plain(op: Operation) -> bool:
+    return _is_computed(op) and op.num_outputs == 1
+
+
+def _is_computed(op: Operation) -> bool:
+    return isinstance(op, ComputeOp) and not isinstance(op, ScanOp | ExternOp)
+
+
+def _is_in_place(read: Access, axes: Sequence[IterVar]) -> bool:
+    """Whether an element is read where those at the same place are computed."""
+    own = [axis for axis in read.axes if axis is not None]
+    return len(own) == len(read.index) and _in_order(own, axes)
+
+
+def _is_once(read: Access, found: Accesses) -> bool:
+    """Whether the reader reads each element once at most, in whatever order."""
+    own = {axis for axis in read.axes if axis is not None}
+    every = (*found.axis, *found.reduce_axis)
+    return len(own) == len(read.index) and all(
+        axis in own or (isinstance(axis.extent, int) and axis.extent == 1) for axis in every
+    )
+
+
+def _in_order(own: Sequence[IterVar], axes: Sequence[IterVar]) -> bool:
+    places = [k for axis in own for k, other in enumerate(axes) if other is axis]
+    return places == sorted(places) and len(places) == len(own)

@@ -1,0 +1,188 @@
+"""A program whose operations read and write values in layouts: with copies to and from them.
+
+Callers have their arrays in the order of NumPy, or as they lie on the machine. What a machine
+wants otherwise is copied when a call begins, or once where it is a constant, and results are copied
+when it ends; relayouts are copies between two layouts. All of these are operations of the program,
+each a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tecomp.compute.define import compute
+from tecomp.compute.expression_analysis import post_order, rebuilt
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.scan import ScanOp
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.graph.dag import Graph, readers_of
+from tecomp.graph.fusion import Group
+from tecomp.graph.layout_combinations import Slot
+from tecomp.graph.layout_result import Layouts, Wish
+from tecomp.ir.nodes.expr import Expr
+from tecomp.ir.traversal.rewrite import top_down
+from tecomp.layout.core.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """A program with a layout for what is in memory.
+
+    Attributes:
+        graph: the operations, copies among them.
+        stored: the layout of each value that is not in the order of NumPy.
+        apart: the copies, which are kernels of their own.
+        asked: what has to be in memory, as somebody asked for its layout.
+        made: what stands for each value of the program as it was.
+    """
+
+    graph: Graph
+    stored: Mapping[Tensor, Layout]
+    apart: frozenset[Operation]
+    asked: frozenset[Operation]
+    made: Mapping[Tensor, Tensor]
+
+    def homes(self, layouts: Layouts, groups: Sequence[Group]) -> Layouts:
+        """The layouts, with where values went that have a hint, and are in no memory."""
+        return replace(layouts, wishes=tuple(
+            replace(wish, inside=self._inside(layouts, wish, groups))
+            if isinstance(wish, Wish) else wish
+            for wish in layouts.wishes
+        ))
+
+    def _inside(
+        self, layouts: Layouts, wish: Wish, groups: Sequence[Group]
+    ) -> tuple[str, ...]:
+        op = self.made[layouts.graph.of(wish.hint.tensor)].op
+        if any(group.result is op for group in groups):
+            return ()
+        return tuple(group.result.name for group in groups if op in group.operations)
+
+
+def laid(found: Layouts, packed: Container[Tensor] = frozenset()) -> Laid:
+    """The program with its copies.
+
+    Args:
+        found: the layouts.
+        packed: the inputs and outputs that the caller has as they lie on the machine.
+    """
+    making = _Making(found, packed, {}, {}, {}, set())
+    graph = found.graph
+    for x in (*graph.inputs, *graph.constants):
+        making.enter(x)
+    for op in graph.operations:
+        making.add(op)
+    outputs = tuple(making.leave(x) for x in graph.outputs)
+    given = {x.op for x in (*graph.inputs, *graph.constants)}
+    every = post_order([x.op for x in outputs])
+    given |= {x.op for op in every if isinstance(op, ScanOp) for x in op.states}
+    ops = tuple(op for op in every if op not in given)
+    inside = replace(graph, outputs=outputs, operations=ops, readers=readers_of(ops))
+    asked = frozenset(
+        making.made[x].op for op in graph.operations if op in found.asked for x in op.outputs
+    )
+    return Laid(inside, making.stored, frozenset(making.apart), asked, making.made)
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """A program in the making.
+
+    Attributes:
+        found: the layouts.
+        packed: the inputs and outputs that the caller has as they lie on the machine.
+        made: what stands for a value.
+        copied: what stands for it where another layout of it is read.
+        stored: layouts of what there is so far.
+        apart: copies.
+    """
+
+    found: Layouts
+    packed: Container[Tensor]
+    made: dict[Tensor, Tensor]
+    copied: dict[tuple[Tensor, Layout], Tensor]
+    stored: dict[Tensor, Layout]
+    apart: set[Operation]
+
+    def enter(self, tensor: Tensor) -> None:
+        """What the caller passes, in the layout that it has on the machine."""
+        layout = self.found.of[tensor]
+        if tensor in self.packed:
+            if not is_plain(layout):
+                self.stored[tensor] = layout
+            self._add(tensor, tensor)
+            return
+        is_read = tensor.op in self.found.graph.readers
+        self._add(tensor, self._copy(tensor, tensor.name, layout) if is_read else tensor)
+
+    def leave(self, tensor: Tensor) -> Tensor:
+        """A result as the caller gets it."""
+        own = self.made[tensor]
+        if tensor in self.packed:
+            return own
+        return self._copy(own, tensor.name, None) if own in self.stored else own
+
+    def add(self, op: Operation) -> None:
+        """An operation, which reads what was chosen for it."""
+        moved = self._reading(op)
+        for before, after in zip(op.outputs, moved, strict=True):
+            seat = self.found.seats[before]
+            if isinstance(seat, Layout) and before not in self.found.shown and not is_plain(seat):
+                self.stored[after] = seat
+            self._add(before, after)
+        if op in self.found.copying:
+            self.apart.add(moved[0].op)
+
+    def _reading(self, op: Operation) -> tuple[Tensor, ...]:
+        reads = self.found.reads[op]
+        own = {x: self.made[x] for x in op.input_tensors if x in self.made}
+        for slot, layout in reads:
+            if layout is not None and not slot.indices:
+                own[slot.tensor] = self.copied[slot.tensor, layout]
+        moved = op
+        if isinstance(op, ComputeOp) and any(slot.indices for slot, _ in reads):
+            moved = replace(op, body=tuple(self._with_copies(e, reads) for e in op.body))
+        known = rebuilt([moved], own)
+        return tuple(known.get(x, x) for x in moved.outputs)
+
+    def _with_copies(self, body: Expr, reads: Sequence[tuple[Slot, Layout | None]]) -> Expr:
+        """An expression that reads copies where two layouts of one tensor are read."""
+
+        def rule(node: Any) -> Expr | None:
+            if not isinstance(node, TensorLoad):
+                return None
+            for slot, layout in reads:
+                if layout is not None and slot.indices and slot.has(node.tensor, node.indices):
+                    copy = self.copied[slot.tensor, layout]
+                    return TensorLoad(copy, node.indices, node.location)
+            return None
+
+        return top_down(body, rule)
+
+    def _add(self, tensor: Tensor, own: Tensor) -> None:
+        """A value, and copies of it in other layouts."""
+        self.made[tensor] = own
+        for copy in self.found.copies_of(tensor):
+            source = tensor if copy.is_of_host else own
+            made = self._copy(source, f"{tensor.name}_relaid", copy.layout)
+            self.copied[tensor, copy.layout] = made
+
+    def _copy(self, tensor: Tensor, name: str, layout: Layout | None) -> Tensor:
+        """A copy in a layout, or in the order of NumPy: the same, if it is there."""
+        if tensor not in self.stored and (layout is None or is_plain(layout)):
+            return tensor
+        made = compute(tensor.shape, lambda *i: tensor[i if i else ()], name=name)
+        assert isinstance(made, Tensor)
+        self.apart.add(made.op)
+        if layout is not None and not is_plain(layout):
+            self.stored[made] = layout
+        return made
+
+
+def is_plain(layout: Layout) -> bool:
+    """Whether elements are where arrays of NumPy have them."""
+    index_map = layout.index_map
+    axes, places = index_map.initial_indices, index_map.final_indices
+    return len(axes) == len(places) and all(a is b for a, b in zip(axes, places, strict=True))

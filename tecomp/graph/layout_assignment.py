@@ -1,0 +1,291 @@
+"""Assign a layout to every value, and explain infeasible programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
+from types import MappingProxyType
+
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.tensor import Tensor
+from tecomp.constraints.check import Violation, violations_of
+from tecomp.constraints.operation_view import View, computation
+from tecomp.constraints.user_hints import Hint
+from tecomp.errors import LayoutError
+from tecomp.graph.constraint_solver import least_clash
+from tecomp.graph.dag import Graph
+from tecomp.graph.layout_candidates import Wanted, has_layouts
+from tecomp.graph.layout_combinations import (
+    Machine,
+    Seat,
+    Slot,
+    Way,
+    is_opaque,
+    places_written,
+    view_of,
+)
+from tecomp.graph.layout_demands import Demand, demands_of
+from tecomp.graph.layout_problem import (
+    Choice,
+    Problem,
+    State,
+    can_copy,
+    cheapest,
+    keeps,
+    problem_of,
+    states_of,
+)
+from tecomp.graph.layout_result import Certificate, Copy, Layouts, Wish
+from tecomp.graph.legalize import mended
+from tecomp.layout.core.layout import Layout
+from tecomp.machine.descriptor import Target
+
+
+def refusal(
+    op: Operation, target: Target, seats: Mapping[Tensor, Seat], outs: Sequence[Seat],
+    *, can_mend: bool,
+) -> str:
+    """The operation, its operands, the rules, points that show it, and what would mend it.
+
+    Args:
+        op: the operation.
+        target: the machine.
+        seats: where what it reads lies.
+        outs: where its result may lie.
+        can_mend: whether a relayout would, if somebody wrote one.
+    """
+    found = _least(op, target, seats, outs)
+    reads = ", ".join(dict.fromkeys(x.name for x in op.input_tensors)) or "nothing"
+    head = f"layouts: {op.name} is infeasible on {target.name}"
+    if not found:
+        return (
+            f"{head}: the layouts of {reads} that it allows go together with none of "
+            "the values around it; leave more layouts to choose"
+        )
+    # One point says of a rule what there is to say.
+    each = {id(violation.rule): violation for violation in reversed(found)}
+    head = f"{head}: " + "; ".join(_text(x, can_mend=can_mend) for x in reversed(each.values()))
+    if not can_mend:
+        return (
+            f"{head}; no copies bring {reads} to where it may read them: leave more layouts to "
+            f"choose, or make them inputs of a program that begins with {op.name}"
+        )
+    if any(violation.relayout is not None for violation in each.values()):
+        return head
+    return f"{head}; leave out relayouts=False, so that it may read copies"
+
+
+def _least(
+    op: Operation, target: Target, seats: Mapping[Tensor, Seat], outs: Sequence[Seat]
+) -> tuple[Violation, ...]:
+    """The rules that it breaks, for the layout of its result with which it breaks fewest.
+
+    Of equal ones that is the first, which is the machine's own.
+    """
+    if is_opaque(op) or not isinstance(op, ComputeOp):
+        return ()
+    plain = {
+        x: seat for x, seat in seats.items() if isinstance(seat, Layout) and x in op.input_tensors
+    }
+    best: tuple[Violation, ...] = ()
+    for out in outs:
+        own = {**plain, op.output(0): out} if isinstance(out, Layout) else plain
+        each = computation(op, op.body[0], own)
+        inputs = tuple(
+            use if isinstance(seats.get(use.tensor), Layout | None) else use.at(seats[use.tensor])
+            for use in each.inputs
+        )
+        found = violations_of(each.with_inputs(inputs), target)
+        if found and (not best or len(found) < len(best)):
+            best = found
+    return best
+
+
+def _text(found: Violation, *, can_mend: bool) -> str:
+    text = found.message
+    if found.rule is not None:
+        text += f" (rule {found.rule.kind} of {found.rule.operation}: {found.rule.source})"
+    if can_mend and found.relayout is not None and found.layout is not None:
+        text += f"; a relayout of {found.relayout} to {found.layout.index_map} mends it"
+    return text
+
+
+# An operation is done in several, and each of these in several, a few times at most.
+_MOST_ROUNDS = 8
+
+
+def choose_layouts(
+    graph: Graph,
+    target: Target,
+    given: Mapping[Tensor, Wanted] = MappingProxyType({}),
+    hints: Sequence[Hint] = (),
+    *,
+    relayouts: bool = True,
+) -> Layouts:
+    """The layouts of all values, with the fewest elements moved by relayouts.
+
+    Args:
+        graph: the program.
+        target: the machine.
+        given: layouts that values have, or one of which they have. Inputs for which nothing is
+            said come in the machine's own; constants in any, as they are laid out once.
+        hints: wishes; hard ones are kept, soft ones where that is worth it.
+        relayouts: whether there are any; without, layouts follow from those of the inputs alone.
+
+    Raises:
+        LayoutError: an operation has no layouts that the rules allow, or cannot be decided about;
+            or two wishes clash.
+    """
+    machine = Machine(target)
+    demands = demands_of(graph, target, given, hints)
+    # Where nothing has lanes, nothing is worth anything, and orders are about memory alone.
+    problem = problem_of(graph, machine, demands, hints if has_layouts(target) else ())
+    choice = cheapest(problem, _states(problem, relayouts=relayouts), len(problem.ways))
+    if choice.found.cost < inf:
+        return _layouts(problem, choice, hints)
+    if relayouts:
+        found = _in_parts(graph, target, given, hints)
+        if isinstance(found, Layouts):
+            return found
+        graph, machine = found.graph, found.machine
+        demands = demands_of(graph, target, given, hints)
+    # What inputs come in is no wish: what cannot be then, is the fault of an operation.
+    facts = [each for each in demands if each.axis is None and each.tensor in graph.inputs]
+    least = problem_of(graph, machine, facts, ())
+    if len(facts) < len(demands) and _is_possible(least, relayouts=relayouts):
+        raise LayoutError(_clash(graph, machine, demands, relayouts=relayouts), kind="demand")
+    raise LayoutError(_refusal(least, relayouts=relayouts), kind="demand")
+
+
+def _states(problem: Problem, *, relayouts: bool) -> dict[Tensor, list[State]]:
+    return {x: states_of(value, may_copy=relayouts) for x, value in problem.values.items()}
+
+
+def _in_parts(
+    graph: Graph, target: Target, given: Mapping[Tensor, Wanted], hints: Sequence[Hint]
+) -> Layouts | Problem:
+    """Layouts of a program whose operations the machine does in several, where it has to.
+
+    That takes much memory and time where inputs have one element to a stick: it comes last.
+
+    Returns:
+        The layouts; the problem that is left if there are none.
+    """
+    for is_lone, is_repeated in ((False, False), (True, False), (True, True)):
+        machine = Machine(target, is_strict=False, is_lone=is_lone, is_repeated=is_repeated)
+        for _ in range(_MOST_ROUNDS):
+            problem = problem_of(graph, machine, demands_of(graph, target, given, hints), hints)
+            choice = cheapest(problem, _states(problem, relayouts=True), len(problem.ways))
+            if choice.found.cost < inf:
+                return _layouts(problem, choice, hints)
+            parts = mended(problem)
+            if parts is None:
+                break
+            graph = parts
+    return problem
+
+
+def _is_possible(problem: Problem, *, relayouts: bool) -> bool:
+    states = _states(problem, relayouts=relayouts)
+    return cheapest(problem, states, len(problem.ways)).found.cost < inf
+
+
+def _clash(
+    graph: Graph, machine: Machine, demands: Sequence[Demand], *, relayouts: bool
+) -> str:
+    """What is said of demands that cannot be kept."""
+    left = least_clash(
+        demands,
+        lambda some: _is_possible(problem_of(graph, machine, some, ()), relayouts=relayouts),
+    )
+    texts = " and ".join(each.text for each in left)
+    if len(left) == 1:
+        return f"layouts: {texts} cannot be kept on {machine.target.name}; leave more to choose"
+    return (
+        f"layouts: {texts} clash: no layouts of the program keep them together; leave one of them "
+        "out, or make it a soft hint"
+    )
+
+
+def _refusal(problem: Problem, *, relayouts: bool) -> str:
+    """What is said of the first operation with which those up to it have no layouts."""
+    states = _states(problem, relayouts=relayouts)
+    ops = list(problem.ways)
+    low, high = 0, len(ops)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if cheapest(problem, states, middle).found.cost == inf:
+            high = middle
+        else:
+            low = middle
+    before, op = cheapest(problem, states, low), ops[high - 1]
+    # Where there are relayouts, what is said is about the machine's own layouts.
+    made = {x: value.made[0] for x, value in problem.values.items()}
+    made |= {} if relayouts else {x: state.made for x, state in before.states.items()}
+    seats = {x: problem.values[x].seats[number] for x, number in made.items()}
+    outs = [problem.values[op.output(0)].seats[k] for k in problem.values[op.output(0)].made]
+    return refusal(op, problem.machine.target, seats, outs, can_mend=not relayouts)
+
+
+def _layouts(problem: Problem, choice: Choice, hints: Sequence[Hint]) -> Layouts:
+    exact = "variable elimination along a tree decomposition, exact"
+    bounded = "variables changed one at a time, against a bound of tables minimised apart"
+    found, values = choice.found, problem.values
+    certificate = Certificate(
+        int(found.cost), int(found.lower_bound), exact if found.is_exact else bounded
+    )
+    first = {x: State(value.made[0], frozenset()) for x, value in values.items()}
+    taken = first | dict(choice.states)
+    copies = tuple(each for x in values for each in _copies(problem, choice, x, taken[x]))
+    seats = {x: value.seats[taken[x].made] for x, value in values.items()}
+    of = {x: seat if isinstance(seat, Layout) else seat.layout for x, seat in seats.items()}
+    reads = {op: tuple(_reads(problem, op, way, taken)) for op, way in choice.ways.items()}
+    views = {op for op in problem.ways if op not in problem.opaque and view_of(op) is not None}
+    asked = frozenset(op for op in views if op in problem.copying)
+    return Layouts(
+        of, copies, certificate, seats, frozenset(op.output(0) for op in views - asked),
+        reads, asked, frozenset(x.op for x in problem.wanted),
+        tuple(_wish(problem, each, seats) for each in hints),
+        problem.graph,
+    )
+
+
+def _wish(problem: Problem, hint: Hint, seats: Mapping[Tensor, Seat]) -> Wish:
+    tensor, target = problem.graph.of(hint.tensor), problem.machine.target
+    reason = f"for {hint.cost:,.0f} elements" if has_layouts(target) else (
+        f"as nothing on {target.name} has lanes; only a hard one says how it is to lie in memory"
+    )
+    return Wish(hint, "" if keeps(seats[tensor], tensor, hint) else reason)
+
+
+def _reads(
+    problem: Problem, op: Operation, way: Way, taken: Mapping[Tensor, State]
+) -> Iterator[tuple[Slot, Layout | None]]:
+    """What an operation reads, and the layout of the copy if it reads one."""
+    for slot, number in zip(problem.slots[op], way.inputs, strict=True):
+        seat = problem.values[slot.tensor].seats[number]
+        is_made = taken[slot.tensor].made == number
+        assert is_made or isinstance(seat, Layout)
+        yield slot, None if is_made or not isinstance(seat, Layout) else seat
+
+
+def _copies(
+    problem: Problem, choice: Choice, tensor: Tensor, state: State
+) -> Iterator[Copy]:
+    value = problem.values[tensor]
+    for number in sorted(state.copies):
+        readers = tuple(
+            op for op in problem.graph.readers.get(tensor.op, ())
+            if any(
+                slot.tensor is tensor and n == number
+                for slot, n in zip(problem.slots[op], choice.ways[op].inputs, strict=True)
+            )
+        )
+        source, layout = value.seats[state.made], value.seats[number]
+        assert isinstance(layout, Layout)
+        held = source.layout if isinstance(source, View) else source
+        moved = 0 if value.is_known else places_written(source, layout)
+        is_of_host = value.detour > 0 and not can_copy(problem, tensor, state.made, number)
+        yield Copy(
+            tensor, held, layout, readers, int(value.detour) if is_of_host else moved, is_of_host
+        )

@@ -1,0 +1,177 @@
+"""The layouts that a value may lie in on a machine: what of it runs along the lanes, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from tecomp.ir.arith.extents import round_up
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import Binary, BinOp, Expr, Var, index_value
+from tecomp.ir.traversal.rewrite import free_variables
+from tecomp.layout.core.layout import Layout
+from tecomp.layout.core.target_limits import element_of
+from tecomp.layout.sticks.stick_formats import StickFormat, types_of
+from tecomp.layout.sticks.stick_layout import StickLayout
+from tecomp.machine.descriptor import Target, Tile
+from tecomp.machine.operand_constraints import LaneReduction
+from tecomp.poly.maps.index_map import IndexMap
+
+Shape = tuple[int, ...]
+Wanted: TypeAlias = "Layout | Literal['default'] | Sequence[Layout | Literal['default']]"
+"""What a caller may ask for: a layout, that of the machine, or one of several."""
+
+
+def layouts_in(wanted: Wanted) -> list[Layout | Literal["default"]]:
+    """What a caller asks for, one by one."""
+    return list(wanted) if isinstance(wanted, list | tuple) else [wanted]  # type: ignore[list-item]
+
+
+def has_layouts(target: Target) -> bool:
+    """Whether a machine cares where values lie: it has sticks, tiles, or rules about operands."""
+    return target.stick is not None or target.tile is not None or bool(target.rules)
+
+
+def candidates(target: Target, shape: Shape, dtype: DType) -> tuple[Layout, ...]:
+    """The layouts of a tensor that a machine knows, its default first.
+
+    One for each dimension along the lanes, and one with an element in each row of lanes where
+    reductions leave that: in sticks, in tiles, or in the order of NumPy with one dimension last.
+
+    Raises:
+        LayoutError: the machine does not store the type.
+
+    >>> stick128 = Target.load("stick128")
+    >>> [each.device_size for each in candidates(stick128, (512, 256), DType("float16"))]
+    [[4, 512, 64], [8, 256, 64], [256, 512, 64]]
+    """
+    found: dict[Layout, None] = {}
+    if has_layouts(target):
+        element_of(target, dtype, None)
+    if _has_stick_layouts(target, dtype):
+        found[StickLayout.for_target(target, shape, dtype)] = None
+    dims = range(len(shape)) if has_layouts(target) else range(len(shape))[-1:]
+    for dim in reversed(dims):
+        found.setdefault(along(target, shape, dtype, dim))
+    if not found:
+        found[_without_dimensions(target, dtype)] = None
+    is_sparse = any(isinstance(r, LaneReduction) and r.result == "sparse" for r in target.rules)
+    if is_sparse and shape:
+        found.setdefault(_one_to_a_row(target, shape, dtype))
+    return tuple(found)
+
+
+def along(
+    target: Target, shape: Shape, dtype: DType, dim: int, *, pads_all: bool = False
+) -> Layout:
+    """The layout with a dimension along the lanes.
+
+    Args:
+        target: the machine.
+        shape: of the tensor.
+        dtype: of its elements.
+        dim: the dimension.
+        pads_all: whether all dimensions are padded to whole sticks, whatever the machine does.
+
+    Raises:
+        LayoutError: the machine does not store the type.
+    """
+    order = [*(k for k in range(len(shape)) if k != dim), dim]
+    if _has_stick_layouts(target, dtype):
+        return _sticks(target, shape, dtype, order, pads_all=pads_all)
+    if target.stick is not None:
+        return _rows_of(lanes_of(target, dtype), shape, dtype, order)
+    if target.tile is not None:
+        return _tiles(target.tile, shape, dtype, order)
+    return Layout.row_major(shape, dtype, order)
+
+
+def lanes_of(target: Target, dtype: DType) -> int:
+    """How many elements of a type a stick has; 1 on machines without sticks."""
+    if _has_stick_layouts(target, dtype):
+        return StickLayout.for_target(target, (), dtype).elems_in_stick
+    return max(target.stick.bytes // dtype.bytes, 1) if target.stick is not None else 1
+
+
+def _has_stick_layouts(target: Target, dtype: DType) -> bool:
+    """Whether a machine keeps a type in its sticks in the format that sticks have for it."""
+    if target.stick is None or dtype not in target.formats:
+        return False
+    device, _ = types_of(dtype)
+    return device.storage.name in target.formats[dtype]
+
+
+def _rows_of(lanes: int, shape: Shape, dtype: DType, order: Sequence[int]) -> Layout:
+    """Sticks of so many lanes, in which values are as they are."""
+    axes = tuple(Var(f"i{dim}") for dim in range(len(shape)))
+    *outer, last = (axes[dim] for dim in order)
+    results = *outer[1:], last // lanes, *outer[:1], last % lanes
+    return Layout.of(shape, dtype, IndexMap(axes, results))
+
+
+def _sticks(
+    target: Target, shape: Shape, dtype: DType, order: Sequence[int], *, pads_all: bool = False
+) -> Layout:
+    """Sticks of the last dimension of an order; others are padded where the machine pads all."""
+    lanes = lanes_of(target, dtype)
+    pads_all |= target.stick is not None and target.stick.padding == "all"
+    padded = [
+        round_up(extent, lanes) if dim == order[-1] or (pads_all and extent != 1) else extent
+        for dim, extent in enumerate(shape)
+    ]
+    return StickLayout.for_target(target, padded, dtype, order, size=shape)
+
+
+def _tiles(tile: Tile, shape: Shape, dtype: DType, order: Sequence[int]) -> Layout:
+    """Tiles of the last two dimensions of an order; a row of a tensor is a row of a tile."""
+    axes = tuple(Var(f"i{dim}") for dim in range(len(shape)))
+    *outer, column = (axes[dim] for dim in order)
+    across, lane = column // tile.columns, column % tile.columns
+    zero = _of_places(index_value(0), tile.rows)
+    results: list[Expr] = [*outer[:-1]]
+    if outer:
+        results += [outer[-1] // tile.rows, across, outer[-1] % tile.rows, lane]
+    else:
+        results += [across, zero, lane]
+    return Layout.of(shape, dtype, IndexMap(axes, tuple(results)))
+
+
+def _one_to_a_row(target: Target, shape: Shape, dtype: DType) -> Layout:
+    """One element in lane 0 of each stick, or of each row of a tile."""
+    if _has_stick_layouts(target, dtype):
+        order = list(range(len(shape)))
+        return StickLayout.for_target(
+            target, shape, dtype, order, StickFormat.Sparse, size=shape
+        )
+    axes = tuple(Var(f"i{dim}") for dim in range(len(shape)))
+    results: list[Expr] = list(axes)
+    lanes = 1
+    if target.tile is not None:
+        results[-1:] = [axes[-1] // target.tile.rows, axes[-1] % target.tile.rows]
+        lanes = target.tile.columns
+    index_map = IndexMap(axes, (*results, _of_places(index_value(0), lanes)))
+    return Layout.of(shape, dtype, index_map)
+
+
+def is_one_to_a_row(layout: Layout) -> bool:
+    """Whether each stick, or row of a tile, has one element though there are several.
+
+    Reductions make such values. It takes much memory.
+    """
+    if not layout.physical_shape or layout.num_elements < 2:
+        return False
+    lane = layout.index_map.final_indices[-1]
+    return layout.physical_shape[-1] > 1 and not free_variables(lane)
+
+
+def _without_dimensions(target: Target, dtype: DType) -> Layout:
+    if target.tile is None:
+        return Layout.row_major((), dtype)
+    zero = index_value(0)
+    places = _of_places(zero, target.tile.rows), _of_places(zero, target.tile.columns)
+    return Layout.of((), dtype, IndexMap((), places))
+
+
+def _of_places(expr: Expr, places: int) -> Expr:
+    """The remainder that declares so many places; it changes no value."""
+    return Binary(BinOp.MOD, expr, index_value(places))

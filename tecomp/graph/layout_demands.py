@@ -1,0 +1,115 @@
+"""Layouts that the caller prescribes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tecomp.compute.tensor import Tensor
+from tecomp.constraints.user_hints import Hint, asked_of
+from tecomp.errors import LayoutError
+from tecomp.graph.dag import Graph
+from tecomp.graph.layout_candidates import Wanted, candidates, has_layouts
+from tecomp.graph.sizes import sizes_of
+from tecomp.layout.core.layout import Layout
+from tecomp.machine.descriptor import Target
+from tecomp.schedules.scratchpad.placement import HOST, device_of
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What has to be so of a value.
+
+    Attributes:
+        tensor: the value.
+        text: who says so.
+        wanted: the layouts that it may have.
+        axis: the one along its lanes, if that is all that is said.
+    """
+
+    tensor: Tensor
+    text: str
+    wanted: Wanted = "default"
+    axis: int | None = None
+
+
+def demands_of(
+    graph: Graph, target: Target, given: Mapping[Tensor, Wanted], hints: Sequence[Hint]
+) -> list[Demand]:
+    """What the caller says that has to be so, of the values of the program."""
+    every = dict.fromkeys((*graph.inputs, *graph.constants, *graph.computed))
+    found = []
+    for op in graph.operations:
+        wanted = asked_of(op)
+        if isinstance(wanted, Layout) or (wanted is not None and has_layouts(target)):
+            said = {"axis": wanted} if isinstance(wanted, int) else {"wanted": wanted}
+            found.append(Demand(op.output(0), f"the copy {op.name}", **said))
+    for x, asked in given.items():
+        found.append(Demand(graph.of(x), f"the layout of {x.name}", asked))
+    for each in hints:
+        x = graph.of(each.tensor)
+        if x not in every:
+            raise LayoutError(
+                f"hints: {each.tensor.name} has a hint, and is no value of the program; these are "
+                f"{', '.join(x.name for x in every)}",
+                kind="demand",
+            )
+        if each.is_hard:
+            found.append(Demand(x, str(each), axis=each.stick))
+    for demand in found:
+        if demand.tensor not in every:
+            raise LayoutError(
+                f"layouts: {demand.tensor.name} is given a layout, and is no value of the program; "
+                f"these are {', '.join(x.name for x in every)}",
+                kind="demand",
+            )
+    return found
+
+
+def check_given(tensor: Tensor, layout: Layout, target: Target) -> None:
+    """Refuse a layout that a value cannot have.
+
+    Raises:
+        LayoutError: it is for another shape or type, in a memory where programs have no values, or
+            stored in another way than these.
+    """
+    if layout.shape != tensor.shape or layout.dtype != tensor.dtype:
+        raise LayoutError(
+            f"layouts: {tensor.name} is {tensor.dtype}{list(tensor.shape)}, and its layout is "
+            f"for {layout.dtype}{list(layout.shape)}; give one of its shape and type",
+            kind="other-shape",
+        )
+    _check_memory(tensor, layout.memory, target)
+    _check_storage(tensor, layout.storage.name, target)
+
+
+def _check_memory(tensor: Tensor, memory: str, target: Target) -> None:
+    device = device_of(target)
+    if memory in (device, HOST):
+        return  # A layout that names no memory is in that of the host.
+    if memory not in target.memories:
+        raise LayoutError(
+            f"layouts: {tensor.name} is to be in memory `{memory}`, and target {target.name} has "
+            f"none of that name; its memories are {', '.join(target.memories)}, and values of "
+            f"programs are in `{device}`",
+            kind="target-lacks",
+        )
+    raise LayoutError(
+        f"layouts: {tensor.name} is to be in memory `{memory}` of target {target.name}, and values "
+        f"of programs are in `{device}`; give memory={device!r}, or none",
+        kind="demand",
+    )
+
+
+def _check_storage(tensor: Tensor, storage: str, target: Target) -> None:
+    plain = str(tensor.dtype)
+    if storage == plain:
+        return
+    usual = candidates(target, sizes_of(tensor), tensor.dtype)[0].storage.name
+    if storage != usual:
+        kept = " or ".join(dict.fromkeys((usual, plain)))
+        raise LayoutError(
+            f"layouts: {tensor.name} is to be stored as {storage}, and programs for target "
+            f"{target.name} keep {plain} as {kept}; give a layout that stores it so",
+            kind="demand",
+        )

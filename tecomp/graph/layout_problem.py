@@ -1,0 +1,420 @@
+"""The layout optimization problem and its minimum-cost choice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from math import inf
+
+import numpy as np
+
+from tecomp.compute.operation import Operation
+from tecomp.compute.tensor import Tensor
+from tecomp.constraints.user_hints import Hint
+from tecomp.errors import LayoutError
+from tecomp.graph.constraint_solver import Assignment, Factor, Table, minimise
+from tecomp.graph.dag import Graph, steps_of_scans
+from tecomp.graph.layout_candidates import along, candidates, is_one_to_a_row, layouts_in
+from tecomp.graph.layout_combinations import (
+    Machine,
+    Seat,
+    Slot,
+    Way,
+    is_opaque,
+    is_same_place,
+    runs_along,
+    seen,
+    slots_of,
+    view_of,
+)
+from tecomp.graph.layout_demands import Demand, check_given
+from tecomp.graph.padding_propagation import asked_paddings, is_padded_anyway, with_paddings
+from tecomp.graph.sizes import elements_of, plain_layout, sizes_of
+from tecomp.layout.core.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is made of a value: in which seat it lies, and in which others there are copies."""
+
+    made: int
+    copies: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Where a value may lie.
+
+    Attributes:
+        seats: layouts and, of a view, what it may show.
+        made: those that it may be made in.
+        is_known: whether it follows from constants alone, so that copies cost nothing.
+        readers: how many slots of operations read it.
+        hints: soft ones about it.
+        detour: elements that count as moved if it is made in another seat than the first.
+    """
+
+    seats: tuple[Seat, ...]
+    made: tuple[int, ...]
+    is_known: bool
+    readers: int
+    hints: tuple[Hint, ...]
+    detour: float = 0.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """All that is chosen among.
+
+    Attributes:
+        graph: the program.
+        machine: where it is to run.
+        values: where each value may lie.
+        slots: what each operation reads.
+        opaque: the operations that no rule says anything of.
+        ways: the combinations that each operation allows.
+        copying: those that bring a value to a layout that was asked for.
+        wanted: the layouts of which values have to have one.
+        soft: hints about values, by these.
+        paddings: what readers ask to be in the padding of values.
+        readers: how many slots of operations read a value.
+    """
+
+    graph: Graph
+    machine: Machine
+    values: dict[Tensor, Value]
+    slots: dict[Operation, tuple[Slot, ...]]
+    opaque: frozenset[Operation]
+    ways: dict[Operation, tuple[Way, ...]]
+    copying: set[Operation]
+    wanted: Mapping[Tensor, tuple[Layout, ...]]
+    soft: Mapping[Tensor, Sequence[Hint]]
+    paddings: Mapping[Tensor, AbstractSet[float]]
+    readers: Mapping[Tensor, int]
+
+    @cached_property
+    def share(self) -> float:
+        """What a byte costs: all copies that there may be together cost less than an element."""
+        every = (x for value in self.values.values() for x in value.seats if isinstance(x, Layout))
+        return 0.25 / max(sum(layout.nbytes for layout in every), 1)
+
+    def seats(self, tensor: Tensor, own: Sequence[Layout]) -> tuple[Layout, ...]:
+        """Layouts of a tensor, and all others that the machine knows or a reader asks for."""
+        found = dict.fromkeys((*own, *_known(tensor, self.machine)))
+        values = sorted(self.paddings.get(tensor, ()))
+        found = dict.fromkeys(with_paddings(tuple(found), values, self.machine.target))
+        if any(op in self.opaque for op in self.graph.readers.get(tensor.op, ())):
+            found.setdefault(plain_layout(tensor))
+        return tuple(found)
+
+    def value(
+        self, tensor: Tensor, own: Sequence[Seat], made: Iterable[int], *, is_known: bool
+    ) -> Value:
+        """Where a value may lie: the first seats are its own."""
+        layouts = [seat for seat in own if isinstance(seat, Layout)]
+        seats = tuple(dict.fromkeys((*own, *self.seats(tensor, layouts))))
+        hints = tuple(self.soft.get(tensor, ()))
+        return Value(seats, tuple(made), is_known, self.readers.get(tensor, 0), hints)
+
+
+def problem_of(
+    graph: Graph, machine: Machine, demands: Sequence[Demand], hints: Sequence[Hint]
+) -> Problem:
+    """All that layouts are chosen among.
+
+    Raises:
+        LayoutError: an operation cannot be decided about, or a value has no layout at all.
+    """
+    every = (*graph.inputs, *graph.constants, *(x for op in graph.operations for x in op.outputs))
+    steps = steps_of_scans(graph.operations)
+    opaque = frozenset(op for op in graph.operations if is_opaque(op) or op in steps)
+    slots = {op: slots_of(op, set(every), is_opaque=op in opaque) for op in graph.operations}
+    readers: dict[Tensor, int] = {}
+    for slot in (slot for own in slots.values() for slot in own):
+        readers[slot.tensor] = readers.get(slot.tensor, 0) + 1
+    soft: dict[Tensor, list[Hint]] = {}
+    for each in hints:
+        soft.setdefault(graph.of(each.tensor), []).append(each)
+    ruled = [op for op in graph.operations if op not in opaque]
+    views = {op: load for op in ruled if (load := view_of(op)) is not None}
+    paddings = asked_paddings(ruled, views, machine.target, has_roles=machine.has_roles)
+    problem = Problem(
+        graph, machine, {}, slots, opaque, {}, set(), _wanted(demands, machine), soft, paddings,
+        readers,
+    )
+    for x in (*graph.inputs, *graph.constants):
+        problem.values[x] = _given(problem, x)
+    for op in graph.operations:
+        _add(problem, op)
+    return problem
+
+
+def _wanted(
+    demands: Sequence[Demand], machine: Machine
+) -> dict[Tensor, tuple[Layout, ...]]:
+    """The layouts that values may have of which something is demanded: none where that clashes."""
+    found: dict[Tensor, tuple[Layout, ...]] = {}
+    for demand in demands:
+        own = _layouts_of(demand, machine)
+        found[demand.tensor] = tuple(x for x in found.get(demand.tensor, own) if x in own)
+    return found
+
+
+def _given(problem: Problem, tensor: Tensor) -> Value:
+    """Where an input or a constant may lie.
+
+    An input comes in what is demanded, or in the machine's own, or where hints wish it; if nothing
+    else will do, the host lays it out in another way. A constant is laid out once, in whatever is
+    best.
+    """
+    is_known = tensor in problem.graph.constants
+    if tensor in problem.wanted:
+        own: Sequence[Layout] = problem.wanted[tensor]
+        return problem.value(tensor, own, range(len(own)), is_known=is_known)
+    own = problem.seats(tensor, ())
+    full = [k for k, each in enumerate(own) if not is_one_to_a_row(each)]
+    if not is_known and not problem.machine.is_strict and tensor not in problem.soft:
+        every = range(len(own)) if problem.machine.is_lone else full
+        plain = [k for k in every if own[k].pad_value is None]
+        value = problem.value(tensor, own, plain, is_known=False)
+        return replace(value, detour=float(elements_of(tensor)))
+    if not is_known:
+        is_wished = tensor in problem.soft
+        full = [k for k in full if own[k].pad_value is None] if is_wished else full[:1]
+    return problem.value(tensor, own, full, is_known=is_known)
+
+
+def _add(problem: Problem, op: Operation) -> None:
+    """What an operation makes, where that may lie, and the ways in which it does."""
+    values, machine = problem.values, problem.machine
+    reads = [x for x in op.input_tensors if x in values]
+    is_known = bool(reads) and all(values[x].is_known for x in reads)
+    shown = None if op in problem.opaque else view_of(op)
+    if shown is not None and op.output(0) not in problem.wanted and shown.tensor in values:
+        x = op.output(0)
+        own, ways = _shown(op, values[shown.tensor].seats, problem.seats(x, ()))
+        made = dict.fromkeys(way.outs[0] for way in ways)
+        values[x] = problem.value(x, own, made, is_known=is_known)
+        problem.ways[op] = ways
+        return
+    for x in op.outputs:
+        known = problem.wanted[x] if x in problem.wanted else problem.seats(x, ())
+        if op in problem.opaque:
+            known = (plain_layout(x),)
+        values[x] = problem.value(x, known, range(len(known)), is_known=is_known)
+    if op in problem.opaque:
+        reads = [slot.tensor for slot in problem.slots[op]]
+        plain = tuple(values[x].seats.index(plain_layout(x)) for x in reads)
+        problem.ways[op] = (Way((0,) * op.num_outputs, plain),)
+        return
+    seats = {x: value.seats for x, value in values.items()}
+    problem.ways[op] = _priced(op, machine.ways(op, problem.slots[op], seats), problem)
+
+
+def _priced(op: Operation, ways: Sequence[Way], problem: Problem) -> tuple[Way, ...]:
+    """Ways with what they cost: a copy that somebody asked for moves all elements."""
+    made = [set(problem.values[x].made) for x in op.outputs]
+    fit = [w for w in ways if all(k in own for k, own in zip(w.outs, made, strict=True))]
+    shown = view_of(op)
+    if shown is None:
+        return tuple(replace(way, cost=_filled(op, way, problem)) for way in fit)
+    problem.copying.add(op)
+    source, result = problem.values[shown.tensor], problem.values[op.output(0)]
+    priced = []
+    for way in fit:
+        to = result.seats[way.outs[0]]
+        view = seen(op, shown, source.seats[way.inputs[0]])
+        is_free = source.is_known or (isinstance(to, Layout) and is_same_place(view, to))
+        cost = 0.0 if is_free else float(elements_of(op.output(0)))
+        priced.append(Way(way.outs, way.inputs, cost))
+    return tuple(priced)
+
+
+def _filled(op: Operation, way: Way, problem: Problem) -> float:
+    """Places of padding that an operation has to fill, as they do not come out right anyway."""
+    out = problem.values[op.output(0)].seats[way.outs[0]]
+    if not isinstance(out, Layout) or out.pad_value is None:
+        return 0.0
+    seats = {
+        slot.tensor: problem.values[slot.tensor].seats[n]
+        for slot, n in zip(problem.slots[op], way.inputs, strict=True)
+    }
+    return 0.0 if is_padded_anyway(op, out, seats) else float(out.padding_count)
+
+
+def _shown(
+    op: Operation, source: Sequence[Seat], known: Sequence[Layout]
+) -> tuple[tuple[Seat, ...], tuple[Way, ...]]:
+    """The seats of a view, and which of them it has where its source has which."""
+    load = view_of(op)
+    assert load is not None
+    seats: list[Seat] = list(known)
+    ways = []
+    for n, seat in enumerate(source):
+        view = seen(op, load, seat)
+        same = next((k for k, layout in enumerate(known) if is_same_place(view, layout)), None)
+        if same is None:
+            same = len(seats)
+            seats.append(view)
+        ways.append(Way((same,), (n,)))
+    return tuple(seats), tuple(ways)
+
+
+def _known(tensor: Tensor, machine: Machine) -> tuple[Layout, ...]:
+    """The layouts of a tensor that the machine knows.
+
+    Raises:
+        LayoutError: it does not store its type.
+    """
+    shape = sizes_of(tensor)
+    key = shape, tensor.dtype
+    if key not in machine.known:
+        try:
+            machine.known[key] = candidates(machine.target, shape, tensor.dtype)
+        except LayoutError as error:
+            raise LayoutError(
+                f"layouts: {tensor.name} has no layout on {machine.target.name}: {error.message}",
+                kind=error.kind,
+            ) from None
+    return machine.known[key]
+
+
+def _layouts_of(demand: Demand, machine: Machine) -> tuple[Layout, ...]:
+    """The layouts that are asked for."""
+    tensor, asked = demand.tensor, demand.wanted
+    if demand.axis is not None:
+        order = along(machine.target, sizes_of(tensor), tensor.dtype, demand.axis)
+        known = dict.fromkeys((*_known(tensor, machine), order))
+        return tuple(each for each in known if runs_along(each, tensor, demand.axis))
+    found = tuple(
+        _known(tensor, machine)[0] if each == "default" else each for each in layouts_in(asked)
+    )
+    for layout in found:
+        check_given(tensor, layout, machine.target)
+    if not found:
+        raise LayoutError(
+            f"layouts: {tensor.name} is given no layout to choose; give one or more", kind="demand"
+        )
+    return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is made of each value, and the way of each operation."""
+
+    found: Assignment
+    states: Mapping[Tensor, State]
+    ways: Mapping[Operation, Way]
+
+
+def states_of(value: Value, *, may_copy: bool) -> list[State]:
+    """A value in one seat, with copies in as many layouts as there are readers."""
+    layouts = [k for k, seat in enumerate(value.seats) if isinstance(seat, Layout)]
+    found = []
+    for made in value.made:
+        others = [k for k in layouts if k != made]
+        for size in range(min(value.readers, len(others)) + 1 if may_copy else 1):
+            found += [State(made, frozenset(each)) for each in combinations(others, size)]
+    return found
+
+
+def cheapest(
+    problem: Problem, states: Mapping[Tensor, Sequence[State]], count: int
+) -> Choice:
+    """What costs least in all, for the first operations."""
+    ways = dict(list(problem.ways.items())[:count])
+    around = {x for op in ways for x in (*op.outputs, *(s.tensor for s in problem.slots[op]))}
+    own = {x: states[x] for x in problem.values if x in around}
+    if not all(own.values()) or not all(ways.values()):
+        return Choice(Assignment((), inf, inf, 0, is_exact=True), {}, {})
+    keys: tuple[Tensor | Operation, ...] = (*own, *ways)
+    number = {key: k for k, key in enumerate(keys)}
+    factors = [Factor((number[x],), _costs(problem, x, states[x])) for x in own]
+    for op, each in ways.items():
+        factors.append(Factor((number[op],), np.array([way.cost for way in each], float)))
+        factors += _tables(problem, op, states, number)
+    found = minimise([*map(len, own.values()), *map(len, ways.values())], factors)
+    taken = {x: each[found.values[number[x]]] for x, each in own.items()}
+    picked = {op: each[found.values[number[op]]] for op, each in ways.items()}
+    return Choice(found, taken, picked)
+
+
+def _costs(problem: Problem, tensor: Tensor, states: Sequence[State]) -> Table:
+    """What the copies of a value cost, and hints that are not kept, for each of its states."""
+    value = problem.values[tensor]
+    unkept = {
+        made: sum(h.cost for h in value.hints if not keeps(value.seats[made], tensor, h))
+        for made in value.made
+    }
+    wished = np.array([unkept[state.made] for state in states], float)
+    wished += [value.detour * (state.made != value.made[0]) for state in states]
+    if not value.is_known:
+        return wished + moved_for(problem, tensor, states)
+    # What is laid out once costs its memory alone.
+    sizes = [seat.nbytes if isinstance(seat, Layout) else 0 for seat in value.seats]
+    held = np.array([sum(sizes[k] for k in (s.made, *s.copies)) for s in states], float)
+    return wished + problem.share * held
+
+
+def keeps(seat: Seat, tensor: Tensor, hint: Hint) -> bool:
+    """Whether a value that lies in a seat is as a hint wishes."""
+    return runs_along(seat, tensor, hint.stick)
+
+
+def copies_of(problem: Problem, tensor: Tensor, made: Iterable[int]) -> frozenset[int]:
+    """The seats of a value that is made in some: those, and the ones of copies."""
+    seats, own = problem.values[tensor].seats, frozenset(made)
+    layouts = {k: seat for k, seat in enumerate(seats) if isinstance(seat, Layout)}
+    numbers = list(layouts)
+    if problem.values[tensor].detour and problem.machine.is_repeated:
+        return own.union(numbers)
+    prices = problem.machine.prices(tensor, seats, tuple(layouts.values()))
+    return own | {numbers[result] for source, result in prices if source in own}
+
+
+def can_copy(problem: Problem, tensor: Tensor, made: int, copied: int) -> bool:
+    """Whether the machine has a copy from one seat of a value to another."""
+    seats = problem.values[tensor].seats
+    numbers = [k for k, seat in enumerate(seats) if isinstance(seat, Layout)]
+    layouts = tuple(seat for seat in seats if isinstance(seat, Layout))
+    return (made, numbers.index(copied)) in problem.machine.prices(tensor, seats, layouts)
+
+
+def moved_for(problem: Problem, tensor: Tensor, states: Sequence[State]) -> Table:
+    """The elements that copies of a value move, for each of its states."""
+    value = problem.values[tensor]
+    if not any(state.copies for state in states):
+        return np.zeros(len(states))
+    layouts = {k: seat for k, seat in enumerate(value.seats) if isinstance(seat, Layout)}
+    prices = problem.machine.prices(tensor, value.seats, tuple(layouts.values()))
+    number = {k: n for n, k in enumerate(layouts)}
+    share = problem.share
+    # What no copy on the machine makes of an input, the host may lay out as well.
+    other = value.detour or inf if problem.machine.is_repeated else inf
+
+    def cost(made: int, k: int) -> float:
+        return prices.get((made, number[k]), other) + share * layouts[k].nbytes
+
+    return np.array([sum(cost(state.made, k) for k in state.copies) for state in states], float)
+
+
+def _tables(
+    problem: Problem, op: Operation, states: Mapping[Tensor, Sequence[State]],
+    number: Mapping[Tensor | Operation, int],
+) -> Iterator[Factor]:
+    """Which ways of an operation go together with which states of the values around it."""
+    ways = problem.ways[op]
+    for k, x in enumerate(op.outputs):
+        made = np.array([state.made for state in states[x]])
+        outs = np.array([way.outs[k] for way in ways], int)
+        yield Factor((number[op], number[x]), np.where(outs[:, None] == made, 0.0, inf))
+    for k, slot in enumerate(problem.slots[op]):
+        own = states[slot.tensor]
+        there = np.full((len(problem.values[slot.tensor].seats), len(own)), inf)
+        for n, state in enumerate(own):
+            there[[state.made, *state.copies], n] = 0.0
+        seats = np.array([way.inputs[k] for way in ways], int)
+        yield Factor((number[op], number[slot.tensor]), there[seats])

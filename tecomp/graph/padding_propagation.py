@@ -1,0 +1,134 @@
+"""What padding of values holds: what readers ask for, and what follows from what is read.
+
+Padding is not defined as long as nobody asks. A rule may ask for what changes no result, such as 0
+in a sum: then a value is made, or copied, with that in its padding, which takes as much as its
+padding has places, unless it is there anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.constraints.operation_view import View, computation, storable
+from tecomp.graph.layout_candidates import along
+from tecomp.graph.layout_combinations import Seat
+from tecomp.graph.sizes import plain_layout
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import Const, Expr, Var
+from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.ir.traversal.rewrite import top_down, walk
+from tecomp.layout.core.layout import Layout
+from tecomp.machine.descriptor import Target
+from tecomp.machine.operand_constraints import OperandPadding
+
+
+def asked_paddings(
+    operations: Sequence[Operation], views: Mapping[Operation, TensorLoad], target: Target,
+    *, has_roles: bool,
+) -> dict[Tensor, set[float]]:
+    """What rules want the padding of values to hold, through views of them as well.
+
+    Args:
+        operations: of the program, producers before consumers.
+        views: what those of them show that only say where an element is.
+        target: the machine.
+        has_roles: whether products have their factors in the order in which they are written.
+    """
+    found: dict[Tensor, set[float]] = {}
+    for op in reversed(operations):
+        if op in views:
+            wanted = found.get(op.output(0), set())
+            found.setdefault(views[op].tensor, set()).update(wanted)
+        elif isinstance(op, ComputeOp) and isinstance(op.body[0], Reduce):
+            for tensor, value in _asked_by(op, target, has_roles=has_roles):
+                found.setdefault(tensor, set()).add(value)
+    return found
+
+
+def _asked_by(
+    op: ComputeOp, target: Target, *, has_roles: bool
+) -> Iterator[tuple[Tensor, float]]:
+    rules = [r for r in target.rules if isinstance(r, OperandPadding) and r.value == "neutral"]
+    if not rules:
+        return
+    plain = {x: plain_layout(x) for x in (*op.input_tensors, op.output(0))}
+    each = computation(op, op.body[0], plain)
+    orders = [each] if has_roles else [each, each.with_inputs(each.inputs[::-1])]
+    for rule in rules:
+        for use in (u for one in orders for name in rule.operands for u in one.named(name)):
+            neutral = each.neutral_in(use.layout)
+            if rule.operation == each.kind and neutral is not None:
+                yield use.tensor, neutral
+
+
+def with_paddings(
+    layouts: Sequence[Layout], values: Sequence[float], target: Target
+) -> tuple[Layout, ...]:
+    """Layouts, and the same with some values in their padding, where they have any.
+
+    Where a rule wants a multiple of places, there are some with more padding as well.
+    """
+    found = dict.fromkeys(layouts)
+    steps = any(isinstance(r, OperandPadding) and r.multiple_bytes for r in target.rules)
+    for layout in layouts:
+        wider = [layout]
+        if values and steps and target.stick is not None and target.stick.padding == "stick":
+            wider += [
+                along(target, layout.shape, layout.dtype, dim, pads_all=True)
+                for dim in range(len(layout.shape))
+            ]
+        for each in wider:
+            for value in values if each.padding_count else ():
+                found.setdefault(padded_with(each, value))
+    return tuple(found)
+
+
+def padded_with(layout: Layout, value: float) -> Layout:
+    """The same places, with a value in those that have no element: the nearest that is stored."""
+    plain = Layout(
+        layout.shape, layout.dtype, layout.index_map, layout.storage, layout.pad_value,
+        layout.memory, layout.grid_axes,
+    )
+    return replace(plain, pad_value=storable(value, layout))
+
+
+def is_padded_anyway(op: Operation, out: Layout, seats: Mapping[Tensor, Seat]) -> bool:
+    """Whether what is computed in padding is what it has to hold.
+
+    That is so of a formula of elements that all lie like its results, with known values around.
+    """
+    if not isinstance(op, ComputeOp) or isinstance(op.body[0], Reduce):
+        return False
+    places = _places(out, op.axis)
+
+    def around(node: Any) -> Expr | None:
+        if not isinstance(node, TensorLoad):
+            return None
+        seat = seats.get(node.tensor)
+        if seat is None or isinstance(seat, View) or seat.pad_value is None:
+            return None
+        if _places(seat, node.indices) != places or seat.physical_shape != out.physical_shape:
+            return None
+        return Const(seat.pad_value, node.dtype)
+
+    body = top_down(op.body[0], around)
+    if any(isinstance(node, TensorLoad | Var) for node in walk(body)):
+        return False
+    # A value of that type, as the machine that runs kernels here computes it.
+    buffer = Buffer("padding", (1,), out.dtype)
+    value = np.zeros(1, out.dtype.numpy)
+    store = BufferStore(buffer, body, (Const(0, INT64),))
+    evaluate(PrimFunc("padding", (buffer,), store), [value])
+    return bool(value[0] == out.pad_value)
+
+
+def _places(layout: Layout, indices: Sequence[Expr]) -> tuple[str, ...]:
+    return tuple(map(str, layout.index_map.at(indices)))

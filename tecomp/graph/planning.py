@@ -1,0 +1,191 @@
+"""What is decided about a program before there are kernels: layouts, groups, what stays near."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tecomp.compute.operation import Operation
+from tecomp.compute.tensor import Tensor
+from tecomp.constraints.user_hints import DivisionHint
+from tecomp.graph.compile_options import Asked
+from tecomp.graph.constant_folding import known_once
+from tecomp.graph.dag import Graph, graph_of
+from tecomp.graph.fusion import Group, border_of, groups_of, parts_of_scans
+from tecomp.graph.insert_relayouts import Laid, laid
+from tecomp.graph.layout_assignment import choose_layouts
+from tecomp.graph.layout_candidates import candidates, has_layouts
+from tecomp.graph.layout_result import Layouts
+from tecomp.graph.memory_plan import Needed, Plan, check_fits, lifetimes_of
+from tecomp.graph.memory_plan import candidates as written_over
+from tecomp.graph.scratchpad_residency import Barred, Residency, residency
+from tecomp.graph.sizes import bytes_of, sizes_of
+from tecomp.graph.value_placement import Places
+from tecomp.graph.work_division import Divided, divided
+from tecomp.layout.core.layout import Layout
+from tecomp.schedules.scratchpad.placement import device_of
+
+_PASSED = "inputs, outputs and constants"
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What is decided before there are kernels.
+
+    Attributes:
+        asked: what is compiled.
+        graph: the operations.
+        parts: groups as they follow from the operations alone.
+        known: what follows from constants alone, and is computed once.
+        chosen: the layouts of all values, if the machine cares.
+        made: the program in these, with its copies.
+        wished: hints about divisions, by the results of the groups that they are for.
+        of_hints: what stands for the value of each.
+        residency: what becomes a kernel each, of what is not known, and what stays in scratchpads.
+        lifetimes: of each value between those the first and the last kernel that needs it.
+    """
+
+    asked: Asked
+    graph: Graph
+    parts: tuple[Group, ...]
+    known: frozenset[Tensor]
+    chosen: Layouts | None
+    made: Laid | None
+    wished: Mapping[Operation, Sequence[Divided]]
+    of_hints: Mapping[DivisionHint, Operation]
+    residency: Residency
+    lifetimes: Mapping[Tensor, tuple[int, int]]
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Those that become a kernel each, in the order in which they run, the known ones first."""
+        known = (group for group in self.parts if self.runs_once(group))
+        return (*known, *self.residency.groups)
+
+    @property
+    def layouts(self) -> Layouts | None:
+        """Of all values, if the machine cares, with where those with hints went."""
+        if self.chosen is None or self.made is None:
+            return None
+        return self.made.homes(self.chosen, self.groups)
+
+    @property
+    def stored(self) -> Mapping[Tensor, Layout]:
+        """The layouts of values in memory that are not in the order of NumPy."""
+        return {} if self.made is None else self.made.stored
+
+    @property
+    def copies(self) -> frozenset[Operation]:
+        """The operations that copy values to other layouts."""
+        return frozenset() if self.made is None else self.made.apart
+
+    @property
+    def places(self) -> Places:
+        """Where whole values are."""
+        graph = self.graph
+        arguments = frozenset((*graph.inputs, *graph.outputs, *graph.constants))
+        return Places(self.asked.target, self.stored, arguments.difference(self.packed))
+
+    @property
+    def packed(self) -> tuple[Tensor, ...]:
+        """The inputs and outputs that the caller has as they lie on the machine, as asked for."""
+        before = (*self.asked.inputs, *self.asked.outputs)
+        now = dict(zip(before, (*self.graph.inputs, *self.graph.outputs), strict=True))
+        return tuple(now[x] for x in self.asked.packed)
+
+    def over(self, group: Group) -> tuple[int, ...]:
+        """The positions of what the result of a group may be written over."""
+        made = self.lifetimes.get(group.result.output(0))
+        return written_over(group, made[0], self.lifetimes) if made else ()
+
+    def runs_once(self, group: Group) -> bool:
+        """Whether a group is computed when constants are laid out."""
+        return self.known.issuperset(group.result.outputs)
+
+    def without(self, refused: Mapping[Operation, str]) -> Outline:
+        """The same where what stays in scratchpads does not for some kernels.
+
+        Args:
+            refused: the results of these kernels, with the reasons.
+        """
+        asked = frozenset() if self.made is None else self.made.asked
+        barred = Barred(self.copies, asked, self.wished.keys(), refused)
+        parts = [group for group in self.parts if not self.runs_once(group)]
+        found = residency(parts, self.graph, self.places, barred)
+        return replace(
+            self, residency=found, lifetimes=lifetimes_of(self.graph, found.groups)
+        )
+
+    def plan(self, over: Mapping[Tensor, Tensor]) -> Plan:
+        """Where the values between kernels are, some written over others.
+
+        Raises:
+            CapacityError: the machine has too little memory.
+        """
+        asked, graph = self.asked, self.graph
+        sizes = {x: bytes_of(x, self.stored) for x in self.lifetimes}
+        needed = Needed(self.lifetimes, sizes, over)
+        plan = replace(
+            needed.plan, residents=self.residency.residents, spills=self.residency.spills
+        )
+        memory = asked.target.memories.get(device_of(asked.target))
+        if memory is not None:
+            resident, what = (*graph.inputs, *graph.outputs, *graph.constants), _PASSED
+            if memory is not asked.target.memories.get("global"):
+                # What callers pass is in another one.
+                resident = (*self.packed, *self.known.difference(graph.constants))
+                what = "packed arguments and constants" if self.packed else "constants"
+            outside = sum(bytes_of(x, self.stored) for x in resident)
+            check_fits(asked.name, memory, outside, what, needed, plan)
+        return plan
+
+
+def graph_asked(asked: Asked) -> Graph:
+    """The operations of a program."""
+    return graph_of(asked.outputs, asked.inputs, list(asked.constants), asked.target)
+
+
+def layouts_chosen(asked: Asked, graph: Graph) -> Layouts:
+    """The layouts of its values."""
+    given = dict(asked.layouts)
+    if has_layouts(asked.target):
+        # What stays on the machine lies as the machine has it: it is a view of nothing.
+        given |= {
+            x: candidates(asked.target, sizes_of(x), x.dtype)
+            for x in asked.packed if x not in given
+        }
+    return choose_layouts(
+        graph, asked.target, given, asked.stick_hints, relayouts=asked.relayouts
+    )
+
+
+def outline_of(asked: Asked) -> Outline:
+    """What is decided before there are kernels.
+
+    Raises:
+        CapacityError: the machine has too little memory.
+        LayoutError: hints or layouts cannot be as asked.
+    """
+    graph = written = graph_asked(asked)
+    chosen, made, stands = None, None, dict[Tensor, Tensor]()
+    if asked.is_laid_out:
+        chosen = layouts_chosen(asked, graph)
+        made = laid(chosen, frozenset(map(graph.of, asked.packed)))
+        graph, written, stands = made.graph, chosen.graph, dict(made.made)
+    if made is None:
+        groups = groups_of(graph, parts=parts_of_scans(graph))
+    else:
+        groups = groups_of(graph, made.apart, made.asked)
+    hinted = {hint: written.of(hint.tensor) for hint in asked.division_hints}
+    apart = Outline(
+        asked, graph, groups, known_once(graph, groups), chosen, made,
+        divided(asked.division_hints, written, stands, groups),
+        {hint: stands.get(x, x).op for hint, x in hinted.items()}, Residency(()), {},
+    )
+    found = apart.without({})
+    # Whatever is written over what: then it does not fit in any case.
+    found.plan({
+        group.result.output(0): border_of(group)[position]
+        for group in found.residency.groups for position in found.over(group)[:1]
+    })
+    return found

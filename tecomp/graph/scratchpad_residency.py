@@ -1,0 +1,430 @@
+"""Which values between kernels stay in scratchpads: those of which a core reads what it made.
+
+Kernels are looked at from the last to the first. One whose value is only read by kernels that have
+one loop over cores joins that loop, if its result can be cut as they read it. How it is cut is what
+the readers say; where nothing has joined a reader yet, that may be cut along fewer axes for it.
+What that costs, in bytes, has to be less than what is saved: a store, and a load by each reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from tecomp.compute.define import placeholder
+from tecomp.compute.expression_analysis import rebuilt
+from tecomp.compute.operation import Operation
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import CapacityError, TargetError
+from tecomp.graph.dag import Graph
+from tecomp.graph.fusion import Group, border_of
+from tecomp.graph.sizes import bytes_of, sizes_of
+from tecomp.graph.value_placement import Places, Resident, Spill, SpillKind
+from tecomp.ir.arith.extents import ceil_div
+from tecomp.schedules.fusion.scratchpad import Outlined, outlined
+from tecomp.schedules.scratchpad.placement import Placement, placement_of
+from tecomp.schedules.scratchpad.work_division import Cut, Uncut
+
+
+@dataclass(frozen=True, slots=True)
+class Residency:
+    """What stays in scratchpads.
+
+    Attributes:
+        groups: what becomes a kernel each, some of them several of those that there were.
+        cuts: for the result of each that has values that stay: how these and the result are cut.
+        residents: the values that stay.
+        spills: the others, with the reasons.
+    """
+
+    groups: tuple[Group, ...]
+    cuts: Mapping[Operation, Mapping[Tensor, Cut]] = field(default_factory=dict)
+    residents: tuple[Resident, ...] = ()
+    spills: tuple[Spill, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Barred:
+    """What stays in memory for a reason of its own.
+
+    Attributes:
+        relayouts: copies between layouts.
+        asked: operations whose results are to be in memory.
+        hinted: results of kernels that somebody says the division of.
+        refused: results of kernels that turned out to have no room for what stays, with the reason.
+    """
+
+    relayouts: Container[Operation]
+    asked: Container[Operation]
+    hinted: Container[Operation]
+    refused: Mapping[Operation, str]
+
+
+def residency(
+    groups: Sequence[Group], graph: Graph, places: Places, barred: Barred
+) -> Residency:
+    """What stays in scratchpads.
+
+    Args:
+        groups: kernels in the order in which they run, those of constants not among them.
+        graph: what they compute.
+        places: where whole values are.
+        barred: what is in memory in any case.
+    """
+    where = placement_of(places.target)
+    if where is None:
+        return Residency(tuple(groups))
+    return _Chooser(groups, graph, places, where, barred).chosen()
+
+
+_Reason = tuple[SpillKind, str]
+
+_MOST = 8
+"""Values that stay in one kernel: lowering takes more than twice as long for twice as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Along:
+    """How a value is divided.
+
+    Attributes:
+        count: parts along each axis.
+        cores: the axis, of the result whose loops over cores they are, that has the same parts.
+    """
+
+    count: tuple[int, ...]
+    cores: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A kernel as it is cut.
+
+    Attributes:
+        name: of its result.
+        found: how, or why it is not.
+        own: for what it reads, what stands for that there.
+        size: bytes of its result.
+        cores: for each axis of its result the one of the last member whose parts cores have.
+    """
+
+    name: str
+    found: Outlined | _Reason
+    own: Mapping[Tensor, Tensor]
+    size: int
+    cores: tuple[int | None, ...]
+
+    @property
+    def cut(self) -> Cut:
+        """How it is cut."""
+        assert isinstance(self.found, Outlined)
+        return self.found.cut
+
+    @property
+    def parts(self) -> str:
+        """The same for people."""
+        assert isinstance(self.found, Outlined)
+        return _times(self.found.outline.count)
+
+    def part_of(self, x: Tensor) -> tuple[int, ...]:
+        """Extents of what a core reads of a value."""
+        assert isinstance(self.found, Outlined)
+        return tuple(span.extent for span in self.found.needs[self.own[x]])
+
+    def along(self, x: Tensor) -> _Along | None:
+        """How a value is to be divided of which no two cores read the same."""
+        assert isinstance(self.found, Outlined)
+        axes = self.found.along(self.own[x])
+        if axes is None:
+            return None
+        counts = (1, *self.found.outline.count)
+        count = tuple(counts[0 if axis is None else axis + 1] for axis in axes)
+        return _Along(count, tuple(None if axis is None else self.cores[axis] for axis in axes))
+
+    def cost(self, best: _View) -> int:
+        """Bytes that it costs to be cut so: as if memory waited for the core that has most."""
+        assert isinstance(self.found, Outlined)
+        assert isinstance(best.found, Outlined)
+        largest, least = prod(self.found.outline.core), prod(best.found.outline.core)
+        moved: int = self.found.outline.read + self.size
+        before: int = best.found.outline.read + best.size
+        more: int = moved * largest // least - before
+        return more
+
+
+@dataclass(frozen=True, slots=True)
+class _Joint:
+    """Kernels with one loop over cores.
+
+    Attributes:
+        last: the number of the kernel whose result they are for.
+        members: by their numbers, and how they are cut.
+        near: the values that stay, with the bytes of a core, the last first.
+        taken: for each member the bytes of what stays while it is computed.
+        cuts: of what stays.
+    """
+
+    last: int
+    members: Mapping[int, _View]
+    near: Mapping[Tensor, int] = field(default_factory=dict)
+    taken: Mapping[int, int] = field(default_factory=dict)
+    cuts: Mapping[Tensor, Cut] = field(default_factory=dict)
+
+
+class _Chooser:
+    """The choice, as it is made.
+
+    Attributes:
+        readers: of each value, the numbers of the kernels that read it.
+        joints: the loop over cores that each kernel is in.
+    """
+
+    def __init__(
+        self, groups: Sequence[Group], graph: Graph, places: Places, where: Placement,
+        barred: Barred,
+    ) -> None:
+        self.groups, self.graph, self.places = groups, graph, places
+        self.where, self.barred = where, barred
+        self.readers: dict[Tensor, list[int]] = {}
+        for k, group in enumerate(groups):
+            for x in border_of(group):
+                self.readers.setdefault(x, []).append(k)
+        self.joints: dict[int, _Joint] = {}
+
+    def chosen(self) -> Residency:
+        """What stays."""
+        spills: list[Spill] = []
+        for k in reversed(range(len(self.groups))):
+            reason = self._place(k)
+            if reason is not None:
+                read = [x for x in self.groups[k].result.outputs if x in self.readers]
+                spills += [Spill(x, bytes_of(x, self.places.stored), *reason) for x in read]
+        return self._result(tuple(reversed(spills)))
+
+    def _result(self, spills: tuple[Spill, ...]) -> Residency:
+        order = {op: k for k, op in enumerate(self.graph.operations)}
+        groups: list[Group] = []
+        cuts: dict[Operation, Mapping[Tensor, Cut]] = {}
+        residents: list[Resident] = []
+        for k, group in enumerate(self.groups):
+            joint = self.joints[k]
+            if not joint.near:
+                groups.append(group)
+            elif k == joint.last:
+                every = {op for member in joint.members for op in self.groups[member].operations}
+                groups.append(Group(tuple(sorted(every, key=order.__getitem__))))
+                result = group.result.output(0)
+                cuts[group.result] = {**joint.cuts, result: joint.members[k].cut}
+                residents += self._residents(joint, result)
+        return Residency(tuple(groups), cuts, tuple(residents), spills)
+
+    def _residents(self, joint: _Joint, kernel: Tensor) -> list[Resident]:
+        return [
+            Resident(
+                x, bytes_of(x, self.places.stored), size, tuple(joint.cuts[x].cores.values()),
+                kernel,
+            )
+            for x, size in reversed([*joint.near.items()])
+        ]
+
+    def _place(self, k: int) -> _Reason | None:
+        """Put a kernel in a loop over cores; why that is one of its own, if it is."""
+        best = self._view(k, Cut())
+        reason = self._in_memory(k, best) or self._read_from_memory(k)
+        found = self._joined(k, best) if reason is None else reason
+        if isinstance(found, _Joint):
+            for member in found.members:
+                self.joints[member] = found
+            return None
+        self.joints[k] = _Joint(k, {k: best})
+        return found
+
+    def _in_memory(self, k: int, best: _View) -> _Reason | None:
+        """Why the result of a kernel is in memory whoever reads it."""
+        op, barred = self.groups[k].result, self.barred
+        x = op.output(0)
+        layout = self.places.stored.get(x)
+        if x in self.graph.outputs:
+            return "result", "the caller gets it"
+        if op in barred.relayouts:
+            if any(self.places.is_outside(y) for y in border_of(self.groups[k])):
+                return "host", "it comes from the host"
+            return "relayout", "it is brought to another layout"
+        if op in barred.asked:
+            return "asked", "its layout is asked for"
+        if op in barred.hinted:
+            return "hint", "a hint says how it is divided"
+        if layout is not None and layout.pad_value is not None:
+            return "padding", f"its padding holds {layout.pad_value:g}"
+        if op.num_outputs > 1:
+            return "steps", f"one kernel makes {op.num_outputs} values at once"
+        return None if isinstance(best.found, Outlined) else best.found
+
+    def _read_from_memory(self, k: int) -> _Reason | None:
+        """Why a value is in memory for one of its readers."""
+        x = self.groups[k].result.output(0)
+        reasons = (self._reads_memory(r, x) for r in self.readers.get(x, ()))
+        return next((reason for reason in reasons if reason is not None), None)
+
+    def _reads_memory(self, r: int, x: Tensor) -> _Reason | None:
+        """Why a kernel reads a value from memory, whatever the value's cores are."""
+        op, view = self.groups[r].result, self.joints[r].members[r]
+        if op in self.barred.relayouts:
+            if self.places.is_outside(op.output(0)):
+                return "host", "it goes to the host"
+            return "relayout", f"{op.name} brings it to another layout"
+        if op in self.barred.hinted:
+            return "hint", f"a hint says how {op.name} is divided, which reads it"
+        if not isinstance(view.found, Outlined):
+            kind, text = view.found
+            return kind, f"{op.name} reads it, and {text}"
+        if view.own[x] in view.found.far:
+            return "gather", f"data says what {op.name} reads of it"
+        if view.own[x] not in view.found.needs:
+            return "copied", f"{op.name} has it in another order first"
+        refused = self.barred.refused.get(self.groups[self.joints[r].last].result)
+        return None if refused is None else ("room", refused)
+
+    def _joined(self, k: int, best: _View) -> _Joint | _Reason | None:
+        """The loop over cores of the readers with a kernel in it, or why that cannot be."""
+        x = self.groups[k].result.output(0)
+        readers = self.readers.get(x, ())
+        if not readers:
+            return None
+        last = dict.fromkeys(self.joints[r].last for r in readers)
+        if len(last) > 1:
+            names = " and ".join(_divided(self.joints[r].members[r]) for r in readers)
+            return "readers", f"{names} read it, each in a kernel of its own"
+        joint = self.joints[readers[0]]
+        if len(joint.near) == _MOST:
+            return "many", f"{joint.members[joint.last].name} has {_MOST} values that stay"
+        found = self._attempt(k, best, joint, 0)
+        if isinstance(found, _Joint) or joint.near:
+            return found
+        narrow = self._narrowed(joint, x)
+        if narrow is None:
+            return found
+        other, cost = narrow
+        again = self._attempt(k, best, other, cost)
+        return again if isinstance(again, _Joint) else found
+
+    def _narrowed(self, joint: _Joint, x: Tensor) -> tuple[_Joint, int] | None:
+        """The one kernel of a joint cut as what it reads of a value can be, and what that costs."""
+        view = joint.members[joint.last]
+        assert isinstance(view.found, Outlined)
+        units = (*[1] * len(x.shape), *self.where.unit(x.dtype))[-len(x.shape) :]
+        other = self._view(joint.last, Cut(least=view.found.least_for(view.own[x], units)))
+        if not isinstance(other.found, Outlined):
+            return None
+        return replace(joint, members={joint.last: other}), other.cost(view)
+
+    def _attempt(self, k: int, best: _View, joint: _Joint, cost: int) -> _Joint | _Reason:
+        """A joint with a kernel more, or why that cannot be.
+
+        Args:
+            k: the number of the kernel.
+            best: how it is cut where nobody else is asked.
+            joint: the kernels that read its result.
+            cost: bytes that their being in one loop costs so far.
+        """
+        x = self.groups[k].result.output(0)
+        readers = [joint.members[r] for r in self.readers[x]]
+        found = [view.along(x) for view in readers]
+        along, first = found[0], readers[0]
+        if along is None or any(each != along for each in found):
+            first = readers[found.index(None)] if None in found else readers[-1]
+            part = _times(first.part_of(x))
+            return "division", (
+                f"it is divided {best.parts}, and of {_times(sizes_of(x))} elements a core reads "
+                f"{part} for {_divided(first)}"
+            )
+        near = self._bytes_near(x, along.count)
+        cut = Cut(dict(enumerate(along.count)))
+        made = self._view(k, cut, near) if near < self.where.room else best
+        if not isinstance(made.found, Outlined) or made is best:
+            is_full = made is best or made.found[0] == "room"
+            return ("room", self._no_room(near, 0)) if is_full else made.found
+        parts = zip(along.count, made.found.outline.core, first.part_of(x), strict=True)
+        if any(count > 1 and own != part for count, own, part in parts):
+            return "division", (
+                f"it is divided {best.parts}, and {_divided(first)} reads parts of "
+                f"{_times(first.part_of(x))}, that would cut sticks or tiles of it"
+            )
+        cost, saved = cost + made.cost(best), (1 + len(readers)) * made.size
+        if cost >= saved:
+            return "division", (
+                f"it is divided {best.parts}, and {_divided(first)} reads it divided "
+                f"{made.parts}: made so it costs {cost:_} bytes more, and {saved:_} are saved"
+            )
+        return self._with_room(k, replace(made, cores=along.cores), joint, near)
+
+    def _with_room(self, k: int, made: _View, joint: _Joint, near: int) -> _Joint | _Reason:
+        """A joint with a kernel more, if there is room for its result while others need it."""
+        x = self.groups[k].result.output(0)
+        last = max(self.readers[x])
+        taken = {k: near} | {
+            m: joint.taken.get(m, 0) + (near if m <= last else 0) for m in joint.members
+        }
+        for m in (k, *(m for m in joint.members if m <= last)):
+            if taken[m] >= self.where.room:
+                return "room", self._no_room(near, taken[m] - near)
+        for r in self.readers[x]:
+            view = self._view(r, joint.members[r].cut, taken[r])
+            if not isinstance(view.found, Outlined):
+                return "room", self._no_room(near, taken[r] - near)
+        cuts = {**joint.cuts, x: Cut(made.cut.cores)}
+        return _Joint(
+            joint.last, {k: made, **joint.members}, {**joint.near, x: near}, taken, cuts
+        )
+
+    def _no_room(self, near: int, others: int) -> str:
+        beside = f" beside {others:_} of other values" if others else ""
+        return (
+            f"{near:_} bytes of it on a core{beside} leave no room for what is made of it in "
+            f"{self.where.scratchpad}, of which each core has {self.where.room:_}"
+        )
+
+    def _bytes_near(self, x: Tensor, count: Sequence[int]) -> int:
+        part = [ceil_div(n, parts) for n, parts in zip(sizes_of(x), count, strict=True)]
+        size: int = self.where.bytes(part, x.dtype)
+        return size
+
+    def _view(self, k: int, cut: Cut, taken: int = 0) -> _View:
+        """How a kernel is cut.
+
+        Args:
+            k: its number.
+            cut: how it is to be.
+            taken: bytes of the scratchpads that others have.
+        """
+        group = self.groups[k]
+        x = group.result.output(0)
+        own = {y: placeholder(y.shape, y.dtype, y.name) for y in border_of(group)}
+        result = rebuilt(group.operations, own).get(x, x)
+        places = {new: self.places.of(old) for old, new in (*own.items(), (x, result))}
+        given = {new: place for new, place in places.items() if place is not None}
+        where = replace(
+            self.where, given=given, room=self.where.room - taken,
+            cuts={} if cut == Cut() else {result: cut},
+        )
+        size, cores = bytes_of(x, self.places.stored), tuple(range(len(x.shape)))
+        return _View(x.name, _outlined(result, where), own, size, cores)
+
+
+def _outlined(result: Tensor, where: Placement) -> Outlined | _Reason:
+    try:
+        found = outlined(result, where)
+    except CapacityError as error:
+        return "room", error.message
+    except TargetError as error:
+        return "division", error.message
+    return (found.kind, found.reason) if isinstance(found, Uncut) else found
+
+
+def _divided(view: _View) -> str:
+    return f"{view.name} (divided {view.parts})"
+
+
+def _times(sizes: Iterable[int]) -> str:
+    return " x ".join(map(str, sizes))

@@ -1,0 +1,335 @@
+"""Save, load and cache compiled programs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from tecomp import __version__
+from tecomp.codegen.llvm.code_cache import current_store, digest, made_by
+from tecomp.compute.tensor import Tensor
+from tecomp.driver.build_cache import FACES, SOURCES, keys_of, schedules
+from tecomp.driver.native_sequence import Code
+from tecomp.errors import CacheError
+from tecomp.graph.compile_options import Array, Asked
+from tecomp.graph.definition_keys import definitions_from, definitions_text
+from tecomp.graph.native_program import Native
+from tecomp.graph.sizes import bytes_of, sizes_of
+from tecomp.ir.arith.extents import round_up
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.traversal.serialization import NotPlainError, decode, encode
+
+_LENGTH = 8
+
+
+def native_text(native: Native) -> bytes:
+    """The bytes of a program: the length of what is said of the code, that, and the code."""
+    codes = native.codes
+    faces = tuple(
+        (code.face, code.params, tuple(map(len, code.images)), code.has_places) for code in codes
+    )
+    words = encode(
+        (
+            faces, native.packed, native.copied, native.constant_bytes, native.calls,
+            native.packed_in,
+        )
+    )
+    head = json.dumps(words).encode()
+    images = (image for code in codes for image in code.images)
+    return b"".join([len(head).to_bytes(_LENGTH, "little"), head, *images])
+
+
+def native_from(content: bytes) -> Native | None:
+    """The program that `native_text` wrote; None if these bytes are none."""
+    with contextlib.suppress(ValueError, LookupError, TypeError):
+        start = _LENGTH + int.from_bytes(content[:_LENGTH], "little")
+        words = json.loads(content[_LENGTH:start])
+        faces, packed, copied, size, calls, packed_in = decode(words, FACES)
+        codes: list[Code] = []
+        for face, params, lengths, has_places in faces:
+            codes.append(Code(face, params, _cut(content, start, lengths), has_places))
+            start += sum(lengths)
+        if start == len(content):
+            pack = codes[1] if codes[1:] else None
+            return Native(codes[0], pack, packed, copied, size, calls, packed_in)
+    return None
+
+
+def _cut(content: bytes, start: int, lengths: Sequence[int]) -> tuple[bytes, ...]:
+    found = []
+    for length in lengths:
+        found.append(content[start : start + length])
+        start += length
+    return tuple(found)
+
+
+def kept(asked: Asked) -> Native | None:
+    """The machine code of a program that was compiled before, or None."""
+    store = current_store()
+    if store is None:
+        return None
+    for key in _keys(asked):
+        content = store.get(key)
+        native = None if content is None else native_from(content)
+        if native is not None:
+            return native
+    return None
+
+
+def keep(asked: Asked, native: Native) -> None:
+    """Keep the machine code of a program for other processes."""
+    store = current_store()
+    keys = [] if store is None else list(_keys(asked))
+    if store is not None and keys:
+        # The last key has the places in the user's files in it, which errors at run time say.
+        has_places = any(code.has_places for code in native.codes)
+        store.put(keys[-1 if has_places else 0], native_text(native))
+
+
+def _keys(asked: Asked) -> Iterator[str]:
+    definitions = (
+        asked.outputs, asked.inputs, tuple(asked.constants), asked.target, asked.name,
+        dict(asked.layouts), asked.hints, asked.relayouts, asked.packed,
+    )
+    return keys_of(("program", definitions), schedules())
+
+
+_HEAD, _CODE, _DEFINITIONS, _CONSTANTS = "program.json", "code", "definitions.json", "constants"
+_FORM = "tecomp program 3"
+_STEP = 128
+"""Bytes that each constant begins at a multiple of in the file."""
+
+
+def save(asked: Asked, native: Native, folder: str | os.PathLike[str]) -> None:
+    """Write a program to a folder, which `load` reads.
+
+    Raises:
+        CacheError: there is something else, or nothing can be written.
+    """
+    place = _place(folder, "save")
+    if place.exists() and not _may_be_replaced(place):
+        raise CacheError(
+            f"save: {place} is there, and no saved program; give another folder",
+            kind="saved-program",
+        )
+    part = place.with_name(f".{place.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
+    definitions = _definitions(asked)
+    try:
+        part.mkdir(parents=True)
+        _fill(part, definitions, asked, native)
+        _put(part, place)
+    except OSError as error:
+        raise CacheError(
+            f"save: {place} cannot be written ({error.strerror or error}); give a folder that can",
+            kind="saved-program",
+        ) from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def load(folder: str | os.PathLike[str]) -> tuple[Asked, Native]:
+    """The program that `save` wrote to a folder.
+
+    Raises:
+        CacheError: it is of another machine or another compiler, cut short or damaged, or none.
+    """
+    place = _place(folder, "load")
+    head = _head(place)
+    _check_maker(place, head)
+    contents = {name: _content(place, name, said) for name, said in head["files"].items()}
+    native = native_from(contents[_CODE].tobytes())
+    try:
+        text = contents[_DEFINITIONS].tobytes().decode()
+        outputs, inputs, constants, target, name, *others = definitions_from(text)
+        layouts, hints, relayouts, packed = others
+        values = dict(zip(constants, _values(contents[_CONSTANTS], constants), strict=True))
+    except (ValueError, LookupError, TypeError):
+        native = None
+    if native is None:
+        raise _damaged(place, "its parts contradict each other")
+    return Asked(outputs, inputs, target, values, name, layouts, hints, relayouts, packed), native
+
+
+def _place(folder: object, where: str) -> Path:
+    check_kind(folder, str | os.PathLike, f"{where}: the folder", "give its path", CacheError)
+    place = Path(cast("str | os.PathLike[str]", folder))
+    if "\0" in str(place):
+        raise CacheError(
+            f"{where}: the path {str(place)!r} has a NUL character; leave it out",
+            kind="saved-program",
+        )
+    return place
+
+
+def _may_be_replaced(place: Path) -> bool:
+    """Whether a folder is empty, or holds a saved program."""
+    return place.is_dir() and (not any(place.iterdir()) or (place / _HEAD).is_file())
+
+
+def _definitions(asked: Asked) -> bytes:
+    constants = tuple(asked.constants)
+    try:
+        text = definitions_text((
+            asked.outputs, asked.inputs, constants, asked.target, asked.name,
+            dict(asked.layouts), asked.hints, asked.relayouts, asked.packed,
+        ))
+    except NotPlainError as error:
+        (kind,) = error.args
+        raise CacheError(
+            f"save: the definitions of {asked.name} hold a value of type {kind.__qualname__}, "
+            "which no file can; leave it out of `attrs`",
+            kind="saved-program",
+        ) from None
+    return text.encode()
+
+
+def _fill(part: Path, definitions: bytes, asked: Asked, native: Native) -> None:
+    """Write all files, the one that makes it a program last."""
+    files = {
+        _CODE: [native_text(native)],
+        _DEFINITIONS: [definitions],
+        _CONSTANTS: _padded(list(asked.constants.values())),
+    }
+    said: dict[str, list[Any]] = {}
+    for name, pieces in files.items():
+        size, hashed = 0, sha256()
+        with (part / name).open("xb") as file:
+            for piece in pieces:
+                file.write(piece)
+                hashed.update(piece)
+                size += len(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        said[name] = [size, hashed.hexdigest()]
+    text = json.dumps({"form": _FORM, **_maker(), "files": said}, indent=1)
+    (part / _HEAD).write_text(text)
+
+
+def _padded(values: Sequence[Array]) -> Iterator[Any]:
+    for value in values:
+        yield value.reshape(-1).view(np.uint8).data
+        yield bytes(-value.nbytes % _STEP)
+
+
+def _values(content: Array, tensors: Sequence[Tensor]) -> Iterator[Array]:
+    """The constants, where they are in the file."""
+    start = 0
+    for tensor in tensors:
+        kind = tensor.dtype.numpy
+        size = bytes_of(tensor)
+        yield content[start : start + size].view(kind).reshape(sizes_of(tensor))
+        start += round_up(size, _STEP)
+
+
+def _put(part: Path, place: Path) -> None:
+    """Give a folder its name; what was there before is gone then."""
+    if place.exists() and any(place.iterdir()):
+        old = part.with_suffix(".old")
+        place.rename(old)
+        part.rename(place)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        part.rename(place)
+
+
+def _maker() -> dict[str, Any]:
+    triple, cpu, features, *llvm = made_by()
+    return {
+        "version": __version__,
+        "compiler": digest(SOURCES, schedules(), llvm),
+        "triple": triple,
+        "cpu": cpu,
+        "features": features,
+    }
+
+
+def _head(place: Path) -> Mapping[str, Any]:
+    text = _read(place / _HEAD)
+    if text is None:
+        raise CacheError(
+            f"load: {place} is no saved program: there is no {_HEAD} in it; give the folder that "
+            "was given to `program.save`",
+            kind="saved-program",
+        )
+    try:
+        head = json.loads(text)
+    except ValueError:
+        raise _damaged(place, f"{_HEAD} is not whole") from None
+    if not isinstance(head, dict) or head.get("form") != _FORM:
+        raise CacheError(
+            f"load: {place} is saved in another form than `{_FORM}`; compile the program and save "
+            "it again",
+            kind="saved-program",
+        )
+    files = head.get("files")
+    if not isinstance(files, dict) or set(files) != {_CODE, _DEFINITIONS, _CONSTANTS} or not all(
+        isinstance(said, list) and len(said) == 2 for said in files.values()
+    ):
+        raise _damaged(place, f"{_HEAD} names other files")
+    return head
+
+
+def _read(path: Path) -> bytes | None:
+    """What is in a file; None if there is none. A pipe or a device might never end."""
+    try:
+        return path.read_bytes() if path.is_file() else None
+    except OSError:
+        return None
+
+
+def _check_maker(place: Path, head: Mapping[str, Any]) -> None:
+    """Refuse what was made for another machine, or by another compiler."""
+    here = _maker()
+    cure = "compile the program here and save it again"
+    for what in ("triple", "cpu"):
+        if head.get(what) != here[what]:
+            raise CacheError(
+                f"load: {place} is for {what} `{head.get(what)}`, and this machine has "
+                f"`{here[what]}`; {cure}",
+                kind="saved-program",
+            )
+    there, own = (set(str(each.get("features")).split(",")) for each in (head, here))
+    if there != own:
+        raise CacheError(
+            f"load: {place} is for a processor with other features than this one "
+            f"({', '.join(sorted(there ^ own))}); {cure}",
+            kind="saved-program",
+        )
+    if (head.get("version"), head.get("compiler")) != (here["version"], here["compiler"]):
+        raise CacheError(
+            f"load: {place} is from tecomp {head.get('version')} of other sources than this "
+            f"{here['version']}; {cure}",
+            kind="saved-program",
+        )
+
+
+def _content(place: Path, name: str, said: Sequence[Any]) -> Array:
+    """A file, which is as it was written."""
+    size, hashed = said
+    path = place / name
+    if not path.is_file():
+        raise _damaged(place, f"{name} cannot be read")
+    try:
+        found = path.stat().st_size
+        if found != size:
+            raise _damaged(place, f"{name} has {found} bytes of {size}")
+        content: Array = np.memmap(path, np.uint8, "r") if size else np.zeros(0, np.uint8)
+    except OSError:
+        raise _damaged(place, f"{name} cannot be read") from None
+    if sha256(content.data).hexdigest() != hashed:
+        raise _damaged(place, f"{name} is not what was written")
+    return content
+
+
+def _damaged(place: Path, how: str) -> CacheError:
+    return CacheError(
+        f"load: {place} is damaged: {how}; save the program again", kind="saved-program"
+    )

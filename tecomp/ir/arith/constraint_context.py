@@ -1,0 +1,436 @@
+"""What is known about index variables at one place of a program, and what follows from it.
+
+Facts are loop bounds, enclosing conditions and let-bound values. A question is whether a sum is at
+most some number; it is answered from intervals first, and then by putting the bounds of inner
+variables, which may mention outer ones, in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tecomp.ir.arith.intervals import (
+    UNKNOWN,
+    Interval,
+    digit_of,
+    greater,
+    interval_of_sum,
+    least_of,
+    less,
+    most_of,
+    product,
+)
+from tecomp.ir.arith.quasi_affine import Digit, QuasiAffine, Term
+from tecomp.ir.arith.quasi_affine_conversion import Terms
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    Call,
+    Cast,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Select,
+    Var,
+    integer_range,
+)
+from tecomp.ir.nodes.operators import OPPOSITE
+from tecomp.ir.nodes.stmt import Buffer
+
+_STEPS = 48
+_DEPTH = 10
+# How often what conditions share is seen under another combination of them.
+_MOST_AGAIN = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """Bounds of one variable: each of `low` is at most it, each of `high` at least it."""
+
+    depth: int
+    interval: Interval
+    low: tuple[QuasiAffine, ...] = ()
+    high: tuple[QuasiAffine, ...] = ()
+
+
+class Facts:
+    """The facts that hold here; `enter` and `leave` bracket the place where more do.
+
+    Attributes:
+        terms: keys and sums of expressions.
+        values: variables that stand for a simpler expression.
+        memo: results that hold for as long as the facts do, by the id of a node.
+        buffers: what buffers whose extents are expressions have become, by `buffer_key`.
+        simple: ids of nodes that were simplified before, under the facts that hold around them.
+        keeps_periods: `x % d` becomes x where it is below d.
+    """
+
+    keeps_periods = False
+
+    def __init__(self) -> None:
+        self.terms = Terms()
+        self.values: dict[Var, Expr] = {}
+        self.memo: dict[int, tuple[Any, Any]] = {}
+        self.buffers: dict[tuple[Any, ...], Buffer] = {}
+        self.simple: frozenset[int] = frozenset()
+        self._known: dict[Term, _Known] = {}
+        self._sums: dict[frozenset[tuple[Term, int]], Interval] = {}
+        self._holds: dict[int, bool] = {}
+        self._intervals: dict[Term, Interval] = {}
+        self._nesting = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin another statement."""
+        # The nodes that were seen under a condition, and how often one was that had been before.
+        self._seen: dict[int, Any] = {}
+        self._again = 0
+
+    def enter(self, node: Any = None) -> Any:
+        """Begin a place with further facts; the result is for `leave`.
+
+        Args:
+            node: what is seen there, if it is an expression. What conditions share is seen under
+                each combination of them, twice as much a level: the result is None for one that
+                was seen, after many of such.
+        """
+        if node is not None:
+            if id(node) in self._seen:
+                if self._again == _MOST_AGAIN:
+                    return None
+                self._again += 1
+            self._seen[id(node)] = node
+        state = (self.values, self.memo, self._known, self._sums, self._holds, self._intervals,
+                 self.buffers)
+        self.values, self._known = dict(self.values), dict(self._known)
+        self.buffers = dict(self.buffers)
+        self._sums, self._holds = dict(self._sums), dict(self._holds)
+        self._forget()
+        return state
+
+    def leave(self, state: Any) -> None:
+        """Return to the facts from before `enter`."""
+        (self.values, self.memo, self._known, self._sums, self._holds, self._intervals,
+         self.buffers) = state
+
+    def _forget(self) -> None:
+        self.memo, self._intervals = {}, {}
+
+    def is_simple(self, node: Any) -> bool:
+        """Whether `node` stands in no need of anything that is known here."""
+        return id(node) in self.simple and not self.values and not self.buffers
+
+    def buffer_key(self, buffer: Buffer) -> tuple[Any, ...] | None:
+        """What tells views of one memory apart; None if all extents are numbers."""
+        extents = (*buffer.shape, *(buffer.strides or ()))
+        if all(isinstance(extent, int) for extent in extents):
+            return None
+        return (buffer.data, buffer.dtype, buffer.axis_separators, len(buffer.shape),
+                *(n if isinstance(n, int) else ("expr", self.terms.key(n)) for n in extents))
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        """`buffer` as it has been declared again."""
+        if not self.buffers:
+            return buffer
+        key = self.buffer_key(buffer)
+        return buffer if key is None else self.buffers.get(key, buffer)
+
+    def bind(self, var: Var, low: QuasiAffine | None, high: QuasiAffine | None) -> None:
+        """`low <= var <= high`; None where there is no bound."""
+        interval = (
+            self.interval(low)[0] if low is not None else None,
+            self.interval(high)[1] if high is not None else None,
+        )
+        self._known[Digit(self.terms.key(var))] = _Known(
+            len(self._known), interval,
+            (low,) if low is not None and low.terms else (),
+            (high,) if high is not None and high.terms else (),
+        )
+        self._forget()
+
+    def assume(self, condition: Expr, *, holds: bool = True) -> None:
+        """Take `condition`, or its opposite, as true."""
+        todo = [(condition, holds)]
+        while todo:
+            node, truth = todo.pop()
+            match node:
+                case Binary(BinOp.AND, a, b) if truth:
+                    todo += [(b, truth), (a, truth)]
+                case Binary(BinOp.OR, a, b) if not truth:
+                    todo += [(b, truth), (a, truth)]
+                case Not(a):
+                    todo.append((a, not truth))
+                case _ if node.dtype.lanes == 1 and not self.is_data(node):
+                    self._holds[self.terms.key(node)] = truth
+                    if isinstance(node, Compare) and node.a.dtype == INT64:
+                        op = node.op if truth else OPPOSITE[node.op]
+                        left, right = self.terms.sum_of(node.a), self.terms.sum_of(node.b)
+                        if self.is_exact(left) and self.is_exact(right):
+                            self._compared(op, left.plus(right, -1))
+        self._forget()
+
+    def tells(self, condition: Expr) -> bool:
+        """Whether a part of `condition` is about indices; of data nothing is known later either.
+
+        Where it is not, what has been done of a part stays done: twice as much a level otherwise.
+        """
+        todo = [condition]
+        while todo:
+            node = todo.pop()
+            match node:
+                case Binary(BinOp.AND | BinOp.OR, a, b):
+                    todo += [a, b]
+                case Not(a):
+                    todo.append(a)
+                case _ if node.dtype.lanes == 1 and not self.is_data(node):
+                    return True
+        return False
+
+    def truth(self, condition: Expr) -> bool | None:
+        """Whether `condition` was assumed, or its opposite; None if neither."""
+        return self._holds.get(self.terms.key(condition))
+
+    def _compared(self, op: CmpOp, total: QuasiAffine) -> None:
+        if not total.terms:
+            return
+        if op in (CmpOp.LT, CmpOp.LE, CmpOp.EQ):
+            self._at_most(total, -1 if op is CmpOp.LT else 0)
+        if op in (CmpOp.GT, CmpOp.GE, CmpOp.EQ):
+            self._at_most(total.times(-1), -1 if op is CmpOp.GT else 0)
+
+    def _at_most(self, total: QuasiAffine, limit: int) -> None:
+        """Record `total <= limit`."""
+        limit -= total.const
+        parts, scale = _canonical(total)
+        low, high = self._sums.get(parts, UNKNOWN)
+        if scale < 0:
+            # -c*x <= k == x >= -(k // c)
+            self._sums[parts] = (greater(low, -(limit // -scale)), high)
+        else:
+            # c*x <= k == x <= k // c
+            self._sums[parts] = (low, less(high, limit // scale))
+        inner = max(total.terms, key=self._depth)
+        c = total.terms[inner]
+        if self.terms.var(inner) is None:
+            return
+        known = self._known.get(inner, _Known(len(self._known), self._term_interval(inner)))
+        rest = _without(total, inner, -limit)
+        # c*x + rest <= 0, so x <= -rest/c for positive c and x >= rest/-c for negative c.
+        low, high = known.interval
+        lows, highs = known.low, known.high
+        if c > 0:
+            least = self.interval(rest)[0]
+            high = less(high, -least // c if least is not None else None)
+            highs = (*highs, rest.times(-1)) if c == 1 and rest.terms else highs
+        else:
+            least = self.interval(rest)[0]
+            low = greater(low, -(-least // -c) if least is not None else None)
+            lows = (*lows, rest) if c == -1 and rest.terms else lows
+        self._known[inner] = _Known(known.depth, (low, high), lows[-4:], highs[-4:])
+        self._forget()
+
+    def _depth(self, term: Term) -> int:
+        known = self._known.get(term)
+        return known.depth if known else (-1 if self.terms.var(term) is None else 0)
+
+    def is_exact(self, total: QuasiAffine) -> bool:
+        """Whether the sum cannot wrap around.
+
+        Index variables never do; values that are read from memory may be anything.
+        """
+        if not self.terms.has_data:
+            return True
+        data = self.terms.of_data(total)
+        if not data.terms:
+            return True
+        low, high = self.interval(data)
+        least, most = integer_range(INT64)
+        return low is not None and high is not None and least <= low and high <= most
+
+    def is_data(self, expr: Expr) -> bool:
+        """Whether the value depends on the contents of a buffer."""
+        return self.terms.is_data(self.terms.key(expr))
+
+    def let(self, var: Var, value: Expr) -> None:
+        """`var` has the value `value`."""
+        if self.is_data(value):
+            self.terms.mark_data(var)
+        elif var.dtype == INT64:
+            total = self.terms.sum_of(value)
+            self.bind(var, total, total)
+
+    def interval(self, total: QuasiAffine) -> Interval:
+        """Least and greatest value of a sum, as far as constants tell."""
+        low, high = interval_of_sum(total.const, total.terms, self._interval_of)
+        if self._sums and total.terms:
+            parts, scale = _canonical(total)
+            least, most = self._sums.get(parts, UNKNOWN)
+            if scale < 0:
+                least, most = most, least
+            low = greater(low, None if least is None else scale * least + total.const)
+            high = less(high, None if most is None else scale * most + total.const)
+        return low, high
+
+    def is_within(self, total: QuasiAffine, end: int) -> bool:
+        """Whether `0 <= total < end` is certain."""
+        return self.at_least(total, 0) and self.at_most(total, end - 1)
+
+    def at_most(self, total: QuasiAffine, limit: int) -> bool:
+        """Whether `total <= limit` is certain."""
+        return self._search(total, limit, [_STEPS], _DEPTH)
+
+    def at_least(self, total: QuasiAffine, limit: int) -> bool:
+        """Whether `total >= limit` is certain."""
+        return self.at_most(total.times(-1), -limit)
+
+    def _search(self, total: QuasiAffine, limit: int, steps: list[int], depth: int) -> bool:
+        high = self.interval(total)[1]
+        if high is not None and high <= limit:
+            return True
+        steps[0] -= 1
+        if steps[0] < 0 or depth == 0:
+            return False
+        chosen = self._next(total)
+        if chosen is None:
+            return False
+        bounds, every = chosen
+        decide: Callable[[Any], bool] = all if every else any
+        return decide(self._search(bound, limit, steps, depth - 1) for bound in bounds)
+
+    def greatest(self, total: QuasiAffine) -> int | None:
+        """A number that `total` never exceeds, as small as is found; None if none is."""
+        return self._greatest(total, [_STEPS], _DEPTH)
+
+    def _greatest(self, total: QuasiAffine, steps: list[int], depth: int) -> int | None:
+        high = self.interval(total)[1]
+        steps[0] -= 1
+        chosen = self._next(total) if steps[0] > 0 and depth > 0 and len(total.terms) > 1 else None
+        if chosen is None:
+            return high
+        found = [self._greatest(bound, steps, depth - 1) for bound in chosen[0]]
+        known = [value for value in found if value is not None]
+        if chosen[1] and len(known) == len(found):
+            return less(high, max(known))
+        return less(high, min(known)) if known and not chosen[1] else high
+
+    def _next(self, total: QuasiAffine) -> tuple[list[QuasiAffine], bool] | None:
+        """Sums that bound `total` from above with one atom fewer; whether all are needed."""
+        best: tuple[int, Term] | None = None
+        for term, c in total.terms.items():
+            rank = self._rank(term, c)
+            if rank is not None and (best is None or rank > best[0]):
+                best = (rank, term)
+        return self._bounds(total, best[1]) if best else None
+
+    def _rank(self, term: Term, c: int) -> int | None:
+        """Order of putting in bounds: choices first, inner before outer, quotients last."""
+        if isinstance(term, Digit) and term.low > 1:
+            return 0 if term.high is None and c % term.low == 0 else None
+        match self.terms.text(term):
+            case Binary(BinOp.MIN | BinOp.MAX) | Select():
+                return 1 << 30
+            case Call("if_then_else"):
+                return 1 << 30
+            case Var():
+                known = self._known.get(term)
+                has = known and (known.high if c > 0 else known.low)
+                return known.depth + 1 if known and has else None
+        return None
+
+    def _bounds(self, total: QuasiAffine, term: Term) -> tuple[list[QuasiAffine], bool]:
+        c = total.terms[term]
+        rest = _without(total, term, total.const)
+        if isinstance(term, Digit) and term.low > 1:
+            # (x - d + 1) / d <= x // d <= x / d
+            above = term.whole if c > 0 else term.whole.shifted(1 - term.low)
+            return [rest.plus(above, c // term.low)], True
+        sum_of = self.terms.sum_of
+        match self.terms.text(term):
+            case Binary(BinOp.MIN | BinOp.MAX as op, a, b):
+                both = [rest.plus(sum_of(a), c), rest.plus(sum_of(b), c)]
+                return both, (op is BinOp.MIN) != (c > 0)
+            case Select(_, a, b) | Call("if_then_else", (_, a, b)):
+                return [rest.plus(sum_of(a), c), rest.plus(sum_of(b), c)], True
+        known = self._known[term]
+        forms = [rest.plus(form, c) for form in (known.high if c > 0 else known.low)]
+        number = known.interval[1 if c > 0 else 0]
+        if number is not None:
+            forms.append(rest.shifted(c * number))
+        return forms, False
+
+    def _interval_of(self, term: Term) -> Interval:
+        known = self._known.get(term)
+        if known is not None:
+            return known.interval
+        found = self._intervals.get(term)
+        if found is None:
+            # A long chain of terms inside terms is cut short, as Python's stack is.
+            self._nesting += 1
+            found = self._term_interval(term) if self._nesting < _DEPTH else (
+                self._any(self.terms.text(term)))
+            self._nesting -= 1
+            self._intervals[term] = found
+        return found
+
+    def _any(self, atom: Expr) -> Interval:
+        return integer_range(INT64) if self.is_data(atom) else UNKNOWN
+
+    def _value(self, expr: Expr) -> Interval:
+        """Least and greatest value of an operand, which wraps around where it is data."""
+        return self._value_of(self.terms.sum_of(expr))
+
+    def _value_of(self, total: QuasiAffine) -> Interval:
+        return self.interval(total) if self.is_exact(total) else integer_range(INT64)
+
+    def _term_interval(self, term: Term) -> Interval:
+        if not isinstance(term, Digit) or (term.low == 1 and term.high is None):
+            return self._unknown_interval(self.terms.text(term))
+        return digit_of(self._value_of(term.whole), term.low, term.size)
+
+    def _unknown_interval(self, atom: Expr) -> Interval:
+        match atom:
+            case Var():
+                return self._any(atom)
+            case Binary(BinOp.MIN | BinOp.MAX as op, a, b):
+                x, y = self._value(a), self._value(b)
+                if op is BinOp.MIN:
+                    return least_of(x[0], y[0]), less(x[1], y[1])
+                return greater(x[0], y[0]), most_of(x[1], y[1])
+            case Binary(BinOp.MUL, a, b):
+                return self._within(atom, product(self._value(a), self._value(b)))
+            case Binary(BinOp.BITAND, _, Const(mask)) if mask >= 0:
+                return 0, int(mask)
+            case Select(_, a, b) | Call("if_then_else", (_, a, b)):
+                x, y = self._value(a), self._value(b)
+                return least_of(x[0], y[0]), most_of(x[1], y[1])
+            case Cast(_, value) if value.dtype.bits < 64 and not value.dtype.is_float:
+                return (0, 1) if value.dtype.is_bool else integer_range(value.dtype)
+        return self._any(atom)
+
+    def _within(self, atom: Expr, interval: Interval) -> Interval:
+        least, most = integer_range(INT64)
+        low, high = interval
+        fits = low is not None and high is not None and least <= low and high <= most
+        return interval if fits or not self.is_data(atom) else (least, most)
+
+
+def _without(total: QuasiAffine, term: Term, const: int) -> QuasiAffine:
+    """`const` and the other terms of `total`."""
+    return QuasiAffine({other: c for other, c in total.terms.items() if other != term}, const)
+
+
+def _canonical(total: QuasiAffine) -> tuple[frozenset[tuple[Term, int]], int]:
+    """The terms of a sum as a number times terms without a common factor, one of them positive."""
+    if len(total.terms) == 1:
+        ((term, scale),) = total.terms.items()
+        return frozenset(((term, 1),)), scale
+    scale = total.factor()
+    if total.terms[min(total.terms, key=hash)] < 0:
+        scale = -scale
+    parts = total.terms.items()
+    return frozenset(parts if scale == 1 else [(term, c // scale) for term, c in parts]), scale

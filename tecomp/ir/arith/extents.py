@@ -1,0 +1,180 @@
+"""Arithmetic of extents and of array strides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, overload
+
+from tecomp.errors import InternalError
+from tecomp.ir.arith.simplify import simplify
+from tecomp.ir.nodes.buffer import Extent
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    Const,
+    Expr,
+    Var,
+    binary,
+    const,
+    index_value,
+    is_const,
+)
+from tecomp.ir.nodes.stmt import ArrayArgument
+from tecomp.ir.traversal.rewrite import fold, substitute
+
+
+def start_and_strides(array: ArrayArgument) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    """The index of the first element, and for each axis how much further the next one is.
+
+    Raises:
+        InternalError: the elements have no strides.
+    """
+    *rows, last = array.place.indices or (Const(0),)
+    zero = dict.fromkeys(array.variables, index_value(0))
+    start = _at(last, zero)
+    strides: list[Expr] = []
+    expected = start
+    for var in array.variables:
+        one = _at(last, {**zero, var: index_value(1)})
+        stride = simplify(binary(BinOp.SUB, one, start))
+        strides.append(stride)
+        expected = binary(BinOp.ADD, expected, binary(BinOp.MUL, var, stride))
+    ranges: Mapping[Var, Any] = {
+        var: (0, binary(BinOp.SUB, extent, index_value(1)))
+        for var, extent in zip(array.variables, array.shape, strict=True)
+    }
+    rest = simplify(binary(BinOp.SUB, last, expected), ranges)
+    moving = [var for row in rows for var in array.variables if row is not _at(row, {var: ZERO})]
+    if not (isinstance(rest, Const) and rest.value == 0) or moving:
+        raise InternalError(f"`{array}` is no array: its elements have no strides")
+    return (*rows, start), tuple(strides)
+
+
+ZERO = index_value(0)
+
+
+def _at(index: Expr, values: Mapping[Var, Expr]) -> Expr:
+    return simplify(substitute(index, values)) if values else index
+
+
+def constant_shape(shape: Sequence[Extent]) -> tuple[int, ...] | None:
+    """`shape`, if all its extents are numbers."""
+    numbers = tuple(n for n in shape if isinstance(n, int))
+    return numbers if len(numbers) == len(shape) else None
+
+
+def are_equal(a: Extent, b: Extent) -> bool:
+    """Whether both are numbers, and the same."""
+    return isinstance(a, int) and isinstance(b, int) and a == b
+
+
+def is_empty(shape: Sequence[Extent]) -> bool:
+    """Whether an extent is the number 0."""
+    return any(isinstance(n, int) and n == 0 for n in shape)
+
+
+def plus(a: Extent, b: Extent) -> Extent:
+    """`a + b`."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if isinstance(a, int):
+        a, b = b, a
+    if isinstance(b, int):
+        if b == 0:
+            return a
+        return binary(BinOp.ADD if b > 0 else BinOp.SUB, a, Const(abs(b), INT64))
+    return binary(BinOp.ADD, a, b)
+
+
+def times(a: Extent, factor: int) -> Extent:
+    """`factor * a`."""
+    if isinstance(a, int) or factor == 1:
+        return a * factor if isinstance(a, int) else a
+    return binary(BinOp.MUL, a, Const(factor, INT64))
+
+
+@overload
+def ceil_div(extent: int, divisor: int) -> int: ...
+@overload
+def ceil_div(extent: Extent, divisor: Extent) -> Extent: ...
+def ceil_div(extent: Extent, divisor: Extent) -> Extent:
+    """`extent / divisor`, rounded up.
+
+    >>> from tecomp.ir.nodes.expr import Var
+    >>> ceil_div(10, 4), str(ceil_div(Var("n", INT64), 4))
+    (3, '(n + 3) // 4')
+    >>> ceil_div(8 * Var("n", INT64), 4)
+    2 * n
+    """
+    if isinstance(divisor, int):
+        if isinstance(extent, int):
+            return -(-extent // divisor)
+        if divisor == 1:
+            return extent
+        if (whole := _quotient(extent, divisor)) is not None:
+            return whole
+        return binary(BinOp.FLOORDIV, plus(extent, divisor - 1), Const(divisor, INT64))
+    return binary(BinOp.FLOORDIV, index_value(extent) + (divisor - 1), divisor)
+
+
+def _quotient(extent: Expr, divisor: int) -> Expr | None:
+    """`extent / divisor` where that is seen to be whole, as of `8 * n` by 4."""
+
+    def of(node: Expr, operands: list[Expr | None]) -> Expr | None:
+        match node:
+            case Const(int(value)) if not isinstance(value, bool) and value % divisor == 0:
+                return const(value // divisor, node.dtype)
+            case Binary(BinOp.MUL, a, b):
+                first, second = operands
+                if first is None:
+                    return None if second is None else _scaled(a, second)
+                return _scaled(b, first)
+            case Binary(BinOp.ADD | BinOp.SUB as op):
+                first, second = operands
+                return None if first is None or second is None else binary(op, first, second)
+        return None
+
+    return fold(extent, of)
+
+
+def _scaled(value: Expr, factor: Expr) -> Expr:
+    return value if is_const(factor, 1) else binary(BinOp.MUL, factor, value)
+
+
+def divisor(extent: Extent) -> Extent:
+    """What an index is divided by to count in digits of `extent` values, of which 0 are none.
+
+    An expression that is 0 when it is computed gives 0.
+    """
+    return max(extent, 1) if isinstance(extent, int) else extent
+
+
+def round_up(size: int, multiple: int) -> int:
+    """The least multiple of a number that is not below `size`.
+
+    >>> round_up(10, 4), round_up(12, 4)
+    (12, 12)
+    """
+    return ceil_div(size, multiple) * multiple
+
+
+def product(shape: Sequence[Extent]) -> Extent:
+    """The number of elements."""
+    number = prod(n for n in shape if isinstance(n, int))
+    symbols = [n for n in shape if not isinstance(n, int)]
+    if not symbols or number == 0:
+        return number
+    total: Expr = index_value(symbols[0])
+    for symbol in symbols[1:]:
+        total = binary(BinOp.MUL, total, symbol)
+    return times(total, number)
+
+
+def simplified(extent: Extent) -> Extent:
+    """An extent, as a number where it is one."""
+    if isinstance(extent, int):
+        return extent
+    short = simplify(extent)
+    return int(short.value) if isinstance(short, Const) else short

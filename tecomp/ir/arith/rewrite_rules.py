@@ -1,0 +1,389 @@
+"""Rewrite rules for floor division, modulo, min, max and comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import gcd
+from typing import Protocol
+
+from tecomp.ir.arith.constraint_context import Facts
+from tecomp.ir.arith.intervals import Interval
+from tecomp.ir.arith.quasi_affine import Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.nodes.expr import Binary, BinOp, CmpOp, Compare, Const, Expr
+from tecomp.ir.nodes.operators import MIRRORED
+
+
+def extremum(facts: Facts, op: BinOp, operands: list[Expr]) -> Expr:
+    """The least (or greatest) of some values, without those that can never be it."""
+    least = op is BinOp.MIN
+    kept: list[tuple[Expr, QuasiAffine]] = []
+    for operand in operands:
+        total = facts.terms.sum_of(operand)
+        if not facts.is_exact(total):
+            kept.append((operand, total))
+            continue
+        # min(a, b) == a  where a <= b
+        if any(_in_order(facts, other, total, least=least) for _, other in kept):
+            continue
+        kept = [
+            (expr, other) for expr, other in kept
+            if not _in_order(facts, total, other, least=least)
+        ]
+        kept.append((operand, total))
+    result = kept[0][0]
+    for operand, _ in kept[1:]:
+        result = Binary(op, result, operand)
+    return result
+
+
+def _in_order(facts: Facts, a: QuasiAffine, b: QuasiAffine, *, least: bool) -> bool:
+    return facts.is_exact(a) and (
+        facts.at_most(a.plus(b, -1), 0) if least else facts.at_least(a.plus(b, -1), 0)
+    )
+
+
+def decide(facts: Facts, op: CmpOp, total: QuasiAffine) -> bool | None:
+    """Whether `total op 0`, if it is certain."""
+    match op:
+        case CmpOp.LT | CmpOp.GE:
+            less, answer = -1, op is CmpOp.LT
+        case CmpOp.LE | CmpOp.GT:
+            less, answer = 0, op is CmpOp.LE
+        case _:
+            return _decide_equal(facts, total, answer=op is CmpOp.EQ)
+    if facts.at_most(total, less):
+        return answer
+    return not answer if facts.at_least(total, less + 1) else None
+
+
+def _decide_equal(facts: Facts, total: QuasiAffine, *, answer: bool) -> bool | None:
+    if not total.terms:
+        return answer == (total.const == 0)
+    # g*x + k != 0  where k is no multiple of g
+    if total.const % total.factor():
+        return not answer
+    if facts.at_most(total, -1) or facts.at_least(total, 1):
+        return not answer
+    return answer if facts.interval(total) == (0, 0) else None
+
+
+def comparison(facts: Facts, op: CmpOp, left: QuasiAffine, right: QuasiAffine) -> bool | Expr:
+    """`left op right`, decided or with less to compute."""
+    total = left.plus(right, -1)
+    answer = decide(facts, op, total)
+    if answer is not None:
+        return answer
+    total = _reduced(facts, op, total)
+    if all(c < 0 and term in left.terms for term, c in total.terms.items()):
+        # -x < k == x > -k
+        op, left, total = MIRRORED[op], left.times(-1), total.times(-1)
+    on_left = {
+        term: c for term, c in total.terms.items()
+        if term in left.terms and (term not in right.terms or c > 0)
+    }
+    a = QuasiAffine(on_left)
+    b = QuasiAffine({term: -c for term, c in total.terms.items() if term not in on_left})
+    if not b.terms or (a.terms and total.const < 0):
+        b = b.shifted(-total.const)
+    else:
+        a = a.shifted(total.const)
+    return Compare(op, facts.terms.expr(a), facts.terms.expr(b))
+
+
+def _reduced(facts: Facts, op: CmpOp, total: QuasiAffine) -> QuasiAffine:
+    """A sum with fewer or smaller terms that is on the same side of 0."""
+    if op in (CmpOp.EQ, CmpOp.NE):
+        # g*x == 0 where x == 0
+        return _quotient(total, total.factor())
+    # x <= 0 where x - 1 < 0; x > 0 where x - 1 >= 0
+    shift = -1 if op in (CmpOp.LE, CmpOp.GT) else 0
+    total = total.shifted(shift)
+    # g*x + r < 0 where x < 0, if 0 <= r < g
+    for g in sorted({abs(c) for c in total.terms.values()} - {1}, reverse=True):
+        x, r = total.split(g)
+        if x.terms and facts.is_within(r, g):
+            return _reduced(facts, CmpOp.LT, x).shifted(-shift)
+    if (g := total.factor()) > 1:
+        total = total.split(g)[0]
+    return total.shifted(-shift)
+
+
+def _quotient(total: QuasiAffine, g: int) -> QuasiAffine:
+    return QuasiAffine({term: c // g for term, c in total.terms.items()}, total.const // g)
+
+
+class Known(Protocol):
+    """What is known of the unknowns."""
+
+    @property
+    def keeps_periods(self) -> bool:
+        """Whether `x % d` stays one where x is below d."""
+
+    def interval(self, total: QuasiAffine) -> Interval:
+        """Least and greatest value of a sum, as far as constants tell."""
+
+    def is_within(self, total: QuasiAffine, end: int) -> bool:
+        """Whether `0 <= total < end` is certain."""
+
+    def is_exact(self, total: QuasiAffine) -> bool:
+        """Whether the sum cannot wrap around."""
+
+
+def floordiv(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
+    """`total // d` for a constant `d > 0`."""
+    # (d*q + r) // d == q + r // d
+    whole, rest = total.split(d)
+    if (k := _only_quotient(known, rest, d)) is not None:
+        return whole.shifted(k)
+    # (g*x + r) // (g*c) == x // c  where 0 <= r < g
+    for g in _divisors(rest, d):
+        x, r = rest.split(g)
+        if known.is_within(r, g):
+            return whole.plus(floordiv(known, x, d // g))
+    if _is_mirrored(rest, d):
+        # (d - 1 - x) // d == -(x // d)
+        return whole.plus(floordiv(known, rest.times(-1).shifted(d - 1), d), -1)
+    if (digit := _divisible(rest.single(), d)) is not None:
+        return whole.plus(_divided(known, digit, d))
+    if (y := _lifted(known, rest)) is not None:
+        # (x // c + k) // d == (x + c*k) // (c*d)
+        return whole.plus(floordiv(known, y[0], y[1] * d))
+    if (k := _carry(known, rest, d)) is not None:
+        # (x + c) // d == x // d + k  where k*d <= x % d + c < (k + 1)*d
+        return whole.plus(floordiv(known, rest.shifted(-rest.const), d)).shifted(k)
+    return whole.plus(QuasiAffine({Digit(rest, d): 1}))
+
+
+def modulo(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
+    """`total % d` for a constant `d > 0`."""
+    rest = _reduced_division(known, total, d)
+    if not rest.terms:
+        return rest
+    if not known.keeps_periods and (k := _only_quotient(known, rest, d)) is not None:
+        return rest.shifted(-k * d)
+    if _is_mirrored(rest, d):
+        # (d - 1 - x) % d == d - 1 - x % d
+        return modulo(known, rest.times(-1).shifted(d - 1), d).times(-1).shifted(d - 1)
+    term = rest.single()
+    if isinstance(term, Digit) and term.size is not None and term.size <= d:
+        return rest
+    if (digit := _divisible(term, d)) is not None:
+        return _remainder(known, digit, d)
+    # (g*x + r) % (g*c) == g * (x % c) + r  where 0 <= r < g
+    for g in _divisors(rest, d):
+        x, r = rest.split(g)
+        if known.is_within(r, g):
+            return modulo(known, x, d // g).times(g).plus(r)
+    if (k := _carry(known, rest, d)) is not None:
+        # (x + c) % d == x % d + c - k*d  where k*d <= x % d + c < (k + 1)*d
+        return modulo(known, rest.shifted(-rest.const), d).shifted(rest.const - k * d)
+    if (y := _lifted(known, rest)) is not None:
+        # (x // c + k) % d == (x + c*k) // c % d
+        return QuasiAffine({Digit(y[0], y[1], y[1] * d): 1})
+    return QuasiAffine({Digit(rest, 1, d): 1})
+
+
+def _is_mirrored(rest: QuasiAffine, d: int) -> bool:
+    return rest.const == d - 1 and all(c < 0 for c in rest.terms.values())
+
+
+def _divisible(term: Term | None, d: int) -> Digit | None:
+    """`term`, if it is a digit of which quotients and remainders by `d` are digits."""
+    if not isinstance(term, Digit) or (term.high is not None and term.high % (term.low * d)):
+        return None
+    return term
+
+
+def _divided(known: Known, digit: Digit, d: int) -> QuasiAffine:
+    """`(x // l % (d*m)) // d == x // (l*d) % m`."""
+    x, low, high = digit.of, digit.low * d, digit.high
+    if isinstance(x, int) or not known.is_exact(x):
+        return QuasiAffine({Digit(x, low, high): 1})
+    quotient = floordiv(known, x, low)
+    return quotient if high is None else modulo(known, quotient, high // low)
+
+
+def _remainder(known: Known, digit: Digit, d: int) -> QuasiAffine:
+    """`(x // l % (d*m)) % d == x // l % d`."""
+    x, low = digit.of, digit.low
+    if isinstance(x, int) or not known.is_exact(x):
+        return QuasiAffine({Digit(x, low, low * d): 1})
+    if low == 1:
+        return modulo(known, x, d)
+    return QuasiAffine({Digit(QuasiAffine(x.terms, x.const % (low * d)), low, low * d): 1})
+
+
+def _lifted(known: Known, total: QuasiAffine) -> tuple[QuasiAffine, int] | None:
+    """`(x + c*k, c)` for a sum `x // c + k`."""
+    match total.shifted(-total.const).single():
+        case Digit(_, low, None) as digit if low > 1 and known.is_exact(digit.whole):
+            lifted = digit.whole.shifted(total.const * low)
+            return (lifted, low) if known.is_exact(lifted) else None
+    return None
+
+
+def joined(known: Known, total: QuasiAffine) -> QuasiAffine:
+    """`total` with digits of the same thing put together again."""
+    while (better := next(joins(known, total), None)) is not None:
+        total = better
+    return total
+
+
+def joins(known: Known, total: QuasiAffine) -> Iterator[QuasiAffine]:
+    """What `total` is with two of its terms put together."""
+    digits = [term for term in total.terms if isinstance(term, Digit)]
+    if len({digit.of for digit in digits}) < len(digits):
+        for low in digits:
+            yield from _neighbours(known, total, low, [d for d in digits if d.of == low.of])
+    for digit in digits:
+        if isinstance(digit.of, QuasiAffine) and known.is_exact(digit.of):
+            yield from _completed(known, total, digit, digit.of)
+
+
+def _neighbours(
+    known: Known, total: QuasiAffine, low: Digit, others: list[Digit]
+) -> Iterator[QuasiAffine]:
+    n = total.terms[low]
+    for high in others:
+        if high.low == low.low or high.low % low.low:
+            continue
+        step = high.low // low.low
+        if high.low == low.high and total.terms[high] == n * step:
+            # n * (x // l % s) + n*s * (x // (l*s) % t) == n * (x // l % (s*t))
+            whole = _whole(known, Digit(low.of, low.low, high.high))
+            yield total.replaced((low, high), whole.times(n))
+        elif high.high == low.high and total.terms[high] == -n * step:
+            # n * (x // l % (s*t)) - n*s * (x // (l*s) % t) == n * (x // l % s)
+            digit = Digit(low.of, low.low, high.low)
+            yield total.replaced((low, high), QuasiAffine({digit: n}))
+
+
+def _whole(known: Known, digit: Digit) -> QuasiAffine:
+    """A digit, which may be all of what it is a digit of."""
+    if digit.high is not None or isinstance(digit.of, int):
+        return QuasiAffine({digit: 1})
+    return digit.of if digit.low == 1 else floordiv(known, digit.of, digit.low)
+
+
+def _completed(
+    known: Known, total: QuasiAffine, digit: Digit, y: QuasiAffine
+) -> Iterator[QuasiAffine]:
+    """The rules for a digit of a sum, of which the other part may be written in another way."""
+    c = total.terms[digit]
+    if digit.high is None and c % digit.low == 0:
+        # c*y - (c*m) * (y // m) == c * (y % m)
+        k = -c // digit.low
+        if total.has(y, k):
+            remainder = modulo(known, y, digit.low).times(k)
+            yield total.replaced((*y.terms, digit), remainder).shifted(-k * y.const)
+    if digit.low != 1 or digit.high is None:
+        return
+    m = digit.high
+    quotient = floordiv(known, y, m)
+    for other, k in total.terms.items():
+        if k != c * m or not isinstance(other, Digit):
+            continue
+        if quotient.shifted(-quotient.const).single() == other:
+            # (c*m) * (y // m) + c * (y % m) == c*y
+            whole = y.shifted(-quotient.const * m).times(c)
+            yield total.replaced((digit, other), whole)
+        elif other.size is not None and modulo(known, quotient, other.size).single() == other:
+            # (c*m) * ((y // m) % n) + c * (y % m) == c * (y % (m*n))
+            whole = modulo(known, y, m * other.size).times(c)
+            yield total.replaced((digit, other), whole)
+
+
+def _only_quotient(known: Known, total: QuasiAffine, d: int) -> int | None:
+    """The one value that `total // d` can have, if it is certain."""
+    low, high = known.interval(total)
+    if low is not None and high is not None:
+        return low // d if low // d == high // d else None
+    return 0 if known.is_within(total, d) else None
+
+
+def _carry(known: Known, total: QuasiAffine, d: int) -> int | None:
+    """What adding the constant of `total` adds to the quotient of the rest, if it is certain."""
+    if not total.const:
+        return None
+    remainder = modulo(known, total.shifted(-total.const), d)
+    return _only_quotient(known, remainder.shifted(total.const), d)
+
+
+def _divisors(total: QuasiAffine, d: int) -> list[int]:
+    """What some coefficient has in common with `d`, greatest first."""
+    return sorted({gcd(c, d) for c in total.terms.values()} - {1}, reverse=True)
+
+
+def _reduced_division(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
+    """A sum with fewer or simpler terms that has the same remainder."""
+    # (d*q + r) % d == r % d
+    rest = total.split(d)[1]
+    # (c * (x // l % m)) % d == (c * (x // l)) % d  where c*m is a multiple of d
+    if all(isinstance(term, Opaque) or term.high is None for term in rest.terms):
+        return rest
+    parts: list[tuple[QuasiAffine, int]] = [(QuasiAffine({}, rest.const), 1)]
+    for term, c in rest.terms.items():
+        part = QuasiAffine({term: 1})
+        if isinstance(term, Digit) and term.size is not None and c * term.size % d == 0 and (
+            isinstance(term.of, int) or known.is_exact(term.of)
+        ):
+            part = _whole(known, Digit(term.of, term.low))
+        parts.append((part, c))
+    opened = QuasiAffine.added(parts)
+    return opened.split(d)[1] if known.is_exact(opened) else rest
+
+
+def joined_joins(facts: Facts, total: QuasiAffine) -> QuasiAffine:
+    """`total` with quotients and remainders of the same thing put together again."""
+    if len(total.terms) < 2:
+        return total
+    while (better := next(_better(facts, total), None)) is not None:
+        total = better
+    return total
+
+
+def _better(facts: Facts, total: QuasiAffine) -> Iterator[QuasiAffine]:
+    yield from joins(facts, total)
+    for term, c in total.terms.items():
+        if not isinstance(term, Digit) or term != Digit(term.of):
+            continue
+        match facts.terms.text(term):
+            case Binary(BinOp.MUL):
+                yield from _join_scaled(facts, total, term, c)
+            case Binary(BinOp.MOD, y, m) if facts.at_least(facts.terms.sum_of(m), 1):
+                # c * ((y // m) * m) + c * (y % m) == c*y  where m >= 1
+                whole = Binary(BinOp.MUL, Binary(BinOp.FLOORDIV, y, m), m)
+                yield from _completed_joins(total, term, facts.terms.sum_of(whole), c,
+                                      facts.terms.sum_of(y))
+
+
+def _completed_joins(
+    total: QuasiAffine, term: Term, rest: QuasiAffine, c: int, whole: QuasiAffine
+) -> Iterator[QuasiAffine]:
+    """`total` with `c * whole` for `c * term + c * rest`, if it has both."""
+    if total.has(rest, c):
+        yield total.replaced((term, *rest.terms), whole.times(c)).shifted(-c * rest.const)
+
+
+def _join_scaled(
+    facts: Facts, total: QuasiAffine, term: Term, c: int
+) -> Iterator[QuasiAffine]:
+    """As for quotients and remainders themselves, where both are multiplied by the same."""
+    terms = facts.terms
+    factors = terms.factors(term)
+    for k, factor in enumerate(factors):
+        # c * (y // m) * m * z + c * (y % m) * z == c * y * z  where m >= 1
+        if not (isinstance(factor, Binary) and factor.op is BinOp.MOD):
+            continue
+        y, m, scale = factor.a, factor.b, factors[:k] + factors[k + 1 :]
+        left: list[Expr] = []
+        if isinstance(m, Const) and m.value > 0 and facts.is_exact(terms.sum_of(y)):
+            quotient, times = floordiv(facts, terms.sum_of(y), int(m.value)), int(m.value)
+        elif facts.at_least(terms.sum_of(m), 1):
+            quotient, times, left = terms.sum_of(Binary(BinOp.FLOORDIV, y, m)), 1, [m]
+        else:
+            continue
+        if (alone := quotient.only()) is not None:
+            text = terms.text(alone[0])
+            whole = terms.product([text, *left, *scale]).times(alone[1] * times)
+            yield from _completed_joins(total, term, whole, c, terms.product([y, *scale]))

@@ -1,0 +1,433 @@
+"""Simplify index arithmetic and remove what never runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from operator import is_
+from typing import Any, TypeAlias, TypeVar
+
+from tecomp.ir.arith.constraint_context import Facts
+from tecomp.ir.arith.intervals import Interval
+from tecomp.ir.arith.quasi_affine import QuasiAffine
+from tecomp.ir.arith.simplify_expr import expression, guarded_indices, is_pure, truth
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import (
+    BinOp,
+    BufferLoad,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Var,
+    index_value,
+    is_const,
+)
+from tecomp.ir.nodes.stmt import (
+    Allocate,
+    ArrayArgument,
+    Buffer,
+    BufferRealize,
+    BufferStore,
+    DeclBuffer,
+    For,
+    IfThenElse,
+    Let,
+    OutsideCall,
+    Passed,
+    Prefetch,
+    PrimFunc,
+    Range,
+    SeqStmt,
+    Stmt,
+    TensorOp,
+    Touch,
+    array_argument,
+    seq,
+)
+from tecomp.ir.traversal.analyses import natural_variables
+from tecomp.ir.traversal.rewrite import (
+    Task,
+    bottom_up,
+    free_variables,
+    map_body,
+    operands_of,
+    run,
+    walk,
+)
+
+N = TypeVar("N", Expr, Stmt, PrimFunc)
+Bound: TypeAlias = "int | Expr | None"
+Ranges: TypeAlias = "Mapping[Var, tuple[Bound, Bound]]"
+
+EMPTY = SeqStmt(())
+_WITH_BUFFER = (BufferLoad, BufferStore, Allocate, BufferRealize, DeclBuffer)
+
+
+def simplify(node: N, ranges: Ranges | None = None, *, since: PrimFunc | None = None) -> N:
+    """`node` computing the same with less.
+
+    Indices become sums of terms in the order they were written; quotients, remainders, minima,
+    comparisons and conditions are decided where the bounds of loops and the enclosing conditions
+    allow; statements that never run, loops of one iteration, memory and variables without use go,
+    and with memory its layout maps and pad values. Index arithmetic is int64 and does not wrap
+    around; arithmetic on data is kept to the bit.
+
+    Args:
+        node: an expression, a statement or a function.
+        ranges: for free variables, the least and the greatest value; None where unbounded.
+        since: what `node`, a function, was made from by changing accesses to memory and nothing
+            else. It was simplified before, so what both have is not looked at again.
+
+    >>> from tecomp.ir.nodes.expr import Var
+    >>> co, ci = Var("co"), Var("ci")
+    >>> simplify((co * 4 + ci) // 4, {ci: (0, 3)}) is co
+    True
+    """
+    facts = facts_of(ranges or {})
+    result: Any
+    if isinstance(node, Expr):
+        result = run(expression(facts, node))
+    elif isinstance(node, PrimFunc):
+        facts = function_facts(node)
+        if since is not None:
+            facts.simple = frozenset(map(id, walk(since.body)))
+        func = map_body(node, lambda body: _without_unused(run(_statement(facts, body))))
+        result = _of_its_memory(func)
+    else:
+        result = _without_unused(run(_statement(facts, node)))
+    simple: N = result
+    return simple
+
+
+def _of_its_memory(func: PrimFunc) -> PrimFunc:
+    """`func` with layout maps and pad values of the memory that it still has."""
+    if not func.layout_maps and not func.pad_values:
+        return func
+    memory = {p.data for p in func.params if isinstance(p, Buffer)}
+    memory |= {n.buffer.data for n in walk(func.body) if isinstance(n, Allocate | BufferRealize)}
+    return replace(
+        func,
+        layout_maps=tuple(entry for entry in func.layout_maps if entry[0] in memory),
+        pad_values=tuple(entry for entry in func.pad_values if entry[0] in memory),
+    )
+
+
+def bounds(expr: Expr, ranges: Ranges | None = None) -> Interval:
+    """Least and greatest value of an int64 scalar; None where none is known.
+
+    >>> from tecomp.ir.nodes.expr import Var
+    >>> i = Var("i")
+    >>> bounds(i * 8 + 3, {i: (0, 9)})
+    (3, 75)
+    """
+    if isinstance(expr, Const) and expr.dtype.is_integer:
+        # Whatever is known of variables.
+        return int(expr.value), int(expr.value)
+    return bounds_given(facts_of(ranges or {}), expr)
+
+
+def bounds_given(facts: Facts, expr: Expr) -> Interval:
+    """Least and greatest value of an int64 scalar where `facts` hold; None where none is known."""
+    facts.begin()
+    simple = run(expression(facts, expr))
+    total = facts.terms.sum_of(simple)
+    if not facts.is_exact(total):
+        return None, None
+    low, high = facts.greatest(total.times(-1)), facts.greatest(total)
+    return -low if low is not None else None, high
+
+
+def constant_upper_bound(expr: Expr, ranges: Ranges | None = None) -> int | None:
+    """A number that `expr`, an int64 scalar, never exceeds, or None if none is known.
+
+    >>> from tecomp.ir.nodes.expr import BinOp, Var, binary
+    >>> n, io = Var("n"), Var("io")
+    >>> constant_upper_bound(binary(BinOp.MIN, 8, n - io * 8))
+    8
+    """
+    return bounds(expr, ranges)[1]
+
+
+def facts_of(ranges: Ranges) -> Facts:
+    """The facts that variables lie within their ranges, both ends included."""
+    facts = Facts()
+    for var, (low, high) in ranges.items():
+        facts.bind(var, *(
+            None if end is None else facts.terms.sum_of(run(expression(facts, index_value(end))))
+            for end in (low, high)
+        ))
+    return facts
+
+
+def function_facts(func: PrimFunc) -> Facts:
+    """The facts that hold in a function: extents of arrays are never negative."""
+    facts = Facts()
+    for size in natural_variables(func):
+        facts.bind(size, QuasiAffine(), None)
+    return facts
+
+
+def _statement(facts: Facts, stmt: Stmt) -> Task:
+    """A task that gives `stmt` simplified; `EMPTY` if it does nothing."""
+    if facts.is_simple(stmt):
+        return stmt
+    facts.begin()
+    return (yield _STATEMENTS.get(type(stmt), _memory)(facts, stmt))
+
+
+def _sequence(facts: Facts, stmt: SeqStmt) -> Task:
+    parts: list[Stmt] = []
+    for part in stmt.stmts:
+        parts.append((yield _statement(facts, part)))
+    return stmt if _alike(parts, stmt.stmts) else seq(*parts)
+
+
+def _place(facts: Facts, stmt: Prefetch | Touch) -> Task:
+    simple = yield expression(facts, stmt.place)
+    if simple is stmt.place:
+        return stmt
+    return replace(stmt, place=simple) if isinstance(simple, BufferLoad) else EMPTY
+
+
+def _outside(facts: Facts, stmt: OutsideCall) -> Task:
+    passed: list[Passed] = []
+    for each in stmt.arguments:
+        if isinstance(each, ArrayArgument):
+            passed.append((yield _array(facts, each)))
+        elif isinstance(each, Expr):
+            passed.append((yield expression(facts, each)))
+        else:
+            passed.append(each)
+    work = stmt.multiply_adds
+    if work is not None:
+        work = yield expression(facts, work)
+    if work is stmt.multiply_adds and all(map(is_, passed, stmt.arguments)):
+        return stmt
+    return replace(stmt, arguments=tuple(passed), multiply_adds=work)
+
+
+def _array(facts: Facts, stmt: ArrayArgument) -> Task:
+    """An array, whose indices are within its shape: it may have no element."""
+    shape: list[Expr] = []
+    for extent in stmt.shape:
+        shape.append((yield expression(facts, extent)))
+    state = facts.enter()
+    for var, extent in zip(stmt.variables, shape, strict=True):
+        enter_loop(facts, var, Const(0, INT64), extent)
+    place, indices = stmt.place, list[Expr]()
+    for index in place.indices:
+        indices.append((yield expression(facts, index)))
+    buffer = facts.buffer(place.buffer)
+    facts.leave(state)
+    same = (*shape, *indices), (*stmt.shape, *place.indices)
+    if buffer is place.buffer and all(map(is_, *same)):
+        return stmt
+    return array_argument(
+        buffer, stmt.variables, tuple(shape), tuple(indices), is_written=stmt.is_written)
+
+
+def _operation(facts: Facts, stmt: TensorOp) -> Task:
+    body = yield _statement(facts, stmt.body)
+    if _is_empty(body):
+        return EMPTY
+    operands = yield _statement(facts, stmt.operands)
+    if body is stmt.body and operands is stmt.operands:
+        return stmt
+    return replace(stmt, operands=operands, body=body)
+
+
+def _memory(facts: Facts, stmt: Stmt) -> Task:
+    """`Allocate`, `BufferRealize` and `DeclBuffer`, whose extents are expressions, too."""
+    if not isinstance(stmt, Allocate | BufferRealize | DeclBuffer):
+        return stmt
+    state = facts.enter()
+    buffer = yield _declared(facts, stmt.buffer)
+    body = yield _statement(facts, stmt.body)
+    facts.leave(state)
+    if _is_empty(body):
+        return EMPTY
+    if isinstance(stmt, BufferRealize):
+        ranges: list[Range] = []
+        for part in stmt.bounds:
+            start = yield expression(facts, part.min)
+            extent = yield expression(facts, part.extent)
+            ranges.append(Range(start, extent))
+        ahead = None if stmt.ahead is None else (yield expression(facts, stmt.ahead))
+        carried = None if stmt.carried is None else (yield expression(facts, stmt.carried))
+        return BufferRealize(buffer, tuple(ranges), body, stmt.aligns, ahead, carried)
+    return stmt if buffer is stmt.buffer and body is stmt.body else type(stmt)(buffer, body)
+
+
+def _declared(facts: Facts, buffer: Buffer) -> Task:
+    """`buffer` with simple extents, which its accesses will find in `facts.buffers`."""
+    key = facts.buffer_key(buffer)
+    if key is None:
+        return buffer
+    extents: list[Any] = []
+    for extent in (*buffer.shape, *(buffer.strides or ())):
+        simple = extent if isinstance(extent, int) else (yield expression(facts, extent))
+        extents.append(simple)
+    rank = len(buffer.shape)
+    strides = tuple(extents[rank:]) if buffer.strides is not None else None
+    facts.buffers[key] = replace(buffer, shape=tuple(extents[:rank]), strides=strides)
+    return facts.buffers[key]
+
+
+def _alike(parts: list[Stmt], stmts: tuple[Stmt, ...]) -> bool:
+    """Whether nothing changed; identity matters, as equality would compare whole trees."""
+    return all(a is b and not isinstance(a, SeqStmt) for a, b in zip(parts, stmts, strict=True))
+
+
+def _is_empty(stmt: Stmt | None) -> bool:
+    return stmt is None or (isinstance(stmt, SeqStmt) and not stmt.stmts)
+
+
+def _loop(facts: Facts, loop: For) -> Task:
+    start = yield expression(facts, loop.min)
+    extent = yield expression(facts, loop.extent)
+    count = facts.terms.sum_of(extent)
+    if facts.is_exact(count) and facts.at_most(count, 0):
+        return EMPTY
+    state = facts.enter()
+    is_one = not count.terms and count.const == 1
+    # The value of a loop over cores says which core it is, which is the first one without a loop.
+    if is_one and (not loop.thread or is_const(start, 0)):
+        facts.values[loop.loop_var] = start
+        body = yield _statement(facts, loop.body)
+        facts.leave(state)
+        return body
+    enter_loop(facts, loop.loop_var, start, extent)
+    body = yield _statement(facts, loop.body)
+    facts.leave(state)
+    if _is_empty(body):
+        return EMPTY
+    if start is loop.min and extent is loop.extent and body is loop.body:
+        return loop
+    return For(loop.loop_var, start, extent, loop.kind, body, loop.thread)
+
+
+def enter_loop(facts: Facts, var: Var, start: Expr, extent: Expr) -> None:
+    """Inside a loop its variable is within bounds, and the extent is at least 1."""
+    first, count = facts.terms.sum_of(start), facts.terms.sum_of(extent)
+    if not (facts.is_exact(first) and facts.is_exact(count)):
+        return
+    for node in operands_of(BinOp.MIN, extent):
+        if not isinstance(node, Const):
+            facts.assume(Compare(CmpOp.GE, node, index_value(1)))
+    facts.bind(var, first, first.plus(count).shifted(-1))
+
+
+def _branch(facts: Facts, stmt: IfThenElse) -> Task:
+    condition = yield expression(facts, stmt.condition)
+    known = truth(condition) if condition.dtype.lanes == 1 else None
+    if known is not None:
+        chosen = stmt.then_case if known else stmt.else_case
+        return EMPTY if chosen is None else (yield _statement(facts, chosen))
+    cases: list[Stmt | None] = []
+    for holds, case in ((True, stmt.then_case), (False, stmt.else_case)):
+        state = facts.enter()
+        facts.assume(condition, holds=holds)
+        cases.append(None if case is None else (yield _statement(facts, case)))
+        facts.leave(state)
+    then_case, else_case = cases
+    if _is_empty(else_case):
+        if _is_empty(then_case) and is_pure(condition):
+            return EMPTY
+        else_case = None
+    elif _is_empty(then_case):
+        # if c: nothing, else: s == if not c: s
+        condition = yield expression(facts, Not(condition))
+        then_case, else_case = else_case, None
+    return IfThenElse(condition, EMPTY if then_case is None else then_case, else_case)
+
+
+def _store(facts: Facts, stmt: BufferStore) -> Task:
+    value = yield expression(facts, stmt.value)
+    if stmt.predicate is None:
+        indices: list[Expr] = []
+        for index in stmt.indices:
+            indices.append((yield expression(facts, index)))
+        buffer = facts.buffer(stmt.buffer)
+        if buffer is stmt.buffer and value is stmt.value and all(map(is_, indices, stmt.indices)):
+            return stmt
+        return BufferStore(buffer, value, tuple(indices))
+    predicate = yield expression(facts, stmt.predicate)
+    known = truth(predicate)
+    if known is False:
+        return EMPTY
+    where = yield guarded_indices(facts, stmt.indices, predicate)
+    return BufferStore(facts.buffer(stmt.buffer), value, where, None if known else predicate)
+
+
+def _let(facts: Facts, stmt: Let) -> Task:
+    value = yield expression(facts, stmt.value)
+    state = facts.enter()
+    known = isinstance(value, Var | Const) or truth(value) is not None
+    if known:
+        facts.values[stmt.var] = value
+    else:
+        facts.let(stmt.var, value)
+    body = yield _statement(facts, stmt.body)
+    facts.leave(state)
+    if known or _is_empty(body):
+        return body
+    return Let(stmt.var, value, body)
+
+
+_STATEMENTS: dict[type, Callable[[Facts, Any], Task]] = {
+    For: _loop,
+    IfThenElse: _branch,
+    BufferStore: _store,
+    Let: _let,
+    Prefetch: _place,
+    Touch: _place,
+    TensorOp: _operation,
+    OutsideCall: _outside,
+    SeqStmt: _sequence,
+}
+
+
+def _without_unused(root: Stmt) -> Stmt:
+    """`root` without memory that nothing accesses and values that nothing mentions."""
+    while True:
+        used, scopes = _uses(root)
+        if not any(_drop(used, scope) for scope in scopes):
+            return root
+        root = bottom_up(root, partial(_drop, used))
+
+
+def _uses(root: Stmt) -> tuple[set[Var], list[Stmt]]:
+    """The variables and the memory that are used; the statements that make one."""
+    used: set[Var] = set()
+    scopes: list[Stmt] = []
+    for node in walk(root):
+        kind = type(node)
+        if isinstance(node, Var):
+            used.add(node)
+        if kind not in _WITH_BUFFER:
+            if kind is Let:
+                scopes.append(node)
+            continue
+        buffer = node.buffer
+        if kind in (Allocate, BufferRealize):
+            scopes.append(node)
+        else:
+            used.add(buffer.data)
+        for extent in (*buffer.shape, *(buffer.strides or ())):
+            if isinstance(extent, Expr):
+                used.update(free_variables(extent))
+    return used, scopes
+
+
+def _drop(used: set[Var], node: Any) -> Stmt | None:
+    match node:
+        case Allocate(buffer, body) | BufferRealize(buffer, _, body) if buffer.data not in used:
+            return body
+        case Let(var, value, body) if var not in used and is_pure(value):
+            return body
+        case SeqStmt(stmts) if any(isinstance(part, SeqStmt) for part in stmts):
+            return seq(*stmts)
+    return None

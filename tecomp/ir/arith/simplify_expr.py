@@ -1,0 +1,389 @@
+"""Simplify an expression under the facts that hold where it stands.
+
+Index arithmetic is that of int64 scalars. Arithmetic on data keeps its meaning exactly: floating
+point is not touched, and integers of other widths only where wrapping around cannot matter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tecomp.ir.arith.constraint_context import Facts
+from tecomp.ir.arith.quasi_affine import QuasiAffine
+from tecomp.ir.arith.rewrite_rules import comparison, decide, extremum, floordiv, modulo
+from tecomp.ir.arith.rewrite_rules import joined_joins as joined
+from tecomp.ir.nodes.dtype import BOOL, INT64
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Ramp,
+    Select,
+    Var,
+    binary,
+    cast,
+    integer_range,
+)
+from tecomp.ir.nodes.operators import OPPOSITE
+from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.traversal.rewrite import Task, children, operands_of, rebuild, walk
+
+_SUMS = frozenset((BinOp.ADD, BinOp.SUB, BinOp.MUL))
+_LOGIC = (BinOp.AND, BinOp.OR)
+# Operands of a minimum that are compared, each with each.
+_LONGEST = 9
+_LEAST, _MOST = integer_range(INT64)
+
+
+def expression(facts: Facts, node: Expr) -> Task:
+    """A task that gives `node` simplified."""
+    result = settled(facts, node)
+    if result is None:
+        result = yield from _compound(facts, node)
+        facts.memo[id(node)] = (node, result)
+    return result
+
+
+def settled(facts: Facts, node: Expr) -> Expr | None:
+    """`node` simplified, if that takes no work: most operands are literals and variables."""
+    if type(node) is Const:
+        return node
+    if isinstance(node, Var):
+        return facts.values.get(node, node) if facts.values else node
+    if facts.is_simple(node):
+        return node
+    done = facts.memo.get(id(node))
+    return None if done is None else done[1]
+
+
+def _compound(facts: Facts, node: Expr) -> Task:
+    if isinstance(node, Binary):
+        if node.op in _SUMS and node.dtype == INT64:
+            return _sum(facts, node)
+        if node.op in _LOGIC:
+            return _logic(facts, node)
+    elif isinstance(node, Call):
+        if node.name == "if_then_else":
+            return _guarded(facts, node)
+    elif isinstance(node, BufferLoad) and node.predicate is not None:
+        return _guarded_load(facts, node, node.predicate)
+    return _by_children(facts, node)
+
+
+def _by_children(facts: Facts, node: Expr) -> Task:
+    parts: dict[int, Expr] = {}
+    is_new = False
+    for child in children(node):
+        simple = settled(facts, child)
+        if simple is None:
+            simple = yield expression(facts, child)
+        parts[id(child)] = simple
+        is_new = is_new or simple is not child
+    result = rebuild(node, lambda child: parts[id(child)]) if is_new else node
+    if isinstance(result, BufferLoad):
+        buffer = facts.buffer(result.buffer)
+        return result if buffer is result.buffer else BufferLoad(buffer, result.indices)
+    return _rule(facts, result)
+
+
+def _sum(facts: Facts, root: Binary) -> Task:
+    """All additions, subtractions and multiplications below `root` at once."""
+    parts: list[tuple[QuasiAffine, int]] = []
+    opened: set[int] = set()
+    todo: list[tuple[Expr, int]] = [(root, 1)]
+    while todo:
+        node, factor = todo.pop()
+        value = settled(facts, node)
+        if value is None and id(node) not in opened and (
+            isinstance(node, Binary) and node.op in _SUMS
+        ):
+            opened.add(id(node))
+            match node:
+                case Binary(BinOp.ADD, a, b):
+                    todo += [(b, factor), (a, factor)]
+                    continue
+                case Binary(BinOp.SUB, a, b):
+                    todo += [(b, -factor), (a, factor)]
+                    continue
+                case Binary(BinOp.MUL, a, Const(c)) | Binary(BinOp.MUL, Const(c), a):
+                    todo.append((a, factor * int(c)))
+                    continue
+                case Binary(_, a, b):
+                    x = yield expression(facts, a)
+                    y = yield expression(facts, b)
+                    value = Binary(BinOp.MUL, x, y)
+        if value is None:
+            value = yield expression(facts, node)
+        parts.append((facts.terms.sum_of(value), factor))
+    total = joined(facts, QuasiAffine.added(parts))
+    if not _fits(total):
+        return root
+    return facts.terms.expr(total, like=root)
+
+
+def _fits(total: QuasiAffine) -> bool:
+    if not _LEAST < total.const <= _MOST:
+        return False
+    return all([_LEAST < c <= _MOST for c in total.terms.values()])
+
+
+def _logic(facts: Facts, node: Binary) -> Task:
+    """`and` and `or`: the right side is simplified for where the left one does not decide.
+
+    Both sides may be computed in any case, so one that reads memory may not rely on the other.
+    """
+    conjunction = node.op is BinOp.AND
+    a = yield expression(facts, node.a)
+    if (known := truth(a)) is not None:
+        # true and b == b; false and b == false; and the same for `or`, the other way round.
+        return (yield expression(facts, node.b)) if known == conjunction else a
+    if facts.is_data(node.b):
+        b = yield expression(facts, node.b)
+    else:
+        b = yield _where(facts, a, node.b, holds=conjunction)
+    if (known := truth(b)) is not None and is_pure(a):
+        return a if known == conjunction else b
+    if facts.terms.key(a) == facts.terms.key(b):
+        return a
+    return node if a is node.a and b is node.b else Binary(node.op, a, b)
+
+
+def _guarded(facts: Facts, node: Call) -> Task:
+    """`if_then_else`: each branch is simplified knowing the condition."""
+    condition = yield expression(facts, node.args[0])
+    if (known := truth(condition)) is not None:
+        return (yield expression(facts, node.args[1 if known else 2]))
+    a = yield _where(facts, condition, node.args[1])
+    b = yield _where(facts, condition, node.args[2], holds=False)
+    if facts.terms.key(a) == facts.terms.key(b) and is_pure(condition):
+        return a
+    return Call(node.name, (condition, a, b), node.dtype)
+
+
+def _where(facts: Facts, condition: Expr, node: Expr, *, holds: bool = True) -> Task:
+    """`node` simplified for where a condition holds, or for where it does not."""
+    state = facts.enter(node) if facts.tells(condition) else None
+    if state is None:
+        return (yield expression(facts, node))
+    facts.assume(condition, holds=holds)
+    result = yield expression(facts, node)
+    facts.leave(state)
+    return result
+
+
+def _guarded_load(facts: Facts, node: BufferLoad, where: Expr) -> Task:
+    """A predicated load: nothing is read where the predicate is false."""
+    predicate = yield expression(facts, where)
+    known = truth(predicate)
+    if known is False:
+        zero = cast(node.dtype.scalar, 0)
+        return zero if node.dtype.lanes == 1 else Broadcast(zero, node.dtype.lanes)
+    indices = yield guarded_indices(facts, node.indices, predicate)
+    return BufferLoad(facts.buffer(node.buffer), indices, None if known else predicate)
+
+
+def guarded_indices(facts: Facts, indices: tuple[Expr, ...], predicate: Expr) -> Task:
+    """Indices of an access that happens only where `predicate` holds.
+
+    An index that itself reads memory is computed in any case, so it may not rely on that.
+    """
+    simple: list[Expr] = []
+    for index in indices:
+        if facts.is_data(index):
+            # What is done of it for the predicate stays done: twice as much a level otherwise.
+            simple.append((yield expression(facts, index)))
+        else:
+            simple.append((yield _where(facts, predicate, index)))
+    return tuple(simple)
+
+
+def truth(condition: Expr) -> bool | None:
+    """What a constant condition is, in all its lanes; None if it is not constant."""
+    while isinstance(condition, Broadcast):
+        condition = condition.value
+    return bool(condition.value) if isinstance(condition, Const) else None
+
+
+def is_pure(expr: Expr) -> bool:
+    """Whether leaving `expr` out changes nothing; a run-time index check can fail."""
+    return not any(isinstance(node, Call) and node.name == "check_index" for node in walk(expr))
+
+
+def _constant(value: bool, like: Expr) -> Expr:
+    node = Const(value, BOOL)
+    return node if like.dtype.lanes == 1 else Broadcast(node, like.dtype.lanes)
+
+
+def _rule(facts: Facts, node: Expr) -> Expr:
+    """One step on a node whose children are simple."""
+    match node:
+        case Binary() if node.dtype == INT64:
+            return _index(facts, node)
+        case Binary():
+            return _data(node)
+        case Compare():
+            return _compare(facts, node)
+        case Not(a):
+            return _negated(node, a)
+        case Select(condition, a, b):
+            return _chosen(facts, node, condition, a, b)
+        case Cast(dtype, value):
+            return _converted(facts, node, dtype, value)
+        case Call("check_index", (index, extent, _)):
+            return _checked(facts, node, index, extent)
+    return node
+
+
+def _index(facts: Facts, node: Binary) -> Expr:
+    sum_of = facts.terms.sum_of
+    match node:
+        case Binary(BinOp.MIN | BinOp.MAX as op):
+            return extremum(facts, op, operands_of(op, node, _LONGEST))
+        case Binary(BinOp.FLOORDIV | BinOp.MOD as op, a, Const(d)) if d > 0:
+            if d == 1:
+                return a if op is BinOp.FLOORDIV else Const(0, INT64)
+            if facts.is_exact(total := sum_of(a)):
+                rule = floordiv if op is BinOp.FLOORDIV else modulo
+                return facts.terms.expr(joined(facts, rule(facts, total, int(d))))
+        case Binary(BinOp.FLOORDIV | BinOp.MOD as op, a, b):
+            return _quotient(facts, node, sum_of(a), sum_of(b))
+    return _data(node)
+
+
+def _quotient(facts: Facts, node: Binary, a: QuasiAffine, b: QuasiAffine) -> Expr:
+    """A division by an expression: only `x // d` and `x % d` with 0 <= x < d, and 0."""
+    if not a.terms and a.const == 0:
+        return Const(0, INT64)
+    if facts.is_exact(a) and facts.is_exact(b) and (
+        facts.at_least(a, 0) and facts.at_most(a.plus(b, -1), -1)
+    ):
+        return Const(0, INT64) if node.op is BinOp.FLOORDIV else node.a
+    return _data(node)
+
+
+def _data(node: Binary) -> Expr:
+    """Integer identities that hold for every width, with wrapping around."""
+    if not node.dtype.is_integer:
+        return node
+    match node:
+        case Binary(BinOp.ADD | BinOp.SUB, a, Const(0)) | Binary(BinOp.ADD, Const(0), a):
+            return a
+        case Binary(BinOp.MUL | BinOp.FLOORDIV, a, Const(1)) | Binary(BinOp.MUL, Const(1), a):
+            return a
+        case Binary(BinOp.MUL, a, Const(0)) | Binary(BinOp.MUL, Const(0), a) if is_pure(a):
+            return Const(0, node.dtype)
+        case Binary(BinOp.BITXOR, Binary(BinOp.BITXOR, a, b), c) if is_pure(b) and same(b, c):
+            # (x ^ y) ^ y == x
+            return a
+        case Binary(BinOp.BITXOR, Binary(BinOp.BITXOR, a, b), c) if is_pure(a) and same(a, c):
+            # (y ^ x) ^ y == x
+            return b
+        case Binary(op, Const() as a, Const() as b):
+            return binary(op, a, b)
+    return node
+
+
+def _compare(facts: Facts, node: Compare) -> Expr:
+    a, b = node.a, node.b
+    if a.dtype.scalar != INT64:
+        if isinstance(a, Const) and isinstance(b, Const) and a.dtype.is_integer:
+            return _constant(_holds(node.op, a.value, b.value), node)
+        return node
+    if node.dtype.lanes > 1:
+        return _compare_lanes(facts, node)
+    left, right = facts.terms.sum_of(a), facts.terms.sum_of(b)
+    if not (facts.is_exact(left) and facts.is_exact(right)):
+        return node
+    result = comparison(facts, node.op, left, right)
+    if isinstance(result, bool):
+        return _constant(result, node)
+    known = facts.truth(result)
+    return result if known is None else _constant(known, node)
+
+
+def _compare_lanes(facts: Facts, node: Compare) -> Expr:
+    """A comparison of vectors is decided where it is in the first and in the last lane.
+
+    The difference of two ramps is a ramp, so all other lanes lie between those.
+    """
+    if node.op in (CmpOp.EQ, CmpOp.NE):
+        return node
+    ends: list[bool | None] = []
+    for lane in (0, node.dtype.lanes - 1):
+        a, b = _lane(facts, node.a, lane), _lane(facts, node.b, lane)
+        if a is None or b is None or not (facts.is_exact(a) and facts.is_exact(b)):
+            return node
+        ends.append(decide(facts, node.op, a.plus(b, -1)))
+    return node if ends[0] is None or ends[0] != ends[1] else _constant(ends[0], node)
+
+
+def _lane(facts: Facts, vector: Expr, lane: int) -> QuasiAffine | None:
+    match vector:
+        case Ramp(base, Const(stride)) if base.dtype.lanes == 1:
+            return facts.terms.sum_of(base).shifted(lane * int(stride))
+        case Broadcast(value) if value.dtype.lanes == 1:
+            return facts.terms.sum_of(value)
+        case _ if vector.dtype.lanes == 1:
+            return facts.terms.sum_of(vector)
+    return None
+
+
+def _holds(op: CmpOp, a: float, b: float) -> bool:
+    return {CmpOp.EQ: a == b, CmpOp.NE: a != b, CmpOp.LT: a < b,
+            CmpOp.LE: a <= b, CmpOp.GT: a > b, CmpOp.GE: a >= b}[op]
+
+
+def _negated(node: Not, a: Expr) -> Expr:
+    if (known := truth(a)) is not None:
+        return _constant(not known, node)
+    match a:
+        case Not(inner):
+            return inner
+        case Compare(op, x, y) if not x.dtype.is_float:
+            # With floats both `x < y` and `x >= y` are false for NaN.
+            return Compare(OPPOSITE[op], x, y)
+    return node
+
+
+def _chosen(facts: Facts, node: Select, condition: Expr, a: Expr, b: Expr) -> Expr:
+    known = truth(condition)
+    if known is None:
+        alike = facts.terms.key(a) == facts.terms.key(b)
+        return a if alike and is_pure(condition) else node
+    return a if known else b
+
+
+def _converted(facts: Facts, node: Cast, dtype: Any, value: Expr) -> Expr:
+    if value.dtype == dtype:
+        return value
+    match value:
+        case Const():
+            return cast(dtype, value)
+        case Cast(_, inner) if inner.dtype == dtype == INT64 and value.dtype.is_integer:
+            # An index that was narrowed without loss and is widened again.
+            total = facts.terms.sum_of(inner)
+            least, most = integer_range(value.dtype)
+            if facts.is_exact(total) and facts.at_least(total, least) and (
+                facts.at_most(total, most)
+            ):
+                return inner
+    return node
+
+
+def _checked(facts: Facts, node: Call, index: Expr, extent: Expr) -> Expr:
+    """A run-time check of an index that is known to be inside, in its first and last lane."""
+    for lane in {0, node.dtype.lanes - 1}:
+        i, n = _lane(facts, index, lane), _lane(facts, extent, lane)
+        if i is None or n is None or not (facts.is_exact(i) and facts.is_exact(n)):
+            return node
+        if not (facts.at_least(i, 0) and facts.at_most(i.plus(n, -1), -1)):
+            return node
+    return _constant(True, node)

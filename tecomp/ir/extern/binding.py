@@ -1,0 +1,234 @@
+"""Bind external functions to addresses, callbacks and arguments."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from struct import pack, unpack
+from typing import Any
+
+import numpy as np
+
+from tecomp.errors import CallError
+from tecomp.ir.extern.c_function import CFunction
+from tecomp.ir.extern.registry import ArrayType, Callee, NumberType, function_of
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.stmt import Convention
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class ArgumentArray(np.ndarray[Any, np.dtype[Any]]):
+    """Memory of a program, during a call: a NumPy array that also answers to TVM's words."""
+
+    def numpy(self) -> Array:
+        """A copy, which stays when the call is over."""
+        return np.array(self)
+
+    asnumpy = numpy
+
+    def copyto(self, target: Any) -> Any:
+        """Write the elements to another array, which is returned."""
+        np.copyto(target, self)
+        return target
+
+    def copyfrom(self, source: Any) -> ArgumentArray:
+        """Take the elements of another array."""
+        np.copyto(self, source)
+        return self
+
+
+def passed(array: Array, *, is_written: bool) -> ArgumentArray:
+    """`array` as a function gets it, which writes to it only if it may."""
+    found = array.view(ArgumentArray)
+    found.flags.writeable = is_written
+    return found
+
+
+def array_at(
+    address: int, dtype: DType, shape: Sequence[int], strides: Sequence[int], *, is_written: bool
+) -> ArgumentArray:
+    """The array in memory; strides are in elements.
+
+    Args:
+        address: of its first element.
+        dtype: of its elements; a vector type gives an extra last axis.
+        shape: its extents.
+        strides: elements from one to the next along each axis.
+        is_written: whether the function may write to it.
+    """
+    kind, lanes = dtype.numpy, dtype.lanes
+    steps = [step * dtype.bytes for step in strides]
+    full = tuple(shape)
+    if lanes > 1:
+        full, steps = (*full, lanes), [*steps, kind.itemsize]
+    if 0 in full:
+        return passed(np.empty(full, kind), is_written=is_written)
+    reach = [(extent - 1) * step for extent, step in zip(full, steps, strict=True)]
+    before, after = -sum(min(n, 0) for n in reach), sum(max(n, 0) for n in reach)
+    memory: Any = (ctypes.c_uint8 * (before + after + kind.itemsize)).from_address(address - before)
+    found = ArgumentArray(full, kind, memory, before, steps)
+    if not is_written:
+        found.flags.writeable = False
+    return found
+
+
+_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+_MOST_RAISED = 256
+"""Exceptions that wait for the kernel to end: one for each thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Functions that code calls.
+
+    Attributes:
+        addresses: by symbol.
+        keep: what has to stay as long as the code does.
+    """
+
+    addresses: Mapping[str, int] = field(default_factory=dict)
+    keep: tuple[Any, ...] = ()
+
+
+NOTHING = Outside()
+
+Calls = tuple[tuple[str, Callee], ...]
+"""Symbols of machine code, each with what its calls pass."""
+
+
+def bind(calls: Calls) -> Outside:
+    """The functions that are registered now for the calls of some code.
+
+    Raises:
+        DefinitionError: there is none, or it takes something else.
+    """
+    addresses: dict[str, int] = {}
+    keep: list[Any] = []
+    for symbol, callee in calls:
+        function = function_of(callee)
+        if isinstance(function, CFunction):
+            addresses[symbol] = function.address
+            keep.append(function)
+            continue
+        callback = _CALLBACK(_guarded(function, callee))
+        addresses[symbol] = ctypes.cast(callback, ctypes.c_void_p).value or 0
+        keep.append(callback)
+    return Outside(addresses, tuple(keep))
+
+
+def words_of(callee: Callee) -> int:
+    """How many words a call of a Python function hands over."""
+    return sum(_size(each) for each in callee.arguments)
+
+
+def _size(argument: ArrayType | NumberType | str) -> int:
+    if isinstance(argument, ArrayType):
+        return 1 + 2 * argument.rank
+    return 0 if isinstance(argument, str) else 1
+
+
+class _Raised:
+    """The exceptions that functions raised inside of kernels which run yet."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self._kept: OrderedDict[int, BaseException] = OrderedDict()
+
+    def keep(self, error: BaseException) -> int:
+        """A number under which an exception is found again."""
+        number = next(self._numbers)
+        self._kept[number] = error
+        # Of several threads only one is heard.
+        while len(self._kept) > _MOST_RAISED:
+            self._kept.popitem(last=False)
+        return number
+
+    def take(self, number: int) -> BaseException | None:
+        """The exception of a number, which is forgotten."""
+        return self._kept.pop(number, None)
+
+
+RAISED = _Raised()
+
+
+def _guarded(function: Callable[..., Any], callee: Callee) -> Callable[[int], int]:
+    words = ctypes.c_int64 * max(words_of(callee), 1)
+
+    def run(address: int) -> int:
+        try:
+            function(*_values(list(words.from_address(address)), callee))
+        except BaseException as error:
+            return RAISED.keep(error)
+        return 0
+
+    return run
+
+
+def _values(words: Sequence[int], callee: Callee) -> list[Any]:
+    found: list[Any] = []
+    at = 0
+    for k, each in enumerate(callee.arguments):
+        size = _size(each)
+        given = words[at : at + size]
+        at += size
+        if isinstance(each, ArrayType):
+            address, shape, strides = given[0], given[1 : 1 + each.rank], given[1 + each.rank :]
+            if any(extent < 0 for extent in shape):
+                raise CallError(
+                    f"{callee.where}: argument {k} of {callee.function} begins {-min(shape)} "
+                    "elements behind the end of its tensor; give access_ptr an offset inside",
+                    kind="outside-index",
+                )
+            found.append(
+                array_at(address, each.dtype, shape, strides, is_written=each.is_written))
+        elif isinstance(each, NumberType):
+            found.append(_number(each, given[0]))
+        else:
+            found.append(each)
+    return found
+
+
+def _number(kind: NumberType, word: int) -> bool | int | float:
+    if kind.dtype.is_bool:
+        return bool(word)
+    if kind.dtype.is_float:
+        return float(unpack("d", pack("q", word))[0])
+    return word % 2**64 if kind.dtype.kind == "uint" else word
+
+
+def invoker(callee: Callee) -> Callable[[Sequence[Any]], None]:
+    """What calls the function of a callee with arrays, numbers and texts.
+
+    Raises:
+        DefinitionError: there is none, or it takes something else.
+    """
+    function = function_of(callee)
+    kinds = callee.arguments
+    if callee.convention is Convention.C:
+        return lambda values: function(*(
+            value.ctypes.data if isinstance(value, np.ndarray) else value for value in values
+        ))
+
+    def call(values: Sequence[Any]) -> None:
+        function(*map(_given, kinds, values))
+
+    return call
+
+
+def _given(kind: ArrayType | NumberType | str, value: Any) -> Any:
+    if isinstance(kind, ArrayType):
+        return passed(value, is_written=kind.is_written)
+    if isinstance(kind, str):
+        return kind
+    return number(value, kind)
+
+
+def number(value: Any, kind: NumberType) -> bool | int | float:
+    """A number as Python functions get it."""
+    if kind.dtype.is_bool:
+        return bool(value)
+    return float(value) if kind.dtype.is_float else int(value)

@@ -1,0 +1,246 @@
+"""Functions of C libraries."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.ir.nodes.argument_checks import check_kind, check_list, is_one_of
+from tecomp.ir.nodes.dtype import DType
+
+ANY_POINTER = "handle"
+
+_SCALARS = (
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
+    "bool",
+)  # fmt: skip
+
+_OF_CTYPES: Mapping[Any, str] = MappingProxyType({
+    ctypes.c_int8: "int8", ctypes.c_int16: "int16", ctypes.c_int32: "int32",
+    ctypes.c_int64: "int64", ctypes.c_uint8: "uint8", ctypes.c_uint16: "uint16",
+    ctypes.c_uint32: "uint32", ctypes.c_uint64: "uint64", ctypes.c_float: "float32",
+    ctypes.c_double: "float64", ctypes.c_bool: "bool",
+})
+
+
+_FUNCTION: type = ctypes.CFUNCTYPE(None).__mro__[1]
+"""What all functions of `ctypes` are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What a C function takes at one place.
+
+    Attributes:
+        dtype: of a number, or of what a pointer points to; `handle` for a pointer to anything.
+        is_pointer: whether it is an address.
+        is_const: whether the function only reads there.
+    """
+
+    dtype: str
+    is_pointer: bool = False
+    is_const: bool = False
+
+    def __str__(self) -> str:
+        if self.dtype == ANY_POINTER:
+            return ANY_POINTER
+        return f"{'const ' if self.is_const else ''}{self.dtype}{'*' if self.is_pointer else ''}"
+
+
+class CFunction:
+    """A function of a shared library that compiled code calls, without Python between.
+
+    It runs on the thread that the kernel calls it from, without Python's lock.
+
+    Args:
+        function: a path of a shared library or what `ctypes.CDLL` gives, with `symbol`; or a
+            function of such a library, as `ctypes` has it.
+        symbol: the name of the function in the library.
+        arguments: the type of each: a number such as `int32` or `float64`, or a pointer, such as
+            `float32*`, `const float32*` to what it only reads, or `handle` to anything. The
+            `argtypes` of a function of `ctypes` if None.
+        result: the type of the number that it gives, for `te.call_pure_extern`; the `restype` of a
+            function of `ctypes` whose `argtypes` are taken, or else not known, if None.
+
+    Attributes:
+        name: of the function.
+        address: where it is in memory, in bytes.
+        arguments: what it takes at each place.
+        result: the type of the number that it gives; None if that is not known.
+
+    Raises:
+        DefinitionError: there is no such library or function, or types are missing.
+        TypeMismatchError: something is of another kind, or there is no such type.
+
+    >>> import ctypes
+    >>> absolute = CFunction(ctypes.CDLL(None), "abs", ["int32"], "int32")
+    >>> absolute, absolute(-3)
+    (CFunction(abs(int32)), 3)
+    >>> absolute.name, [str(each) for each in absolute.arguments], absolute.result
+    ('abs', ['int32'], 'int32')
+    >>> absolute.address > 0
+    True
+    """
+
+    __slots__ = ("_keep", "address", "arguments", "name", "result")
+
+    def __init__(
+        self,
+        function: Any,
+        symbol: str | None = None,
+        arguments: Sequence[str] | None = None,
+        result: str | None = None,
+    ) -> None:
+        found = _found(function, symbol)
+        self.name = symbol or str(getattr(found, "__name__", "function"))
+        self.address: int = ctypes.cast(found, ctypes.c_void_p).value or 0
+        self.arguments = _arguments(self.name, found, arguments)
+        if result is None and arguments is None:
+            result = _OF_CTYPES.get(getattr(found, "restype", None))
+        self.result = None if result is None else _number(result, f"CFunction {self.name}: result")
+        # The library stays as long as what holds an address in it.
+        self._keep = (function, found)
+
+    def __repr__(self) -> str:
+        return f"CFunction({self.name}({', '.join(map(str, self.arguments))}))"
+
+    def __call__(self, *values: Any) -> Any:
+        """Call it with numbers and addresses; the number that it gives, if it says its type."""
+        kinds = [_ctype(each) for each in self.arguments]
+        result = None if self.result is None else _ctype(Argument(self.result))
+        return ctypes.CFUNCTYPE(result, *kinds)(self.address)(*values)
+
+
+def _found(function: Any, symbol: str | None) -> Any:
+    """The function as `ctypes` has it."""
+    if symbol is None:
+        if not isinstance(function, _FUNCTION):
+            raise TypeMismatchError(
+                f"CFunction: the function is {function!r}; give a function of ctypes, or a library "
+                "or its path, and the symbol",
+                kind="outside-function",
+            )
+        return function
+    check_kind(symbol, str, "CFunction: symbol", "give a name", TypeMismatchError)
+    library = function
+    if isinstance(function, str | os.PathLike):
+        try:
+            library = ctypes.CDLL(os.fspath(function))
+        except OSError as error:
+            raise DefinitionError(
+                f"CFunction {symbol}: {os.fspath(function)} is no library that can be loaded "
+                f"({error}); give the path of one",
+                kind="outside-function",
+            ) from None
+    if not isinstance(library, ctypes.CDLL):
+        raise TypeMismatchError(
+            f"CFunction {symbol}: the library is {library!r}; give a path or a ctypes.CDLL",
+            kind="outside-function",
+        )
+    try:
+        return library[symbol]
+    except AttributeError:
+        raise DefinitionError(
+            f"CFunction {symbol}: the library {library._name or 'of this process'} has no such "
+            "function; look at its symbols, and declare C++ functions as extern \"C\"",
+            kind="outside-function",
+        ) from None
+
+
+def _arguments(name: str, found: Any, given: Sequence[str] | None) -> tuple[Argument, ...]:
+    where = f"CFunction {name}: arguments"
+    if given is None:
+        declared = getattr(found, "argtypes", None)
+        if declared is None:
+            raise DefinitionError(
+                f"CFunction {name}: the types of its arguments are not declared; give arguments=, "
+                'such as ["const float32*", "float32*", "int64"], or set its argtypes',
+                kind="outside-function",
+            )
+        return tuple(_of_ctypes(kind, where) for kind in declared)
+    check_list(given, str, where, "give a list of types", TypeMismatchError)
+    return tuple(_argument(text, where) for text in given)
+
+
+def _argument(text: str, where: str) -> Argument:
+    words = text.split()
+    is_const = words[:1] == ["const"]
+    rest = "".join(words[1:] if is_const else words)
+    is_pointer = rest.endswith("*")
+    kind = rest.removesuffix("*")
+    if kind == ANY_POINTER and not is_pointer:
+        return Argument(ANY_POINTER, is_pointer=True, is_const=is_const)
+    if is_pointer and kind not in _SCALARS:
+        # Any element that an array may have.
+        return Argument(str(DType(kind)), is_pointer=True, is_const=is_const)
+    if kind not in _SCALARS or (is_const and not is_pointer):
+        raise TypeMismatchError(
+            f"{where}: there is no type {text!r}; write {', '.join(_SCALARS)}, a pointer such as "
+            f'"float32*" or "const float32*", or "{ANY_POINTER}"',
+            kind="outside-function",
+        )
+    return Argument(kind, is_pointer, is_const)
+
+
+def _number(text: Any, where: str) -> str:
+    if not is_one_of(text, _SCALARS):
+        raise TypeMismatchError(
+            f"{where}: there is no type {text!r} of a number; write {', '.join(_SCALARS)}",
+            kind="outside-function",
+        )
+    return str(text)
+
+
+def _of_ctypes(kind: Any, where: str) -> Argument:
+    if kind in _OF_CTYPES:
+        return Argument(_OF_CTYPES[kind])
+    if kind is ctypes.c_void_p:
+        return Argument(ANY_POINTER, is_pointer=True)
+    target = getattr(kind, "_type_", None)
+    if isinstance(kind, type) and issubclass(kind, ctypes._Pointer) and target in _OF_CTYPES:
+        return Argument(_OF_CTYPES[target], is_pointer=True)
+    raise TypeMismatchError(
+        f"{where}: {getattr(kind, '__name__', kind)} of ctypes is neither a number nor a pointer "
+        "to numbers; give arguments=",
+        kind="outside-function",
+    )
+
+
+def _ctype(argument: Argument) -> Any:
+    if argument.is_pointer:
+        return ctypes.c_void_p
+    return next(kind for kind, name in _OF_CTYPES.items() if name == argument.dtype)
+
+
+_UNARY = (
+    "acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 fabs floor lgamma "
+    "log log10 log1p log2 nearbyint rint round sin sinh sqrt tan tanh tgamma trunc"
+)
+_BINARY = "atan2 copysign fdim fmax fmin fmod hypot nextafter pow remainder"
+_COUNTS = {**dict.fromkeys(_UNARY.split(), 1), **dict.fromkeys(_BINARY.split(), 2)}
+
+
+@cache
+def math_function(name: str) -> CFunction | None:
+    """The function of float64, or with an `f` after its name of float32; None if there is none.
+
+    >>> math_function("tgammaf"), math_function("tgama")
+    (CFunction(tgammaf(float32)), None)
+    """
+    kind, stem = ("float64", name) if name in _COUNTS else ("float32", name.removesuffix("f"))
+    if stem not in _COUNTS or stem + "f" * (kind == "float32") != name:
+        return None
+    # What looks for libraries loads what starts processes, packs files and draws random numbers.
+    find = import_module("ctypes.util").find_library
+    path = find("m") or find("c")
+    library = None if path is None else ctypes.CDLL(path)
+    if library is None or not hasattr(library, name):
+        return None
+    return CFunction(library, name, [kind] * _COUNTS[stem], kind)

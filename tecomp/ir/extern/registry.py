@@ -1,0 +1,301 @@
+"""Registry of external functions and call signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from inspect import signature
+from typing import Any, TypeVar, overload
+
+import numpy as np
+
+from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.ir.extern.c_function import ANY_POINTER, Argument, CFunction, math_function
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import Expr
+from tecomp.ir.nodes.stmt import ArrayArgument, Convention, OutsideCall
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_REGISTERED: dict[str, Any] = {}
+
+
+@overload
+def register_func(func_name: str, f: F, override: bool = False) -> F: ...
+@overload
+def register_func(
+    func_name: str, f: None = None, override: bool = False
+) -> Callable[[F], F]: ...
+@overload
+def register_func(func_name: F, f: None = None, override: bool = False) -> F: ...
+def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
+    """Give a function a name, by which `te.call_packed` and `te.call_extern` call it.
+
+    Kernels ask for the name when they are built or loaded: they go on with the function that had
+    it then, and another process needs one of this name too.
+
+    Args:
+        func_name: the name; or a Python function, which gets its own name.
+        f: a Python function, which takes arrays and numbers; or a `tecomp.CFunction`. Without it
+            this is a decorator.
+        override: whether another function may have had the name.
+
+    Returns:
+        The function; a decorator if there is none yet.
+
+    Raises:
+        DefinitionError: the name is taken.
+        TypeMismatchError: something is of another kind.
+
+    Example:
+        >>> @register_func("example.twice", override=True)
+        ... def twice(x, y):
+        ...     y[...] = 2 * x
+        >>> get_global_func("example.twice") is twice
+        True
+    """
+    if callable(func_name) and f is None:
+        return register_func(str(getattr(func_name, "__name__", "")), func_name, override)
+    _check_name(func_name, "register_func")
+    check_kind(override, bool | np.bool_, f"register_func {func_name}: override",
+               "give True or False", TypeMismatchError)
+    if f is None:
+        name = func_name
+        return lambda function: register_func(name, function, override)
+    if not callable(f):
+        raise TypeMismatchError(
+            f"register_func {func_name}: the function is {f!r}; give a Python function or a "
+            "tecomp.CFunction",
+            kind="outside-function",
+        )
+    if not override and func_name in _REGISTERED and _REGISTERED[func_name] is not f:
+        raise DefinitionError(
+            f"register_func: {func_name} is registered already; take another name, or say "
+            "override=True",
+            kind="outside-function",
+        )
+    _REGISTERED[func_name] = f
+    return f
+
+
+def get_global_func(name: str, allow_missing: bool = False) -> Any:
+    """The function that was registered under `name`; None if there is none and that is allowed.
+
+    Raises:
+        DefinitionError: there is none.
+
+    >>> get_global_func("example.nothing", allow_missing=True) is None
+    True
+    """
+    _check_name(name, "get_global_func")
+    if name not in _REGISTERED and not allow_missing:
+        raise DefinitionError(f"get_global_func: {missing(name)}", kind="outside-function")
+    return _REGISTERED.get(name)
+
+
+def remove_global_func(name: str) -> None:
+    """Forget a name; kernels that call the function keep it.
+
+    Raises:
+        DefinitionError: nothing has this name.
+
+    >>> _ = register_func("example.once", max)
+    >>> remove_global_func("example.once")
+    >>> "example.once" in list_global_func_names()
+    False
+    """
+    _check_name(name, "remove_global_func")
+    if _REGISTERED.pop(name, None) is None:
+        raise DefinitionError(f"remove_global_func: {missing(name)}", kind="outside-function")
+
+
+def list_global_func_names() -> list[str]:
+    """The names of all functions that were registered, sorted.
+
+    >>> _ = register_func("example.least", min, override=True)
+    >>> "example.least" in list_global_func_names()
+    True
+    """
+    return sorted(_REGISTERED)
+
+
+def _check_name(name: object, where: str) -> None:
+    if not isinstance(name, str) or not name:
+        raise TypeMismatchError(
+            f"{where}: the name is {name!r}; give a text", kind="outside-function"
+        )
+
+
+def missing(name: str) -> str:
+    """What is said of a name that nobody registered: the nearest one, and what to do."""
+    near = get_close_matches(str(name), list(_REGISTERED), n=1)
+    meant = f"write {near[0]!r} if that is meant, or " if near else ""
+    return (
+        f"no function is registered as {name!r}; {meant}call tecomp.register_func({name!r}, f) "
+        "first"
+    )
+
+
+def python_function(name: str, where: str, count: int | None = None) -> Callable[..., Any]:
+    """The Python function of this name, which takes `count` arguments if that is given.
+
+    Raises:
+        DefinitionError: there is none, or it takes another number of them.
+    """
+    found = _REGISTERED.get(name)
+    if found is None:
+        raise DefinitionError(f"{where}: {missing(name)}", kind="outside-function")
+    if isinstance(found, CFunction):
+        raise DefinitionError(
+            f"{where}: {name} is a C function; call it with te.call_extern", kind="outside-function"
+        )
+    if count is not None:
+        _check_count(found, name, where, count)
+    function: Callable[..., Any] = found
+    return function
+
+
+def _check_count(function: Any, name: str, where: str, count: int) -> None:
+    try:
+        taken = signature(function)
+    except (TypeError, ValueError):
+        return  # a built-in function that does not say
+    try:
+        taken.bind(*range(count))
+    except TypeError:
+        named = [p.replace(annotation=p.empty) for p in taken.parameters.values()]
+        plain = taken.replace(parameters=named, return_annotation=taken.empty)
+        raise DefinitionError(
+            f"{where}: {name}{plain} is called with {count} argument{'s' * (count != 1)}; pass as "
+            "many as it takes",
+            kind="outside-function",
+        ) from None
+
+
+def c_function(name: str, where: str) -> CFunction:
+    """The C function of this name; those of the C math library need not be registered.
+
+    Raises:
+        DefinitionError: there is none.
+    """
+    found = _REGISTERED.get(name) or math_function(name)
+    if found is None:
+        raise DefinitionError(f"{where}: {missing(name)}", kind="outside-function")
+    if not isinstance(found, CFunction):
+        raise DefinitionError(
+            f"{where}: {name} is a Python function; call it with te.call_packed",
+            kind="outside-function",
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """An array that is passed.
+
+    Attributes:
+        dtype: of its elements.
+        rank: how many axes it has.
+        is_written: whether the function may write to it.
+    """
+
+    dtype: DType
+    rank: int
+    is_written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NumberType:
+    """A number that is passed."""
+
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """What a call passes.
+
+    Attributes:
+        function: the name of what is called.
+        convention: how.
+        arguments: in order; a text is passed as it is.
+        where: who calls, for messages.
+        result: the type of the value that is used; None for none.
+    """
+
+    function: str
+    convention: Convention
+    arguments: tuple[ArrayType | NumberType | str, ...]
+    where: str
+    result: DType | None = None
+
+
+def callee_of(call: OutsideCall, where: str) -> Callee:
+    """What a call passes."""
+    arguments = tuple(map(_kind, call.arguments))
+    return Callee(call.function, call.convention, arguments, where)
+
+
+def _kind(argument: Any) -> ArrayType | NumberType | str:
+    if isinstance(argument, ArrayArgument):
+        dtype = argument.place.buffer.dtype
+        return ArrayType(dtype, len(argument.shape), argument.is_written)
+    return NumberType(argument.dtype) if isinstance(argument, Expr) else str(argument)
+
+
+def function_of(callee: Callee) -> Any:
+    """The function that is registered now, if it takes what a call passes.
+
+    Raises:
+        DefinitionError: there is none, or it takes something else.
+    """
+    name, where = callee.function, callee.where
+    if callee.convention is Convention.PACKED:
+        return python_function(name, where, len(callee.arguments))
+    found = c_function(name, where)
+    _check_types(found.arguments, callee)
+    if callee.result is not None and found.result != str(callee.result):
+        said = f"gives a {found.result}" if found.result else "does not say what it gives"
+        raise DefinitionError(
+            f"{where}: {name} {said}, and a {callee.result} is asked for; say result= of its "
+            "tecomp.CFunction",
+            kind="outside-function",
+        )
+    return found
+
+
+def _check_types(declared: Sequence[Argument], callee: Callee) -> None:
+    given, where = callee.arguments, callee.where
+    name = callee.function
+    takes = f"{name}({', '.join(map(str, declared))})"
+    if len(given) != len(declared):
+        raise DefinitionError(
+            f"{where}: {takes} is called with {len(given)} argument{'s' * (len(given) != 1)}; pass "
+            "as many as it takes",
+            kind="outside-function",
+        )
+    for number, (kind, each) in enumerate(zip(declared, given, strict=True)):
+        if (problem := _mismatch(kind, each)) is not None:
+            raise DefinitionError(
+                f"{where}: argument {number} of {takes} is {problem}", kind="outside-function"
+            )
+
+
+def _mismatch(kind: Argument, given: ArrayType | NumberType | str) -> str | None:
+    if isinstance(given, str):
+        return f"the text {given!r}; texts are passed to Python functions only"
+    if isinstance(given, NumberType):
+        if kind.is_pointer:
+            return f"a {given.dtype}; pass an array, such as ins[0].access_ptr(\"r\")"
+        if str(given.dtype) != kind.dtype:
+            return f'a {given.dtype}; convert it with .astype("{kind.dtype}")'
+        return None
+    if not kind.is_pointer:
+        return f"an array of {given.dtype}; pass a number"
+    if kind.dtype not in (ANY_POINTER, str(given.dtype), str(given.dtype.scalar)):
+        return f"an array of {given.dtype}; pass one of {kind.dtype}"
+    if kind.is_const and given.is_written:
+        return 'an array that is written to; pass access_ptr("r"), or declare it without const'
+    return None

@@ -1,0 +1,261 @@
+"""Buffers, what is said about their memory, and ranges: what statements speak of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import ClassVar, TypeAlias
+
+from tecomp.errors import DefinitionError
+from tecomp.ir.nodes.dtype import FLOAT32, HANDLE, INT64, DType
+from tecomp.ir.nodes.expr_nodes import Const, Expr, Var
+from tecomp.ir.nodes.printer import (
+    Bind,
+    Name,
+    Operand,
+    Piece,
+    Pieces,
+    Precedence,
+    Printed,
+    Release,
+    comma,
+    quoted,
+    tuple_of,
+)
+from tecomp.ir.nodes.structural_equality import same
+
+Extent: TypeAlias = "int | Expr"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Buffer(Printed):
+    """A region of memory, read and written with one index for each axis of `shape`.
+
+    Attributes:
+        name: what it is called in printed text.
+        shape: extents, in elements; ints where they are known.
+        dtype: type of an element, possibly a vector.
+        scope: the memory it lives in.
+        axis_separators: ascending; each is the last axis of a group but the final group.
+            Flattening turns each group into one physical axis. While layout maps are still to be
+            applied, they count the axes that the buffer will have.
+        strides: elements from one index of an axis to the next; None where compact. Those of a
+            parameter may be 0 or negative.
+        data: the memory itself. Two buffers with the same `data` are views of one memory.
+        flat: whether an access has one index, whatever the shape: how many elements lie between
+            the first one and this one, as the strides say. It is negative where it lies before.
+
+    Source:
+        transform_layout RFC; the numbering of separators is that of its NHWC example.
+
+    >>> image = Buffer("image", (64, 32), "float16", "global.texture", axis_separators=(1,))
+    >>> image
+    image: Buffer("float16", (64, 32), scope="global.texture", axis_separators=(1,))
+    >>> image.name, image.shape, image.dtype, image.scope, image.axis_separators
+    ('image', (64, 32), 'float16', 'global.texture', (1,))
+    >>> image.strides, image.flat, image.index_count
+    (None, False, 2)
+    >>> view = Buffer("view", (2048,), "float16", data=image.data)
+    >>> view.data is image.data
+    True
+    """
+
+    name: str = field(compare=False)
+    shape: tuple[Extent, ...]
+    dtype: DType = FLOAT32
+    scope: str = "global"
+    axis_separators: tuple[int, ...] = ()
+    strides: tuple[Extent, ...] | None = None
+    data: Var = None  # type: ignore[assignment]
+    flat: bool = False
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "shape", tuple(_extent(n) for n in self.shape))
+        put(self, "dtype", DType(self.dtype))
+        put(self, "axis_separators", check_ascending(self.axis_separators, len(self.shape)))
+        if self.strides is not None:
+            put(self, "strides", tuple(_extent(n) for n in self.strides))
+        if self.data is None:
+            put(self, "data", Var(self.name, HANDLE))
+
+    @property
+    def index_count(self) -> int:
+        """How many indices an access has."""
+        return 1 if self.flat else len(self.shape)
+
+    def element_at(self, indices: Sequence[Expr]) -> DType:
+        """The type of an access at `indices`.
+
+        >>> from tecomp import te
+        >>> Buffer("B", (64,)).element_at([te.var("i")])
+        'float32'
+        """
+        lanes = indices[-1].dtype.lanes if indices else 1
+        return self.dtype.with_lanes(lanes * self.dtype.lanes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Buffer) and same(self, other)
+
+    def __hash__(self) -> int:
+        return hash(self.data)
+
+    def pieces(self) -> Pieces:
+        """As a parameter: its name and what it is."""
+        return (Name(self), ": ", *declaration(self))
+
+
+def _extent(value: Extent) -> Extent:
+    if isinstance(value, int):
+        return int(value)
+    return int(value.value) if isinstance(value, Const) else value
+
+
+def check_separators(separators: Sequence[int], rank: int) -> tuple[int, ...]:
+    """`separators`, if they cut `rank` axes into groups that each have an axis.
+
+    Raises:
+        DefinitionError: they are not ascending, or a group would be empty.
+    """
+    cuts = check_ascending(separators, rank)
+    if cuts and cuts[-1] >= rank - 1:
+        raise _bad_separators(cuts, rank)
+    return cuts
+
+
+def check_ascending(separators: Sequence[int], rank: int) -> tuple[int, ...]:
+    """`separators`, if they could cut more axes than the `rank` there are now.
+
+    Raises:
+        DefinitionError: they are not ascending from 0.
+    """
+    cuts = tuple(separators)
+    if any(b <= a for a, b in pairwise((-1, *cuts))):
+        raise _bad_separators(cuts, rank)
+    return cuts
+
+
+def _bad_separators(cuts: tuple[int, ...], rank: int) -> DefinitionError:
+    return DefinitionError(
+        f"axis separators {list(cuts)} do not cut {rank} axes into groups of at least one "
+        "axis; they are ascending, each the last axis of its group; write a constant 0 in "
+        "the map for a group that has no axis",
+        kind="layout",
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class IndexMap(Printed):
+    """`lambda initial_indices: final_indices`, with the separators of the final ones.
+
+    Source:
+        transform_layout RFC, IndexMapNode.
+    """
+
+    binds: ClassVar[tuple[str, ...]] = ("initial_indices",)
+
+    initial_indices: tuple[Var, ...]
+    final_indices: tuple[Expr, ...]
+    axis_separators: tuple[int, ...] = ()
+
+    def bound(self) -> tuple[Var, ...]:
+        """The variables that this node binds."""
+        return self.initial_indices
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IndexMap) and same(self, other)
+
+    __hash__ = object.__hash__
+
+    def pieces(self) -> Pieces:
+        """As the Python function that makes it, separators included."""
+        outputs: list[Piece] = []
+        for axis, index in enumerate(self.final_indices):
+            outputs.append(Operand(index))
+            if axis in self.axis_separators:
+                outputs.append("AXIS_SEPARATOR")
+        yield from _lambda(self.initial_indices)
+        yield from ("[", *comma(outputs), "]")
+        yield from map(Release, self.initial_indices)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PadValue(Printed):
+    """What the places of a buffer that hold no element contain, as a function of the place.
+
+    Attributes:
+        indices: the place, one variable for each axis after all layout maps.
+        value: the contents.
+        where: holds for the places without an element, at least; None until the layout maps are
+            applied.
+    """
+
+    binds: ClassVar[tuple[str, ...]] = ("indices",)
+
+    indices: tuple[Var, ...]
+    value: Expr
+    where: Expr | None = None
+
+    def bound(self) -> tuple[Var, ...]:
+        """The variables that this node binds."""
+        return self.indices
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PadValue) and same(self, other)
+
+    __hash__ = object.__hash__
+
+    def pieces(self) -> Pieces:
+        """As a Python function."""
+        yield from _lambda(self.indices)
+        if self.where is None:
+            yield Operand(self.value)
+        else:
+            yield from (Operand(self.value, Precedence.OR), " if ")
+            yield Operand(self.where, Precedence.OR)
+            yield " else None"
+        yield from map(Release, self.indices)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Range(Printed):
+    """`extent` values from `min`."""
+
+    min: Expr
+    extent: Expr
+
+    def pieces(self) -> Pieces:
+        """As a pair."""
+        return tuple_of((self.min, self.extent))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Range) and same(self, other)
+
+    __hash__ = object.__hash__
+
+
+def declaration(buffer: Buffer, *, view: bool = False) -> Pieces:
+    """What a buffer is, without its name; with the memory that it is in for a view."""
+    yield from (f'Buffer("{buffer.dtype}", ', *tuple_of(buffer.shape))
+    if buffer.scope != "global":
+        yield f", scope={quoted(buffer.scope)}"
+    if buffer.axis_separators:
+        yield f", axis_separators={buffer.axis_separators}"
+    if buffer.strides is not None:
+        yield from (", strides=", *tuple_of(buffer.strides))
+    if buffer.flat:
+        yield ", flat=True"
+    if view:
+        yield from (", data=", Operand(buffer.data))
+    yield ")"
+
+
+def _lambda(variables: tuple[Var, ...]) -> Pieces:
+    """The head of a function; defaults say the types of arguments that are no int64."""
+    yield from map(Bind, variables)
+    typed = any(var.dtype != INT64 for var in variables)
+    yield "lambda " if variables else "lambda"
+    for count, var in enumerate(variables):
+        yield from (", " if count else "", Name(var), f'="{var.dtype}"' if typed else "")
+    yield ": "

@@ -1,0 +1,609 @@
+"""Values with Python's operators, and the nodes that these build: numbers, sums, conditions.
+
+`a == b` and the other comparisons build a `Compare`, as everything else does; whether two trees
+are the same is asked with `tecomp.ir.nodes.structural_equality.same`. Integer division and remainder round
+towards minus infinity, as in Python and isl.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.ir.nodes.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, UINT64, DType, promote
+from tecomp.ir.nodes.graph_utils import register
+from tecomp.ir.nodes.numpy_protocol import called, dispatched, indexes_array, refused_number
+from tecomp.ir.nodes.operators import (
+    BITS,
+    COMPARISONS,
+    LEVELS,
+    LOGIC,
+    BinOp,
+    CmpOp,
+    Scalar,
+    holds,
+    integer_result,
+    literal,
+)
+from tecomp.ir.nodes.printer import Name, Operand, Pieces, Precedence, Printed, operands, shortened
+
+register()
+
+Like: TypeAlias = "Expr | Scalar | np.generic[Any]"
+
+
+class Expr(Printed):
+    """A value of type `dtype` that is computed later; subclasses are frozen and hashed by identity.
+
+    Operators of Python make larger ones: `/` is real division, `//` and `%` round down, and
+    comparisons are conditions, which have no truth value before they run.
+
+    >>> from tecomp import te
+    >>> n = te.var("n")
+    >>> n * 2 + 1, (n * 2 + 1).dtype, (n == 3).dtype
+    (n * int32(2) + int32(1), 'int32', 'bool')
+    """
+
+    __slots__ = ()
+
+    is_value: ClassVar[bool] = True
+    # Whether an operator of a node beside it is left to it.
+    takes_operators: ClassVar[bool] = False
+
+    dtype: DType
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
+    ) -> Expr:
+        """NumPy scalars on the left keep their type in an operator; other functions are refused."""
+        made: Expr = called(ufunc, method, inputs, options)(*map(as_expr, inputs))
+        return made
+
+    def __index__(self) -> int:
+        """The value of a literal.
+
+        Raises:
+            DefinitionError: it has none yet.
+        """
+        if isinstance(self, Const) and self.dtype.is_integer:
+            return int(self.value)
+        refused_number(self, sys._getframe(1))
+        raise DefinitionError(
+            f"`{self}` has a value only when the kernel runs, and cannot count or index things "
+            "before; make what it indexes an input, X = te.placeholder(...), and write X[...]; "
+            "make what it counts an axis, such as te.reduce_axis",
+            kind="no-value-yet",
+        )
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: object, args: Any, options: Any
+    ) -> Any:
+        """What NumPy's function makes of objects that it does not know, if it can.
+
+        Raises:
+            TypeMismatchError: it cannot.
+        """
+        return dispatched(function, self, args, options)
+
+    def __array__(self, dtype: Any = None, copy: object = None) -> np.ndarray[Any, Any]:
+        """An array of this one object, as for any that NumPy does not know.
+
+        Raises:
+            DefinitionError: an array is indexed with it, or numbers are asked for.
+        """
+        if dtype is not None and np.dtype(dtype) != object:
+            if isinstance(self, Const):
+                return np.array(self.value)
+            raise DefinitionError(
+                f"`{self}` has a value only when the kernel runs, and is no {np.dtype(dtype)} "
+                "before; if it is to take elements of an array, make the array an input, "
+                "X = te.placeholder(array.shape, str(array.dtype)), and write X[...]",
+                kind="no-value-yet",
+            )
+        if indexes_array(self, sys._getframe(1)):
+            raise DefinitionError(
+                f"`{self}` has a value only when the kernel runs, and cannot index an array "
+                "before; make the array an input, X = te.placeholder(array.shape, "
+                "str(array.dtype)), and write X[...]",
+                kind="no-value-yet",
+            )
+        array = np.empty((), object)
+        array[()] = self
+        return array
+
+    def __add__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.ADD, self, other)
+
+    def __radd__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.ADD, other, self)
+
+    def __sub__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.SUB, self, other)
+
+    def __rsub__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.SUB, other, self)
+
+    def __mul__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.MUL, self, other)
+
+    def __rmul__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.MUL, other, self)
+
+    def __truediv__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.DIV, self, other)
+
+    def __rtruediv__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.DIV, other, self)
+
+    def __floordiv__(self, other: Like) -> Expr:
+        return _operated(divided, BinOp.FLOORDIV, self, other)
+
+    def __rfloordiv__(self, other: Like) -> Expr:
+        return _operated(divided, BinOp.FLOORDIV, other, self)
+
+    def __mod__(self, other: Like) -> Expr:
+        return _operated(divided, BinOp.MOD, self, other)
+
+    def __rmod__(self, other: Like) -> Expr:
+        return _operated(divided, BinOp.MOD, other, self)
+
+    def __and__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.BITAND, self, other)
+
+    def __rand__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.BITAND, other, self)
+
+    def __or__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.BITOR, self, other)
+
+    def __ror__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.BITOR, other, self)
+
+    def __xor__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.BITXOR, self, other)
+
+    def __rxor__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.BITXOR, other, self)
+
+    def __lshift__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.SHL, self, other)
+
+    def __rlshift__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.SHL, other, self)
+
+    def __rshift__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.SHR, self, other)
+
+    def __rrshift__(self, other: Like) -> Expr:
+        return _operated(binary, BinOp.SHR, other, self)
+
+    def __neg__(self) -> Expr:
+        if self.dtype.is_float:
+            # 0 - x would turn -0.0 into 0.0.
+            return binary(BinOp.MUL, self, -1)
+        # A literal would widen small integers to 32 bits, and unsigned ones to signed.
+        zero = 0 if self.dtype.is_bool else Const(0, self.dtype.scalar)
+        return binary(BinOp.SUB, zero, self)
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __invert__(self) -> Expr:
+        if self.dtype.is_bool:
+            return Not(self)
+        if self.dtype.is_float:
+            raise TypeMismatchError(f"~ takes integers and truth values, not {self.dtype}")
+        return binary(BinOp.BITXOR, self, Const(-1 if self.dtype.kind == "int" else
+                      (1 << self.dtype.bits) - 1, self.dtype.scalar))
+
+    def __lt__(self, other: Like) -> Expr:
+        return compare(CmpOp.LT, self, other)
+
+    def __le__(self, other: Like) -> Expr:
+        return compare(CmpOp.LE, self, other)
+
+    def __gt__(self, other: Like) -> Expr:
+        return compare(CmpOp.GT, self, other)
+
+    def __ge__(self, other: Like) -> Expr:
+        return compare(CmpOp.GE, self, other)
+
+    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
+        if not isinstance(other, COMPARABLE):
+            return NotImplemented
+        return compare(CmpOp.EQ, self, other)
+
+    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
+        if not isinstance(other, COMPARABLE):
+            return NotImplemented
+        return compare(CmpOp.NE, self, other)
+
+    def equal(self, other: Like) -> Expr:
+        """`self == other` as a condition.
+
+        Raises:
+            TypeMismatchError: the types of the two have nothing in common.
+
+        >>> from tecomp import te
+        >>> n = te.var("n")
+        >>> n.equal(3), n.equal(3).dtype
+        (n == int32(3), 'bool')
+        """
+        return compare(CmpOp.EQ, self, other)
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise TypeMismatchError(
+            f"`{self}` has no truth value until it runs; write te.if_then_else(cond, a, b) for "
+            "`a if cond else b`, te.all/te.any for and/or, te.min/te.max for min/max",
+            kind="no-value-yet",
+        )
+
+    def astype(self, dtype: str) -> Expr:
+        """The value converted to `dtype`, as C does: floats are cut off towards zero.
+
+        Raises:
+            TypeMismatchError: there is no such type.
+
+        >>> from tecomp import te
+        >>> te.var("n").astype("float32")
+        cast("float32", n)
+        """
+        return cast(dtype, self)
+
+    @property
+    def precedence(self) -> Precedence:
+        """How tightly the text of this node holds together."""
+        return Precedence.ATOM
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Var(Expr):
+    """A variable: the same as itself only, whatever its name.
+
+    >>> from tecomp import te
+    >>> n, other = te.var("n"), te.var("n")
+    >>> n.name, n.dtype, n is other
+    ('n', 'int32', False)
+    """
+
+    is_variable: ClassVar[bool] = True
+
+    name: str
+    dtype: DType = INT64
+
+    def pieces(self) -> Pieces:
+        """Its name in scope; the address of a buffer belongs to the buffer."""
+        return (Name(self), ".data") if self.dtype == HANDLE else (Name(self),)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Const(Expr):
+    """A literal; its value is a Python float, bool or int, as the type is."""
+
+    value: Scalar
+    dtype: DType = INT64
+
+    def __post_init__(self) -> None:
+        kind = float if self.dtype.is_float else bool if self.dtype.is_bool else int
+        if type(self.value) is not kind:
+            object.__setattr__(self, "value", literal(self.value, self.dtype))
+
+    @property
+    def precedence(self) -> Precedence:
+        """A minus sign holds less tightly than a number."""
+        return Precedence.UNARY if self.dtype == INT64 and self.value < 0 else Precedence.ATOM
+
+    def pieces(self) -> Pieces:
+        """An int64 or bool as a bare literal, others with their type."""
+        if self.dtype in (INT64, BOOL):
+            return (repr(self.value),)
+        text = repr(self.value)
+        finite = not isinstance(self.value, float) or math.isfinite(self.value)
+        return (f"{self.dtype}({text})" if finite else f'{self.dtype}("{text}")',)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Cast(Expr):
+    """`value` converted to `dtype`.
+
+    A float that an integer type cannot hold becomes the nearest integer that it can, NaN becomes
+    0; integers wrap; everything but zero becomes True.
+    """
+
+    dtype: DType
+    value: Expr
+
+    def pieces(self) -> Pieces:
+        """As a call of `cast`."""
+        return (f'cast("{self.dtype}", ', Operand(self.value), ")")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Binary(Expr):
+    """`a op b`, both of one type."""
+
+    op: BinOp
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.a.dtype)
+
+    @property
+    def precedence(self) -> Precedence:
+        """As in Python."""
+        return LEVELS[self.op]
+
+    def pieces(self) -> Pieces:
+        """As in Python; a chain of one operator needs no parentheses."""
+        if self.op in (BinOp.MIN, BinOp.MAX):
+            return (f"{self.op.value}(", *operands((self.a, self.b)), ")")
+        level = self.precedence
+        return (Operand(self.a, level), f" {self.op.value} ", Operand(self.b, level + 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Compare(Expr):
+    """`a op b` as a truth value; the operands have one type."""
+
+    op: CmpOp
+    a: Expr
+    b: Expr
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", BOOL.with_lanes(self.a.dtype.lanes))
+
+    def __bool__(self) -> bool:
+        """Of two literals, or the identity of variables, as in `axis in [i, j]`.
+
+        Raises:
+            TypeMismatchError: anything else: the operands have no value yet.
+        """
+        # Variables of different types were converted to compare them.
+        a, b = (x.value if isinstance(x, Cast) else x for x in (self.a, self.b))
+        if isinstance(self.a, Const) and isinstance(self.b, Const):
+            return bool(COMPARISONS[self.op](self.a.value, self.b.value))
+        if self.op in (CmpOp.EQ, CmpOp.NE) and isinstance(a, Var) and isinstance(b, Var):
+            return (a is b) == (self.op is CmpOp.EQ)
+        return Expr.__bool__(self)
+
+    @property
+    def precedence(self) -> Precedence:
+        """As in Python."""
+        return Precedence.COMPARE
+
+    def pieces(self) -> Pieces:
+        """As in Python, but not chained."""
+        inner = Precedence.COMPARE + 1
+        return (Operand(self.a, inner), f" {self.op.value} ", Operand(self.b, inner))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Not(Expr):
+    """The opposite truth value."""
+
+    a: Expr
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.a.dtype)
+
+    @property
+    def precedence(self) -> Precedence:
+        """As in Python."""
+        return Precedence.NOT
+
+    def pieces(self) -> Pieces:
+        """`not (...)`."""
+        return ("not ", Operand(self.a, Precedence.ATOM))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Broadcast(Expr):
+    """`value` in each of `lanes` lanes."""
+
+    value: Expr
+    lanes: int
+    dtype: DType = field(init=False)
+
+    def __post_init__(self) -> None:
+        lanes = self.lanes * self.value.dtype.lanes
+        object.__setattr__(self, "dtype", self.value.dtype.with_lanes(lanes))
+
+    def pieces(self) -> Pieces:
+        """As a call of `broadcast`."""
+        return ("broadcast(", *operands((self.value, self.lanes)), ")")
+
+
+# An array is refused in words; of other things Python says that they are not equal.
+COMPARABLE = (Expr, bool, int, float, np.generic, np.ndarray)
+
+
+def as_expr(
+    value: Like | np.ndarray[Any, Any], dtype: DType | None = None, where: str = ""
+) -> Expr:
+    """`value` as a node.
+
+    A Python int becomes int32 (int64 or uint64 where it does not fit), a float float32, a bool
+    bool, unless `dtype` says otherwise; NumPy scalars keep their type.
+
+    Raises:
+        TypeMismatchError: `value` is neither an expression nor a number.
+    """
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, np.generic):
+        return const(value.item(), dtype or DType(str(value.dtype)))
+    if isinstance(value, bool):
+        return const(value, dtype or BOOL)
+    if isinstance(value, int):
+        return const(value, dtype or _type_of_int(value))
+    if isinstance(value, float):
+        # What float32 cannot hold may meet a float64 yet.
+        return Const(value, FLOAT32) if dtype is None else const(value, dtype)
+    if isinstance(value, np.ndarray):
+        if value.ndim == 0:
+            return as_expr(value[()], dtype)
+        raise TypeMismatchError(
+            f"{where}expected an expression or a number, got an array of shape {value.shape}; make "
+            f'it an input: X = te.placeholder({value.shape}, "{value.dtype}"), and write X[...]',
+            kind="wrong-argument",
+        )
+    # An object that stands for a variable, such as a tensor of no axes, says so itself.
+    if isinstance(made := getattr(value, "as_expr", lambda: None)(), Expr):
+        return made
+    raise TypeMismatchError(
+        f"{where}expected an expression or a number, got {value!r} ({type(value).__name__}); give "
+        "an element of a tensor, a variable or a number",
+        kind="wrong-argument",
+    )
+
+
+def _type_of_int(value: int) -> DType:
+    if -(2**31) <= value < 2**31:
+        return INT32
+    return UINT64 if 2**63 <= value < 2**64 else INT64
+
+
+def const(value: Scalar, dtype: str | None = None) -> Expr:
+    """A literal of type `dtype`; broadcast where the type has several lanes.
+
+    Raises:
+        TypeMismatchError: the type cannot hold the value.
+
+    >>> from tecomp import te
+    >>> te.const(3), te.const(3, "float64")
+    (int32(3), float64(3.0))
+    """
+    if dtype is None:
+        return as_expr(value)
+    kind = DType(dtype)
+    scalar = kind.scalar
+    node = Const(literal(value, scalar), scalar)
+    return node if kind.lanes == 1 else Broadcast(node, kind.lanes)
+
+
+def cast(dtype: str, value: Like) -> Expr:
+    """`value` converted to `dtype`; a literal is converted at once.
+
+    The lanes are those of `value`; a scalar is broadcast if `dtype` has several.
+    """
+    node = as_expr(value)
+    if node.dtype is dtype:
+        return node
+    wanted = DType(dtype)
+    lanes = max(wanted.lanes, node.dtype.lanes)
+    if node.dtype.lanes not in (1, lanes):
+        raise TypeMismatchError(f"cannot convert {node.dtype} to {wanted}")
+    if node.dtype.scalar != wanted.scalar:
+        folded = _cast_literal(node, wanted.scalar) if isinstance(node, Const) else None
+        node = Cast(wanted.scalar.with_lanes(node.dtype.lanes), node) if folded is None else folded
+    return node if node.dtype.lanes == lanes else Broadcast(node, lanes)
+
+
+def _cast_literal(node: Const, dtype: DType) -> Const | None:
+    try:
+        return Const(literal(node.value, dtype), dtype)
+    except TypeMismatchError:
+        return None
+
+
+def match_types(
+    a: Like, b: Like | np.ndarray[Any, Any], what: str
+) -> tuple[Expr, Expr]:
+    """Both operands converted to their common type.
+
+    A literal is converted from its exact value, so `x + 0.1` with a float64 `x` adds 0.1 and not
+    the nearest float32.
+
+    Raises:
+        TypeMismatchError: there is no common type, or it cannot hold a literal.
+    """
+    x, y = as_expr(a), as_expr(b)
+    if x.dtype is y.dtype and x is a and y is b:
+        return x, y
+    common = promote(x.dtype, y.dtype)
+    if common is None:
+        raise TypeMismatchError(
+            f"{what} of {x.dtype} and {y.dtype} has no type; convert one with .astype(...)"
+        )
+    return _converted(x, common, y, what), _converted(y, common, x, what)
+
+
+def _converted(node: Expr, dtype: DType, other: Expr, what: str) -> Expr:
+    """`node` in the common type, in which a literal has to remain the number that it is."""
+    if isinstance(node, Const) and not holds(dtype.scalar, node.value):
+        raise TypeMismatchError(
+            f"{what} of {other.dtype} and the literal {node.value!r}: both become {dtype}, which "
+            f"cannot hold it; convert the other one to a type that can, with .astype(...)",
+            kind="literal",
+        )
+    return cast(dtype, node)
+
+
+def binary(op: BinOp, a: Like, b: Like) -> Expr:
+    """`a op b` with the operands brought to one type; integer literals are computed at once.
+
+    Raises:
+        TypeMismatchError: the operator is not defined for that type.
+    """
+    x, y = match_types(a, b, f"`{op.value}`")
+    kind = x.dtype
+    if op in LOGIC and not kind.is_bool:
+        raise TypeMismatchError(f"`{op.value}` takes truth values, not {kind}")
+    if op in BITS and kind.is_float:
+        raise TypeMismatchError(f"`{op.value}` takes integers, not {kind}")
+    if op is BinOp.DIV and not kind.is_float:
+        raise TypeMismatchError(
+            f"`/` of {kind} is ambiguous; write // for the floor, or convert to a float first"
+        )
+    if kind.kind == "handle":
+        raise TypeMismatchError(f"`{op.value}` is not defined for addresses")
+    if kind.is_bool and op not in (*LOGIC, *BITS, BinOp.MIN, BinOp.MAX):
+        return binary(op, cast(INT32, x), cast(INT32, y))
+    if isinstance(x, Const) and isinstance(y, Const) and kind.is_integer:
+        result = integer_result(op, int(x.value), int(y.value), kind)
+        if result is not None:
+            return Const(result, kind)
+    return Binary(op, x, y)
+
+
+def _operated(make: Callable[[BinOp, Like, Like], Expr], op: BinOp, a: Like, b: Like) -> Expr:
+    """What an operator gives, unless the other operand is a tensor, which then says so itself."""
+    if getattr(b, "takes_operators", False) or getattr(a, "takes_operators", False):
+        reflected: Expr = NotImplemented
+        return reflected
+    return make(op, a, b)
+
+
+def divided(op: BinOp, a: Like, b: Like) -> Expr:
+    """`a // b` or `a % b` as somebody wrote it; in code that was made a divisor may become 0.
+
+    Raises:
+        DefinitionError: the divisor is the integer 0.
+        TypeMismatchError: the operator is not defined for that type.
+    """
+    made, divisor = binary(op, a, b), as_expr(b)
+    if made.dtype.is_integer and isinstance(divisor, Const) and divisor.value == 0:
+        raise DefinitionError(
+            f"`{op.value}`: `{shortened(str(a))}` is divided by 0; divide by another number, or by "
+            "a variable, which gives 0 where it is 0",
+            kind="division-by-zero",
+        )
+    return made
+
+
+def compare(op: CmpOp, a: Like, b: Like | np.ndarray[Any, Any]) -> Expr:
+    """`a op b` as a truth value, the operands brought to one type."""
+    x, y = match_types(a, b, f"`{op.value}`")
+    return Compare(op, x, y)

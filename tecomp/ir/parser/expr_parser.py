@@ -1,0 +1,407 @@
+"""Read expressions of the printed form: Python's syntax tree to nodes, with a stack of its own."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from typing import Any, NoReturn, TypeAlias
+
+from tecomp.errors import DefinitionError, ParseError
+from tecomp.ir.nodes.dtype import BOOL, HANDLE, INT64, SCALARS, DType
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Ramp,
+    Select,
+    Var,
+    const,
+)
+from tecomp.ir.nodes.operators import INTRINSICS, result_type
+from tecomp.ir.nodes.printer import shortened
+from tecomp.ir.nodes.stmt import Buffer
+from tecomp.ir.traversal.rewrite import fold
+
+Plan: TypeAlias = "tuple[list[ast.expr], Callable[..., Expr]]"
+
+_BINARY: dict[type[ast.operator], BinOp] = {
+    ast.Add: BinOp.ADD,
+    ast.Sub: BinOp.SUB,
+    ast.Mult: BinOp.MUL,
+    ast.Div: BinOp.DIV,
+    ast.FloorDiv: BinOp.FLOORDIV,
+    ast.Mod: BinOp.MOD,
+    ast.BitAnd: BinOp.BITAND,
+    ast.BitOr: BinOp.BITOR,
+    ast.BitXor: BinOp.BITXOR,
+    ast.LShift: BinOp.SHL,
+    ast.RShift: BinOp.SHR,
+}
+_COMPARE: dict[type[ast.cmpop], CmpOp] = {
+    ast.Eq: CmpOp.EQ,
+    ast.NotEq: CmpOp.NE,
+    ast.Lt: CmpOp.LT,
+    ast.LtE: CmpOp.LE,
+    ast.Gt: CmpOp.GT,
+    ast.GtE: CmpOp.GE,
+}
+
+
+@dataclass
+class Source:
+    """The text that is read, and what the names in it mean at the place reached.
+
+    `parts` are the values that have a name in the statement at hand, and nowhere else.
+    """
+
+    text: str
+    names: dict[str, Var | Buffer] = field(default_factory=dict)
+    parts: dict[str, Expr] = field(default_factory=dict)
+
+    def refuse(self, node: ast.AST, why: str) -> NoReturn:
+        """Raise a ParseError about a part of the text."""
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        part = ast.get_source_segment(self.text, node) or ""
+        # Python counts columns in UTF-8 bytes.
+        before = self.text.splitlines()[line - 1].encode()[:column].decode()
+        raise ParseError(f"line {line}, column {len(before) + 1}: {why}: `{shortened(part)}`")
+
+    @contextmanager
+    def bound(self, new: dict[str, Var | Buffer]) -> Iterator[None]:
+        """The names of `new` mean that inside, and what they meant before afterwards."""
+        old = self.names
+        self.names = {**old, **new}
+        try:
+            yield
+        finally:
+            self.names = old
+
+    def variable(self, node: ast.expr) -> Var:
+        """The variable that a name stands for."""
+        found = self._named(node)
+        return found if isinstance(found, Var) else self.refuse(node, "this is a buffer")
+
+    def buffer(self, node: ast.expr) -> Buffer:
+        """The buffer that a name stands for."""
+        found = self._named(node)
+        return found if isinstance(found, Buffer) else self.refuse(node, "this is no buffer")
+
+    def _named(self, node: ast.expr) -> Var | Buffer:
+        if not isinstance(node, ast.Name):
+            self.refuse(node, "expected a name")
+        if node.id not in self.names:
+            self.refuse(node, "nothing in scope has this name")
+        return self.names[node.id]
+
+    def dtype(self, node: ast.expr) -> DType:
+        """The type that a string names."""
+        try:
+            return DType(self.string(node))
+        except DefinitionError as error:
+            self.refuse(node, error.message)
+
+    def string(self, node: ast.expr) -> str:
+        """The value of a string literal."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return node.value
+        self.refuse(node, "expected a string")
+
+    def integer(self, node: ast.expr) -> int:
+        """The value of an integer literal."""
+        value = self.number(node)
+        return value if type(value) is int else self.refuse(node, "expected an integer")
+
+    def number(self, node: ast.expr) -> float | int | bool:
+        """The value of a number or truth value, possibly with a minus sign."""
+        sign = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+        inner = node.operand if isinstance(node, ast.UnaryOp) and sign else node
+        if not isinstance(inner, ast.Constant) or not isinstance(inner.value, int | float):
+            self.refuse(node, "expected a number")
+        return -inner.value if sign else inner.value
+
+    def arguments(
+        self, call: ast.Call, least: int, most: int | None = None, keywords: tuple[str, ...] = ()
+    ) -> dict[str, ast.expr]:
+        """The keyword arguments of a call, whose shape is checked."""
+        if not least <= len(call.args) <= (least if most is None else most):
+            self.refuse(call, f"expected {least} arguments, got {len(call.args)}")
+        for keyword in call.keywords:
+            if keyword.arg not in keywords:
+                self.refuse(call, f"there is no argument {keyword.arg}")
+        return {str(keyword.arg): keyword.value for keyword in call.keywords}
+
+
+def parse_expr(source: Source, root: ast.expr) -> Expr:
+    """The expression that a syntax tree stands for.
+
+    Raises:
+        ParseError: it stands for none, or types do not fit.
+    """
+    plans: dict[int, Plan] = {}
+
+    def parts(node: ast.expr) -> list[ast.expr]:
+        if id(node) not in plans:
+            plan = _PLANS.get(type(node))
+            if plan is None:
+                source.refuse(node, "this is no expression of the language")
+            plans[id(node)] = plan(source, node)
+        return plans[id(node)][0]
+
+    def build(node: ast.expr, operands: list[Expr]) -> Expr:
+        try:
+            return plans[id(node)][1](*operands)
+        except DefinitionError as error:
+            source.refuse(node, error.message)
+
+    return fold(root, build, parts)
+
+
+def _leaf(value: Expr) -> Plan:
+    return [], lambda: value
+
+
+def _constant(source: Source, node: ast.Constant) -> Plan:
+    if type(node.value) not in (bool, int):
+        source.refuse(node, "a literal other than an int64 or bool is written with its type")
+    return _leaf(_literal(source, node, BOOL if isinstance(node.value, bool) else INT64))
+
+
+def _literal(source: Source, node: ast.expr, dtype: DType) -> Expr:
+    infinite = isinstance(node, ast.Constant) and node.value in ("inf", "-inf", "nan")
+    value = float(source.string(node)) if infinite else source.number(node)
+    if isinstance(value, float) and dtype.is_float and dtype.lanes == 1:
+        return Const(value, dtype)  # passes may have made it infinite
+    try:
+        return const(value, dtype)
+    except DefinitionError as error:
+        source.refuse(node, error.message)
+
+
+def _name(source: Source, node: ast.Name) -> Plan:
+    part = source.parts.get(node.id)
+    return _leaf(source.variable(node) if part is None else part)
+
+
+def _part(source: Source, node: ast.NamedExpr) -> Plan:
+    """A part that has a name, since it is used again."""
+    if node.target.id in source.names:
+        source.refuse(node, "something in scope has this name")
+
+    def build(value: Expr) -> Expr:
+        source.parts[node.target.id] = value
+        return value
+
+    return [node.value], build
+
+
+def _attribute(source: Source, node: ast.Attribute) -> Plan:
+    if node.attr != "data":
+        source.refuse(node, "a buffer has no such part")
+    return _leaf(source.buffer(node.value).data)
+
+
+def _unary(source: Source, node: ast.UnaryOp) -> Plan:
+    if isinstance(node.op, ast.Not):
+        return [node.operand], Not
+    if isinstance(node.op, ast.USub):
+        source.integer(node)
+        return _leaf(_literal(source, node, INT64))
+    source.refuse(node, "the language has no such operator")
+
+
+def _agree(source: Source, node: ast.expr, *operands: Expr) -> None:
+    types = [operand.dtype for operand in operands]
+    if any(dtype != types[0] for dtype in types):
+        source.refuse(node, f"operands of {' and '.join(types)} do not go together")
+
+
+def _binary(source: Source, node: ast.BinOp) -> Plan:
+    op = _BINARY.get(type(node.op))
+    if op is None:
+        source.refuse(node, "the language has no such operator")
+    return [node.left, node.right], partial(_two, source, node, op)
+
+
+def _two(source: Source, node: ast.expr, op: BinOp, a: Expr, b: Expr) -> Expr:
+    _agree(source, node, a, b)
+    return Binary(op, a, b)
+
+
+def _logic(source: Source, node: ast.BoolOp) -> Plan:
+    op = BinOp.AND if isinstance(node.op, ast.And) else BinOp.OR
+    return node.values, lambda *values: reduce(partial(_two, source, node, op), values)
+
+
+def _comparison(source: Source, node: ast.Compare) -> Plan:
+    op = _COMPARE.get(type(node.ops[0]))
+    if op is None or len(node.ops) > 1:
+        source.refuse(node, "expected one comparison of numbers")
+
+    def build(a: Expr, b: Expr) -> Expr:
+        _agree(source, node, a, b)
+        return Compare(op, a, b)
+
+    return [node.left, node.comparators[0]], build
+
+
+def index_nodes(node: ast.Subscript) -> list[ast.expr]:
+    """The indices in brackets, none for `[()]`."""
+    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def _element(source: Source, node: ast.Subscript) -> Plan:
+    buffer = source.buffer(node.value)
+    return index_nodes(node), lambda *indices: BufferLoad(buffer, indices)
+
+
+def _call(source: Source, node: ast.Call) -> Plan:
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "load":
+        return _masked_load(source, node, node.func.value)
+    name = node.func.id if isinstance(node.func, ast.Name) else ""
+    if name in _FORMS:
+        return _FORMS[name](source, node)
+    if name == "call" and node.args:
+        return _intrinsic(source, node, source.string(node.args[0]), node.args[1:])
+    if name in INTRINSICS:
+        return _intrinsic(source, node, name, node.args)
+    if name.split("x")[0] in SCALARS:
+        source.arguments(node, 1)
+        return _leaf(_literal(source, node.args[0], _type_of(source, node.func, name)))
+    source.refuse(node.func, "there is no such function")
+
+
+def _type_of(source: Source, node: ast.expr, name: str) -> DType:
+    return source.dtype(ast.copy_location(ast.Constant(name), node))
+
+
+def _masked_load(source: Source, node: ast.Call, name: ast.expr) -> Plan:
+    mask = source.arguments(node, 0, len(node.args), ("where",)).get("where")
+    buffer = source.buffer(name)
+    if mask is None:
+        source.refuse(node, "load needs where=")
+    return [*node.args, mask], lambda *values: BufferLoad(buffer, values[:-1], values[-1])
+
+
+def _intrinsic(source: Source, node: ast.Call, name: str, inner: list[ast.expr]) -> Plan:
+    said = source.arguments(node, 0, len(node.args), ("dtype",)).get("dtype")
+    given = None if said is None else source.dtype(said)
+
+    def build(*values: Expr) -> Expr:
+        dtype = given or result_type(name, [value.dtype for value in values])
+        if dtype is None:
+            source.refuse(node, "the type of this call is not known, say dtype=")
+        return Call(name, values, dtype)
+
+    return list(inner), build
+
+
+def _extremum(source: Source, node: ast.Call) -> Plan:
+    source.arguments(node, 2)
+    op = BinOp(node.func.id if isinstance(node.func, ast.Name) else "")
+    return node.args, partial(_two, source, node, op)
+
+
+def _cast(source: Source, node: ast.Call) -> Plan:
+    source.arguments(node, 2)
+    dtype = source.dtype(node.args[0])
+    return node.args[1:], lambda value: Cast(dtype, value)
+
+
+def _select(source: Source, node: ast.Call) -> Plan:
+    source.arguments(node, 3)
+
+    def build(condition: Expr, a: Expr, b: Expr) -> Expr:
+        _agree(source, node, a, b)
+        return Select(condition, a, b)
+
+    return node.args, build
+
+
+def _ramp(source: Source, node: ast.Call) -> Plan:
+    source.arguments(node, 3)
+    lanes = source.integer(node.args[2])
+    return node.args[:2], lambda base, stride: Ramp(base, stride, lanes)
+
+
+def _broadcast(source: Source, node: ast.Call) -> Plan:
+    source.arguments(node, 2)
+    lanes = source.integer(node.args[1])
+    return node.args[:1], lambda value: Broadcast(value, lanes)
+
+
+_FORMS: dict[str, Callable[[Source, ast.Call], Plan]] = {
+    "min": _extremum,
+    "max": _extremum,
+    "cast": _cast,
+    "select": _select,
+    "ramp": _ramp,
+    "broadcast": _broadcast,
+}
+_PLANS: dict[type[ast.expr], Callable[[Source, Any], Plan]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.NamedExpr: _part,
+    ast.Attribute: _attribute,
+    ast.UnaryOp: _unary,
+    ast.BinOp: _binary,
+    ast.BoolOp: _logic,
+    ast.Compare: _comparison,
+    ast.Subscript: _element,
+    ast.Call: _call,
+}
+
+
+def parse_buffer(source: Source, name: str, node: ast.expr, data: Var | None = None) -> Buffer:
+    """The buffer that `Buffer(...)` declares; in the memory `data` unless it says another."""
+    if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "Buffer"):
+        source.refuse(node, "expected Buffer(...)")
+    known = ("scope", "axis_separators", "strides", "data", "flat")
+    more = source.arguments(node, 2, None, known)
+    address = parse_expr(source, more["data"]) if "data" in more else data
+    if address is not None and not isinstance(address, Var):
+        source.refuse(node, "data= is no address")
+    try:
+        return Buffer(
+            name,
+            _extents(source, node.args[1]),
+            source.dtype(node.args[0]),
+            source.string(more["scope"]) if "scope" in more else "global",
+            tuple(map(source.integer, entries(source, more.get("axis_separators")))),
+            _extents(source, more["strides"]) if "strides" in more else None,
+            Var(name, HANDLE) if address is None else address,
+            "flat" in more and _truth(source, more["flat"]),
+        )
+    except ParseError:
+        raise
+    except DefinitionError as error:
+        source.refuse(node, error.message)
+
+
+def _truth(source: Source, node: ast.expr) -> bool:
+    value = source.number(node)
+    return value if type(value) is bool else source.refuse(node, "expected True or False")
+
+
+def _extents(source: Source, node: ast.expr) -> tuple[int | Expr, ...]:
+    values = (parse_expr(source, entry) for entry in entries(source, node))
+    return tuple(int(v.value) if isinstance(v, Const) else v for v in values)
+
+
+def entries(source: Source, node: ast.expr | None) -> list[ast.expr]:
+    """The entries of a tuple or list, none if there is no node."""
+    if node is None:
+        return []
+    if not isinstance(node, ast.Tuple | ast.List):
+        source.refuse(node, "expected a tuple")
+    return node.elts

@@ -1,0 +1,399 @@
+"""Read the printed form of a function back: `parse(str(f)) == f`."""
+
+from __future__ import annotations
+
+import ast
+from typing import NoReturn
+
+from tecomp.errors import ParseError
+from tecomp.ir.nodes.dtype import HANDLE, INT64
+from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var
+from tecomp.ir.nodes.stmt import (
+    Allocate,
+    ArrayArgument,
+    Buffer,
+    BufferRealize,
+    BufferStore,
+    Convention,
+    DeclBuffer,
+    For,
+    ForKind,
+    IfThenElse,
+    IndexMap,
+    Let,
+    OutsideCall,
+    PadValue,
+    Passed,
+    Prefetch,
+    PrimFunc,
+    Range,
+    Stmt,
+    TensorOp,
+    Touch,
+    array_argument,
+    seq,
+)
+from tecomp.ir.parser.expr_parser import Source, entries, parse_buffer, parse_expr
+
+_LOOPS = {kind.value: kind for kind in ForKind}
+_CALLS = ("store", "prefetch", "reads", "writes", *(each.value for each in Convention))
+
+
+def parse(text: str) -> PrimFunc:
+    r"""The function that `text` is the printed form of.
+
+    Python's parser sets the limits: 99 statements inside each other, and expressions about 900
+    operators deep. Printing has none.
+
+    >>> print(parse('def f(A: Buffer("float32", (4,))):\n    A[0] = float32(1.0)'))
+    def f(A: Buffer("float32", (4,))):
+        A[0] = float32(1.0)
+
+    Raises:
+        ParseError: it is not a printed function; says line, column and the part at fault.
+    """
+    if not isinstance(text, str):
+        raise ParseError(f"parse: expected the printed form of a function, got {text!r}")
+    source = Source(text)
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        _refuse_syntax(error)
+    except (RecursionError, MemoryError):
+        raise ParseError("line 1, column 1: the text is nested too deeply for Python") from None
+    except ValueError as error:
+        raise ParseError(f"line 1, column 1: {error}") from None
+    match tree.body:
+        case [ast.FunctionDef() as definition]:
+            return _function(source, definition)
+        case _:
+            raise ParseError("line 1, column 1: expected one `def name(...):`")
+
+
+def parse_index_map(text: str) -> IndexMap:
+    """The index map that `text` is the printed form of.
+
+    Raises:
+        ParseError: it is no printed index map.
+    """
+    return _index_map(Source(text), _expression(text))
+
+
+def parse_pad_value(text: str) -> PadValue:
+    """The value of padding that `text` is the printed form of.
+
+    Raises:
+        ParseError: it is no printed value of padding.
+    """
+    return _pad_value(Source(text), _expression(text))
+
+
+def _expression(text: str) -> ast.expr:
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        _refuse_syntax(error)
+
+
+def _refuse_syntax(error: SyntaxError) -> NoReturn:
+    part = (error.text or "").strip()
+    where = f"line {error.lineno or 1}, column {error.offset or 1}"
+    raise ParseError(f"{where}: {error.msg}" + (f": `{part}`" if part else "")) from None
+
+
+def _function(source: Source, node: ast.FunctionDef) -> PrimFunc:
+    decorators = _decorators(source, node)
+    # Decorators speak of buffers of the body too, by name.
+    named = {
+        str(entry.arg): Var(str(entry.arg), HANDLE)
+        for call in decorators.values()
+        for entry in call.keywords
+    }
+    sizes, params = _parameters(source, node, named)
+    inside: dict[str, Var | Buffer] = {p.name: p for p in (*sizes, *params)}
+    with source.bound(inside):
+        maps = tuple(
+            (
+                named[str(entry.arg)],
+                tuple(_index_map(source, each) for each in entries(source, entry.value)),
+            )
+            for entry in _entries_of(decorators, "layout_transform_map")
+        )
+        pads = tuple(
+            (named[str(entry.arg)], _pad_value(source, entry.value))
+            for entry in _entries_of(decorators, "pad_value")
+        )
+        sites = decorators["sites"].args if "sites" in decorators else []
+        body = _Body(source, named).block(node.body)
+    return PrimFunc(
+        node.name, params, body, sizes, maps, pads, tuple(source.string(site) for site in sites)
+    )
+
+
+def _entries_of(decorators: dict[str, ast.Call], name: str) -> list[ast.keyword]:
+    return decorators[name].keywords if name in decorators else []
+
+
+def _decorators(source: Source, node: ast.FunctionDef) -> dict[str, ast.Call]:
+    found: dict[str, ast.Call] = {}
+    for decorator in node.decorator_list:
+        match decorator:
+            case ast.Call(func=ast.Name(id="layout_transform_map" | "pad_value" as name), args=[]):
+                found[name] = decorator
+            case ast.Call(func=ast.Name(id="sites" as name), keywords=[]):
+                found[name] = decorator
+            case _:
+                source.refuse(decorator, "there is no such decorator")
+    return found
+
+
+def _parameters(
+    source: Source, node: ast.FunctionDef, named: dict[str, Var]
+) -> tuple[tuple[Var, ...], tuple[Buffer | Var, ...]]:
+    """The sizes and the parameters; shapes may use any variable among them."""
+    known: dict[str, Var | Buffer] = {}
+    seen: set[str] = set()
+    said = node.args
+    if said.vararg or said.kwarg or said.posonlyargs or said.defaults or any(said.kw_defaults):
+        source.refuse(node, "expected parameters with a name and a type only")
+    for arg in (*node.args.args, *node.args.kwonlyargs):
+        if arg.arg in seen:
+            source.refuse(arg, "two parameters have this name")
+        seen.add(arg.arg)
+        match arg.annotation:
+            case ast.Constant():
+                known[arg.arg] = Var(arg.arg, source.dtype(arg.annotation))
+            case None:
+                source.refuse(arg, "a parameter needs a type")
+            case _:
+                if arg in node.args.kwonlyargs:
+                    source.refuse(arg, "a size is no buffer")
+    for arg in node.args.args:
+        if arg.arg not in known and arg.annotation is not None:
+            with source.bound(known):
+                data = named.get(arg.arg)
+                known[arg.arg] = parse_buffer(source, arg.arg, arg.annotation, data)
+    sizes = tuple(v for a in node.args.kwonlyargs if isinstance(v := known[a.arg], Var))
+    return sizes, tuple(known[arg.arg] for arg in node.args.args)
+
+
+def _lambda(source: Source, node: ast.expr) -> tuple[ast.Lambda, tuple[Var, ...]]:
+    if not isinstance(node, ast.Lambda):
+        source.refuse(node, "expected a lambda")
+    names = [arg.arg for arg in node.args.args]
+    types = [source.dtype(default) for default in node.args.defaults] or [INT64] * len(names)
+    if len(types) != len(names):
+        source.refuse(node, "either all arguments of a lambda have a type or none")
+    return node, tuple(map(Var, names, types))
+
+
+def _index_map(source: Source, node: ast.expr) -> IndexMap:
+    function, variables = _lambda(source, node)
+    outputs: list[ast.expr] = []
+    separators: list[int] = []
+    for entry in entries(source, function.body):
+        if isinstance(entry, ast.Name) and entry.id == "AXIS_SEPARATOR":
+            separators.append(len(outputs) - 1)
+        else:
+            outputs.append(entry)
+    with source.bound({var.name: var for var in variables}):
+        final = tuple(parse_expr(source, output) for output in outputs)
+    return IndexMap(variables, final, tuple(separators))
+
+
+def _pad_value(source: Source, node: ast.expr) -> PadValue:
+    function, variables = _lambda(source, node)
+    with source.bound({var.name: var for var in variables}):
+        match function.body:
+            case ast.IfExp(test, body, ast.Constant(None)):
+                return PadValue(variables, parse_expr(source, body), parse_expr(source, test))
+        return PadValue(variables, parse_expr(source, function.body))
+
+
+class _Body:
+    """Reads statements; Python allows 100 of them inside each other, so this may recurse."""
+
+    def __init__(self, source: Source, named: dict[str, Var]) -> None:
+        self.source = source
+        self.named = named
+
+    def block(self, nodes: list[ast.stmt]) -> Stmt:
+        """Statements in order; a value that gets a name has it in all that come after it."""
+        around = self.source.names
+        self.source.names = dict(around)
+        lets: list[tuple[Var, Expr]] = []
+        parts: list[list[Stmt]] = [[]]
+        for node in nodes:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    if name in self.source.names:
+                        self.source.refuse(node, "something in scope has this name")
+                    lets.append(self.value(name, value))
+                    parts.append([])
+                case _:
+                    parts[-1].append(self.statement(node))
+        self.source.names = around
+        body = seq(*parts.pop())
+        while lets:
+            body = seq(*parts.pop(), Let(*lets.pop(), body))
+        return body
+
+    def value(self, name: str, node: ast.expr) -> tuple[Var, Expr]:
+        self.source.parts = {}
+        value = parse_expr(self.source, node)
+        var = Var(name, value.dtype)
+        self.source.names[name] = var
+        return var, value
+
+    def statement(self, node: ast.stmt) -> Stmt:
+        self.source.parts = {}
+        match node:
+            case ast.Pass():
+                return seq()
+            case ast.For(target=ast.Name(id=name), orelse=[]):
+                return self.loop(node, name)
+            case ast.If():
+                return self.condition(node)
+            case ast.With(items=[ast.withitem(ast.Call() as call, ast.Name(id=name))]):
+                return self.scope(node, call, name)
+            case ast.With(items=[ast.withitem(ast.Call(func=ast.Name(id="TensorOp")) as call)]):
+                return self.operation(node, call)
+            case ast.Assign(targets=[ast.Subscript() as place], value=value):
+                return self.store(place, value)
+            case ast.Expr(ast.Call(func=ast.Name(id=word)) as call) if word in _CALLS:
+                return self.call(call, word)
+            case _:
+                self.source.refuse(node, "this is no statement of the language")
+
+    def call(self, call: ast.Call, word: str) -> Stmt:
+        match word:
+            case "store":
+                mask = self.source.arguments(call, 2, None, ("where",)).get("where")
+                return self.store(call.args[0], call.args[1], mask)
+            case "prefetch":
+                self.source.arguments(call, 1, None, ())
+                return Prefetch(self.place(call.args[0]))
+            case "reads" | "writes":
+                self.source.arguments(call, 1, None, ())
+                return Touch(self.place(call.args[0]), word == "writes")
+        return self.outside_call(call, Convention(word))
+
+    def outside_call(self, call: ast.Call, convention: Convention) -> Stmt:
+        more = self.source.arguments(call, 1, len(call.args) or 1, ("multiply_adds",))
+        name, *given = call.args
+        passed = tuple(map(self.passed, given))
+        self.source.parts = {}
+        work = parse_expr(self.source, more["multiply_adds"]) if more else None
+        return OutsideCall(self.source.string(name), convention, passed, work)
+
+    def passed(self, node: ast.expr) -> Passed:
+        self.source.parts = {}
+        match node:
+            case ast.Call(func=ast.Name(id="reads" | "writes" as word)) as call:
+                self.source.arguments(call, 2)
+                return self.array(call, is_written=word == "writes")
+            case ast.Constant(str(text)):
+                return text
+        return parse_expr(self.source, node)
+
+    def array(self, call: ast.Call, *, is_written: bool) -> ArrayArgument:
+        element, extents = call.args
+        if not isinstance(element, ast.Lambda):
+            self.source.refuse(element, "expected a function of indices")
+        shape = tuple(parse_expr(self.source, n) for n in entries(self.source, extents))
+        variables = {each.arg: Var(each.arg) for each in element.args.args}
+        with self.source.bound(dict(variables)):
+            self.source.parts = {}
+            place = self.place(element.body)
+        return array_argument(
+            place.buffer, tuple(variables.values()), shape, place.indices, is_written=is_written)
+
+    def operation(self, node: ast.With, call: ast.Call) -> Stmt:
+        more = self.source.arguments(call, 1, None, ("tile", "unit", "mode"))
+        match node.body:
+            case [
+                ast.With(
+                    items=[ast.withitem(ast.Call(func=ast.Name(id="Operands")))], body=first
+                ),
+                *rest,
+            ]:
+                operands = self.block(first)
+            case _:
+                self.source.refuse(node, "expected `with Operands():` first")
+        tile = tuple(map(self.source.integer, entries(self.source, more.get("tile"))))
+        unit, mode = (
+            self.source.string(more[key]) if key in more else "" for key in ("unit", "mode"))
+        name = self.source.string(call.args[0])
+        return TensorOp(name, operands, self.block(rest), tile, unit, mode)
+
+    def condition(self, node: ast.If) -> Stmt:
+        test = parse_expr(self.source, node.test)
+        other = self.block(node.orelse) if node.orelse else None
+        return IfThenElse(test, self.block(node.body), other)
+
+    def store(self, place: ast.expr, value: ast.expr, mask: ast.expr | None = None) -> Stmt:
+        where = self.place(place)
+        stored = parse_expr(self.source, value)
+        predicate = None if mask is None else parse_expr(self.source, mask)
+        return BufferStore(where.buffer, stored, where.indices, predicate)
+
+    def place(self, node: ast.expr) -> BufferLoad:
+        where = parse_expr(self.source, node)
+        if not isinstance(where, BufferLoad):
+            self.source.refuse(node, "expected a place in a buffer")
+        return where
+
+    def loop(self, node: ast.For, name: str) -> Stmt:
+        match node.iter:
+            case ast.Call(func=ast.Name(id=word)) as call if word in _LOOPS:
+                more = self.source.arguments(call, 1, None, ("extent", "dtype", "thread"))
+            case _:
+                self.source.refuse(node.iter, f"expected one of {', '.join(_LOOPS)}")
+        first = parse_expr(self.source, call.args[0])
+        extent = parse_expr(self.source, more["extent"]) if "extent" in more else first
+        start = first if "extent" in more else Const(0, extent.dtype)
+        dtype = self.source.dtype(more["dtype"]) if "dtype" in more else extent.dtype
+        thread = self.source.string(more["thread"]) if "thread" in more else ""
+        var = Var(name, dtype)
+        with self.source.bound({name: var}):
+            return For(var, start, extent, _LOOPS[word], self.block(node.body), thread)
+
+    def scope(self, node: ast.With, call: ast.Call, name: str) -> Stmt:
+        word = call.func.id if isinstance(call.func, ast.Name) else ""
+        of_region = ("bounds", "aligns", "ahead", "carried")
+        known = {"Let": ("dtype",), "BufferRealize": of_region}.get(word, ())
+        more = self.source.arguments(call, 1, None, known)
+        if word == "Let":
+            value = parse_expr(self.source, call.args[0])
+            given = more.get("dtype")
+            var = Var(name, value.dtype if given is None else self.source.dtype(given))
+            return Let(var, value, self.inside(node, name, var))
+        if word not in ("Allocate", "DeclBuffer", "BufferRealize"):
+            self.source.refuse(call, "there is no such statement")
+        buffer = parse_buffer(self.source, name, call.args[0], self.named.get(name))
+        body = self.inside(node, name, buffer)
+        if word == "BufferRealize":
+            bounds = tuple(map(self.range, entries(self.source, more.get("bounds"))))
+            aligns = tuple(map(self.align, entries(self.source, more.get("aligns"))))
+            ahead, carried = (
+                parse_expr(self.source, more[loop]) if loop in more else None
+                for loop in ("ahead", "carried")
+            )
+            return BufferRealize(buffer, bounds, body, aligns, ahead, carried)
+        return Allocate(buffer, body) if word == "Allocate" else DeclBuffer(buffer, body)
+
+    def inside(self, node: ast.With, name: str, meaning: Var | Buffer) -> Stmt:
+        with self.source.bound({name: meaning}):
+            return self.block(node.body)
+
+    def range(self, node: ast.expr) -> Range:
+        pair = entries(self.source, node)
+        if len(pair) != 2:
+            self.source.refuse(node, "expected (min, extent)")
+        return Range(parse_expr(self.source, pair[0]), parse_expr(self.source, pair[1]))
+
+    def align(self, node: ast.expr) -> tuple[int, int, int]:
+        values = [self.source.integer(entry) for entry in entries(self.source, node)]
+        if len(values) != 3:
+            self.source.refuse(node, "expected (axis, factor, offset)")
+        return values[0], values[1], values[2]

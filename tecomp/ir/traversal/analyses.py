@@ -1,0 +1,247 @@
+"""Path conditions, nonnegative variables, value numbering, printed lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from enum import Enum
+from functools import cache
+from typing import Any, TypeAlias
+
+from tecomp.ir.nodes.expr import Call, Expr, Not, Var, logical_and, logical_or
+from tecomp.ir.nodes.stmt import Buffer, IfThenElse, PrimFunc, SeqStmt
+from tecomp.ir.traversal.rewrite import children, free_variables, post_order, statements_in
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guard:
+    """A condition that holds, or does not, and those around it; None for no condition at all."""
+
+    outer: Guard | None
+    condition: Expr
+    holds: bool = True
+
+    def all(self) -> Iterator[Guard]:
+        """This one, and all around it, from inside out."""
+        guard: Guard | None = self
+        while guard is not None:
+            yield guard
+            guard = guard.outer
+
+    def conditions(self) -> tuple[Expr, ...]:
+        """What holds, from outside in."""
+        found = [g.condition if g.holds else Not(g.condition) for g in self.all()]
+        return tuple(reversed(found))
+
+    def expr(self, within: Guard | None = None) -> Expr:
+        """That all hold up to `within`, as one condition."""
+        own = []
+        for guard in self.all():
+            if guard is within:
+                break
+            own.append(guard.condition if guard.holds else Not(guard.condition))
+        return logical_and(*reversed(own))
+
+
+Arms: TypeAlias = "Sequence[tuple[Any, Expr | None, bool]]"
+"""The parts of a node: each with what decides whether it is computed, and how; or with None."""
+
+
+def arms(node: Any) -> Arms:
+    """The parts of a node; each side of `if_then_else` is computed where its condition says so."""
+    match node:
+        case Call("if_then_else", (condition, a, b)):
+            return (condition, None, True), (a, condition, True), (b, condition, False)
+    return [(child, None, True) for child in children(node)]
+
+
+class Guards:
+    """What guards each node of some expressions.
+
+    >>> from tecomp.ir.nodes.expr import Var, if_then_else
+    >>> i = Var("i")
+    >>> x, test = i * i, i > 0
+    >>> one, both = if_then_else(test, x, 0), if_then_else(test, x, x + 1)
+    >>> str(Guards([one]).of(x).condition), Guards([both]).of(x)
+    ('i > 0', None)
+
+    Args:
+        roots: the expressions.
+        parts: what is inside a node, under which conditions.
+    """
+
+    def __init__(self, roots: Sequence[Expr], parts: Callable[[Any], Arms] = arms) -> None:
+        self._found: dict[int, Guard | None] = {}
+        self._places: dict[int, int] = {}
+        inside = [(node, parts(node)) for node in post_order(*roots)]
+        # Without a condition there are no guards.
+        if any(arm[1] is not None for _, inner in inside for arm in inner):
+            self._find(roots, inside)
+
+    def of(self, node: Expr) -> Guard | None:
+        """A condition that holds wherever a use of `node` is computed; None for none."""
+        return self._found.get(id(node))
+
+    def places(self, node: Expr) -> int:
+        """How many different guards the uses of `node` have."""
+        return self._places.get(id(node), 1)
+
+    def _find(self, roots: Sequence[Expr], inside: Sequence[tuple[Any, Arms]]) -> None:
+        paths: dict[int, dict[Guard | None, None]] = {id(root): {None: None} for root in roots}
+        # Users come before what they use.
+        for node, inner in reversed(inside):
+            guard = self._found[id(node)] = _joined(paths[id(node)])
+            self._places[id(node)] = len(paths[id(node)])
+            own: dict[tuple[int, bool], Guard] = {}
+            for child, condition, holds in inner:
+                around = guard
+                if condition is not None:
+                    key = id(condition), holds
+                    around = own.setdefault(key, Guard(guard, condition, holds))
+                paths.setdefault(id(child), {})[around] = None
+
+
+def _joined(many: dict[Guard | None, None]) -> Guard | None:
+    """A guard that holds where one of several does."""
+    if None in many:
+        return None
+    joined, *others = _without_pairs(many)
+    for other in others:
+        joined = _either(joined, other)
+        if joined is None:
+            break
+    return joined
+
+
+def _without_pairs(many: dict[Guard | None, None]) -> list[Guard | None]:
+    """Both sides of a condition are what is around it."""
+    left = dict(many)
+    todo = list(many)
+    sides: dict[tuple[int, int], Guard] = {}
+    while todo:
+        guard = todo.pop()
+        if guard is None:
+            return [None]
+        key = id(guard.outer), id(guard.condition)
+        other = sides.setdefault(key, guard)
+        if other.holds != guard.holds:
+            left.pop(guard, None)
+            left.pop(other, None)
+            left[guard.outer] = None
+            todo.append(guard.outer)
+    # Users were met before what they use, the last in the text first.
+    return list(left)[::-1]
+
+
+def _either(a: Guard | None, b: Guard | None) -> Guard | None:
+    """Where one of two guards holds, or more: under the conditions that both have, either."""
+    if a is None or b is None:
+        return None
+    known = set(map(id, a.all()))
+    common = next((guard for guard in b.all() if id(guard) in known), None)
+    if common is a or common is b:
+        return common
+    return Guard(common, logical_or(a.expr(common), b.expr(common)))
+
+
+def lines_of(func: PrimFunc) -> dict[int, int]:
+    """The line of each statement in `str(func)`, counted from 1, by the id of the statement.
+
+    Empty where the text has other lines than the statements.
+
+    >>> from tecomp.ir.parser.func_parser import parse
+    >>> func = parse('''def f(A: Buffer("float32", (4,))):
+    ...     for i in range(4):
+    ...         A[i] = float32(1.0)
+    ... ''')
+    >>> list(lines_of(func).values())
+    [2, 3]
+    """
+    found: dict[int, int] = {}
+    count = 0
+    todo: list[Any] = [func.body]
+    while todo:
+        stmt = todo.pop()
+        if stmt is None:
+            # The word `else`.
+            count += 1
+            continue
+        if isinstance(stmt, SeqStmt) and stmt.stmts:
+            todo += reversed(stmt.stmts)
+            continue
+        count += 1
+        found.setdefault(id(stmt), count)
+        inside = list(statements_in(stmt))
+        if isinstance(stmt, IfThenElse) and len(inside) > 1:
+            inside.insert(1, None)
+        todo += reversed(inside)
+    above = str(func).rstrip("\n").count("\n") + 1 - count
+    return {key: line + above for key, line in found.items()} if above >= 1 else {}
+
+
+def natural_variables(func: PrimFunc) -> tuple[Var, ...]:
+    """The sizes and the extents that are never negative: not those that are strides alone."""
+    params = [param for param in func.params if isinstance(param, Buffer)]
+    extents = [n for p in params for n in p.shape if isinstance(n, Expr)]
+    strides = [n for p in params for n in p.strides or () if isinstance(n, Expr)]
+    signed: set[Var] = set()
+    if strides:
+        signed.update(var for n in strides for var in free_variables(n))
+        signed.difference_update(var for n in extents for var in free_variables(n))
+    plain = (n for n in extents if isinstance(n, Var))
+    return tuple(dict.fromkeys((*(var for var in func.sizes if var not in signed), *plain)))
+
+
+class Numbers:
+    """Gives every expression a number, which is the same for the same tree.
+
+    >>> from tecomp.ir.nodes.expr import Var
+    >>> i, j, numbers = Var("i"), Var("j"), Numbers()
+    >>> numbers.of(i + 1) == numbers.of(i + 1), numbers.of(i + 1) == numbers.of(j + 1)
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        # The nodes are kept so that their ids are not given to others.
+        self._known: dict[int, tuple[Any, int]] = {}
+        self._numbers: dict[tuple[Any, ...], int] = {}
+
+    def of(self, expr: Expr) -> int:
+        """The number of an expression."""
+        for node in post_order(expr, parts=self._unknown):
+            if id(node) not in self._known:
+                number = self._numbers.setdefault(self._signature(node), len(self._numbers))
+                self._known[id(node)] = node, number
+        return self._known[id(expr)][1]
+
+    def _unknown(self, node: Any) -> list[Any]:
+        return [part for part in children(node) if id(part) not in self._known]
+
+    def _signature(self, node: Any) -> tuple[Any, ...]:
+        """What tells a node from others: its kind, its parts, and what it says beside them."""
+        if hasattr(node, "is_variable"):
+            return (id(node),)
+        parts = [self._known[id(part)][1] for part in children(node)]
+        kind: type = type(node)
+        said = [_plain(getattr(node, name)) for name in _said(kind)]
+        bound = [id(var) for name in getattr(node, "binds", ()) for var in getattr(node, name)]
+        return (kind, *said, *bound, *parts)
+
+
+@cache
+def _said(kind: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.compare)
+
+
+def _plain(value: Any) -> Any:
+    """What a field says beside its parts, which are numbered.
+
+    1, 1.0 and True are equal, and so are zeros of either sign, so literals go by their digits.
+    """
+    if isinstance(value, Expr):
+        return None
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    if isinstance(value, bool | int | float):
+        return type(value), repr(value)
+    return value if isinstance(value, str | Enum | None) else id(value)

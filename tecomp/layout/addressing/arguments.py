@@ -1,0 +1,138 @@
+"""Validate layout arguments; digit expressions of axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tecomp.errors import LayoutError
+from tecomp.ir.nodes.argument_checks import check_kind, whole_numbers_of
+from tecomp.ir.nodes.dtype import INT64, DType
+from tecomp.ir.nodes.expr import Binary, BinOp, Expr, Var, binary, index_value
+from tecomp.ir.nodes.operators import holds
+from tecomp.layout.formats.format import Format
+
+
+def whole_numbers(values: Any, where: str) -> tuple[int, ...]:
+    """The values, as integers of Python.
+
+    Args:
+        values: integers of any kind; what callers gave, so it may be anything.
+        where: how messages begin.
+
+    Raises:
+        LayoutError: they are something else.
+
+    >>> whole_numbers(np.array([3, 4]), "layout: the place")
+    (3, 4)
+    """
+    numbers = whole_numbers_of(values)
+    if numbers is None:
+        raise LayoutError(
+            f"{where} is {values!r}; give integers, one for each axis, such as (0, 1)",
+            kind="wrong-argument",
+        )
+    return numbers
+
+
+def positive_numbers(values: Any, where: str, count: int | None = None) -> tuple[int, ...]:
+    """The values, one or more, as integers of Python from 1 on.
+
+    Args:
+        values: what callers gave.
+        where: how messages begin.
+        count: how many there are, if that is known.
+
+    Raises:
+        LayoutError: they are something else.
+    """
+    numbers = whole_numbers_of(values)
+    if not numbers or min(numbers) < 1 or count not in (None, len(numbers)):
+        many = "" if count is None else f"{count} "
+        raise LayoutError(
+            f"{where} is {values!r}; give {many}positive integers, such as (2, 4)",
+            kind="wrong-argument",
+        )
+    return numbers
+
+
+def index_within(index: Any, shape: tuple[int, ...], what: str) -> tuple[int, ...]:
+    """An index of a tensor, of memory or of a grid, as integers.
+
+    Raises:
+        LayoutError: it is none, or leaves `shape`.
+    """
+    at = whole_numbers(index, f"layout: the {what}")
+    if len(at) != len(shape) or not all(
+        0 <= n < extent for n, extent in zip(at, shape, strict=True)
+    ):
+        raise LayoutError(
+            f"layout: there is no {what} {at} in {list(shape)}; each index counts "
+            "from 0 to its extent - 1",
+            kind="outside-index",
+        )
+    return at
+
+
+def check_pad_value(value: object, dtype: DType, storage: Format) -> None:
+    """Refuse what is no number of a type, or none of the format that it is stored in."""
+    if value is None:
+        return
+    value = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(value, int | float):
+        raise LayoutError(
+            f"layout: pad_value={value!r} is no number; give a number or None", kind="pad-value"
+        )
+    if not holds(dtype, value):
+        raise LayoutError(
+            f"layout: pad_value={value} is no {dtype}, the type of the elements; give a number "
+            "that it has",
+            kind="pad-value",
+        )
+    if not storage.holds(value):
+        raise LayoutError(
+            f"layout: pad_value={value} is no number of {storage.name}, the format in which "
+            "elements are stored; give one that it has",
+            kind="pad-value",
+        )
+
+
+def check_shape(shape: Sequence[object]) -> None:
+    """Refuse what is no shape."""
+    check_kind(
+        shape, Sequence | np.ndarray, "layout: the shape",
+        "give integers, one for each axis, such as (0, 1)", LayoutError,
+    )
+    for extent in shape:
+        if isinstance(extent, bool) or not isinstance(extent, int | np.integer) or extent < 0:
+            raise LayoutError(
+                f"layout: {extent!r} in the shape {list(shape)} is no extent; extents are "
+                "integers from 0 on",
+                kind="wrong-argument",
+            )
+
+
+_NAMES = "ijklmn"
+
+
+def index_names(rank: int) -> tuple[Var, ...]:
+    """A variable for each index: `i, j, k`, or `d0, d1, ...` if there are many."""
+    names = _NAMES[:rank] if rank <= len(_NAMES) else [f"d{k}" for k in range(rank)]
+    return tuple(Var(name, INT64) for name in names)
+
+
+def remainder(x: Expr, size: int) -> Expr:
+    """`x % size`: an axis of `size` places, also where `x` is a number."""
+    return Binary(BinOp.MOD, x, index_value(size))
+
+
+def quotient(x: Expr, low: int) -> Expr:
+    """`x // low`."""
+    return x if low == 1 else binary(BinOp.FLOORDIV, x, index_value(low))
+
+
+def digit(x: Expr, low: int, size: int) -> Expr:
+    """`(x // low) % size`: an axis of `size` places."""
+    return remainder(quotient(x, low), size)

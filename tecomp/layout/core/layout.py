@@ -1,0 +1,531 @@
+"""The `Layout` class, its linear form, its description, `FixedTiledLayout`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+
+from tecomp.drawing.drawable import Pictured, drawn_by
+from tecomp.errors import LayoutError
+from tecomp.ir.arith.simplify import simplify
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.dtype import INT64, DType
+from tecomp.ir.nodes.expr import Const, Expr, index_value
+from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
+from tecomp.layout.addressing.arguments import check_shape, index_within, whole_numbers
+from tecomp.layout.addressing.stored_tensor import (
+    Index,
+    StoredTensor,
+    all_offsets,
+    check_layout,
+    offset_of,
+)
+from tecomp.layout.formats.format import Format
+from tecomp.layout.transfers import DmaNest, Runs, copy_runs, dma_nests, host_runs
+from tecomp.poly.maps.brute_force import unravel
+from tecomp.poly.maps.index_map import IndexMap
+
+if TYPE_CHECKING:
+    # Loaded with the first picture.
+    from tecomp.drawing.svg import Page
+
+_FEW_PLACES = 128
+_WIDEST = 100
+
+
+def formula(layout: StoredTensor) -> str:
+    """`(i, j) -> (j // 64, i, j % 64)`, without remainders that only declare places.
+
+    A bar stands where an axis of the memory ends.
+    """
+    index_map = layout.index_map
+    ranges = {
+        var: (Const(0, INT64), Const(extent - 1, INT64))
+        for var, extent in zip(index_map.initial_indices, layout.shape, strict=True)
+        if extent > 0
+    }
+    results = ""
+    for axis, expr in enumerate(index_map.final_indices):
+        mark = "" if axis == 0 else " | " if axis - 1 in layout.axis_separators else ", "
+        results += f"{mark}{simplify(expr, ranges)}"
+    return f"({', '.join(v.name for v in index_map.initial_indices)}) -> ({results})"
+
+
+def described(layout: StoredTensor) -> str:
+    """What there is to know about a layout, some lines."""
+    elements, places = layout.num_elements, layout.num_places
+    lines = [
+        f"{layout.dtype}{list(layout.shape)} in {layout.memory}",
+        f"  {formula(layout)}",
+        f"  physical  {list(layout.physical_shape)}{_stored_as(layout)}, {layout.nbytes:,} B",
+    ]
+    if layout.grid_axes:
+        cores = prod(layout.grid_shape)
+        lines.append(
+            f"  grid      {list(layout.grid_shape)}: {cores:,} x {list(layout.shard_shape)}, "
+            f"{layout.shard_nbytes:,} B each"
+        )
+    lines.append(
+        f"  padding   {places - elements:,} of {places:,} places "
+        f"({100 * layout.padding_share:.1f} %){_padded_with(layout)}"
+    )
+    return "\n".join([*lines, *(f"  {line}" for line in _table(layout))])
+
+
+def _stored_as(layout: StoredTensor) -> str:
+    same = layout.storage.name == layout.dtype
+    return "" if same else f" as {layout.storage.name}"
+
+
+def _padded_with(layout: StoredTensor) -> str:
+    if not layout.padding_count:
+        return ""
+    return ", undefined" if layout.pad_value is None else f", {layout.pad_value}"
+
+
+def _table(layout: StoredTensor) -> list[str]:
+    """Which element is where: a line for each row of the last axis."""
+    if not 0 < layout.num_places <= _FEW_PLACES or not layout.shape:
+        return []
+    names = [["."] * layout.physical_shape[-1] for _ in range(
+        layout.num_places // layout.physical_shape[-1])]
+    offsets = all_offsets(layout)
+    for number, offset in enumerate(offsets.flat):
+        row, column = divmod(int(offset), layout.physical_shape[-1])
+        names[row][column] = ",".join(map(str, unravel(number, layout.shape)))
+    width = max(len(name) for row in names for name in row)
+    first = len(str(layout.num_places))
+    lines = [
+        f"{row * layout.physical_shape[-1]:>{first}}  " + " ".join(f"{n:>{width}}" for n in cells)
+        for row, cells in enumerate(names)
+    ]
+    return lines if max(map(len, lines)) <= _WIDEST else []
+
+
+# Known by its name, as an entry point has it: it stands above.
+_COPIES = EntryPoint("copies", "tecomp.compiled_copies", "tecomp.compilers")
+
+
+class Copies(Protocol):
+    """What compiles copies of arrays; `tecomp.compiled_copies` is what there is.
+
+    It stands above the driver, and layouts, which only describe, below the compiler.
+    """
+
+    def packed(self, layout: Layout, array: Any, out: Any) -> np.ndarray[Any, Any]:
+        """See `Layout.pack`."""
+
+    def unpacked(self, layout: Layout, array: Any, out: Any) -> np.ndarray[Any, Any]:
+        """See `Layout.unpack`."""
+
+
+def _copies() -> Copies:
+    """What compiles `pack` and `unpack`."""
+    made: Copies = _COPIES.load()
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class Layout(StoredTensor, Pictured):
+    """One index map on a tensor of known shape, and how its elements are stored.
+
+    Attributes:
+        shape: extents of the tensor.
+        dtype: type of its elements.
+        index_map: from its indices to physical axes. A result `x % n` has n places, whether or
+            not all of them hold an element; every other has as many as its values need.
+        storage: how an element is kept.
+        pad_value: what places without an element hold; None if that is not defined.
+        memory: scope of the memory that it lies in.
+        grid_axes: physical axes that count cores or devices; the rest is what each of them has.
+
+    Raises:
+        LayoutError: two elements share a place, a place is negative, or blocks are not whole.
+
+    Source:
+        Decision 11: a layout is one index map, and a remainder declares places.
+
+    >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
+    >>> sticks.physical_shape, sticks.nbytes, sticks.padding_count
+    ((4, 1000, 64), 512000, 56000)
+    """
+
+    _drawn_by: ClassVar[str] = "layout:drawn"
+
+    @classmethod
+    def of(
+        cls,
+        shape: Sequence[int],
+        dtype: str,
+        mapping: Callable[..., Sequence[Any]] | PlainIndexMap,
+        *,
+        pad_value: float | None = None,
+        memory: str = "global",
+        grid_axes: Sequence[int] = (),
+    ) -> Layout:
+        """The layout that a function of the indices writes down.
+
+        Args:
+            shape: extents of the tensor.
+            dtype: type of its elements, in memory too.
+            mapping: a function of the indices that gives the physical ones, with
+                `te.AXIS_SEPARATOR` between groups of them, or an index map.
+            pad_value: what places without an element hold.
+            memory: scope of the memory.
+            grid_axes: physical axes that count cores.
+
+        >>> Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64]).physical_shape
+        (4, 1000, 64)
+        """
+        check_shape(shape)
+        index_map = (
+            IndexMap.lift(mapping)
+            if isinstance(mapping, PlainIndexMap)
+            else IndexMap.from_func(mapping, ndim=len(shape))
+        )
+        return Layout(
+            tuple(shape), DType(dtype), index_map, Format.plain(dtype),
+            pad_value, memory, whole_numbers(grid_axes, "layout: grid_axes"),
+        )
+
+    @classmethod
+    def row_major(
+        cls, shape: Sequence[int], dtype: str, order: Sequence[int] | None = None
+    ) -> Layout:
+        """Elements in the order of NumPy, or of its axes in another order.
+
+        Args:
+            shape: extents of the tensor.
+            dtype: type of its elements.
+            order: the numbers of the axes, from the longest steps on.
+
+        Raises:
+            LayoutError: the order does not have each axis once.
+
+        >>> Layout.row_major((4, 6), "int8").offset((1, 0))
+        6
+        >>> Layout.row_major((4, 6), "int8", order=[1, 0]).offset((1, 0))
+        1
+        """
+        check_shape(shape)
+        axes = range(len(shape)) if order is None else whole_numbers(order, "layout: the order")
+        if sorted(axes) != list(range(len(shape))):
+            raise LayoutError(
+                f"layout: the order {list(axes)} does not have each of the {len(shape)} axes once; "
+                "give their numbers, from the longest steps on"
+            )
+        return cls.of(shape, dtype, lambda *index: [index[k] for k in axes] or [0])
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    def describe(self) -> str:
+        """As text the formula, physical shape, bytes, padding and, if there are few, all places.
+
+        >>> print(Layout.of((2, 6), "int8", lambda i, j: [j // 4, i, j % 4]).describe())
+        int8[2, 6] in global
+          (i, j) -> (j // 4, i, j % 4)
+          physical  [2, 2, 4], 16 B
+          padding   4 of 16 places (25.0 %), undefined
+           0  0,0 0,1 0,2 0,3
+           4  1,0 1,1 1,2 1,3
+           8  0,4 0,5   .   .
+          12  1,4 1,5   .   .
+        """
+        return described(self)
+
+    def explore(self) -> Page:
+        """A page with sliders: from elements to places, cores and bytes, and back.
+
+        Shape and sizes, such as those of sticks, tiles and shards, may be changed there.
+
+        Returns:
+            HTML that needs nothing else; `.save("x.html")` writes it, and a notebook shows it.
+
+        Raises:
+            LayoutError: it has no element.
+
+        >>> page = Layout.of((2, 6), "int8", lambda i, j: [j // 4, i, j % 4]).explore()
+        >>> "<html" in str(page)
+        True
+        """
+        made: Page = drawn_by("layout_explorer:page", self)
+        return made
+
+    def place(self, index: Sequence[int]) -> Index:
+        """Where the element at `index` lives, one number for each physical axis.
+
+        Raises:
+            LayoutError: there is no such element.
+
+        >>> Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64]).place((3, 130))
+        (2, 3, 2)
+        """
+        at = index_within(index, self.shape, "element")
+        return _numbers(self.index_map.map_indices(at))
+
+    def offset(self, index: Sequence[int]) -> int:
+        """How many places lie before the element at `index`, in row-major physical order.
+
+        >>> Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64]).offset((3, 130))
+        128194
+        """
+        return int(offset_of(self.place(index), self.physical_shape))
+
+    def element(self, place: Sequence[int]) -> Index | None:
+        """Which element lives at a place; None for padding.
+
+        Raises:
+            LayoutError: there is no such place.
+
+        >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
+        >>> sticks.element((3, 0, 7)), sticks.element((3, 0, 8))
+        ((0, 199), None)
+        """
+        where = index_within(place, self.physical_shape, "place")
+        index = _numbers(self.inverse.map_indices(where))
+        if not all(0 <= n < extent for n, extent in zip(index, self.shape, strict=True)):
+            return None
+        return index if self.place(index) == where else None
+
+    def is_equivalent_to(self, other: Layout) -> bool:
+        """Whether both keep equal elements at equal places of equal shapes.
+
+        Raises:
+            LayoutError: the other one is no layout.
+
+        >>> plain = Layout.row_major((4, 6), "int8")
+        >>> plain.is_equivalent_to(Layout.of((4, 6), "int8", lambda a, b: [a, b]))
+        True
+        >>> plain.is_equivalent_to(Layout.row_major((4, 6), "int8", order=[1, 0]))
+        False
+        """
+        check_layout(other, "layout.is_equivalent_to")
+        return (
+            self.shape == other.shape
+            and self.physical_shape == other.physical_shape
+            and self.storage == other.storage
+            and self.index_map.is_equivalent_to(other.index_map, self.shape)
+        )
+
+    def offsets(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The offset of every element in row-major physical order, in the shape of the tensor.
+
+        >>> Layout.of((2, 6), "int8", lambda i, j: [j // 4, i, j % 4]).offsets()
+        array([[ 0,  1,  2,  3,  8,  9],
+               [ 4,  5,  6,  7, 12, 13]])
+        """
+        return all_offsets(self)
+
+    def pack(self, array: Any, out: Any = None) -> np.ndarray[Any, Any]:
+        """An array of NumPy in this layout, compiled.
+
+        Args:
+            array: of `shape`, with any strides.
+            out: where it is written to, in the `storage_shape` of the layout; a new array if None.
+
+        Returns:
+            `out`, or the new array. Places of padding hold the pad value, or 0 in a new array.
+
+        Raises:
+            CallError: an array does not fit.
+
+        >>> sticks = Layout.of((2, 6), "int32", lambda i, j: [j // 4, i, j % 4])
+        >>> sticks.pack(np.arange(12, dtype="int32").reshape(2, 6))[1]
+        array([[ 4,  5,  0,  0],
+               [10, 11,  0,  0]], dtype=int32)
+        """
+        return _copies().packed(self, array, out)
+
+    def unpack(self, array: Any, out: Any = None) -> np.ndarray[Any, Any]:
+        """An array in this layout as one of NumPy, compiled.
+
+        Args:
+            array: in the `storage_shape` of the layout.
+            out: where the elements are written to, with any strides; a new array if None.
+
+        Returns:
+            `out`, or the new array, of `shape`.
+
+        Raises:
+            CallError: an array does not fit.
+
+        >>> sticks = Layout.of((2, 6), "int32", lambda i, j: [j // 4, i, j % 4])
+        >>> sticks.unpack(sticks.pack(np.arange(12, dtype="int32").reshape(2, 6)))
+        array([[ 0,  1,  2,  3,  4,  5],
+               [ 6,  7,  8,  9, 10, 11]], dtype=int32)
+        """
+        return _copies().unpacked(self, array, out)
+
+    def dma(
+        self,
+        host_strides: Sequence[int] | None = None,
+        host_offset: int = 0,
+        *,
+        start: Sequence[int] | None = None,
+        extents: Sequence[int] | None = None,
+    ) -> tuple[DmaNest, ...]:
+        r"""Loops with constant strides that together copy each element once, and no padding.
+
+        Args:
+            host_strides: how far one step of each index goes in the host's memory, in elements;
+                0 repeats, a negative one goes backwards. Row-major if not given.
+            host_offset: where the host has element 0.
+            start: where the box of elements to copy starts; at 0 if not given.
+            extents: of this box; all up to the end if not given.
+
+        Returns:
+            Nests in order of their place on the device, loops in order of decreasing device
+            strides. Whole tiles are one nest, remainders others.
+
+        Raises:
+            LayoutError: an argument does not fit the tensor, or there are over 1024 nests.
+
+        >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
+        >>> print(*sticks.dma(), sep="\n")
+        ((3, 1000, 64), (64000, 64, 1), (64, 200, 1))
+        ((1, 1000, 8), (64000, 64, 1), (64, 200, 1)) from host 192 to device 192000
+        """
+        return dma_nests(self, host_strides, host_offset, start, extents)
+
+    def runs(
+        self,
+        host_strides: Sequence[int] | None = None,
+        *,
+        start: Sequence[int] | None = None,
+        extents: Sequence[int] | None = None,
+    ) -> Runs:
+        """The contiguous runs of a copy to or from the host.
+
+        Args:
+            host_strides: how far one step of each index goes in the host's memory, in elements;
+                0 repeats, a negative one goes backwards. Row-major if not given.
+            start: where the box of elements to copy starts; at 0 if not given.
+            extents: of this box; all up to the end if not given.
+
+        Raises:
+            LayoutError: an argument does not fit the tensor.
+
+        >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
+        >>> print(sticks.runs())
+        4,000 runs of 8 to 64 elements, median 64, all multiples of 8, by sets
+        """
+        return host_runs(self, host_strides, start, extents)
+
+    def runs_to(
+        self,
+        target: Layout,
+        *,
+        start: Sequence[int] | None = None,
+        extents: Sequence[int] | None = None,
+    ) -> Runs:
+        """The contiguous runs of a copy into another layout of the tensor, or of a box of it.
+
+        Args:
+            target: the other layout.
+            start: where the box of elements to copy starts; at 0 if not given.
+            extents: of this box; all up to the end if not given.
+
+        Raises:
+            LayoutError: the layouts are of other shapes, or the box does not fit.
+
+        >>> rows = Layout.row_major((1000, 200), "float16")
+        >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
+        >>> print(rows.runs_to(sticks))
+        4,000 runs of 8 to 64 elements, median 64, all multiples of 8, by sets
+        """
+        return copy_runs(self, target, start, extents)
+
+
+def _numbers(exprs: Sequence[Expr]) -> Index:
+    numbers = tuple(int(e.value) for e in exprs if isinstance(e, Const))
+    assert len(numbers) == len(exprs)
+    return numbers
+
+
+@dataclass(frozen=True, slots=True)
+class FixedTiledLayout(Pictured):
+    """A tensor on the host, and the layout that it has on the device.
+
+    A view has a size and strides of its own, and the layout of the tensor that it shows.
+
+    Attributes:
+        size: extents of the tensor.
+        stride: elements of the host from one index to the next, for each dimension.
+        device_layout: where on the device its elements are.
+
+    Raises:
+        LayoutError: there is not one stride for each dimension, or the layout is none.
+
+    Source:
+        RFC 0047, Tensors with Device-Specific Layouts.
+
+    >>> from tecomp import StickLayout
+    >>> tiled = FixedTiledLayout((2, 6), (6, 1), StickLayout((2, 6), "float16"))
+    >>> tiled.size, tiled.stride, tiled.padding, tiled.device_layout.device_size
+    ((2, 6), (6, 1), None, [1, 64, 64])
+    """
+
+    _drawn_by: ClassVar[str] = "layout:drawn_tiled"
+
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    device_layout: Layout
+
+    def __post_init__(self) -> None:
+        check_shape(self.size)
+        object.__setattr__(self, "size", whole_numbers(self.size, "FixedTiledLayout: the size"))
+        object.__setattr__(
+            self, "stride", whole_numbers(self.stride, "FixedTiledLayout: the strides")
+        )
+        if len(self.size) != len(self.stride):
+            raise LayoutError(
+                f"FixedTiledLayout: size {list(self.size)} has {len(self.size)} dimensions, stride "
+                f"{list(self.stride)} has {len(self.stride)}; give one for each",
+                kind="wrong-count",
+            )
+        check_kind(
+            self.device_layout, Layout, "FixedTiledLayout: device_layout",
+            "make one, such as StickLayout(size, dtype)", LayoutError,
+        )
+
+    @property
+    def padding(self) -> float | None:
+        """What places without an element hold; None if that is not defined."""
+        return self.device_layout.pad_value
+
+    def __str__(self) -> str:
+        device = self.device_layout
+        text = repr(device) if type(device) is not Layout else f"Layout({device.index_map})"
+        return (
+            f"FixedTiledLayout(size={list(self.size)}, stride={list(self.stride)}, "
+            f"device_layout={text})"
+        )
+
+    __repr__ = __str__
+
+
+def linear_map(layout: Layout) -> IndexMap:
+    """The map from an index to the number of places before it."""
+    total = index_value(offset_of(layout.index_map.final_indices, layout.physical_shape))
+    return IndexMap(layout.index_map.initial_indices, (total,), ())
+
+
+def same_memory(a: Layout, b: Layout) -> bool:
+    """Whether two layouts of one tensor fill memory alike, however their axes are cut.
+
+    >>> tiles = Layout.of((8, 128), "float32", lambda i, j: [i // 4, i % 4, j])
+    >>> same_memory(tiles, Layout.row_major((8, 128), "float32"))
+    True
+    """
+    return (
+        a.shape == b.shape
+        and a.storage == b.storage
+        and a.num_places == b.num_places
+        and linear_map(a).is_equivalent_to(linear_map(b), a.shape)
+    )

@@ -1,0 +1,100 @@
+"""What a target says about layouts: its sticks, tiles, grid, formats, and how much fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from tecomp.errors import CapacityError, LayoutError
+from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
+from tecomp.ir.nodes.dtype import DType
+from tecomp.layout.addressing.arguments import positive_numbers
+from tecomp.layout.core.layout import Layout
+from tecomp.machine.descriptor import Target, Tile
+
+
+def check_target(target: Target, where: str) -> None:
+    """Refuse what is no target.
+
+    Raises:
+        LayoutError: it is none.
+    """
+    check_kind(
+        target, Target, f"{where}: the target", "load one with Target.load(name)", LayoutError
+    )
+
+
+def tile_of(target: Target) -> Tile:
+    """The tiles of a target.
+
+    Raises:
+        LayoutError: it has none.
+    """
+    if target.tile is None:
+        raise LayoutError(
+            f"shard layout: target {target.name} has no tiles; pass tiled=False",
+            kind="target-lacks",
+        )
+    return target.tile
+
+
+def element_of(target: Target, dtype: str, element: str | None) -> str:
+    """The format that a target stores a type in: `element`, or the usual one.
+
+    Raises:
+        LayoutError: it has no such format for the type.
+    """
+    known = target.formats.get(DType(dtype), ())
+    if not known:
+        raise LayoutError(
+            f"layout: target {target.name} stores no {dtype}; convert to one of its types, "
+            f"{', '.join(target.formats) or 'none'}",
+            kind="target-lacks",
+        )
+    if element is not None and not is_one_of(element, known):
+        raise LayoutError(
+            f"layout: target {target.name} does not store {dtype} as {element}; its formats for it "
+            f"are {', '.join(known)}",
+            kind="target-lacks",
+        )
+    return known[0] if element is None else element
+
+
+def grid_of(target: Target, grid: Sequence[int] | None) -> tuple[int, ...]:
+    """A grid that a target has cores for: `grid`, or all of them.
+
+    Raises:
+        LayoutError: it has fewer.
+    """
+    cores = (
+        tuple(target.grid.values())
+        if grid is None
+        else positive_numbers(grid, "layout: the grid")
+    )
+    if prod(cores) > target.cores:
+        by = "x".join(map(str, cores))
+        raise LayoutError(
+            f"layout: the grid <{by}> has {prod(cores)} cores, target {target.name} has "
+            f"{target.cores}; take a smaller grid",
+            kind="target-lacks",
+        )
+    return cores
+
+
+def check_room(layout: Layout, target: Target) -> None:
+    """The layout fits its memory: what a core has of it, or all of it where all cores share it.
+
+    Raises:
+        TargetError: there is no such memory.
+        CapacityError: it is larger.
+    """
+    memory = target.memory(layout.memory)
+    is_shared = memory.scope != "core"
+    size = layout.nbytes if is_shared else layout.shard_nbytes
+    if memory.usable_bytes is not None and size > memory.usable_bytes:
+        where = "" if is_shared else " of a core"
+        raise CapacityError(
+            f"layout: {DType(layout.dtype)}{list(layout.shape)} as {layout.storage.name} takes "
+            f"{size:,} B of `{memory.name}`{where}, target {target.name} has "
+            f"{memory.usable_bytes:,} B; cut it into smaller parts, or take another memory"
+        )

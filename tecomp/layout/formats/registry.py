@@ -1,0 +1,99 @@
+"""Named storage formats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tecomp.errors import LayoutError
+from tecomp.ir.nodes.argument_checks import is_one_of
+from tecomp.ir.nodes.dtype import SCALARS, DType
+from tecomp.layout.formats.block_float import BlockFloat
+from tecomp.layout.formats.format import Format
+from tecomp.layout.formats.narrow_types import PackedInt, SmallFloat, Specials, Ties
+
+_BYTE = DType("uint8")
+
+FLOAT8_E4M3FN = SmallFloat(
+    "float8_e4m3fn", _BYTE, exponent=4, fraction=3, bias=7, specials=Specials.FN
+)
+FLOAT8_E5M2 = SmallFloat("float8_e5m2", _BYTE, exponent=5, fraction=2, bias=15)
+FLOAT8_E4M3FNUZ = SmallFloat(
+    "float8_e4m3fnuz", _BYTE, exponent=4, fraction=3, bias=8, specials=Specials.FNUZ
+)
+FLOAT8_E5M2FNUZ = SmallFloat(
+    "float8_e5m2fnuz", _BYTE, exponent=5, fraction=2, bias=16, specials=Specials.FNUZ
+)
+DLFLOAT16 = SmallFloat(
+    "dlfloat16", DType("uint16"), exponent=6, fraction=9, bias=31, specials=Specials.FN,
+    ties=Ties.AWAY, denormals=False,
+)
+BFP8 = BlockFloat.of(8)
+BFP4 = BlockFloat.of(4)
+BFP2 = BlockFloat.of(2)
+INT4 = PackedInt.of(4, signed=True)
+UINT4 = PackedInt.of(4, signed=False)
+
+_NAMED = {
+    storage.name: storage
+    for storage in (
+        FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ, DLFLOAT16,
+        BFP8, BFP4, BFP2, INT4, UINT4,
+    )
+}
+
+
+def storage_format(name: str) -> Format:
+    """The format called `name`; an element type is one too.
+
+    `dlfloat16` is the 16-bit float of IBM's accelerators: 1 bit sign, 6 exponent (bias 31), 9
+    fraction, no denormals, one code for infinity and NaN (all ones), ties away from 0.
+
+    Raises:
+        LayoutError: there is none.
+
+    Source:
+        DLFloat16: A. Agrawal et al., DLFloat (ARITH 2019), and the conversions of onnx-mlir's
+        NNPA accelerator. Floats of 8 bits: ml_dtypes; OCP 8-bit floating point.
+
+    >>> storage_format("float8_e5m2").encode_array([1.0, 3.3, 1e9]).tolist()
+    [60, 67, 124]
+    >>> storage_format("bfp8").storage_shape((4, 32, 32))
+    (4, 1088)
+    """
+    if is_one_of(name, _NAMED):
+        return _NAMED[name]
+    if is_one_of(name, SCALARS):
+        return Format.plain(name)
+    raise LayoutError(
+        f"storage: `{name}` is no format; the formats are {', '.join((*_NAMED, *SCALARS))}",
+        kind="storage-format",
+    )
+
+
+_SHARED = {"bfp_bf8": BFP8, "bfp_bf4": BFP4, "bfp_bf2": BFP2}
+_SHORT = {storage.name: name for name, storage in _SHARED.items()}
+
+BFP_TILES: dict[str, Format] = {
+    **{name: replace(storage, name=name) for name, storage in _SHARED.items()},
+    **{
+        f"bfp_f{bits}": replace(BlockFloat.of(bits, exponent_bits=5), name=f"bfp_f{bits}")
+        for bits in (8, 4, 2)
+    },
+}
+"""Block floating point in tiles of 32x32: 16 elements share an exponent of a byte.
+
+Those with bf have exponents of bfloat16, those with f exponents of float16.
+"""
+
+
+def format_named(name: str) -> Format:
+    """The format called `name`: one of `BFP_TILES`, or as for `storage_format`.
+
+    Raises:
+        LayoutError: there is none.
+
+    >>> format_named("bfp_bf8").units, format_named("bfp8").name, format_named("float16").units
+    (1088, 'bfp_bf8', 1)
+    """
+    called = _SHORT[name] if is_one_of(name, _SHORT) else name
+    return BFP_TILES[called] if is_one_of(called, BFP_TILES) else storage_format(called)

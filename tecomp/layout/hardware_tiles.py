@@ -1,0 +1,136 @@
+"""Tiles that matrix units and vector memories of known machines work on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tecomp.errors import LayoutError
+from tecomp.ir.nodes.dtype import DType
+from tecomp.layout.core.layout import Layout
+from tecomp.poly.maps.tracing import AXIS_SEPARATOR
+
+_WORD = 4
+
+
+def n11c(shape: Sequence[int], dtype: str, chunk: int = 1024) -> Layout:
+    """Chunks of channels, each a row of a 2-d memory.
+
+    Args:
+        shape: (n, h, w, c).
+        dtype: type of the elements.
+        chunk: channels in a row.
+
+    >>> n11c((1, 16, 8, 2048), "int8").memory_shape
+    (256, 1024)
+    """
+    _check_rank("n11c", shape, "(n, h, w, c)")
+    return Layout.of(
+        shape, dtype,
+        lambda n, h, w, c: [n, h, w, c // chunk, AXIS_SEPARATOR, c % chunk],
+    )
+
+
+def crouton(shape: Sequence[int], dtype: str) -> Layout:
+    """Blocks of 8 rows, 4 columns and 32 channels, in which two columns alternate.
+
+    Args:
+        shape: (n, h, w, c).
+        dtype: type of the elements; a block takes 2 KiB if that is 2 bytes wide.
+
+    Source:
+        TVM, the layout `nhwc-8h2w32c2w` of its operators for Hexagon.
+
+    >>> crouton((1, 16, 8, 64), "float16").memory_shape
+    (8, 1024)
+    """
+    _check_rank("crouton", shape, "(n, h, w, c)")
+    return Layout.of(
+        shape, dtype,
+        lambda n, h, w, c: [
+            n, h // 8, w // 4, c // 32, AXIS_SEPARATOR, h % 8, w % 4 // 2, c % 32, w % 2
+        ],
+    )
+
+
+def vnni(shape: Sequence[int], dtype: str) -> Layout:
+    """The right operand of dot products: as many steps of the depth side by side as fill 4 bytes.
+
+    Args:
+        shape: (k, n), with leading axes.
+        dtype: type of the elements, 1 or 2 bytes wide.
+
+    >>> vnni((64, 16), "bfloat16").place((5, 3))
+    (2, 3, 1)
+    """
+    group = _group("vnni", shape, dtype)
+    return Layout.of(
+        shape, dtype, lambda *i: [*i[:-2], i[-2] // group, i[-1], i[-2] % group], pad_value=0
+    )
+
+
+def amx(shape: Sequence[int], dtype: str) -> Layout:
+    """The right operand of a matrix unit: tiles of 16 rows of 64 bytes, in groups as `vnni`.
+
+    Args:
+        shape: (k, n), with leading axes.
+        dtype: type of the elements, 1 or 2 bytes wide.
+
+    Source:
+        Intel 64 and IA-32 Architectures Software Developer's Manual, chapter "Advanced Matrix
+        Extensions".
+
+    >>> amx((64, 16), "bfloat16").place((5, 3))
+    (0, 0, 2, 3, 1)
+    """
+    group = _group("amx", shape, dtype)
+    return Layout.of(
+        shape, dtype,
+        lambda *i: [
+            *i[:-2], i[-2] // (16 * group), i[-1] // 16,
+            i[-2] // group % 16, i[-1] % 16, i[-2] % group,
+        ],
+        pad_value=0,
+    )
+
+
+def partitions(shape: Sequence[int], dtype: str, count: int = 128) -> Layout:
+    """Rows spread over the partitions of a 2-d memory; tiles of `count` rows lie one after another.
+
+    Args:
+        shape: (rows, columns).
+        dtype: type of the elements.
+        count: partitions of the memory.
+
+    Source:
+        AWS Neuron, NKI programming model: SBUF is (partition, free).
+
+    >>> partitions((256, 256), "float32").place((200, 17))
+    (72, 1, 17)
+    """
+    _check_rank("partitions", shape, "(rows, columns)")
+    return Layout.of(
+        shape, dtype, lambda i, j: [i % count, AXIS_SEPARATOR, i // count, j]
+    )
+
+
+def _group(where: str, shape: Sequence[int], dtype: str) -> int:
+    width = DType(dtype).bytes
+    if width not in (1, 2):
+        raise LayoutError(
+            f"{where}: elements of {dtype} are {width} bytes wide; 4 bytes are a group, so types "
+            "of 1 or 2 bytes have one",
+            kind="storage-format",
+        )
+    if len(shape) < 2:
+        raise LayoutError(
+            f"{where}: the shape {list(shape)} has no two axes (k, n); give a matrix",
+            kind="storage-format",
+        )
+    return _WORD // width
+
+
+def _check_rank(where: str, shape: Sequence[int], axes: str) -> None:
+    if len(shape) != axes.count(",") + 1:
+        raise LayoutError(
+            f"{where}: the axes are {axes}, but the shape is {list(shape)}", kind="storage-format"
+        )

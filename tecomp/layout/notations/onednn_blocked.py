@@ -1,0 +1,187 @@
+"""Blocked layouts, named as oneDNN names them: `nChw16c`, `OIhw16i16o`, `aBc8b`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import prod
+
+from tecomp.errors import LayoutError
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.dtype import DType
+from tecomp.layout.addressing.arguments import check_shape, digit, index_names, quotient
+from tecomp.layout.addressing.stored_tensor import check_layout
+from tecomp.layout.core.layout import Layout, same_memory
+from tecomp.layout.formats.format import Format
+from tecomp.poly.maps.index_map import IndexMap
+from tecomp.poly.maps.strided_digits import strided_digits
+
+_IMAGES = "ncdhw"
+_WEIGHTS = "goidhw"
+_TAG = re.compile(r"([A-Za-z]+?)((?:\d+[a-z])*)")
+
+
+_AXES = 'give a letter for each axis, such as "nchw"'
+
+
+def blocked(shape: Sequence[int], dtype: str, tag: str, *, axes: str | None = None) -> Layout:
+    """The layout that a tag names.
+
+    Letters are axes, from the slowest to the fastest. That of an axis in capitals counts blocks,
+    whose elements follow at the end, each with its size: `nChw16c` keeps 16 channels together. A
+    block that is not full is padded with zeros.
+
+    Args:
+        shape: extents of the tensor, its axes in the order of `axes`.
+        dtype: type of its elements.
+        tag: the name.
+        axes: the letters of the axes in the order of the shape; by default those that the letters
+            tell: `ncdhw` for images, `goidhw` for weights, or the alphabet.
+
+    Raises:
+        LayoutError: the tag does not parse, or does not fit the shape.
+
+    Source:
+        oneDNN, "Understanding memory formats".
+
+    >>> blocked((2, 17, 5, 4), "float32", "nChw8c").physical_shape
+    (2, 3, 5, 4, 8)
+    """
+    check_shape(shape)
+    check_kind(axes, str | None, "blocked: axes", _AXES, LayoutError)
+    check_kind(tag, str, "blocked: the tag", 'write one such as "nChw8c"', LayoutError)
+    outer, blocks = _parsed(tag)
+    order = axes if axes is not None else _order(outer.lower(), tag)
+    if len(order) != len(shape):
+        raise LayoutError(
+            f"blocked: `{tag}` is for {len(order)} axes, {order}, but the shape {list(shape)} "
+            f"has {len(shape)}",
+            kind="layout-text",
+        )
+    if sorted(order) != sorted(outer.lower()):
+        raise LayoutError(
+            f"blocked: `{tag}` has the axes {outer.lower()}, but the tensor has {order}",
+            kind="layout-text",
+        )
+    if strange := [letter for _, letter in blocks if letter not in order]:
+        raise LayoutError(
+            f"blocked: `{tag}` cuts the axis {strange[0]} into blocks, but the axes are {order}; "
+            "name one of them",
+            kind="layout-text",
+        )
+    inner: dict[str, int] = dict.fromkeys(order, 1)
+    for size, letter in blocks:
+        inner[letter] *= size
+    _check_capitals(tag, outer, blocks)
+    variables = index_names(len(shape))
+    of = dict(zip(order, variables, strict=True))
+    results = [quotient(of[letter], inner[letter]) for letter in outer.lower()]
+    for size, letter in blocks:
+        inner[letter] //= size
+        results.append(digit(of[letter], inner[letter], size))
+    return Layout(
+        tuple(shape), DType(dtype), IndexMap(variables, tuple(results), ()), Format.plain(dtype),
+        pad_value=0 if blocks else None,
+    )
+
+
+def blocked_tag(layout: Layout, axes: str | None = None) -> str:
+    """The tag of a layout.
+
+    Args:
+        layout: any whose memory is cut into blocks.
+        axes: the letters of its axes; the alphabet if None.
+
+    Raises:
+        LayoutError: no tag says the same.
+
+    >>> blocked_tag(blocked((2, 17, 5, 4), "float32", "nChw8c"), axes="nchw")
+    'nChw8c'
+    """
+    check_layout(layout, "blocked_tag")
+    check_kind(axes, str | None, "blocked_tag: axes", _AXES, LayoutError)
+    letters = axes if axes is not None else "abcdefghijkl"[: len(layout.shape)]
+    digits = strided_digits(layout.index_map, layout.shape)
+    if digits is None or len(letters) != len(layout.shape):
+        raise _no_tag(layout)
+    outer: list[int] = []
+    blocks: list[tuple[int, str]] = []
+    for each in digits:
+        is_short = layout.shape[each.axis] <= each.low * (each.size - 1)
+        if each.axis not in outer and not is_short:
+            outer.append(each.axis)
+        elif each.size > 1:
+            blocks.append((each.size, letters[each.axis]))
+    for axis in range(len(layout.shape)):
+        # One block at most: its count is 1, and may stand anywhere.
+        if axis not in outer:
+            before = (k for k, other in enumerate(outer) if other > axis)
+            outer.insert(next(before, len(outer)), axis)
+    cut = {letter for _, letter in blocks}
+    names = "".join(
+        letter.upper() if letter in cut else letter for letter in (letters[k] for k in outer)
+    )
+    tag = names + "".join(f"{size}{letter}" for size, letter in blocks)
+    if not same_memory(layout, blocked(layout.shape, layout.dtype, tag, axes=letters)):
+        raise _no_tag(layout)
+    return tag
+
+
+def _no_tag(layout: Layout) -> LayoutError:
+    return LayoutError(
+        f"blocked_tag: no tag says {layout.index_map} on {list(layout.shape)}; a tag has each axis "
+        "once, and then blocks without gaps",
+        kind="layout-text",
+    )
+
+
+def _parsed(tag: str) -> tuple[str, list[tuple[int, str]]]:
+    match = _TAG.fullmatch(tag)
+    if match is None:
+        place = _end_of_prefix(tag)
+        raise LayoutError(
+            f"blocked: `{tag}` does not parse at position {place}, `{tag[place:]}`; write letters "
+            "of axes and then blocks, as in nChw16c",
+            kind="layout-text",
+        )
+    blocks = [(int(n), letter) for n, letter in re.findall(r"(\d+)([a-z])", match[2])]
+    return match[1], blocks
+
+
+def _end_of_prefix(tag: str) -> int:
+    match = re.match(r"[A-Za-z]+(?:\d+[a-z])*", tag)
+    return match.end() if match else 0
+
+
+def _order(letters: str, tag: str) -> str:
+    if len(set(letters)) != len(letters):
+        twice = next(x for k, x in enumerate(letters) if x in letters[:k])
+        raise LayoutError(
+            f"blocked: `{tag}` has the axis {twice} twice; blocks of it follow at the end, each "
+            "with its size",
+            kind="layout-text",
+        )
+    if sorted(letters) == [chr(ord("a") + k) for k in range(len(letters))]:
+        return "".join(sorted(letters))
+    for family in (_IMAGES, _WEIGHTS):
+        if set(letters) <= set(family):
+            return "".join(x for x in family if x in letters)
+    raise LayoutError(
+        f"blocked: the axes of `{tag}` are none of {_IMAGES}, {_WEIGHTS} and the alphabet; name "
+        "them in the order of the shape with axes=",
+        kind="layout-text",
+    )
+
+
+def _check_capitals(tag: str, outer: str, blocks: list[tuple[int, str]]) -> None:
+    cut = {letter for _, letter in blocks}
+    for letter in outer:
+        if letter.isupper() != (letter.lower() in cut):
+            has = "has no block" if letter.isupper() else "has blocks"
+            raise LayoutError(
+                f"blocked: axis {letter} of `{tag}` {has}; an axis is in capitals if and only if "
+                "it is cut into blocks",
+                kind="layout-text",
+            )
+    if prod(size for size, _ in blocks) == 0:
+        raise LayoutError(f"blocked: `{tag}` has a block of 0 elements", kind="layout-text")

@@ -1,0 +1,231 @@
+"""What a shard layout is made from, checked: grid, map, tile, face, names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tecomp.errors import LayoutError
+from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
+from tecomp.layout.addressing.arguments import positive_numbers
+from tecomp.layout.formats.format import Format
+from tecomp.layout.formats.registry import BFP_TILES, format_named
+from tecomp.layout.sharding.shard_maps import Intervals, collapsed
+from tecomp.layout.sharding.tt_notation import MEMORY_SPACES, OOB_VALUES
+from tecomp.layout.sharding.virtual_grid import GridMap
+from tecomp.poly.maps.image_extents import value_range
+from tecomp.poly.maps.index_map import IndexMap
+
+ALLOWED_TILES = ((4, 16), (16, 16), (32, 16), (4, 32), (16, 32), (32, 32))
+"""Tiles of Tenstorrent's machines."""
+
+Linear = Callable[..., Sequence[Any]] | PlainIndexMap
+
+
+def by(extents: Sequence[int]) -> str:
+    """`2x4`."""
+    return "x".join(map(str, extents))
+
+
+def collapse_onto(
+    shape: tuple[int, ...],
+    linear: Linear | None,
+    intervals: Intervals | None,
+    grid: Sequence[int] | None,
+    tile: tuple[int, int] | None,
+) -> tuple[IndexMap, tuple[int, ...]]:
+    """The map to the axes of the grid, and the grid.
+
+    Raises:
+        LayoutError: they have different numbers of axes, or tiles have too few.
+    """
+    cores = None if grid is None else positive_numbers(grid, "shard layout: the grid")
+    rank = len(cores) if cores is not None else 2 if tile is not None else None
+    index_map = _joined(shape, linear, intervals, rank)
+    count = len(index_map.final_indices)
+    if cores is not None and len(cores) != count:
+        raise LayoutError(
+            f"shard layout: the grid <{by(cores)}> has {len(cores)} axes, but {index_map} has "
+            f"{count} results; give one core count for each result",
+            kind="shards",
+        )
+    if index_map.axis_separators:
+        raise LayoutError(
+            f"shard layout: {index_map} has an axis separator, but every result is an axis of the "
+            "grid by itself; leave it out",
+            kind="shards",
+        )
+    if tile is not None and count < 2:
+        raise LayoutError(
+            f"shard layout: a tile of {by(tile)} takes two axes, but {index_map} has {count}; put "
+            "a constant 0 in front, and a 1 in front of the grid",
+            kind="shards",
+        )
+    return index_map, (1,) * count if cores is None else cores
+
+
+def _joined(
+    shape: tuple[int, ...], linear: Linear | None, intervals: Intervals | None, rank: int | None
+) -> IndexMap:
+    """How the dimensions are joined: as a function or a map says, or intervals of them."""
+    if linear is None:
+        return collapsed(shape, intervals, rank)
+    if intervals is not None:
+        raise LayoutError(
+            "shard layout: linear= and collapse_intervals= both say how dimensions are joined; "
+            "give one of them",
+            kind="shards",
+        )
+    if isinstance(linear, PlainIndexMap):
+        return IndexMap.lift(linear)
+    return IndexMap.from_func(linear, ndim=len(shape))
+
+
+def ranges_of(
+    index_map: IndexMap, shape: tuple[int, ...], dtype: DType
+) -> list[tuple[int, int]]:
+    """Least and greatest value of each result.
+
+    Raises:
+        LayoutError: the tensor has no elements, or two of them share the results.
+    """
+    if 0 in shape:
+        raise LayoutError(
+            f"shard layout: {dtype}{list(shape)} has an axis without elements, and a shard is as "
+            "large as its part of them; give each axis 1 or more",
+            kind="shards",
+        )
+    if (clash := index_map.collision(shape)) is not None:
+        first, second = clash
+        raise LayoutError(
+            f"shard layout: elements {first} and {second} of {dtype}{list(shape)} share one place "
+            f"under {index_map}; make each stride at least the extent of what lies inside it",
+            kind="shared-place",
+        )
+    axes = index_map.initial_indices
+    return [value_range(expr, axes, shape) for expr in index_map.final_indices]
+
+
+def checked_tiles(allowed: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    """The tiles that a machine has.
+
+    Raises:
+        LayoutError: one is no rows and columns.
+    """
+    where = "shard layout: allowed_tiles"
+    check_kind(allowed, Iterable, where, "give rows and columns of each, as in [(32, 32)]",
+               LayoutError)
+    return tuple(positive_numbers(tile, f"{where}: a tile", 2) for tile in allowed)
+
+
+def checked_tile(
+    tile: Sequence[int] | None, allowed: tuple[tuple[int, ...], ...]
+) -> tuple[int, int] | None:
+    """A tile that the machine has.
+
+    Raises:
+        LayoutError: it has none of that size.
+    """
+    if tile is None:
+        return None
+    found = positive_numbers(tile, "shard layout: the tile")
+    if found not in allowed:
+        raise LayoutError(
+            f"shard layout: no tile is {by(found)}; the tiles are "
+            f"{', '.join(map(by, allowed))} (allowed_tiles= has others)",
+            kind="shards",
+        )
+    return found[0], found[1]
+
+
+def checked_face(
+    face: Sequence[int] | None, tile: tuple[int, int] | None
+) -> tuple[int, int] | None:
+    """A face that divides the tile.
+
+    Raises:
+        LayoutError: it does not, or there is no tile.
+    """
+    if face is None:
+        return None
+    found = positive_numbers(face, "shard layout: the face")
+    if tile is None or len(found) != 2 or any(t % f for t, f in zip(tile, found, strict=True)):
+        what = "no tile" if tile is None else f"a tile of {by(tile)}"
+        raise LayoutError(
+            f"shard layout: a face of {by(found)} with {what}; faces divide the rows and the "
+            "columns of a tile, such as 16x16 those of 32x32",
+            kind="shards",
+        )
+    return found[0], found[1]
+
+
+def checked_storage(element: str, tile: tuple[int, int] | None) -> Format:
+    """A storage format that goes with the tile.
+
+    Raises:
+        LayoutError: blocks that are no tile of 32x32, or no format at all.
+    """
+    storage = format_named(element)
+    if storage.name in BFP_TILES and tile != (32, 32):
+        what = "elements one by one" if tile is None else f"tiles of {by(tile)}"
+        raise LayoutError(
+            f"shard layout: {storage.name} stores tiles of 32x32, and here are {what}; give "
+            "tile=(32, 32)",
+            kind="shards",
+        )
+    return storage
+
+
+def pad_value_of(oob_val: str, dtype: DType) -> float | None:
+    """The number that padding holds; None for undef.
+
+    Raises:
+        LayoutError: there is no such word, or the type has no such number.
+    """
+    if not is_one_of(oob_val, OOB_VALUES):
+        raise LayoutError(
+            f"shard layout: oob_val={oob_val!r} is no value of padding; it is one of "
+            f"{', '.join(OOB_VALUES)}",
+            kind="shards",
+        )
+    if oob_val in ("inf", "neginf") and not dtype.is_float:
+        raise LayoutError(
+            f"shard layout: oob_val='{oob_val}' is no {dtype}; use zero, one or undef, or a float",
+            kind="shards",
+        )
+    return OOB_VALUES[oob_val]
+
+
+def checked_space(name: str) -> str:
+    """A memory space.
+
+    Raises:
+        LayoutError: there is none of that name.
+    """
+    if not is_one_of(name, MEMORY_SPACES):
+        raise LayoutError(
+            f"shard layout: {name!r} is no memory space; it is one of {', '.join(MEMORY_SPACES)}",
+            kind="shards",
+        )
+    return name
+
+
+def checked_device(device: GridMap | None, grid: tuple[int, ...]) -> GridMap | None:
+    """A map for this grid.
+
+    Raises:
+        LayoutError: it is for another, or no map.
+    """
+    check_kind(
+        device, GridMap | None, "shard layout: the device",
+        "give a GridMap from this grid to the cores of the machine", LayoutError,
+    )
+    if device is not None and device.shape != grid:
+        raise LayoutError(
+            f"shard layout: the device places a grid of {list(device.shape)}, but this one is "
+            f"{list(grid)}; give a map for this grid",
+            kind="shards",
+        )
+    return device

@@ -1,0 +1,443 @@
+"""Sharded layouts: a tensor on a grid of cores, in tiles, as tt-mlir's `tt.layout` says it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tecomp.errors import CapacityError, LayoutError
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import Binary, BinOp, Expr, Var, index_value
+from tecomp.layout.addressing.arguments import check_shape, index_within
+from tecomp.layout.addressing.stored_tensor import Index
+from tecomp.layout.core.layout import Layout
+from tecomp.layout.core.target_limits import check_room, check_target, element_of, grid_of, tile_of
+from tecomp.layout.sharding.checks import (
+    ALLOWED_TILES,
+    Linear,
+    by,
+    checked_device,
+    checked_face,
+    checked_space,
+    checked_storage,
+    checked_tile,
+    checked_tiles,
+    collapse_onto,
+    pad_value_of,
+    ranges_of,
+)
+from tecomp.layout.sharding.shard_maps import (
+    CorePadding,
+    Cut,
+    Intervals,
+    core_padding,
+    count_on_cores,
+    keep,
+)
+from tecomp.layout.sharding.tt_notation import ShardNotation, parse_shard, shard_text
+from tecomp.layout.sharding.virtual_grid import GridMap
+from tecomp.machine.descriptor import Target
+from tecomp.poly.maps.index_map import IndexMap
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class ShardLayout(Layout):
+    """A tensor that is collapsed to the axes of a grid, cut into a shard for each core, and tiled.
+
+    The axes of the grid are the first physical axes, then come those of a shard; with tiles its
+    last two count tiles, and rows and columns of a tile follow (with faces: of the face, then of
+    the place in it).
+
+    Attributes:
+        linear: from the indices of the tensor to the collapsed axes, one for each of the grid.
+        grid: cores along each axis, a virtual grid of any rank.
+        oob_val: what padding holds: undef, zero, one, inf or neginf.
+        tile: rows and columns of a tile, or None.
+        face: rows and columns of a face of a tile, or None.
+        device: where the cores of the virtual grid are, if it is known.
+        collapsed_shape: extents of the collapsed axes.
+
+    Source:
+        Tensor Layout (tt-mlir).
+
+    >>> shards = ShardLayout((2, 3, 64, 128), "float32", grid=(2, 4), tile=(32, 32))
+    >>> shards.linear, shards.collapsed_shape, shards.grid, shards.tile, shards.face
+    (lambda d0, d1, d2, d3: [d0 * 192 + d1 * 64 + d2, d3], (384, 128), (2, 4), (32, 32), None)
+    >>> shards.scalar_shard_shape, shards.padded_shard_shape, shards.memref_shape
+    ((192, 32), (192, 32), (6, 1))
+    >>> shards.shard_bytes, shards.memory_space, shards.oob_val, shards.device
+    (24576, 'l1', 'undef', None)
+    >>> shards.elements_per_core.shape, int(shards.padding_per_core.sum())
+    ((2, 4), 0)
+    """
+
+    linear: IndexMap = field(init=False)
+    grid: tuple[int, ...] = field(init=False)
+    oob_val: str = field(init=False)
+    tile: tuple[int, int] | None = field(init=False)
+    face: tuple[int, int] | None = field(init=False)
+    device: GridMap | None = field(init=False)
+    collapsed_shape: tuple[int, ...] = field(init=False)
+    _cut: Cut = field(init=False)
+    _allowed_tiles: tuple[tuple[int, ...], ...] = field(init=False)
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: str,
+        linear: Linear | None = None,
+        *,
+        collapse_intervals: Intervals | None = None,
+        oob_val: str = "undef",
+        grid: Sequence[int] | None = None,
+        tile: Sequence[int] | None = None,
+        memory_space: str = "l1",
+        element: str | None = None,
+        face: Sequence[int] | None = None,
+        device: GridMap | None = None,
+        capacity_bytes: int | None = None,
+        allowed_tiles: Sequence[Sequence[int]] = ALLOWED_TILES,
+    ) -> None:
+        """Work out the map.
+
+        Args:
+            shape: extents of the tensor.
+            dtype: type of its elements.
+            linear: a function of the indices that returns the collapsed axes, or an index map.
+                Strides above the extents leave room between the rows of a batch.
+            collapse_intervals: instead of `linear`: dimensions that become one, pairs (first,
+                end), negative ones from the end. By default all but the last.
+            oob_val: what padding holds.
+            grid: cores along each collapsed axis; one core by default. Missing axes of collapsed
+                intervals are added in front.
+            tile: rows and columns of a tile.
+            memory_space: system, mmio, dram or l1.
+            element: how an element is stored, if not as `dtype`.
+            face: rows and columns of a face of a tile.
+            device: where the cores of the grid are.
+            capacity_bytes: what a core has room for.
+            allowed_tiles: tiles that the machine has.
+
+        Raises:
+            LayoutError: the parts do not go together, or two elements share a place.
+            CapacityError: a shard is larger than `capacity_bytes`.
+
+        >>> layout = ShardLayout((2, 3, 64, 128), "float32", grid=(2, 4))
+        >>> layout.memref_shape, layout.place((1, 1, 6, 100))
+        ((192, 32), (1, 3, 70, 4))
+        """
+        check_shape(shape)
+        extents, plain = tuple(map(int, shape)), DType(dtype)
+        allowed = checked_tiles(allowed_tiles)
+        tiled = checked_tile(tile, allowed)
+        index_map, cores = collapse_onto(extents, linear, collapse_intervals, grid, tiled)
+        ranges = ranges_of(index_map, extents, plain)
+        sizes = tuple(high - low + 1 for low, high in ranges)
+        cut = Cut.evenly(sizes, cores, tiled, checked_face(face, tiled))
+        keep(
+            self, linear=index_map, grid=cores, oob_val=oob_val, tile=tiled, face=cut.face,
+            device=checked_device(device, cores), collapsed_shape=sizes, _cut=cut,
+            _allowed_tiles=allowed,
+        )
+        results = cut.axes(_from_zero(index_map, ranges))
+        super().__init__(
+            extents, plain, IndexMap(index_map.initial_indices, results),
+            checked_storage(plain if element is None else element, tiled),
+            pad_value_of(oob_val, plain),
+            checked_space(memory_space), tuple(range(len(cores))),
+        )
+        if capacity_bytes is not None:
+            self.check_capacity(capacity_bytes)
+
+    @classmethod
+    def for_target(
+        cls,
+        target: Target,
+        shape: Sequence[int],
+        dtype: str,
+        linear: Linear | None = None,
+        *,
+        grid: Sequence[int] | None = None,
+        tiled: bool = True,
+        memory_space: str = "l1",
+        element: str | None = None,
+        **others: Any,
+    ) -> ShardLayout:
+        """The layout on the cores of a target, in its tiles, where it has room for it.
+
+        Args:
+            target: the machine.
+            shape: extents of the tensor.
+            dtype: type of its elements.
+            linear: as for the constructor.
+            grid: cores along each collapsed axis; all that the target has by default.
+            tiled: whether it is in tiles.
+            memory_space: the memory that holds it.
+            element: one of the formats that the target stores the type in; by default the first.
+            others: as for the constructor.
+
+        Raises:
+            LayoutError: the target has fewer cores, no tiles, or no such format for the type.
+            TargetError: it has no such memory.
+            CapacityError: a shard, or in memory of all cores the tensor, is too large for it.
+
+        >>> layout = ShardLayout.for_target(Target.load("tensix_wh"), (512, 1024), "bfloat16")
+        >>> layout.grid, layout.memref_shape, layout.face
+        ((8, 8), (2, 4), (16, 16))
+        """
+        check_target(target, "shard layout")
+        target.memory(memory_space)
+        given: dict[str, Any] = {"element": element_of(target, dtype, element)}
+        check_kind(
+            tiled, bool | np.bool_, "shard layout: tiled", "give True or False", LayoutError
+        )
+        if tiled:
+            tile = tile_of(target)
+            given |= {"tile": tile.shape, "face": tile.face, "allowed_tiles": tile.shapes}
+        layout = cls(
+            shape, dtype, linear, grid=grid_of(target, grid), memory_space=memory_space,
+            **(given | others),
+        )
+        check_room(layout, target)
+        return layout
+
+    def _collision(self) -> tuple[Index, Index] | None:
+        """Cutting a box loses nothing, so elements meet if they do so before."""
+        return self.linear.collision(self.shape)
+
+    @classmethod
+    def parse(
+        cls,
+        text: str,
+        *,
+        face: Sequence[int] | None = None,
+        device: GridMap | None = None,
+        capacity_bytes: int | None = None,
+        allowed_tiles: Sequence[Sequence[int]] = ALLOWED_TILES,
+    ) -> ShardLayout:
+        """Read a layout as `str(layout)` writes it.
+
+        Args:
+            text: `tensor<..., #tt.layout<...>>`, on any number of lines.
+            face: of a tile, which the text does not say.
+            device: where the cores are, which it does not say either.
+            capacity_bytes: what a core has room for.
+            allowed_tiles: tiles that the machine has.
+
+        Raises:
+            LayoutError: the text does not parse (with the position), or its memref is not what
+                follows from the rest.
+
+        >>> text = (
+        ...     "tensor<53x63xf32, #tt.layout<(d0, d1) -> (d0, d1), undef, <3x2>, "
+        ...     "memref<1x1x!tt.tile<32 x 32, bfp_bf8>, #tt.memory_space<l1>>>>"
+        ... )
+        >>> str(ShardLayout.parse(text)) == text
+        True
+        """
+        said = parse_shard(text)
+        layout = cls(
+            said.shape, said.dtype, said.linear, oob_val=said.oob_val, grid=said.grid,
+            tile=said.tile, memory_space=said.memory_space, element=said.element, face=face,
+            device=device, capacity_bytes=capacity_bytes, allowed_tiles=allowed_tiles,
+        )
+        if layout.memref_shape != said.memref:
+            raise LayoutError(
+                f"shard layout: the text says memref<{by(said.memref)}>, but {by(said.shape)} on "
+                f"the grid <{by(said.grid)}> makes memref<{by(layout.memref_shape)}>; write that",
+                kind="shards",
+            )
+        return layout
+
+    def text(self) -> str:
+        """The layout in the notation of tt-mlir, which `parse` reads.
+
+        Raises:
+            LayoutError: the map combines bits, or a type has no name there.
+
+        >>> layout = ShardLayout((64, 128), "float32", grid=(2, 4))
+        >>> layout.text().partition(", #tt")[0], ShardLayout.parse(layout.text()) == layout
+        ('tensor<64x128xf32', True)
+        """
+        return shard_text(ShardNotation(
+            self.shape, self.dtype, self.linear, self.oob_val, self.grid, self.memref_shape,
+            self.tile, self.storage.name, self.memory_space,
+        ))
+
+    def __str__(self) -> str:
+        try:
+            return self.text()
+        except LayoutError:
+            return self.describe()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    @cached_property
+    def _key(self) -> tuple[object, ...]:
+        axes = [Var(f"i{k}") for k in range(len(self.shape))]
+        linear = tuple(map(str, self.linear.map_indices(axes)))
+        return (*super()._key, linear, self.oob_val, self.tile, self.face, self.device)
+
+    def replace(self, **changes: Any) -> ShardLayout:
+        """The same layout with other arguments of the constructor.
+
+        >>> layout = ShardLayout((3, 64, 128), "float32", grid=(3, 2))
+        >>> layout.replace(tile=(32, 32), element="bfp_bf8").memref_shape
+        (2, 2)
+        """
+        given: dict[str, Any] = {
+            "shape": self.shape, "dtype": self.dtype, "oob_val": self.oob_val, "grid": self.grid,
+            "tile": self.tile, "memory_space": self.memory_space, "face": self.face,
+            "element": self.storage.name, "device": self.device,
+            "allowed_tiles": self._allowed_tiles,
+        }
+        if "collapse_intervals" not in changes:
+            given["linear"] = self.linear
+        return ShardLayout(**(given | changes))
+
+    @property
+    def memory_space(self) -> str:
+        """Where the shards are."""
+        return self.memory
+
+    @property
+    def scalar_shard_shape(self) -> tuple[int, ...]:
+        """Elements of a shard along each axis, before there are tiles."""
+        return self._cut.shard
+
+    @property
+    def padded_shard_shape(self) -> tuple[int, ...]:
+        """Elements of a shard along each axis, in whole tiles."""
+        return self._cut.padded
+
+    @property
+    def memref_shape(self) -> tuple[int, ...]:
+        """The shape of a shard; the last two axes count tiles, if there are tiles."""
+        return self._cut.memref
+
+    @property
+    def shard_bytes(self) -> int:
+        """Size of a shard in the memory of one core."""
+        return self.shard_nbytes
+
+    def core(self, index: Sequence[int]) -> Index:
+        """The core of the virtual grid that has the element at `index`.
+
+        Raises:
+            LayoutError: there is no such element.
+
+        >>> ShardLayout((64, 128), "float32", grid=(2, 4)).core((40, 100))
+        (1, 3)
+        """
+        return self.place(index)[: len(self.grid)]
+
+    def shard_offset(self, index: Sequence[int]) -> int:
+        """How many places lie before the element at `index` in the memory of its core.
+
+        Raises:
+            LayoutError: there is no such element.
+
+        >>> ShardLayout((64, 128), "float32", grid=(2, 4)).shard_offset((33, 100))
+        36
+        """
+        return self.offset(index) % prod(self.shard_shape)
+
+    @cached_property
+    def elements_per_core(self) -> npt.NDArray[np.int64]:
+        """How many elements each core of the virtual grid has."""
+        counts = count_on_cores(self.index_map, self.shape, self.grid)
+        counts.setflags(write=False)
+        return counts
+
+    @property
+    def padding_per_core(self) -> npt.NDArray[np.int64]:
+        """How many places without an element each core of the virtual grid has."""
+        return prod(self.shard_shape) - self.elements_per_core
+
+    def core_padding(self, core: Sequence[int]) -> CorePadding:
+        """The padding in the shard of one core: how much there is, and where.
+
+        Raises:
+            LayoutError: the grid has no such core.
+
+        >>> layout = ShardLayout((53, 63), "float32", grid=(3, 2))
+        >>> layout.core_padding((2, 1))
+        CorePadding(core=(2, 1), count=49, margins=(1, 1), places=(p2, p3), condition=p2 >= 17 or \
+p3 >= 31)
+        """
+        at = index_within(core, self.grid, "core")
+        return core_padding(
+            at, self._cut, self.collapsed_shape, self.shard_shape, self.padding,
+            int(self.padding_per_core[at]),
+        )
+
+    def check_capacity(self, capacity_bytes: int) -> None:
+        """Refuse a shard that a core has no room for.
+
+        Raises:
+            CapacityError: it is larger.
+            LayoutError: `capacity_bytes` is no integer.
+
+        >>> ShardLayout((64, 128), "float32", grid=(2, 4)).check_capacity(4096)
+        """
+        check_kind(
+            capacity_bytes, int | np.integer, "shard layout: capacity_bytes",
+            "give a number of bytes", LayoutError,
+        )
+        if self.shard_bytes > capacity_bytes:
+            raise CapacityError(
+                f"shard layout: a shard of {by(self.memref_shape)} {self.storage.name} takes "
+                f"{self.shard_bytes:,} B of {self.memory_space}, which has {capacity_bytes:,} B on "
+                f"a core; {100 * self.padding_share:.1f} % of the places are padding; give the "
+                "grid more cores, or a map with each dimension in one result"
+            )
+
+    def physical_core(self, index: Sequence[int]) -> Index:
+        """The core of the device that has the element at `index`.
+
+        Raises:
+            LayoutError: the layout has no device.
+
+        >>> device = GridMap.folded((2, 4), (8, 8))
+        >>> ShardLayout((64, 128), "float32", grid=(2, 4), device=device).physical_core((40, 100))
+        (0, 1, 3)
+        """
+        return self._on_device().core(self.core(index))
+
+    def on_device(self) -> Layout:
+        """The same layout with the grid of the device in place of the virtual one.
+
+        Raises:
+            LayoutError: the layout has no device.
+
+        >>> device = GridMap.folded((2, 4), (8, 8))
+        >>> layout = ShardLayout((64, 128), "float32", grid=(2, 4), device=device)
+        >>> layout.grid_shape, layout.on_device().grid_shape
+        ((2, 4), (1, 8, 8))
+        """
+        return self._on_device().applied(self)
+
+    def _on_device(self) -> GridMap:
+        if self.device is None:
+            raise LayoutError(
+                f"shard layout: the grid <{by(self.grid)}> is virtual; give device=, a GridMap "
+                "to the cores of the machine",
+                kind="shards",
+            )
+        return self.device
+
+
+def _from_zero(index_map: IndexMap, ranges: Sequence[tuple[int, int]]) -> list[Expr]:
+    """The results, less the least value of each."""
+    return [
+        expr if low == 0 else Binary(BinOp.SUB, expr, index_value(low))
+        for expr, (low, _) in zip(index_map.final_indices, ranges, strict=True)
+    ]

@@ -1,0 +1,178 @@
+"""Shard layouts as tt-mlir writes them: `tensor<8x300xf32, #tt.layout<...>>`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tecomp.errors import LayoutError
+from tecomp.layout.formats.registry import BFP_TILES
+from tecomp.layout.notations.mlir_affine import map_text, read_map
+from tecomp.layout.notations.scanner import Scanner
+from tecomp.poly.maps.index_map import IndexMap
+
+MEMORY_SPACES = ("system", "mmio", "dram", "l1")
+"""Host memory, host memory that the device sees, DRAM of the device, SRAM of each core."""
+
+OOB_VALUES = {"undef": None, "zero": 0, "one": 1, "inf": float("inf"), "neginf": float("-inf")}
+"""What padding holds, by name."""
+
+TYPES = {
+    "f64": "float64",
+    "f32": "float32",
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "i1": "bool",
+    **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"ui{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+}
+"""Names of element types in MLIR."""
+
+_ALSO = {
+    **{f"si{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32)},
+}
+_NAMES = {ours: theirs for theirs, ours in TYPES.items()}
+
+
+@dataclass(frozen=True)
+class ShardNotation:
+    """What the text of a shard layout says, and all that it says.
+
+    Attributes:
+        shape: of the tensor.
+        dtype: of the tensor.
+        linear: from indices to the axes of the grid.
+        oob_val: what padding holds.
+        grid: of cores.
+        memref: extents of a shard, in tiles if there are any.
+        tile: rows and columns of a tile.
+        element: how an element is stored.
+        memory_space: where.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    linear: IndexMap
+    oob_val: str
+    grid: tuple[int, ...]
+    memref: tuple[int, ...]
+    tile: tuple[int, int] | None
+    element: str
+    memory_space: str
+
+
+def shard_text(layout: ShardNotation) -> str:
+    """The layout as text, which `parse_shard` reads.
+
+    Raises:
+        LayoutError: the notation has no word for something in it.
+    """
+    element = layout.element if layout.element in BFP_TILES else _type_name(layout.element)
+    if layout.tile is not None:
+        rows, columns = layout.tile
+        element = f"!tt.tile<{rows} x {columns}, {element}>"
+    tensor = "".join(f"{n}x" for n in layout.shape) + _type_name(layout.dtype)
+    memref = "".join(f"{n}x" for n in layout.memref) + element
+    return (
+        f"tensor<{tensor}, #tt.layout<{map_text(layout.linear)}, {layout.oob_val}, "
+        f"<{'x'.join(map(str, layout.grid))}>, "
+        f"memref<{memref}, #tt.memory_space<{layout.memory_space}>>>>"
+    )
+
+
+def _type_name(dtype: str) -> str:
+    if dtype not in _NAMES:
+        raise LayoutError(
+            f"shard layout: {dtype} has no name in #tt.layout<...>; the types are "
+            f"{', '.join(sorted(_NAMES))}",
+            kind="shards",
+        )
+    return _NAMES[dtype]
+
+
+def parse_shard(text: str) -> ShardNotation:
+    """Read the text of a layout; blanks and ends of lines do not count.
+
+    Raises:
+        LayoutError: something else stands where a part should be; with the position.
+
+    >>> parse_shard(
+    ...     "tensor<8x300xf32, #tt.layout<(d0, d1) -> (d0, d1), undef, <1x2>, "
+    ...     "memref<8x150xf32, #tt.memory_space<l1>>>>"
+    ... ).memref
+    (8, 150)
+    """
+    scanner = Scanner(text, "shard layout")
+    scanner.take("tensor")
+    scanner.take("<")
+    shape = _extents(scanner)
+    dtype = _type(scanner)
+    for token in (",", "#tt.layout", "<"):
+        scanner.take(token)
+    linear = read_map(scanner)
+    scanner.take(",")
+    oob_val = _one_of(scanner, tuple(OOB_VALUES))
+    scanner.take(",")
+    grid = _grid(scanner)
+    for token in (",", "memref", "<"):
+        scanner.take(token)
+    memref = _extents(scanner)
+    tile, element = _element(scanner)
+    for token in (",", "#tt.memory_space", "<"):
+        scanner.take(token)
+    space = _one_of(scanner, MEMORY_SPACES)
+    for _ in range(4):
+        scanner.take(">")
+    scanner.end()
+    return ShardNotation(shape, dtype, linear, oob_val, grid, memref, tile, element, space)
+
+
+def _extents(scanner: Scanner) -> tuple[int, ...]:
+    """`2x3x` and so on."""
+    extents: list[int] = []
+    while (extent := scanner.number_or_none()) is not None:
+        extents.append(extent)
+        if not scanner.accept_letter("x"):
+            scanner.fail("x and then an extent or the element type")
+    return tuple(extents)
+
+
+def _grid(scanner: Scanner) -> tuple[int, ...]:
+    scanner.take("<")
+    extents = [scanner.number()]
+    while scanner.accept_letter("x"):
+        extents.append(scanner.number())
+    scanner.take(">")
+    return tuple(extents)
+
+
+def _element(scanner: Scanner) -> tuple[tuple[int, int] | None, str]:
+    if not scanner.accept("!tt.tile"):
+        return None, _type(scanner)
+    scanner.take("<")
+    rows = scanner.number()
+    scanner.skip()
+    if not scanner.accept_letter("x"):
+        scanner.fail("x between the rows and the columns of a tile")
+    tile = (rows, scanner.number())
+    scanner.take(",")
+    element = _type(scanner, stored=True)
+    scanner.take(">")
+    return tile, element
+
+
+def _type(scanner: Scanner, *, stored: bool = False) -> str:
+    what = "an element type such as f32" + (" or bfp_bf8" if stored else "")
+    at = scanner.skip()
+    name = scanner.word(what)
+    if stored and name in BFP_TILES:
+        return name
+    found = TYPES.get(name) or _ALSO.get(name)
+    return scanner.fail(what, at) if found is None else found
+
+
+def _one_of(scanner: Scanner, words: tuple[str, ...]) -> str:
+    wanted = f"one of {', '.join(words)}"
+    at = scanner.skip()
+    word = scanner.word(wanted)
+    return word if word in words else scanner.fail(wanted, at)

@@ -1,0 +1,502 @@
+"""TTNN layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+
+from tecomp.errors import LayoutError
+from tecomp.ir.arith.extents import ceil_div
+from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, index_value
+from tecomp.layout.addressing.arguments import (
+    check_shape,
+    positive_numbers,
+    quotient,
+    remainder,
+    whole_numbers,
+)
+from tecomp.layout.core.layout import Layout
+from tecomp.layout.notations.mlir_affine import map_text
+from tecomp.layout.sharding.checks import (
+    ALLOWED_TILES,
+    by,
+    checked_face,
+    checked_storage,
+    checked_tile,
+    checked_tiles,
+)
+from tecomp.layout.sharding.shard_layout import ShardLayout
+from tecomp.layout.sharding.shard_maps import Cut, faces, keep, weighted
+from tecomp.poly.maps.index_map import IndexMap
+
+SHARDED = ("height_sharded", "width_sharded", "block_sharded")
+_LAYOUTS = ("interleaved", *SHARDED)
+_SPACES = ("system", "dram", "l1")
+
+
+def packing(
+    shape: tuple[int, ...], tile: tuple[int, int] | None, stride: Sequence[int] | None
+) -> tuple[tuple[int, ...], int, int]:
+    """The stride of each dimension, the volume, and how wide a row is.
+
+    Without strides they are those of an array whose last two dimensions are whole tiles.
+
+    Raises:
+        LayoutError: there is another number of strides, the last is not 1, or dimensions overlap.
+
+    >>> packing((2, 15, 10), (32, 32), None)
+    ((1024, 32, 1), 2048, 32)
+    >>> packing((2, 3, 64, 128), None, (24576, 8192, 128, 1))
+    ((24576, 8192, 128, 1), 49152, 128)
+    """
+    if 0 in shape:
+        raise LayoutError(
+            f"ttnn layout: {list(shape)} has an axis without elements; give each axis 1 or more",
+            kind="shards",
+        )
+    rank = len(shape)
+    if stride is None:
+        padded = [1] * (2 - rank) + list(shape)
+        if tile is not None:
+            padded[-2:] = (ceil_div(n, t) * t for n, t in zip(padded[-2:], tile, strict=True))
+        strides = [prod(padded[k + 1 :]) for k in range(len(padded))]
+        return tuple(strides[len(padded) - rank :]), prod(padded), padded[-1]
+    volume, given = _checked_strides(shape, stride)
+    return given, volume, given[-2] if rank > 1 else volume
+
+
+def _checked_strides(
+    shape: tuple[int, ...], stride: Sequence[int]
+) -> tuple[int, tuple[int, ...]]:
+    rank = len(shape)
+    stride = whole_numbers(stride, "ttnn layout: stride")
+    whole = all(n > 0 for n in stride)
+    if not whole or len(stride) not in (rank, rank + 1) or (rank and stride[-1] != 1):
+        raise LayoutError(
+            f"ttnn layout: stride {tuple(stride)} of {list(shape)}; give a positive number for "
+            "each dimension, the last 1, and the volume in front if it is more",
+            kind="shards",
+        )
+    strides = tuple(int(n) for n in stride[len(stride) - rank :])
+    volume = int(stride[0]) if len(stride) > rank else prod((*shape[:1], *strides[:1]))
+    outer = (volume, *strides)
+    width = strides[-2] if rank > 1 else volume
+    taken = 1
+    for k in reversed(range(rank)):
+        taken += (shape[k] - 1) * strides[k]
+        if outer[k] < taken or outer[k] % width:
+            raise LayoutError(
+                f"ttnn layout: stride {outer} of {list(shape)}: {outer[k]} has no room for the "
+                f"{taken} places from dimension {k} on, or is no whole rows of {width}; give the "
+                "strides of an array, with padding between its rows if need be",
+                kind="shards",
+            )
+    return volume, strides
+
+
+def check_placement(
+    memory_layout: str,
+    memory_space: str,
+    banks: int,
+    shard_shape: Sequence[int] | None,
+    grid: Sequence[int] | None,
+) -> None:
+    """Refuse words that are none, and what has no place in a memory.
+
+    Raises:
+        LayoutError: for each of them.
+    """
+    if not is_one_of(memory_layout, _LAYOUTS):
+        raise LayoutError(
+            f"ttnn layout: {memory_layout!r} is no memory layout; it is one of "
+            f"{', '.join(_LAYOUTS)}",
+            kind="shards",
+        )
+    if not is_one_of(memory_space, _SPACES):
+        raise LayoutError(
+            f"ttnn layout: {memory_space!r} is no buffer type; it is one of {', '.join(_SPACES)}",
+            kind="shards",
+        )
+    sharded = memory_layout in SHARDED
+    if (sharded and memory_space == "system") or (
+        memory_layout == "block_sharded" and memory_space == "dram"
+    ):
+        raise LayoutError(
+            f"ttnn layout: {memory_layout} in {memory_space}, which has no cores that blocks "
+            "could lie on; use l1, or interleaved",
+            kind="shards",
+        )
+    if isinstance(banks, bool) or not isinstance(banks, int) or banks < 1 or (
+        banks > 1 and (sharded or memory_space == "system")
+    ):
+        raise LayoutError(
+            f"ttnn layout: banks={banks!r} with {memory_layout} in {memory_space}; pages go round "
+            "banks, 1 or more, if they are interleaved over dram or l1",
+            kind="shards",
+        )
+    if sum(given is not None for given in (shard_shape, grid)) != int(sharded):
+        raise LayoutError(
+            f"ttnn layout: {memory_layout} with shard_shape={shard_shape} and grid={grid}; give "
+            "one of them if it is sharded, and none if it is interleaved",
+            kind="shards",
+        )
+
+
+def shard_of(
+    memory_layout: str,
+    physical: tuple[int, int],
+    shard_shape: Sequence[int] | None,
+    grid: Sequence[int] | None,
+) -> tuple[int, int]:
+    """Rows and columns of a shard.
+
+    Raises:
+        LayoutError: they are none, or cut what the layout leaves whole.
+    """
+    given = shard_shape if shard_shape is not None else grid
+    if given is None:
+        return physical
+    what = "grid" if shard_shape is None else "shard shape"
+    rows, columns = positive_numbers(given, f"ttnn layout: the {what}", 2)
+    if shard_shape is None:
+        rows, columns = ceil_div(physical[0], rows), ceil_div(physical[1], columns)
+    if (memory_layout == "height_sharded" and columns < physical[1]) or (
+        memory_layout == "width_sharded" and rows < physical[0]
+    ):
+        whole = "rows" if memory_layout == "height_sharded" else "columns"
+        raise LayoutError(
+            f"ttnn layout: {memory_layout} cuts {by(physical)} into {by((rows, columns))}, but it "
+            f"leaves {whole} whole; use block_sharded",
+            kind="shards",
+        )
+    return rows, columns
+
+
+Range = tuple[tuple[int, int], tuple[int, int]]
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class TtnnLayout(Layout):
+    """A tensor as rows as wide as its last dimension, interleaved over banks or sharded on cores.
+
+    The attributes are called as in the document. Sharded, the two axes of the grid come first;
+    interleaved, pages go round the banks, and the axis of banks comes first, then that of the pages
+    in a bank. A page is a tile, or a row if there are no tiles.
+
+    Attributes:
+        stride: of each dimension in the physical rows, in elements.
+        packed_shape: rows and columns that the strides make.
+        memory_layout: interleaved, height_sharded, width_sharded or block_sharded.
+        tile_shape: rows and columns of a tile, or None for rows one by one.
+        banks: how many banks pages go round; 1 if it is sharded.
+        face: rows and columns of a face of a tile, or None.
+
+    Source:
+        Tensor Layout (tt-mlir), "TTNN Tensor Layout"; where it is silent, the layouts of tt-mlir's
+        TTNN dialect: tiles pad the last two dimensions before they are collapsed.
+
+    >>> rows = TtnnLayout((2, 60, 128), "float32", tile=(32, 32), banks=4)
+    >>> rows.stride, rows.packed_shape, rows.memory_layout, rows.tile_shape, rows.face, rows.banks
+    ((8192, 128, 1), (128, 128), 'interleaved', (32, 32), None, 4)
+    >>> rows.is_sharded, rows.shard_shape, rows.physical_shard_shape, rows.memref_shape
+    (False, (128, 128), (128, 128), (1, 4))
+    """
+
+    stride: tuple[int, ...] = field(init=False)
+    packed_shape: tuple[int, int] = field(init=False)
+    memory_layout: str = field(init=False)
+    tile_shape: tuple[int, int] | None = field(init=False)
+    banks: int = field(init=False)
+    face: tuple[int, int] | None = field(init=False)
+    _cut: Cut = field(init=False)
+    _allowed_tiles: tuple[tuple[int, ...], ...] = field(init=False)
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: str,
+        *,
+        stride: Sequence[int] | None = None,
+        memory_layout: str = "interleaved",
+        memory_space: str = "dram",
+        shard_shape: Sequence[int] | None = None,
+        grid: Sequence[int] | None = None,
+        banks: int = 1,
+        tile: Sequence[int] | None = None,
+        element: str | None = None,
+        face: Sequence[int] | None = None,
+        allowed_tiles: Sequence[Sequence[int]] = ALLOWED_TILES,
+    ) -> None:
+        """Work out the map.
+
+        Args:
+            shape: extents of the tensor.
+            dtype: type of its elements.
+            stride: one for each dimension, or with the volume in front. By default those of an
+                array whose last two dimensions are padded to whole tiles.
+            memory_layout: interleaved, height_sharded, width_sharded or block_sharded.
+            memory_space: system, dram or l1.
+            shard_shape: rows and columns of a shard.
+            grid: instead of it, shards down and across.
+            banks: how many banks or cores pages are interleaved over.
+            tile: rows and columns of a tile.
+            element: how an element is stored, if not as `dtype`.
+            face: rows and columns of a face of a tile.
+            allowed_tiles: tiles that the machine has.
+
+        Raises:
+            LayoutError: the parts do not go together, or two elements share a place.
+
+        >>> sharded = TtnnLayout(
+        ...     (2, 3, 64, 128), "float32", memory_layout="block_sharded", memory_space="l1",
+        ...     grid=(2, 4), tile=(32, 32),
+        ... )
+        >>> sharded.packed_shape, sharded.shard_shape, sharded.grid_shape
+        ((384, 128), (192, 32), (2, 4))
+        """
+        check_shape(shape)
+        extents, plain = tuple(map(int, shape)), DType(dtype)
+        allowed = checked_tiles(allowed_tiles)
+        tiled = checked_tile(tile, allowed)
+        strides, volume, width = packing(extents, tiled, stride)
+        physical = (volume // width, width)
+        check_placement(memory_layout, memory_space, banks, shard_shape, grid)
+        shard = shard_of(memory_layout, physical, shard_shape, grid)
+        counts = tuple(ceil_div(n, s) for n, s in zip(physical, shard, strict=True))
+        cut = Cut(counts, shard, tiled, checked_face(face, tiled))
+        axes = tuple(Var(f"d{k}") for k in range(len(extents)))
+        at = rows_and_columns(axes, strides, width)
+        results = cut.axes(at) if memory_layout in SHARDED else _pages(at, cut, physical, banks)
+        keep(
+            self, stride=strides, packed_shape=physical, memory_layout=memory_layout,
+            tile_shape=tiled, banks=banks, face=cut.face, _cut=cut,
+            _allowed_tiles=allowed,
+        )
+        super().__init__(
+            extents, plain, IndexMap(axes, results),
+            checked_storage(plain if element is None else element, tiled), None, memory_space,
+            (0, 1) if memory_layout in SHARDED else (0,),
+        )
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    @cached_property
+    def _key(self) -> tuple[object, ...]:
+        own = (self.stride, self.packed_shape, self.memory_layout, self._cut)
+        return (*super()._key, *own)
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether cores have rectangles, and not pages in turn."""
+        return self.memory_layout in SHARDED
+
+    @property
+    def shard_shape(self) -> tuple[int, int]:
+        """Rows and columns of a shard, which need not be whole tiles; all if it is interleaved."""
+        rows, columns = self._cut.shard
+        return rows, columns
+
+    @property
+    def physical_shard_shape(self) -> tuple[int, int]:
+        """Rows and columns of a shard in whole tiles."""
+        rows, columns = self._cut.padded
+        return rows, columns
+
+    @property
+    def memref_shape(self) -> tuple[int, int]:
+        """What one core has: tiles if there are tiles, else elements.
+
+        Interleaved over L1 it is as many as a core has at most, in one row.
+        """
+        if self.is_sharded or self.banks == 1:
+            rows, columns = self._cut.memref
+            return rows, columns
+        return 1, ceil_div(prod(self._cut.memref), self.banks)
+
+    def core_ranges(self, device: tuple[int, int]) -> list[Range]:
+        """Rectangles of cores, (x, y) of the first and the last, that the shards are placed on.
+
+        Blocks take a rectangle of the same shape. Shards in one line take whole rows of the device,
+        then a part of one.
+
+        Args:
+            device: rows and columns of cores.
+
+        Raises:
+            LayoutError: it is not sharded, or there are too few cores.
+
+        >>> tall = TtnnLayout((352, 64), "float32", memory_layout="height_sharded",
+        ...                   memory_space="l1", grid=(11, 1))
+        >>> tall.core_ranges((8, 8))
+        [((0, 0), (7, 0)), ((0, 1), (2, 1))]
+        """
+        rows, columns = positive_numbers(device, "ttnn layout: the device", 2)
+        down, across = self._cut.grid
+        count = down * across
+        is_block = self.memory_layout == "block_sharded"
+        if not self.is_sharded or count > rows * columns or (
+            is_block and (down > rows or across > columns)
+        ):
+            what = f"{down}x{across} shards" if self.is_sharded else "interleaved pages"
+            raise LayoutError(
+                f"ttnn layout: {what} have no place on {rows}x{columns} cores; shard it on fewer, "
+                "larger shards",
+                kind="shards",
+            )
+        if is_block:
+            return [((0, 0), (across - 1, down - 1))]
+        full, rest = divmod(count, columns)
+        ranges: list[Range] = [((0, 0), (columns - 1, full - 1))] if full else []
+        return ranges + ([((0, full), (rest - 1, full))] if rest else [])
+
+    def to_shard(self) -> ShardLayout:
+        """The same places as a `ShardLayout`.
+
+        Raises:
+            LayoutError: pages go round several banks, or shards are cut from padding that a shard
+                layout does not count.
+
+        >>> rows = TtnnLayout((2, 15, 10), "float32", tile=(32, 32))
+        >>> str(rows.to_shard()).partition("tt.layout")[2]
+        '<(d0, d1, d2) -> (d0 * 32 + d1, d2), undef, <1x1>, memref<2x1x!tt.tile<32 x 32, f32>, \
+#tt.memory_space<dram>>>>'
+        """
+        if self.banks > 1:
+            raise LayoutError(
+                f"ttnn layout: pages go round {self.banks} banks, which #tt.layout does not say; "
+                "use banks=1, or a sharded layout",
+                kind="shards",
+            )
+        axes = self.index_map.initial_indices
+        width = self.packed_shape[1]
+        made = ShardLayout(
+            self.shape, self.dtype, IndexMap(axes, rows_and_columns(axes, self.stride, width)),
+            grid=self._cut.grid, tile=self.tile_shape, memory_space=self.memory, face=self.face,
+            element=self.storage.name, allowed_tiles=self._allowed_tiles,
+        )
+        for mine, theirs, count in zip(
+            self.shard_shape, made.scalar_shard_shape, self._cut.grid, strict=True
+        ):
+            if (count > 1 and mine != theirs) or made.memref_shape != self.memref_shape:
+                raise LayoutError(
+                    f"ttnn layout: shards of {by(self.shard_shape)} out of {by(self.packed_shape)};"
+                    f" a shard layout cuts {by(made.collapsed_shape)} into "
+                    f"{by(made.scalar_shard_shape)}; choose shards that the padding does not move",
+                    kind="shards",
+                )
+        return made
+
+    @classmethod
+    def from_shard(cls, layout: ShardLayout) -> TtnnLayout:
+        """The same places as strides and shards.
+
+        Raises:
+            LayoutError: the layout has another map than rows of dimensions in their order, another
+                grid than rows and columns of cores that all hold something, or a value of padding.
+
+        >>> TtnnLayout.from_shard(ShardLayout((2, 3, 64, 128), "float32", grid=(2, 4))).stride
+        (24576, 8192, 128, 1)
+        """
+        check_kind(
+            layout, ShardLayout, "ttnn layout: the shard layout", "make one with ShardLayout",
+            LayoutError,
+        )
+        width, stride = strides_of(layout)
+        down, across = layout.grid
+        made = cls(
+            layout.shape, layout.dtype, stride=(layout.collapsed_shape[0] * width, *stride),
+            memory_layout=_memory_layout(down, across), memory_space=layout.memory,
+            shard_shape=layout.scalar_shard_shape if down * across > 1 else None,
+            tile=layout.tile, element=layout.storage.name, face=layout.face,
+            allowed_tiles=[layout.tile] if layout.tile else (),
+        )
+        if made._cut.grid != layout.grid:
+            raise LayoutError(
+                f"ttnn layout: {by(layout.collapsed_shape)} in shards of {by(made.shard_shape)} "
+                f"fills the grid {by(made._cut.grid)}, but the layout has {by(layout.grid)}; give "
+                "it a grid without idle cores",
+                kind="shards",
+            )
+        return made
+
+
+def _memory_layout(down: int, across: int) -> str:
+    if down == across == 1:
+        return "interleaved"
+    return "height_sharded" if across == 1 else "width_sharded" if down == 1 else "block_sharded"
+
+
+def strides_of(layout: ShardLayout) -> tuple[int, tuple[int, ...]]:
+    """How wide a row of a shard layout is, and the strides of its dimensions.
+
+    Raises:
+        LayoutError: it is not rows of its dimensions in their order.
+    """
+    if layout.oob_val != "undef" or len(layout.grid) != 2:
+        raise LayoutError(
+            f"ttnn layout: a grid of {by(layout.grid)} with oob_val={layout.oob_val!r}; TTNN has "
+            "rows and columns of cores and undefined padding, so join dimensions, or split the "
+            "tensor over devices first",
+            kind="shards",
+        )
+    linear, rank = layout.linear, len(layout.shape)
+    width = layout.collapsed_shape[1]
+    origin = _at(linear, [0] * rank)
+    rows: list[int] = []
+    inner = 1
+    for k in reversed(range(rank - 1)):
+        extent = layout.shape[k]
+        unit = _at(linear, [int(k == n) for n in range(rank)]) if extent > 1 else origin
+        rows.append(unit - origin if extent > 1 else inner)
+        inner = max(inner, rows[-1] * extent)
+    stride = (*(n * width for n in reversed(rows)), *([1] if rank else []))
+    axes = linear.initial_indices
+    wanted = IndexMap(axes, rows_and_columns(axes, stride, width))
+    if not linear.is_equivalent_to(wanted, layout.shape):
+        raise LayoutError(
+            f"ttnn layout: {map_text(linear)} is not what strides say, all dimensions but the last "
+            "as rows and the last as columns; collapse [0, -1), or split the tensor first",
+            kind="shards",
+        )
+    return width, stride
+
+
+def _at(linear: IndexMap, index: list[int]) -> int:
+    """The row of an element."""
+    row = linear.map_indices(index)[0]
+    assert isinstance(row, Const)
+    return int(row.value)
+
+
+def rows_and_columns(
+    axes: Sequence[Expr], strides: Sequence[int], width: int
+) -> tuple[Expr, Expr]:
+    """The row and the column of an element in the physical rows."""
+    if not axes:
+        return index_value(0), index_value(0)
+    return weighted(axes[:-1], [stride // width for stride in strides[:-1]]), axes[-1]
+
+
+def _pages(
+    at: tuple[Expr, Expr], cut: Cut, physical: tuple[int, int], banks: int
+) -> tuple[Expr, ...]:
+    """Bank, page in the bank, and the place in the page."""
+    row, column = at
+    if cut.tile is None:
+        page, count = row, physical[0]
+        inside: tuple[Expr, ...] = (remainder(column, physical[1]),)
+    else:
+        down, across = cut.memref
+        (y, x) = (quotient(value, t) for value, t in zip(at, cut.tile, strict=True))
+        page = y if across == 1 else Binary(
+            BinOp.ADD, Binary(BinOp.MUL, y, index_value(across)), x)
+        count = down * across
+        within = [remainder(value, t) for value, t in zip(at, cut.tile, strict=True)]
+        inside = faces(within, cut.tile, cut.face)
+    slots = ceil_div(count, banks)
+    return (remainder(page, banks), remainder(quotient(page, banks), slots), *inside)

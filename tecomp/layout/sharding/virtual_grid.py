@@ -1,0 +1,310 @@
+"""Virtual grids: which core of which device stands for each core that a layout speaks of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isqrt, prod
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tecomp.drawing.drawable import Pictured
+from tecomp.errors import LayoutError
+from tecomp.ir.arith.extents import ceil_div
+from tecomp.ir.nodes.expr import Expr, Var, index_value
+from tecomp.layout.addressing.arguments import positive_numbers, quotient, remainder, whole_numbers
+from tecomp.layout.addressing.stored_tensor import check_layout
+from tecomp.layout.core.layout import Layout
+from tecomp.layout.sharding.shard_maps import joined
+from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps.index_map import IndexMap
+
+Shape = tuple[int, ...]
+_MOST_CORES = 1 << 20
+_GRID, _DEVICE = "grid map: the grid", "grid map: the device"
+
+
+@dataclass(frozen=True, eq=False)
+class GridMap(Pictured):
+    r"""An index map from a virtual grid to the cores of a machine.
+
+    Attributes:
+        shape: of the virtual grid.
+        index_map: from a virtual core to a physical one.
+        physical: extents of the physical grid, e.g. devices, rows and columns.
+
+    Raises:
+        LayoutError: a core lies outside of the physical grid, or two are the same.
+
+    Source:
+        Tensor Layout (tt-mlir), "A couple of final notes regarding grid shape".
+
+    >>> wide = GridMap.of((1, 48), lambda y, x: [0, x // 8, x % 8], (1, 8, 8))
+    >>> wide.shape, wide.physical, wide.idle_count
+    ((1, 48), (1, 8, 8), 16)
+    >>> print(wide.index_map, wide.inverse, sep="\n")
+    lambda y, x: [0, x // 8, x % 8]
+    lambda p0, p1, p2: [0, 8 * p1 + p2]
+    """
+
+    _drawn_by: ClassVar[str] = "copies:drawn"
+
+    shape: Shape
+    index_map: IndexMap
+    physical: Shape
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.index_map, IndexMap):
+            given = getattr(self.index_map, "__name__", repr(self.index_map))
+            raise LayoutError(
+                f"grid map: {given} is no index map; GridMap.of(shape, function, "
+                "physical) takes a function of the axes",
+                kind="shards",
+            )
+        # Written once here, for all ways to make one.
+        object.__setattr__(self, "shape", positive_numbers(self.shape, _GRID))
+        object.__setattr__(self, "physical", positive_numbers(self.physical, _DEVICE))
+        if len(self.shape) != len(self.index_map.initial_indices):
+            raise LayoutError(
+                f"grid map: {self.index_map} does not take an index for each axis of the grid "
+                f"{list(self.shape)}; give one for each",
+                kind="shards",
+            )
+        if prod(self.shape) > _MOST_CORES:
+            raise LayoutError(
+                f"grid map: the grid {list(self.shape)} has more than the {_MOST_CORES} cores that "
+                "are looked at one by one; give a smaller one",
+                kind="shards",
+            )
+        self._check_cores()
+
+    def _check_cores(self) -> None:
+        cores, found = self._cores, len(self.index_map.final_indices)
+        if found != len(self.physical):
+            raise LayoutError(
+                f"grid map: {self.index_map} has {found} results, but the physical grid is "
+                f"{list(self.physical)}; give one result for each of its axes",
+                kind="shards",
+            )
+        inside = np.all((cores >= 0) & (cores < np.array(self.physical)), axis=1)
+        if not inside.all():
+            k = int(np.argmin(inside))
+            raise LayoutError(
+                f"grid map: core {elements.unravel(k, self.shape)} of {list(self.shape)} would be "
+                f"core {tuple(map(int, cores[k]))} of {list(self.physical)} under "
+                f"{self.index_map}; keep every core inside",
+                kind="shards",
+            )
+        if (clash := self.index_map.collision(self.shape)) is not None:
+            first, second = clash
+            raise LayoutError(
+                f"grid map: cores {first} and {second} of {list(self.shape)} would be one core "
+                f"under {self.index_map}; give each a core of its own",
+                kind="shared-place",
+            )
+
+    @classmethod
+    def of(
+        cls, shape: Sequence[int], mapping: Callable[..., Sequence[Any]], physical: Sequence[int]
+    ) -> GridMap:
+        """The map that a function of the axes of the virtual grid writes down.
+
+        Args:
+            shape: cores of the virtual grid along each of its axes.
+            mapping: takes an index of each of these axes, and gives the place of the core on the
+                physical grid.
+            physical: extents of the physical grid.
+
+        Raises:
+            LayoutError: a core would lie outside, or two cores on one.
+
+        >>> wide = GridMap.of((1, 64), lambda y, x: [0, y * 8 + x // 8, x % 8], (1, 8, 8))
+        >>> wide.core((0, 27)), wide.virtual((0, 3, 3))
+        ((0, 3, 3), (0, 27))
+        """
+        cores = positive_numbers(shape, _GRID)
+        index_map = IndexMap.from_func(mapping, ndim=len(cores))
+        return cls(cores, index_map, positive_numbers(physical, _DEVICE))
+
+    @classmethod
+    def mesh(cls, shape: Sequence[int], device: Sequence[int]) -> GridMap:
+        """Devices side by side under the last two axes; every other axis counts devices.
+
+        Args:
+            shape: of the virtual grid, two axes or more.
+            device: rows and columns of one device.
+
+        Raises:
+            LayoutError: the grid has fewer axes.
+
+        >>> GridMap.mesh((16, 32), (8, 8)).core((9, 17))
+        (6, 1, 1)
+        """
+        shape, device = positive_numbers(shape, _GRID), positive_numbers(device, _DEVICE, 2)
+        if len(shape) < 2:
+            raise LayoutError(
+                f"grid map: a mesh of devices divides two axes or more, not {list(shape)}; put a "
+                "1 in front",
+                kind="shards",
+            )
+        axes = tuple(Var(f"d{k}") for k in range(len(shape)))
+        counts = [ceil_div(n, size) for n, size in zip(shape[-2:], device, strict=True)]
+        many = [
+            (quotient(axis, size), count)
+            for axis, size, count in zip(axes[-2:], device, counts, strict=True)
+        ]
+        which: list[tuple[Expr, int]] = [*zip(axes[:-2], shape[:-2], strict=True), *many]
+        kept = [(expr, n) for expr, n in which if n > 1]
+        inside = [
+            axis if count == 1 else remainder(axis, size)
+            for axis, size, count in zip(axes[-2:], device, counts, strict=True)
+        ]
+        chip = joined([expr for expr, _ in kept], [n for _, n in kept])
+        devices = prod(n for _, n in which)
+        return cls(shape, IndexMap(axes, (chip, *inside)), (devices, *device))
+
+    @classmethod
+    def folded(cls, shape: Sequence[int], device: Sequence[int]) -> GridMap:
+        """All cores in row-major order on a rectangle of one device that is as square as can be.
+
+        Raises:
+            LayoutError: no rectangle of so many cores fits.
+
+        >>> GridMap.folded((1, 48), (8, 8)).core((0, 47))
+        (0, 5, 7)
+        """
+        shape, device = positive_numbers(shape, _GRID), positive_numbers(device, _DEVICE, 2)
+        count = prod(shape)
+        columns = factors(count, device)[1]
+        axes = tuple(Var(f"d{k}") for k in range(len(shape)))
+        flat = joined(axes, shape)
+        column = remainder(flat, columns)
+        return cls(
+            shape,
+            IndexMap(axes, (index_value(0), quotient(flat, columns), column)),
+            (1, *device),
+        )
+
+    @cached_property
+    def _cores(self) -> npt.NDArray[np.int64]:
+        """The physical core of each virtual one, in row-major order."""
+        places = elements.over_box(
+            self.index_map.final_indices, self.index_map.initial_indices, self.shape
+        )
+        return np.stack(places, axis=1)
+
+    @cached_property
+    def _virtual(self) -> dict[Shape, Shape]:
+        return {
+            tuple(map(int, core)): elements.unravel(k, self.shape)
+            for k, core in enumerate(self._cores)
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, GridMap)
+            and (self.shape, self.physical) == (other.shape, other.physical)
+            and bool((self._cores == other._cores).all())
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.physical, self._cores.tobytes()))
+
+    @property
+    def inverse(self) -> IndexMap:
+        """From a physical core that is used to the virtual one."""
+        return self.index_map.non_surjective_inverse(self.shape)[0]
+
+    def core(self, virtual: Sequence[int]) -> Shape:
+        """The physical core that stands for a virtual one.
+
+        Raises:
+            LayoutError: there is no such virtual core.
+
+        >>> GridMap.mesh((16, 32), (8, 8)).core((9, 17))
+        (6, 1, 1)
+        """
+        at = self._checked(virtual, self.shape)
+        flat = int(np.ravel_multi_index(at, self.shape))
+        return tuple(map(int, self._cores[flat]))
+
+    def virtual(self, core: Sequence[int]) -> Shape | None:
+        """The virtual core that a physical one stands for; None if it stands idle.
+
+        Raises:
+            LayoutError: there is no such physical core.
+
+        >>> folded = GridMap.folded((1, 48), (8, 8))
+        >>> folded.virtual((0, 5, 7)), folded.virtual((0, 7, 7))
+        ((0, 47), None)
+        """
+        return self._virtual.get(self._checked(core, self.physical))
+
+    @property
+    def idle_count(self) -> int:
+        """How many physical cores stand for none."""
+        return prod(self.physical) - prod(self.shape)
+
+    def applied(self, layout: Layout) -> Layout:
+        """A layout whose first axes are the virtual grid, on the cores of the machine.
+
+        The axes of the physical grid take their place; cores that stand idle count as padding.
+
+        Raises:
+            LayoutError: it is no layout.
+
+        >>> from tecomp import ShardLayout
+        >>> layout = ShardLayout((96, 32), "float32", grid=(1, 48))
+        >>> GridMap.folded((1, 48), (8, 8)).applied(layout).grid_shape
+        (1, 8, 8)
+        """
+        check_layout(layout, "grid map")
+        count = len(self.shape)
+        own = layout.index_map
+        cores = self.index_map.map_indices(own.final_indices[:count])
+        declared = (
+            remainder(expr, n)
+            for expr, n in zip(cores, self.physical, strict=True)
+        )
+        results = (*declared, *own.final_indices[count:])
+        return Layout(
+            layout.shape, layout.dtype, IndexMap(own.initial_indices, results), layout.storage,
+            layout.pad_value, layout.memory, tuple(range(len(self.physical))),
+        )
+
+    def _checked(self, core: Sequence[int], shape: Shape) -> Shape:
+        at = whole_numbers(core, "grid map: the core")
+        if len(at) != len(shape) or not all(
+            0 <= n < extent for n, extent in zip(at, shape, strict=True)
+        ):
+            raise LayoutError(
+                f"grid map: there is no core {at} in {list(shape)}; each index counts "
+                "from 0 to its extent - 1",
+                kind="shards",
+            )
+        return at
+
+
+def factors(count: int, device: Sequence[int]) -> tuple[int, int]:
+    """The most square rectangle of `count` cores that fits on a device.
+
+    Raises:
+        LayoutError: there is none.
+
+    >>> factors(40, (8, 8)), factors(16, (2, 8))
+    ((5, 8), (2, 8))
+    """
+    for small in range(min(isqrt(count), *device), 0, -1):
+        if count % small:
+            continue
+        for rows, columns in ((small, count // small), (count // small, small)):
+            if rows <= device[0] and columns <= device[1]:
+                return rows, columns
+    raise LayoutError(
+        f"grid map: no rectangle of {count} cores fits on {device[0]}x{device[1]}; use a count "
+        "that is a product of two that fit, such as fewer cores",
+        kind="shards",
+    )

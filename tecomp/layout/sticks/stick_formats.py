@@ -1,0 +1,424 @@
+"""Stick sizes, arrangements and device dtypes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from tecomp.errors import LayoutError, TypeMismatchError
+from tecomp.ir.arith.extents import round_up
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.dtype import DType
+from tecomp.layout.addressing.arguments import check_shape, whole_numbers
+from tecomp.layout.formats.format import Format
+from tecomp.layout.formats.narrow_types import PackedInt
+from tecomp.layout.formats.registry import DLFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2FNUZ, INT4
+
+
+class DataFormats(Enum):
+    r"""Types of elements in the memory of the device, under the names of torch-spyre.
+
+    >>> DataFormats.SEN169_FP16.storage.name, DataFormats.SEN169_FP16.host_dtype
+    ('dlfloat16', 'float16')
+    >>> print(*(each.name for each in DataFormats), sep="\n")
+    SEN169_FP16
+    BFLOAT16
+    IEEE_FP32
+    IEEE_INT32
+    SENINT16
+    SENINT8
+    SENUINT32
+    SEN143_FP8
+    SEN152_FP8
+    SENINT4
+    SENINT2
+    SENUINT2
+    SENINT24
+    SEN153_FP9
+    """
+
+    SEN169_FP16 = "a float of 1, 6, 9 bits: DLFloat16"
+    BFLOAT16 = "bfloat16"
+    IEEE_FP32 = "float32"
+    IEEE_INT32 = "int32"
+    SENINT16 = "int16"
+    SENINT8 = "int8"
+    SENUINT32 = "uint32"
+    SEN143_FP8 = "a float of 1, 4, 3 bits"
+    SEN152_FP8 = "a float of 1, 5, 2 bits"
+    SENINT4 = "an integer of 4 bits"
+    SENINT2 = "an integer of 2 bits"
+    SENUINT2 = "an unsigned integer of 2 bits"
+    SENINT24 = "an integer of 24 bits"
+    SEN153_FP9 = "a float of 1, 5, 3 bits"
+
+    @property
+    def storage(self) -> Format:
+        """How an element is kept.
+
+        Raises:
+            LayoutError: that is not publicly described.
+        """
+        if self not in _STORED:
+            raise LayoutError(
+                f"stick layout: how sticks hold {self} is not publicly described; "
+                f"the formats are {', '.join(known.name for known in _STORED)}",
+                kind="sticks",
+            )
+        return _STORED[self][0]
+
+    @property
+    def host_dtype(self) -> DType:
+        """The type of the elements on the host, where only this one is known."""
+        assert self.storage
+        return DType(_STORED[self][1])
+
+
+# Each with the host type that it stands for if nothing else is said. No host type has 8-bit floats
+# to compute with; float16 holds all values of both.
+_STORED: dict[DataFormats, tuple[Format, str]] = {
+    DataFormats.SEN169_FP16: (DLFLOAT16, "float16"),
+    DataFormats.BFLOAT16: (Format.plain("bfloat16"), "bfloat16"),
+    DataFormats.IEEE_FP32: (Format.plain("float32"), "float32"),
+    DataFormats.IEEE_INT32: (Format.plain("int32"), "int32"),
+    DataFormats.SENINT16: (Format.plain("int16"), "int16"),
+    DataFormats.SENINT8: (Format.plain("int8"), "int8"),
+    DataFormats.SENUINT32: (Format.plain("uint32"), "uint8"),
+    DataFormats.SEN143_FP8: (FLOAT8_E4M3FN, "float16"),
+    DataFormats.SEN152_FP8: (FLOAT8_E5M2FNUZ, "float16"),
+    DataFormats.SENINT4: (INT4, "int8"),
+    DataFormats.SENINT2: (PackedInt.of(2, signed=True), "int8"),
+    DataFormats.SENUINT2: (PackedInt.of(2, signed=False), "uint8"),
+}
+
+_OF_HOST: dict[str, tuple[DataFormats, str]] = {
+    "float16": (DataFormats.SEN169_FP16, "float16"),
+    "bfloat16": (DataFormats.BFLOAT16, "bfloat16"),
+    "float32": (DataFormats.IEEE_FP32, "float32"),
+    "int32": (DataFormats.IEEE_INT32, "int32"),
+    "int64": (DataFormats.IEEE_INT32, "int64"),
+    "int16": (DataFormats.SENINT16, "int16"),
+    "int8": (DataFormats.SENINT8, "int8"),
+    "bool": (DataFormats.SEN169_FP16, "bool"),
+    "float8_e4m3fn": (DataFormats.SEN143_FP8, "float16"),
+    "float8_e5m2fnuz": (DataFormats.SEN152_FP8, "float16"),
+    "uint8": (DataFormats.SENUINT32, "uint8"),
+    "quint8": (DataFormats.SENUINT32, "uint8"),
+}
+
+
+def types_of(dtype: object) -> tuple[DataFormats, DType]:
+    """The type on the device for a type of the host, and the type to compute with.
+
+    Args:
+        dtype: a name, a NumPy type, or what prints its name last, such as `torch.float16`.
+
+    Raises:
+        LayoutError: the device has none for it.
+    """
+    name = name_of_type(dtype)
+    if name not in _OF_HOST:
+        raise LayoutError(
+            f"stick layout: Spyre backend does not support dtype {name}; "
+            f"the types are {', '.join(_OF_HOST)}",
+            kind="sticks",
+        )
+    device, host = _OF_HOST[name]
+    return device, DType(host)
+
+
+def name_of_type(dtype: Any) -> str:
+    """What a type of elements is called, whoever made it.
+
+    >>> name_of_type("float16"), name_of_type(np.float16), name_of_type(np.dtype("int8"))
+    ('float16', 'float16', 'int8')
+    """
+    if isinstance(dtype, str):
+        return dtype.rpartition(".")[2]
+    if isinstance(dtype, np.dtype | type):
+        try:
+            return np.dtype(dtype).name
+        except TypeError:
+            return dtype.__name__ if isinstance(dtype, type) else str(dtype)
+    return str(dtype).rpartition(".")[2]
+
+
+def checked_host_dtype(dtype: object) -> DType:
+    """A type of elements to compute with, under its name.
+
+    Raises:
+        LayoutError: there is none.
+    """
+    try:
+        return DType(name_of_type(dtype))
+    except TypeMismatchError as error:
+        raise LayoutError(f"stick layout: {error.message}", kind=error.kind) from None
+
+
+STICK_BYTES = 128
+"""Bytes of a stick, where the target does not say."""
+
+PAD_ALL_DIMS = True
+"""Whether all dimensions are padded to whole sticks, where the caller does not say.
+
+The document says so; the code beside it (c5f8ce3) only padded the last.
+"""
+
+
+class StickFormat(Enum):
+    """How many elements a stick has.
+
+    >>> from tecomp import StickLayout
+    >>> full = StickLayout((64, 64), "float16", [0, 1], StickFormat.Dense)
+    >>> one = StickLayout((64, 64), "float16", [0, 1], StickFormat.Sparse)
+    >>> full.device_size, one.device_size
+    ([1, 64, 64], [64, 64, 64])
+    """
+
+    Dense = "all that it has room for"
+    Sparse = "one, in its first lane: the result of a reduction along the sticks"
+
+
+class ElementArrangement(Enum):
+    """The order of the elements in the sticks of their dimension."""
+
+    STANDARD = "as they are"
+    DL16_TO_FP32 = "as conversions from 16 to 32 bits leave them: in two sticks by turns of four"
+    FP32_TO_DL16 = "as conversions from 32 to 16 bits leave them: the halves of a stick by turns"
+
+
+@dataclass(frozen=True)
+class Sticks:
+    """What a stick layout consists of.
+
+    Attributes:
+        size: extents of the tensor.
+        dtype: type of its elements on the host.
+        device_size: extents in memory.
+        dim_map: for each of them, of which dimension it is.
+        format: whether sticks are full.
+        device_dtype: type of the elements in memory.
+        elems_in_stick: lanes of a stick.
+    """
+
+    size: tuple[int, ...]
+    dtype: DType
+    device_size: tuple[int, ...]
+    dim_map: tuple[int, ...]
+    format: StickFormat
+    device_dtype: DataFormats
+    elems_in_stick: int
+
+
+def generic(
+    size: Sequence[int],
+    dtype: object,
+    pad_all_dims: bool = PAD_ALL_DIMS,
+    *,
+    stick_bytes: int = STICK_BYTES,
+) -> Sticks:
+    """The default: sticks of the last dimension, tiles along the first."""
+    shape = _extents(size)
+    device_dtype, host = types_of(dtype)
+    lanes = lanes_of(device_dtype, stick_bytes)
+    last = len(shape) - 1
+    check_kind(
+        pad_all_dims, bool | np.bool_ | None, "stick layout: pad_all_dims", "give True or False",
+        LayoutError,
+    )
+    padded = [
+        round_up(extent, lanes) if dim == last or (pad_all_dims and extent != 1) else extent
+        for dim, extent in enumerate(shape)
+    ]
+    _warn_of_int64(host)
+    return _tiled(shape, host, padded, range(len(shape)), StickFormat.Dense, device_dtype, lanes)
+
+
+def ordered(
+    padded_size: Sequence[int],
+    dtype: object,
+    dim_order: Sequence[int],
+    format: StickFormat = StickFormat.Dense,
+    *,
+    size: Sequence[int] | None = None,
+    stick_bytes: int = STICK_BYTES,
+) -> Sticks:
+    """Padding as given; sticks of the last dimension of the order, tiles along its first."""
+    padded = _extents(padded_size)
+    shape = padded if size is None else _extents(size)
+    device_dtype, host = types_of(dtype)
+    _warn_of_int64(host)
+    return _tiled(
+        shape, host, padded, dim_order, format, device_dtype, lanes_of(device_dtype, stick_bytes)
+    )
+
+
+def given(
+    device_size: Sequence[int],
+    dim_map: Sequence[int],
+    num_stick_dims: int,
+    format: StickFormat,
+    device_dtype: DataFormats,
+    *,
+    size: Sequence[int] | None = None,
+    dtype: object = None,
+    stick_bytes: int = STICK_BYTES,
+) -> Sticks:
+    """All fields as they are, if they go together."""
+    extents, dims = _extents(device_size), whole_numbers(dim_map, "stick layout: dim_map")
+    _check_format(format)
+    if not isinstance(device_dtype, DataFormats):
+        raise LayoutError(
+            f"stick layout: {device_dtype!r} is no device type; give a member of DataFormats",
+            kind="sticks",
+        )
+    host = device_dtype.host_dtype if dtype is None else checked_host_dtype(dtype)
+    lanes = lanes_of(device_dtype, stick_bytes)
+    _check_fields(extents, dims, num_stick_dims, lanes)
+    rank = len(dims) - 1
+    padded = [0] * rank
+    for dim, extent in zip(dims[:-1], extents[:-1], strict=True):
+        is_tile = dim == dims[-1] and format is StickFormat.Dense
+        padded[dim] = extent * lanes if is_tile else extent
+    shape = tuple(padded) if size is None else _extents(size)
+    _check_padding(shape, padded)
+    return Sticks(shape, host, extents, dims, format, device_dtype, lanes)
+
+
+def dim_map_of(order: Sequence[int]) -> tuple[int, ...]:
+    """Which dimension each device dimension is of; the first of the order next to the lanes.
+
+    >>> dim_map_of([0, 1, 2]), dim_map_of([1, 0, 2]), dim_map_of([0])
+    ((1, 2, 0, 2), (0, 2, 1, 2), (0, 0))
+    """
+    return (*order[1:], order[0], order[-1]) if order else (0,)
+
+
+def lanes_of(device_dtype: DataFormats, stick_bytes: int) -> int:
+    """How many elements a stick has room for.
+
+    Raises:
+        LayoutError: it has no whole number of them.
+    """
+    storage = device_dtype.storage
+    bits = storage.stored.bits * storage.units // storage.elements
+    if index(stick_bytes) < 1 or stick_bytes * 8 % bits:
+        raise LayoutError(
+            f"stick layout: a stick of {stick_bytes} bytes holds no whole number of {device_dtype} "
+            f"({bits} bits each); take a multiple",
+            kind="sticks",
+        )
+    return stick_bytes * 8 // bits
+
+
+def _tiled(
+    shape: tuple[int, ...],
+    host: DType,
+    padded: Sequence[int],
+    dim_order: Sequence[int],
+    format: StickFormat,
+    device_dtype: DataFormats,
+    lanes: int,
+) -> Sticks:
+    _check_format(format)
+    order = list(whole_numbers(dim_order, "stick layout: dim_order"))
+    if len(order) != len(padded):
+        raise LayoutError(
+            "stick layout: Invalid arguments: padded_size.size() != dim_order.size() "
+            f"({list(padded)}, {order}); name each dimension once",
+            kind="sticks",
+        )
+    if sorted(order) != list(range(len(order))):
+        raise LayoutError(
+            f"stick layout: dim_order {order} is no order of {len(order)} dimensions; name each "
+            f"of 0 to {len(order) - 1} once",
+            kind="sticks",
+        )
+    _check_padding(shape, padded)
+    if not order:
+        return Sticks(shape, host, (lanes,), (0,), StickFormat.Dense, device_dtype, lanes)
+    per_tile = lanes if format is StickFormat.Dense else 1
+    last = padded[order[-1]]
+    if last % per_tile:
+        raise LayoutError(
+            "stick layout: Invalid padding: padded_size[stick_dim] not even multiple of "
+            f"elems_in_stick ({last} in {list(padded)}, {lanes} in a stick); "
+            f"pad it to {round_up(last, lanes)}",
+            kind="sticks",
+        )
+    dims = dim_map_of(order)
+    device = [padded[dim] // (per_tile if dim == dims[-1] else 1) for dim in dims[:-1]]
+    return Sticks(shape, host, (*device, lanes), dims, format, device_dtype, lanes)
+
+
+def _check_fields(
+    extents: tuple[int, ...], dims: tuple[int, ...], num_stick_dims: int, lanes: int
+) -> None:
+    text = f"device_size={list(extents)}, dim_map={list(dims)}"
+    if len(extents) != len(dims) or not dims:
+        raise LayoutError(
+            f"stick layout: {text}; dim_map names a dimension for each device dimension",
+            kind="sticks",
+        )
+    wanted = sorted([*range(len(dims) - 1), dims[-1]]) if len(dims) > 1 else [0]
+    if sorted(dims) != wanted or (len(dims) > 1 and dims[-1] == len(dims) - 1):
+        raise LayoutError(
+            f"stick layout: {text}; dim_map names each dimension from 0 on once, and the last, "
+            "of which the sticks are, twice",
+            kind="sticks",
+        )
+    if extents[-1] != lanes:
+        raise LayoutError(
+            f"stick layout: {text}; the last device dimension is the {lanes} elements of a stick",
+            kind="sticks",
+        )
+    if num_stick_dims != 1:
+        raise LayoutError(
+            f"stick layout: num_stick_dims is {num_stick_dims}; the elements of a stick are of "
+            "1 dimension",
+            kind="sticks",
+        )
+
+
+def _check_padding(shape: Sequence[int], padded: Sequence[int]) -> None:
+    if len(shape) != len(padded):
+        raise LayoutError(
+            f"stick layout: padded_size {list(padded)} is for {len(padded)} dimensions, size "
+            f"{list(shape)} has {len(shape)}; give an extent for each",
+            kind="sticks",
+        )
+    for dim, (extent, room) in enumerate(zip(shape, padded, strict=True)):
+        if room < extent:
+            raise LayoutError(
+                f"stick layout: padded_size {list(padded)} has {room} places in dimension {dim} "
+                f"for the {extent} of size {list(shape)}; pad to {extent} or more",
+                kind="sticks",
+            )
+
+
+def _check_format(format: object) -> None:
+    if not isinstance(format, StickFormat):
+        raise LayoutError(
+            f"stick layout: {format!r} is no format; give StickFormat.Dense or StickFormat.Sparse",
+            kind="sticks",
+        )
+
+
+def _extents(size: Sequence[int]) -> tuple[int, ...]:
+    check_shape(size)
+    return whole_numbers(size, "stick layout: the size")
+
+
+def _warn_of_int64(host: DType) -> None:
+    if host == "int64":
+        warnings.warn(
+            "Backend Spyre does not support int64; downcasting to int32 may change values outside "
+            "the 32-bit range",
+            stacklevel=4,
+        )

@@ -1,0 +1,371 @@
+"""Stick layouts: rows of fixed bytes, tiled, as the device tensors of torch-spyre are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from inspect import signature
+from typing import Any, overload
+
+from tecomp.errors import LayoutError
+from tecomp.ir.arith.extents import ceil_div
+from tecomp.ir.nodes.expr import Binary, BinOp, Expr, Var, index_value
+from tecomp.layout.addressing.arguments import whole_numbers
+from tecomp.layout.addressing.stored_tensor import row_major
+from tecomp.layout.core.layout import Layout
+from tecomp.layout.core.target_limits import check_room, check_target, element_of
+from tecomp.layout.sticks.stick_formats import (
+    PAD_ALL_DIMS,
+    STICK_BYTES,
+    DataFormats,
+    ElementArrangement,
+    StickFormat,
+    Sticks,
+    dim_map_of,
+    generic,
+    given,
+    ordered,
+)
+from tecomp.machine.descriptor import Target
+from tecomp.poly.maps.index_map import IndexMap
+
+Dense = StickFormat.Dense
+Sparse = StickFormat.Sparse
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class StickLayout(Layout):
+    """A tensor in sticks: as many elements of one dimension as fit some bytes, tiled.
+
+    The device dimensions are those of the host, with the one that sticks are of in two parts: how
+    many sticks, and the lanes of a stick, which come last. What lies outside of the tensor is
+    padding. There are three ways to write one:
+
+    * `StickLayout(size, dtype, pad_all_dims=True)`: sticks of the last dimension, tiles along the
+      first; all dimensions but those of extent 1 are padded to whole sticks, or only the last.
+    * `StickLayout(padded_size, dtype, dim_order, format=Dense)`: sticks of the last dimension of
+      the order, tiles along its first, padded as given. The tensor has the padded size, or `size`.
+    * `StickLayout(device_size, dim_map, num_stick_dims, format, device_dtype)`: the fields.
+
+    Tensors of 8-bit floats are float16 on the host, which holds all values. int64 is stored as
+    int32, with a warning.
+
+    Attributes:
+        format: Dense, or Sparse with one element in each stick.
+        device_dtype: type of the elements in memory.
+        elems_in_stick: lanes of a stick.
+        stick_bytes: size of a stick.
+        arrangement: the order of the elements in their sticks.
+
+    Source:
+        Spyre tensors (torch-spyre); RFC 0047, Tensors with Device-Specific Layouts.
+
+    >>> sticks = StickLayout((5, 100, 150), "float16", pad_all_dims=False)
+    >>> sticks.device_size, sticks.dim_map, sticks.num_stick_dims
+    ([100, 3, 5, 64], [1, 2, 0, 2], 1)
+    >>> sticks.format.name, sticks.device_dtype.name, sticks.elems_in_stick, sticks.stick_bytes
+    ('Dense', 'SEN169_FP16', 64, 128)
+    >>> sticks.arrangement.name
+    'STANDARD'
+    """
+
+    format: StickFormat = field(init=False)
+    device_dtype: DataFormats = field(init=False)
+    elems_in_stick: int = field(init=False)
+    stick_bytes: int = field(init=False)
+    arrangement: ElementArrangement = field(init=False)
+    _dim_map: tuple[int, ...] = field(init=False)
+
+    @overload
+    def __init__(
+        self,
+        size: Sequence[int],
+        dtype: object,
+        pad_all_dims: bool = PAD_ALL_DIMS,
+        *,
+        stick_bytes: int = STICK_BYTES,
+        arrangement: ElementArrangement = ...,
+        pad_value: float | None = None,
+        memory: str = "global",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        padded_size: Sequence[int],
+        dtype: object,
+        dim_order: Sequence[int],
+        format: StickFormat = ...,
+        *,
+        size: Sequence[int] | None = None,
+        stick_bytes: int = STICK_BYTES,
+        arrangement: ElementArrangement = ...,
+        pad_value: float | None = None,
+        memory: str = "global",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        device_size: Sequence[int],
+        dim_map: Sequence[int],
+        num_stick_dims: int,
+        format: StickFormat,
+        device_dtype: DataFormats,
+        *,
+        size: Sequence[int] | None = None,
+        dtype: object = None,
+        stick_bytes: int = STICK_BYTES,
+        arrangement: ElementArrangement = ...,
+        pad_value: float | None = None,
+        memory: str = "global",
+    ) -> None: ...
+
+    def __init__(
+        self,
+        *args: Any,
+        arrangement: ElementArrangement = ElementArrangement.STANDARD,
+        pad_value: float | None = None,
+        memory: str = "global",
+        **fields: Any,
+    ) -> None:
+        """Work out the map.
+
+        Raises:
+            LayoutError: the parts do not go together, or the device has no such type.
+        """
+        form = _form(args, fields)
+        _check_arguments(form, args, fields)
+        sticks = form(*args, **fields)
+        index_map = _index_map(sticks, arrangement)
+        for name, value in (
+            ("format", sticks.format),
+            ("device_dtype", sticks.device_dtype),
+            ("elems_in_stick", sticks.elems_in_stick),
+            ("stick_bytes", fields.get("stick_bytes", STICK_BYTES)),
+            ("arrangement", arrangement),
+            ("_dim_map", sticks.dim_map),
+        ):
+            object.__setattr__(self, name, value)
+        super().__init__(
+            sticks.size, sticks.dtype, index_map, sticks.device_dtype.storage, pad_value, memory
+        )
+
+    @classmethod
+    def for_target(
+        cls, target: Target, *args: Any, memory: str = "global", **fields: Any
+    ) -> StickLayout:
+        """The layout with the sticks of a target, and the dimensions padded that it pads.
+
+        Args:
+            target: a machine with sticks.
+            args: as the constructor takes them.
+            memory: which of its memories holds the tensor.
+            fields: as the constructor takes them, but for `stick_bytes`.
+
+        Raises:
+            LayoutError: the target does not store the type as sticks do.
+            TargetError: it has no sticks, or no such memory.
+            CapacityError: the tensor does not fit into the memory.
+
+        >>> stick128 = Target.load("stick128")
+        >>> StickLayout.for_target(stick128, (512, 256), "float16", memory="ddr").device_size
+        [4, 512, 64]
+        """
+        check_target(target, "stick layout")
+        given: dict[str, Any] = {"stick_bytes": target.stick_bytes, "memory": memory}
+        target.memory(memory)
+        is_padded = len(args) > 2 or "pad_all_dims" in fields
+        if target.stick is not None and not is_padded and _form(args, fields) is generic:
+            given["pad_all_dims"] = target.stick.padding == "all"
+        layout = cls(*args, **(fields | given))
+        element_of(target, layout.dtype, layout.storage.name)
+        check_room(layout, target)
+        return layout
+
+    @property
+    def device_size(self) -> list[int]:
+        """Extents of the device dimensions, the physical shape."""
+        return list(self.physical_shape)
+
+    @property
+    def dim_map(self) -> list[int]:
+        """For each device dimension, of which dimension of the tensor it is."""
+        return list(self._dim_map)
+
+    @property
+    def num_stick_dims(self) -> int:
+        """How many dimensions the elements of a stick are of."""
+        return 1
+
+    @property
+    def device_strides(self) -> list[int]:
+        """Elements from one index of a device dimension to the next.
+
+        >>> StickLayout((1024, 256), "float16").device_strides
+        [65536, 64, 1]
+        """
+        return list(row_major(self.physical_shape))
+
+    def stride_map(self, host_strides: Sequence[int] | None = None) -> list[int]:
+        """Elements of the host from one index of a device dimension to the next.
+
+        Args:
+            host_strides: of the tensor on the host, in elements; row-major if not given.
+
+        Returns:
+            A number for each device dimension; -1 where there is no next element: in dimensions
+            of extent 1, and in sticks that hold one.
+
+        Raises:
+            LayoutError: there is not one stride for each dimension, or elements of a stick are not
+                in their order.
+
+        >>> StickLayout((1024, 256), "float16").stride_map()
+        [64, 256, 1]
+        """
+        strides = row_major(self.shape) if host_strides is None else whole_numbers(
+            host_strides, "stick layout: host_strides"
+        )
+        if len(strides) != len(self.shape):
+            raise LayoutError(
+                f"stick layout: host_strides {list(strides)} are {len(strides)} for the "
+                f"{len(self.shape)} dimensions of {list(self.shape)}; give one for each",
+                kind="sticks",
+            )
+        if self.arrangement is not ElementArrangement.STANDARD:
+            raise LayoutError(
+                f"stick layout: elements in {self.arrangement} have no strides; use dma, or place",
+                kind="sticks",
+            )
+        if not self.shape:
+            return [-1]
+        steps, stick = [], self._dim_map[-1]
+        is_dense = self.format is Dense
+        for dim in self._dim_map[:-1]:
+            step = strides[dim] * (self.elems_in_stick if dim == stick and is_dense else 1)
+            steps.append(-1 if self.shape[dim] == 1 else step)
+        is_single = self.shape[stick] == 1 or not is_dense
+        return [*steps, -1 if is_single else strides[stick]]
+
+    def host_dim_order(self) -> list[int]:
+        """The `dim_order` that makes this layout, sticks last.
+
+        Raises:
+            LayoutError: none does.
+
+        >>> StickLayout((5, 100, 192), "float16", [1, 0, 2]).host_dim_order()
+        [1, 0, 2]
+        """
+        order = [*self._dim_map[-2:-1], *self._dim_map[:-2]]
+        if dim_map_of(order) != self._dim_map:
+            raise LayoutError(
+                f"stick layout: no dim_order has the dim_map {self.dim_map}; that of {order} is "
+                f"{list(dim_map_of(order))}",
+                kind="sticks",
+            )
+        return order
+
+    @cached_property
+    def _key(self) -> tuple[object, ...]:
+        own = (self.format, self.device_dtype, self.stick_bytes, self.arrangement, self._dim_map)
+        return (*super()._key, *own)
+
+    def __str__(self) -> str:
+        arranged = (
+            ""
+            if self.arrangement is ElementArrangement.STANDARD
+            else f", element_arrangement={self.arrangement}"
+        )
+        # With the blank before the sign, as torch-spyre prints it.
+        return (
+            f"SpyreTensorLayout(device_size={self.device_size}, dim_map ={self.dim_map}, "
+            f"num_stick_dims={self.num_stick_dims}, format={self.format}, "
+            f"device_dtype={self.device_dtype}{arranged})"
+        )
+
+    __repr__ = __str__
+
+
+SpyreTensorLayout = StickLayout
+
+
+def _check_arguments(form: Any, args: tuple[Any, ...], fields: dict[str, Any]) -> None:
+    """Refuse arguments that a way to write a layout does not take, by the names that users know."""
+    expected = signature(form)
+    try:
+        expected.bind(*args, **fields)
+    except TypeError as error:
+        names = ", ".join(expected.parameters)
+        raise LayoutError(
+            f"stick layout: {error}; this way to write one takes {names}, e.g. "
+            'StickLayout((1024, 256), "float16")',
+            kind="sticks",
+        ) from None
+
+
+def _form(args: tuple[Any, ...], fields: dict[str, Any]) -> Any:
+    """Which of the three ways to write a layout this is."""
+    if "device_size" in fields or "dim_map" in fields or (
+        len(args) > 1 and isinstance(args[1], list | tuple)
+    ):
+        return given
+    third = args[2] if len(args) > 2 else fields.get("dim_order")
+    is_ordered = "padded_size" in fields or (third is not None and not isinstance(third, bool))
+    return ordered if is_ordered else generic
+
+
+def _index_map(sticks: Sticks, arrangement: ElementArrangement) -> IndexMap:
+    axes = tuple(Var(f"i{dim}") for dim in range(len(sticks.size)))
+    lanes = sticks.elems_in_stick
+    if not axes:
+        return IndexMap((), (_of_places(index_value(0), lanes),))
+    stick = sticks.dim_map[-1]
+    tile, lane = _parts(axes[stick], sticks, arrangement)
+    results = []
+    for dim, places in zip(sticks.dim_map[:-1], sticks.device_size[:-1], strict=True):
+        expr: Expr = tile if dim == stick else axes[dim]
+        known = sticks.size[dim]
+        if dim == stick and sticks.format is Dense:
+            known = ceil_div(known, lanes)
+        is_plain = places == known and arrangement is ElementArrangement.STANDARD
+        results.append(expr if is_plain or places == 0 else _of_places(expr, places))
+    return IndexMap(axes, (*results, lane))
+
+
+def _parts(i: Var, sticks: Sticks, arrangement: ElementArrangement) -> tuple[Expr, Expr]:
+    """In which stick an element of the stick dimension is, and in which lane."""
+    lanes = sticks.elems_in_stick
+    if sticks.format is Sparse:
+        if arrangement is not ElementArrangement.STANDARD:
+            raise LayoutError(
+                f"stick layout: a sparse stick has one element, {arrangement} needs "
+                f"{lanes}; take StickFormat.Dense",
+                kind="sticks",
+            )
+        return i, _of_places(index_value(0), lanes)
+    if arrangement is ElementArrangement.STANDARD:
+        return i // lanes, i % lanes
+    if lanes % 8:
+        raise LayoutError(
+            f"stick layout: {arrangement} moves groups of 4 and 8 elements, a stick has {lanes}; "
+            "take a stick of whole groups",
+            kind="sticks",
+        )
+    if arrangement is ElementArrangement.FP32_TO_DL16:
+        half = lanes // 2
+        return i // lanes, i // 4 % (lanes // 8) * 8 + i // half % 2 * 4 + i % 4
+    tiles = sticks.device_size[sticks.dim_map.index(sticks.dim_map[-1])]
+    if tiles % 2:
+        raise LayoutError(
+            f"stick layout: {arrangement} fills sticks in pairs, there are {tiles}; pad the stick "
+            f"dimension to {(tiles + 1) * lanes}",
+            kind="sticks",
+        )
+    return i // (2 * lanes) * 2 + i // 4 % 2, i // 8 % (lanes // 4) * 4 + i % 4
+
+
+def _of_places(expr: Expr, places: int) -> Expr:
+    """The remainder that declares so many places; it changes no value."""
+    return Binary(BinOp.MOD, expr, index_value(places))

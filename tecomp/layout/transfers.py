@@ -1,0 +1,362 @@
+"""DMA loop nests and contiguous runs of copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import gcd, prod
+from typing import ClassVar
+
+import numpy as np
+
+from tecomp.drawing.drawable import Pictured
+from tecomp.errors import LayoutError
+from tecomp.ir.arith.extents import ceil_div
+from tecomp.ir.arith.intervals import Box
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.layout.addressing.arguments import whole_numbers
+from tecomp.layout.addressing.stored_tensor import StoredTensor, check_layout, row_major
+from tecomp.poly.maps.brute_force import LIMIT
+from tecomp.poly.transfers.contiguous_runs import Found, Method, find_runs, run_nests
+from tecomp.poly.transfers.strided_nests import Nest, NotDigitsError, Side, TooManyError, nests
+
+MOST_NESTS = 1024
+"""A copy that needs more nests than this is refused."""
+
+_NAMES = "ijklmnpqrstuvw"
+
+
+@dataclass(frozen=True, slots=True)
+class DmaNest(Pictured):
+    """A nest of loops that copies one element in each step. Strides and offsets count elements.
+
+    Attributes:
+        ranges: how often each loop runs, outermost first.
+        device_strides: how far a step of each loop goes on the device; never grows inwards.
+        host_strides: how far it goes on the host.
+        device_offset: where the first element is on the device.
+        host_offset: where it is on the host.
+
+    Source:
+        RFC 0047 (tiled tensors), "Contiguous Tiles", with names for the tuples and offsets.
+
+    >>> nest = DmaNest((3, 8), (64, 1), (200, 1), host_offset=192)
+    >>> nest.ranges, nest.device_strides, nest.host_strides, nest.size
+    ((3, 8), (64, 1), (200, 1), 24)
+    >>> nest.device_offset, nest.host_offset
+    (0, 192)
+    """
+
+    _drawn_by: ClassVar[str] = "copies:drawn_nest"
+
+    ranges: tuple[int, ...]
+    device_strides: tuple[int, ...]
+    host_strides: tuple[int, ...]
+    device_offset: int = 0
+    host_offset: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many elements it copies."""
+        return prod(self.ranges)
+
+    def as_tuples(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Ranges, device strides and host strides: the order that the RFC prints.
+
+        >>> DmaNest((3, 8), (64, 1), (200, 1)).as_tuples()
+        ((3, 8), (64, 1), (200, 1))
+        """
+        return self.ranges, self.device_strides, self.host_strides
+
+    def __str__(self) -> str:
+        text = str(self.as_tuples()).replace(",)", ")")
+        if self.device_offset == 0 and self.host_offset == 0:
+            return text
+        return f"{text} from host {self.host_offset} to device {self.device_offset}"
+
+    def as_loops(self) -> str:
+        """The loops written out, as the RFC writes them.
+
+        >>> print(DmaNest((3, 8), (64, 1), (200, 1), host_offset=192).as_loops())
+        for i in range(3):
+          for j in range(8):
+            device_memory[0 + i*64 + j*1] = host_memory[192 + i*200 + j*1]
+        """
+        names = [
+            _NAMES[k] if k < len(_NAMES) else f"i{k}" for k in range(len(self.ranges))
+        ]
+        lines = [
+            f"{'  ' * k}for {name} in range({count}):"
+            for k, (name, count) in enumerate(zip(names, self.ranges, strict=True))
+        ]
+        device, host = (
+            " + ".join([str(offset), *(f"{n}*{s}" for n, s in zip(names, strides, strict=True))])
+            for offset, strides in (
+                (self.device_offset, self.device_strides), (self.host_offset, self.host_strides)
+            )
+        )
+        indent = "  " * len(names)
+        return "\n".join([*lines, f"{indent}device_memory[{device}] = host_memory[{host}]"])
+
+
+def dma_nests(
+    layout: StoredTensor,
+    host_strides: Sequence[int] | None,
+    host_offset: int,
+    start: Sequence[int] | None,
+    extents: Sequence[int] | None,
+) -> tuple[DmaNest, ...]:
+    """See `Layout.dma`."""
+    box = checked_box(layout, start, extents, "layout.dma")
+    device = Side(layout.index_map.final_indices, row_major(layout.physical_shape))
+    host = host_side(layout, host_strides, host_offset, "layout.dma")
+    axes = layout.index_map.initial_indices
+    try:
+        found = nests(device, host, axes, box, MOST_NESTS)
+    except (NotDigitsError, TooManyError):
+        found = _of_runs(layout, device, host, box)
+    assert sum(nest.size for nest in found) == prod(count for _, count in box)
+    return tuple(
+        DmaNest(n.ranges, n.first, n.second, n.first_offset, n.second_offset) for n in found
+    )
+
+
+def _of_runs(
+    layout: StoredTensor, device: Side, host: Side, box: Box[int]
+) -> tuple[Nest, ...]:
+    """The nests of a map that does not count in digits: its runs, and loops over equal ones."""
+    count = prod(n for _, n in box)
+    what = f"layout.dma: {layout.index_map} on {list(layout.shape)}"
+    if count > LIMIT:
+        raise LayoutError(
+            f"{what} falls into more than {MOST_NESTS} nests, and {count} elements are more "
+            f"than the {LIMIT} that are looked at one by one; copy parts of it, with start= and "
+            "extents=",
+            kind="too-much",
+        )
+    found = run_nests(device, host, layout.index_map.initial_indices, box)
+    if len(found) > MOST_NESTS:
+        raise LayoutError(
+            f"{what} falls into {len(found)} nests of loops, more than {MOST_NESTS}; copy parts of "
+            "it, with start= and extents=, or rearrange the elements on the device",
+            kind="too-much",
+        )
+    return found
+
+
+def host_side(
+    layout: StoredTensor, strides: Sequence[int] | None, offset: int, who: str
+) -> Side:
+    """Where the host keeps the elements of a tensor.
+
+    Raises:
+        LayoutError: the strides are not one integer for each index, or are too large.
+    """
+    if not isinstance(strides, Iterable | None):
+        raise LayoutError(
+            f"{who}: {strides!r} are no strides; give one for each axis, in elements",
+            kind="transfer",
+        )
+    chosen = row_major(layout.shape) if strides is None else tuple(strides)
+    for number in (*chosen, offset):
+        if isinstance(number, bool) or not isinstance(number, int | np.integer):
+            raise LayoutError(
+                f"{who}: {number!r} is no stride or offset; they are integers that count elements",
+                kind="transfer",
+            )
+    if len(chosen) != len(layout.shape):
+        raise LayoutError(
+            f"{who}: {len(chosen)} host strides {list(chosen)} for the {len(layout.shape)} indices "
+            f"of {list(layout.shape)}; give one for each, in elements",
+            kind="transfer",
+        )
+    span = sum(abs(int(s)) * max(n, 1) for s, n in zip(chosen, layout.shape, strict=True))
+    if abs(int(offset)) + span >= 1 << 63:
+        raise LayoutError(
+            f"{who}: strides {list(chosen)} from {offset} on leave the addresses of 64 bits; give "
+            "smaller ones",
+            kind="transfer",
+        )
+    return Side(layout.index_map.initial_indices, tuple(map(int, chosen)), int(offset))
+
+
+def checked_box(
+    layout: StoredTensor, start: Sequence[int] | None, extents: Sequence[int] | None, who: str
+) -> tuple[tuple[int, int], ...]:
+    """The box of indices that starts and extends so; from 0 and to the end if not said.
+
+    Raises:
+        LayoutError: it is no box of indices of the tensor.
+    """
+    shape = layout.shape
+    first = (0,) * len(shape) if start is None else whole_numbers(start, f"{who}: start")
+    counts = (
+        tuple(n - low for n, low in zip(shape, first, strict=False))
+        if extents is None else whole_numbers(extents, f"{who}: extents")
+    )
+    fits = len(first) == len(counts) == len(shape) and all(
+        min(low, count) >= 0 and low + count <= n
+        for low, count, n in zip(first, counts, shape, strict=True)
+    )
+    if not fits:
+        raise LayoutError(
+            f"{who}: start {list(first)} and extents {list(counts)} are no box in {list(shape)}; "
+            "give a start and an extent for each index, within the shape",
+            kind="transfer",
+        )
+    return tuple(zip(first, counts, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Runs(Pictured):
+    """The maximal runs of a copy: elements that follow each other in both memories.
+
+    No run goes from the memory of one core into that of another.
+
+    Attributes:
+        lengths: how many runs there are of each length, shortest first.
+        elements: how many elements these runs have.
+        total: how many are copied.
+        method: `sets` if the count was decided by integer sets; `counted` if it was made over
+            runs or elements, one by one; `part` if that was done for some of the elements only,
+            the first of the outermost indices, and runs may be cut at the end of that part.
+
+    >>> from tecomp import Layout
+    >>> runs = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64]).runs()
+    >>> runs.lengths, runs.elements, runs.total, runs.method
+    (((8, 1000), (64, 3000)), 200000, 200000, 'sets')
+    >>> runs.count, runs.shortest, runs.longest, runs.median, runs.factor
+    (4000, 8, 64, 64, 8)
+    """
+
+    _drawn_by: ClassVar[str] = "copies:drawn_runs"
+
+    lengths: tuple[tuple[int, int], ...]
+    elements: int
+    total: int
+    method: Method
+
+    @property
+    def count(self) -> int:
+        """How many runs there are."""
+        return sum(count for _, count in self.lengths)
+
+    @property
+    def shortest(self) -> int:
+        """Elements of the shortest run; 0 if nothing is copied."""
+        return self.lengths[0][0] if self.lengths else 0
+
+    @property
+    def longest(self) -> int:
+        """Elements of the longest run; 0 if nothing is copied."""
+        return self.lengths[-1][0] if self.lengths else 0
+
+    @property
+    def median(self) -> int:
+        """At least half of the runs are so long or shorter; 0 if nothing is copied."""
+        seen = 0
+        for length, count in self.lengths:
+            seen += count
+            if 2 * seen >= self.count:
+                return length
+        return 0
+
+    @property
+    def factor(self) -> int:
+        """The greatest length of which all runs are multiples; 0 if nothing is copied.
+
+        Source:
+            tt-mlir, `calculateCoalescingFactor`: the greatest common divisor of all runs.
+        """
+        return gcd(*(length for length, _ in self.lengths))
+
+    def transactions(self, most: int | None = None) -> int:
+        """How many transactions copy the runs, if each moves `most` elements at most.
+
+        Raises:
+            LayoutError: `most` is no integer from 1 on.
+
+        >>> Runs(((8, 1000), (64, 3000)), 200000, 200000, "sets").transactions(32)
+        7000
+        """
+        if most is None:
+            return self.count
+        check_kind(
+            most, int | np.integer, "runs: what a transaction moves", "give 1 or more", LayoutError
+        )
+        if most < 1:
+            raise LayoutError(
+                f"runs: a transaction of {most} elements moves nothing; give 1 or more",
+                kind="transfer",
+            )
+        return sum(ceil_div(length, most) * count for length, count in self.lengths)
+
+    def __str__(self) -> str:
+        how = {
+            "sets": "by sets",
+            "counted": "counted",
+            "part": f"counted in {self.elements:,} of {self.total:,} elements",
+        }[self.method]
+        if self.shortest == self.longest:
+            return f"{self.count:,} runs of {self.longest:,} elements, {how}"
+        return (
+            f"{self.count:,} runs of {self.shortest:,} to {self.longest:,} elements, "
+            f"median {self.median:,}, all multiples of {self.factor:,}, {how}"
+        )
+
+
+def host_runs(
+    layout: StoredTensor,
+    host_strides: Sequence[int] | None,
+    start: Sequence[int] | None,
+    extents: Sequence[int] | None,
+) -> Runs:
+    """See `Layout.runs`."""
+    box = checked_box(layout, start, extents, "layout.runs")
+    host = host_side(layout, host_strides, 0, "layout.runs")
+    return _runs(find_runs(
+        _core_side(layout, layout), host, layout.index_map.initial_indices, box
+    ), box)
+
+
+def copy_runs(
+    source: StoredTensor,
+    target: StoredTensor,
+    start: Sequence[int] | None,
+    extents: Sequence[int] | None,
+) -> Runs:
+    """See `Layout.runs_to`."""
+    check_layout(target, "layout.runs_to")
+    if source.shape != target.shape:
+        raise LayoutError(
+            f"layout.runs_to: {list(source.shape)} and {list(target.shape)} are not one tensor; "
+            "give both layouts the same shape, e.g. with maps of the one that they share",
+            kind="other-shape",
+        )
+    box = checked_box(source, start, extents, "layout.runs_to")
+    axes = source.index_map.initial_indices
+    return _runs(find_runs(
+        _core_side(target, source), _core_side(source, source), axes, box
+    ), box)
+
+
+def _core_side(layout: StoredTensor, other: StoredTensor) -> Side:
+    """Addresses in a layout, with a gap after the memory of each core; indices as in `other`."""
+    shape = layout.physical_shape
+    grid = [axis for axis in range(len(shape)) if axis in layout.grid_axes]
+    inner = [axis for axis in range(len(shape)) if axis not in layout.grid_axes]
+    strides = [0] * len(shape)
+    for axis, stride in zip(inner, row_major([shape[k] for k in inner]), strict=True):
+        strides[axis] = stride
+    each = prod(shape[k] for k in inner) + (1 if grid else 0)
+    for axis, stride in zip(grid, row_major([shape[k] for k in grid]), strict=True):
+        strides[axis] = stride * each
+    exprs = layout.index_map.final_indices
+    if layout is not other:
+        exprs = tuple(layout.index_map.map_indices(other.index_map.initial_indices))
+    return Side(exprs, tuple(strides))
+
+
+def _runs(found: Found, box: Box[int]) -> Runs:
+    lengths = tuple(sorted(found.lengths.items()))
+    return Runs(lengths, found.elements, prod(count for _, count in box), found.method)

@@ -1,0 +1,247 @@
+"""Stages computed inside other stages' loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tecomp.compute.iter_var import IterVar
+from tecomp.compute.operation import Operation
+from tecomp.errors import LowerError
+from tecomp.ir.nodes.expr import Expr, Var, index_value
+from tecomp.ir.nodes.stmt import BufferRealize, BufferStore, Range, Stmt, seq
+from tecomp.ir.traversal.rewrite import walk
+from tecomp.lowering.loops.prefetch import fetch_ahead
+from tecomp.lowering.loops.stage_context import StageWork
+from tecomp.lowering.stages.definition import Definition
+from tecomp.lowering.stages.edge_tiles import Bounds, Held, whole_tiles, with_padding
+from tecomp.lowering.stages.footprint import (
+    Region,
+    Restriction,
+    evaluated,
+    initially,
+    propagated_regions,
+    whole,
+)
+from tecomp.lowering.stages.program import Program
+from tecomp.lowering.stages.read_checks import Check
+from tecomp.lowering.storage.buffering import Window
+from tecomp.lowering.tensor_ops.tensorize import Tensorizer
+from tecomp.poly.accesses.access_conflicts import shared_point
+from tecomp.poly.loops.regions import Scope, covers, first_dims, where_equal
+from tecomp.poly.sets.to_isl import Points
+from tecomp.scheduling.state import At, is_data, is_scan
+
+
+def check_computed_inside(
+    program: Program, definition: Definition, region: Region, scope: Scope
+) -> None:
+    """Refuse to compute `region` of an argument inside the loops of `scope` where that is wrong.
+
+    Raises:
+        LowerError: some elements would never be written, or iterations that run at the same time
+            would write one element.
+    """
+    name = definition.stage.name
+    outer = Scope.of_sizes(scope.params[: scope.n_sizes])
+    if not covers(region.points, whole(program, definition, outer), scope):
+        raise _partial(name)
+    for loop, call in scope.concurrent:
+        if clash := shared_point(region.points, scope, loop):
+            first, second, element = clash
+            indices = ", ".join(map(str, element))
+            raise LowerError(
+                f"{call}: iterations {first} and {second} both write {name}[{indices}], which the "
+                f"caller passes; compute {name} at the root",
+                kind="order",
+            )
+
+
+def check_written(program: Program, body: Stmt) -> None:
+    """Refuse arguments that `body` never writes, as the loop that they are computed in is empty.
+
+    Raises:
+        LowerError: there is one that has elements.
+    """
+    written = {node.buffer.data for node in walk(body) if isinstance(node, BufferStore)}
+    for definition in program.definitions.values():
+        attached = definition.is_argument and isinstance(definition.stage.attach, At)
+        # Not those of its axes: the first of a scan counts the later steps alone.
+        first = definition.buffers[0]
+        has_elements = all(not isinstance(extent, int) or extent for extent in first.shape)
+        if attached and has_elements and first.data not in written:
+            raise _partial(definition.stage.name)
+
+
+def _partial(name: str) -> LowerError:
+    return LowerError(
+        f"s[{name}].compute_at: {name} is passed by the caller, but the stage that it is "
+        "computed in reads only a part of it, so the rest would never be written; "
+        f"compute {name} at the root",
+        kind="order",
+    )
+
+
+@dataclass(frozen=True)
+class Producer:
+    """A stage at the place where it is computed.
+
+    Attributes:
+        definition: the stage.
+        region: the elements to compute.
+        valid: those that then have their values: of a rolling buffer also what is kept.
+        bounds: the box of elements that there is memory for.
+        carried: the variable of the loop whose iterations keep elements for later ones, if any.
+    """
+
+    definition: Definition
+    region: Region
+    valid: Points
+    bounds: Bounds
+    carried: Var | None
+
+    def realized(self, body: Stmt, ahead: Var | None) -> Stmt:
+        """`body` with memory for the elements; the caller's if it is an argument."""
+        if self.definition.is_argument:
+            return body
+        return realized(self.definition, self.bounds, body, ahead, self.carried)
+
+
+def memory_of(producers: Sequence[Producer]) -> dict[Operation, Held]:
+    """The elements that there is memory for, by stage."""
+    return {
+        p.definition.stage.key: Held(p.bounds, p.valid)
+        for p in producers if not p.definition.is_argument
+    }
+
+
+def realized(
+    definition: Definition,
+    bounds: Bounds,
+    body: Stmt,
+    ahead: Var | None = None,
+    carried: Var | None = None,
+) -> Stmt:
+    """`body` with memory for `bounds` of each output of a stage."""
+    ranges = _ranges(bounds)
+    for buffer in reversed(definition.buffers):
+        if definition.has_own_boxes:
+            ranges = _ranges([(index_value(0), extent) for extent in buffer.shape])
+        body = BufferRealize(buffer, ranges, body, definition.stage.aligns, ahead, carried)
+    return body
+
+
+def _ranges(bounds: Bounds) -> tuple[Range, ...]:
+    return tuple(Range(start, index_value(extent)) for start, extent in bounds)
+
+
+@dataclass(frozen=True)
+class Attached:
+    """What is computed inside of loops of the stages of a program.
+
+    Attributes:
+        program: it.
+        checks: the run-time checks of its reads; see `ReadChecker`.
+    """
+
+    program: Program
+    checks: Mapping[int, tuple[Check, ...]]
+
+    def points(
+        self, work: StageWork, values: Mapping[IterVar, Expr], scope: Scope
+    ) -> Points:
+        """The values of data and reduction axes inside loops with these values."""
+        points = evaluated(self.program, work.definition, work.region, scope)
+        axes = (*work.definition.axis, *work.definition.reduce_axis)
+        if work.definition.scan_axis is not None and not any(map(is_scan, values)):
+            # The first steps too, which come before the loops over steps and belong to none.
+            pairs = [(work.frame.values[leaf], value) for leaf, value in values.items()]
+            return where_equal(points, scope.space(axes), pairs)
+        inner = [leaf for leaf in work.leaves if leaf not in values]
+        found = work.frame.root_points(points, axes, inner, values, scope)
+        if work.frame.data_loops_suffice or not all(map(is_data, values)):
+            return found
+        # Elements are given their first values one by one, also where a loop over them and what is
+        # reduced to them has no iteration.
+        pairs = [(value, values[leaf]) for leaf, value in work.frame.values_of_data(tuple(values))]
+        first = initially(self.program, work.definition, work.region, scope)
+        return found if first is None else found.union(where_equal(first, scope.space(axes), pairs))
+
+    def _instances(
+        self,
+        work: StageWork,
+        position: int,
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
+        restrictions: Mapping[Operation, Restriction] = MappingProxyType({}),
+    ) -> tuple[dict[Operation, Points], dict[Operation, Region]]:
+        """Where bodies are evaluated: of the stage, and of all computed inside this position.
+
+        And the elements that are needed of the latter. `restrictions` say for some which of
+        these are meant.
+        """
+        instances: dict[Operation, Points] = {
+            work.definition.stage.key: self.points(work, values, scope)
+        }
+        subtree = self.program.inside(work.definition.stage.key, position)
+        return propagated_regions(self.program, instances, subtree, scope, restrictions)
+
+    def producers(
+        self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
+    ) -> list[Producer]:
+        """The stages to compute at this position, with the elements that are needed there."""
+        here = work.attached.get(position, ())
+        if not here:
+            return []
+        window = Window(self.program, work.loop_variables(values), scope, work.memory)
+        rolling = [definition.stage.key for definition in here if definition.stage.is_rolling]
+        needed, made = (dict.fromkeys(rolling, f) for f in (window.needed, window.computed))
+        _, regions = self._instances(work, position, values, scope, needed)
+        new = self._instances(work, position, values, scope, made)[1] if rolling else regions
+        found: list[Producer] = []
+        for definition in here:
+            region = regions.get(definition.stage.key)
+            if region is None:
+                continue
+            if definition.stage.is_rolling:
+                region = window.needed(definition, region)
+            valid = region.points
+            loop = window.carried(definition, region)
+            shape = self.program.shape(definition)
+            bounds = window.bounds(definition, region, loop)
+            if definition.is_argument:
+                check_computed_inside(self.program, definition, region, scope)
+            elif definition.stage.is_rolling:
+                region = window.new(definition, region)
+            else:
+                own = new.get(definition.stage.key)
+                region = whole_tiles(
+                    self.program, definition, own or region, bounds,
+                    {**work.memory, **memory_of(found)}, self.checks, scope,
+                )
+                bounds = with_padding(definition, bounds, shape, scope)
+                valid = region.points
+            found.append(Producer(definition, region, valid, bounds, loop))
+        return found
+
+    def measured(
+        self, work: StageWork, operation: Tensorizer, points: Points, scope: Scope
+    ) -> Tensorizer:
+        """`operation` with what the loops that it takes the place of run through, at any time."""
+        outer = work.leaves[: operation.position]
+        values: dict[IterVar, Expr] = {leaf: Var(leaf.name) for leaf in outer}
+        inside = scope.enter(tuple(values.values()), first_dims(points, len(outer)))
+        return operation.measured(self.points(work, values, inside), inside)
+
+    def ahead(
+        self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
+    ) -> Stmt:
+        """Requests for what later iterations of the loop just opened read."""
+        wanted = work.prefetches(position)
+        if not wanted:
+            return seq()
+        instances, _ = self._instances(work, position, values, scope)
+        return seq(*(
+            fetch_ahead(self.program, work, ahead, instances, values, scope) for ahead in wanted
+        ))

@@ -1,0 +1,192 @@
+"""Give a name to what a statement computes from data and uses more than once.
+
+Passes that know conditions see a part under each of those that it is used under; a name makes it
+one thing, which is computed before the statement. That must read nothing that the statement would
+not read: what is needed under conditions alone is computed where no read is in it, or under them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from tecomp.ir.nodes.dtype import BOOL, INT64
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Const,
+    Expr,
+    Not,
+    Ramp,
+    Var,
+    cast,
+    if_then_else,
+    is_const,
+    logical_and,
+    logical_or,
+)
+from tecomp.ir.traversal.analyses import Arms, Guard, Guards, arms
+from tecomp.ir.traversal.rewrite import children, post_order, rebuild, walk
+
+_PLAIN = (Const, Var, BufferLoad, Ramp, Broadcast)
+
+Lets = list[tuple[Var, Expr]]
+
+
+def name_shared(values: Sequence[Expr]) -> tuple[Lets, list[Expr]]:
+    """The names of what some values share, each with what it stands for, and the values with them.
+
+    Indices stay as they are: what is known of them is in how they are written. What they are made
+    of that is data has no more known of it, and is a part as others are.
+    """
+    nodes = list(post_order(*values, parts=_computed))
+    uses = Counter(map(id, values))
+    for node in nodes:
+        uses.update(map(id, _computed(node)))
+    shared = {id(node) for node in nodes if uses[id(node)] > 1 and not isinstance(node, _PLAIN)}
+    if not shared:
+        return [], list(values)
+    namer = _Namer(values)
+    for node in post_order(*values):
+        namer.visit(node, is_shared=id(node) in shared)
+    return namer.lets, [namer.done[id(value)] for value in values]
+
+
+def _computed(node: Expr) -> Sequence[Expr]:
+    """What is computed from data for a node."""
+    if not isinstance(node, BufferLoad):
+        return children(node)
+    if all(isinstance(index, (Var, Const)) for index in node.indices):
+        return ()
+    inside = walk(*node.indices, parts=lambda part: () if _is_gathered(part) else children(part))
+    return [part for part in inside if _is_gathered(part)]
+
+
+def _is_gathered(node: Expr) -> bool:
+    """Whether it is data where it stands in an index, whose own arithmetic is in int64."""
+    return isinstance(node, BufferLoad) or (
+        node.dtype not in (INT64, BOOL) and any(map(_reads, walk(node))))
+
+
+def _arms(node: Any) -> Arms:
+    """The parts of a node; what is right of an `and` relies on the left, as a checked index may."""
+    match node:
+        case Binary(BinOp.AND, a, b):
+            return (a, None, True), (b, a, True)
+    return arms(node)
+
+
+class _Namer:
+    """Visits the nodes of some values, inner before outer.
+
+    Attributes:
+        lets: the names so far.
+        done: what each node has become, by its id.
+    """
+
+    def __init__(self, values: Sequence[Expr]) -> None:
+        self.lets: Lets = []
+        self.done: dict[int, Expr] = {}
+        self._guards = Guards(values, _arms)
+        # The nodes that read nothing, and those that can be computed before the statement.
+        self._reads_nothing: dict[int, bool] = {}
+        self._is_safe: dict[int, bool] = {}
+        for node in post_order(*values):
+            self._reads_nothing[id(node)] = not _reads(node) and all(
+                self._reads_nothing[id(part)] for part in children(node))
+
+    def visit(self, node: Expr, *, is_shared: bool) -> None:
+        made = rebuild(node, lambda child: self.done.get(id(child), child))
+        guard = self._guards.of(node)
+        self._is_safe[id(node)] = guard is None or (
+            not _reads(node) and all(self._is_safe[id(part)] for part in _computed(node)))
+        value = self._before(node, made, guard) if is_shared and self._is_data(node) else None
+        if value is not None:
+            made = Var(f"t{len(self.lets) + 1}", value.dtype)
+            self.lets.append((made, value))
+            self._is_safe[id(node)] = True
+        self.done[id(node)] = made
+
+    def _is_data(self, node: Expr) -> bool:
+        """Whether it is no index and no condition on indices."""
+        is_number = node.dtype.lanes == 1 and node.dtype.kind != "handle"
+        return is_number and (
+            node.dtype not in (INT64, BOOL) or not self._reads_nothing[id(node)])
+
+    def _before(self, node: Expr, made: Expr, guard: Guard | None) -> Expr | None:
+        """What can be computed before the statement in place of `made`; None if nothing can."""
+        if guard is None:
+            return made
+        if self._guards.places(node) == 1:
+            return None  # used on one side of a condition alone
+        if self._is_safe[id(node)]:
+            return made
+        if any(_may_fail(part) for part in walk(made)):
+            return None
+        test = _on_indices(guard.expr())
+        return made if is_const(test, True) else if_then_else(test, made, cast(made.dtype, 0))
+
+
+def _on_indices(condition: Expr) -> Expr:
+    """What a condition says of indices: a part that reads is taken as what leaves more places.
+
+    Places that are in bounds are known from that alone, too.
+    """
+    found: dict[tuple[int, bool], Expr] = {}
+    for node, negated in post_order((condition, False), parts=_signed_parts, key=_name_of):
+        parts = [found[_name_of(part)] for part in _signed_parts((node, negated))]
+        match node:
+            case Not():
+                made = parts[0]
+            case Binary(BinOp.AND | BinOp.OR as op):
+                is_and = (op is BinOp.AND) != negated
+                made = _both(*parts) if is_and else _either(*parts)
+            case _ if any(map(_reads, walk(node))):
+                made = Const(True, BOOL)
+            case _:
+                made = Not(node) if negated else node
+        found[id(node), negated] = made
+    return found[id(condition), False]
+
+
+_Signed = tuple[Expr, bool]
+
+
+def _name_of(item: _Signed) -> tuple[int, bool]:
+    return id(item[0]), item[1]
+
+
+def _signed_parts(item: _Signed) -> list[_Signed]:
+    node, negated = item
+    match node:
+        case Not(a):
+            return [(a, not negated)]
+        case Binary(BinOp.AND | BinOp.OR, a, b) if node.dtype == BOOL:
+            return [(a, negated), (b, negated)]
+    return []
+
+
+def _both(a: Expr, b: Expr) -> Expr:
+    return b if is_const(a, True) else a if is_const(b, True) else logical_and(a, b)
+
+
+def _either(a: Expr, b: Expr) -> Expr:
+    return Const(True, BOOL) if is_const(a, True) or is_const(b, True) else logical_or(a, b)
+
+
+def _reads(node: Any) -> bool:
+    return isinstance(node, BufferLoad) or _is_check(node)
+
+
+def _is_check(node: Any) -> bool:
+    return isinstance(node, Call) and node.name == "check_index"
+
+
+def _may_fail(node: Any) -> bool:
+    """Whether an index is checked, or only known when the program runs."""
+    return _is_check(node) or (
+        isinstance(node, BufferLoad) and any(map(_reads, walk(*node.indices))))

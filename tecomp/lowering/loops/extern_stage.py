@@ -1,0 +1,154 @@
+"""Stages that are statements of the user's: on the buffers that the schedule gives them.
+
+A call of a function takes memory as it is, in row-major order. An operand of one that is in a
+layout is copied to such memory before the statements, or from it after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tecomp.compute.extern import ExternOp
+from tecomp.errors import LowerError
+from tecomp.ir.nodes.expr import BufferLoad, Expr, Var
+from tecomp.ir.nodes.stmt import (
+    Allocate,
+    ArrayArgument,
+    Buffer,
+    BufferStore,
+    Convention,
+    For,
+    OutsideCall,
+    Stmt,
+    over_elements,
+    seq,
+)
+from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
+from tecomp.lowering.stages.definition import Definition
+from tecomp.lowering.stages.index_expressions import index_of
+from tecomp.lowering.stages.program import Program
+from tecomp.scheduling.state import Inline, StageState
+
+
+def check_inputs(program: Program) -> None:
+    """What statements read has memory.
+
+    Raises:
+        LowerError: an input is inlined.
+    """
+    for definition in program.definitions.values():
+        op = definition.stage.op
+        for tensor in op.inputs if isinstance(op, ExternOp) else ():
+            stage = program.state.stage(tensor.op)
+            if isinstance(stage.attach, Inline):
+                raise LowerError(
+                    f"s[{stage.name}].compute_inline: {op.name} is a te.extern, whose statements "
+                    f"read {stage.name} from memory; do not inline it",
+                    kind="needs-memory",
+                )
+
+
+def opaque(program: Program, definition: Definition) -> Stmt | None:
+    """The statements of a `te.extern`, on its memory; None for any other stage."""
+    op = definition.stage.op
+    if not isinstance(op, ExternOp):
+        return None
+    plain = list(_plain(program, definition, op))
+    places = {
+        own.data: real if copy is None else copy
+        for own, (real, copy) in zip(op.buffers, plain, strict=True)
+    }
+    sizes: dict[Var, Expr] = dict(program.sizes)
+    places |= {
+        node.buffer.data: _sized(node.buffer, sizes)
+        for node in walk(op.statement) if isinstance(node, Allocate)
+    }
+    made = _moved(substitute(op.statement, sizes), places)
+    count = len(op.inputs)
+    before = [_copied(real, copy) for real, copy in plain[:count] if copy is not None]
+    after = [_copied(copy, real) for real, copy in plain[count:] if copy is not None]
+    made = seq(*before, made, *after)
+    for _, copy in plain:
+        if copy is not None:
+            made = Allocate(copy, made)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """The operands that calls take, by what stands for them: all, and those of C functions."""
+
+    any: frozenset[Var]
+    by_address: frozenset[Var]
+
+    def needs_copy(self, own: Buffer, stage: StageState) -> bool:
+        """Whether an operand does not lie as a call takes it."""
+        if stage.layout.maps or stage.layout.axis_separators:
+            return own.data in self.any
+        return bool(stage.aligns) and own.data in self.by_address
+
+
+def _plain(
+    program: Program, definition: Definition, op: ExternOp
+) -> Iterator[tuple[Buffer, Buffer | None]]:
+    """The memory of each operand, and the memory for a copy of it if calls need one."""
+    taken = _taken(op.statement)
+    stages = [*(program.state.stage(t.op) for t in op.inputs),
+              *(definition.stage for _ in definition.buffers)]  # fmt: skip
+    actual = [*(program.buffer_of(tensor) for tensor in op.inputs), *definition.buffers]
+    for own, stage, real in zip(op.buffers, stages, actual, strict=True):
+        copy = Buffer(f"{real.name}.plain", real.shape, real.dtype)
+        yield real, copy if taken.needs_copy(own, stage) else None
+
+
+def _taken(statement: Stmt) -> _Taken:
+    every: set[Var] = set()
+    by_address: set[Var] = set()
+    for node in walk(statement):
+        if isinstance(node, OutsideCall):
+            data = {array.place.buffer.data for array in node.arrays}
+            every |= data
+            by_address |= data if node.convention is Convention.C else set()
+    return _Taken(frozenset(every), frozenset(by_address))
+
+
+def _moved(statement: Stmt, places: Mapping[Var, Buffer]) -> Stmt:
+    """The statements on other memory, with indices of the function."""
+
+    def rule(node: Any) -> Any:
+        match node:
+            case BufferLoad(buffer, indices):
+                return BufferLoad(places.get(buffer.data, buffer), tuple(map(_index, indices)))
+            case BufferStore(buffer, value, indices):
+                real = places.get(buffer.data, buffer)
+                return BufferStore(real, value, tuple(map(_index, indices)))
+            case Allocate(buffer, body):
+                return Allocate(places[buffer.data], body)
+            case For():
+                return replace(node, min=_index(node.min), extent=_index(node.extent))
+            case ArrayArgument():
+                return replace(node, shape=tuple(map(_index, node.shape)))
+            case OutsideCall() if node.multiply_adds is not None:
+                return replace(node, multiply_adds=_index(node.multiply_adds))
+        return None
+
+    return bottom_up(statement, rule)
+
+
+def _sized(buffer: Buffer, sizes: Mapping[Var, Expr]) -> Buffer:
+    """Memory of the statements, whose extents may be sizes of the call."""
+    shape = (n if isinstance(n, int) else _index(substitute(n, sizes)) for n in buffer.shape)
+    return replace(buffer, shape=tuple(shape))
+
+
+def _copied(source: Buffer, target: Buffer) -> Stmt:
+    """Loops that copy every element."""
+    variables = tuple(Var(f"i{k}") for k in range(len(source.shape)))
+    copy = BufferStore(target, BufferLoad(source, variables), variables)
+    return over_elements(variables, source.shape, copy)
+
+
+def _index(expr: Expr) -> Expr:
+    return index_of(expr, {})

@@ -1,0 +1,348 @@
+"""Fused loops of symbolic extents, opened: sets are about the loops that they were made of.
+
+A fused loop `f` of `n * m` values is no affine function of its parts, nor are they of it. So sets
+have the parts as coordinates, the loops walk through `f` and those that it was split into, and
+inside all of these each part is a digit of `f`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import mul
+from typing import NoReturn
+
+from tecomp.compute.iter_var import IterVar
+from tecomp.compute.operation import Operation
+from tecomp.ir.arith.extents import divisor
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import Const, Expr, Var, index_value
+from tecomp.ir.nodes.stmt import Extent, ForKind, Stmt
+from tecomp.ir.traversal.rewrite import substitute
+from tecomp.lowering.loops.guarded_box_loops import guarded
+from tecomp.lowering.loops.iteration_frame import StageFrame
+from tecomp.lowering.stages.definition import concurrent, grid_axes, loop_kinds
+from tecomp.lowering.stages.program import Program
+from tecomp.poly.loops.ast_generation import scan
+from tecomp.poly.loops.regions import Scope, first_dims, fix, image, is_same
+from tecomp.poly.loops.tile_loops import full_tiles
+from tecomp.poly.sets.to_isl import Points
+from tecomp.scheduling.loop_relations import Frame, derive_frames, made_from, recover
+from tecomp.scheduling.state import At, Fuse, Relation, Split, StageState, Transform, is_reduction
+
+_TILES = (ForKind.VECTORIZED, ForKind.UNROLLED)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A fused loop that was opened.
+
+    Attributes:
+        parts: the loops that it was made of.
+        fused: the loop.
+        leaves: it, or the loops that it was split into, as they follow one another.
+        splits: how these were made of it.
+        stage: as it was scheduled.
+    """
+
+    parts: tuple[IterVar, ...]
+    fused: IterVar
+    leaves: tuple[IterVar, ...]
+    splits: tuple[Split, ...]
+    stage: StageState
+
+
+Groups = Mapping[Operation, tuple[Group, ...]]
+
+
+def opened(program: Program) -> tuple[Program, Groups]:
+    """`program` with fused loops of symbolic extents replaced by their parts, and these loops."""
+    found: dict[Operation, tuple[Group, ...]] = {}
+    for definition in program.definitions.values():
+        stage = definition.stage
+        if (groups := _groups_of(program, stage)) and definition.scan_axis is None:
+            found[stage.key] = groups
+    if not found:
+        return program, found
+    definitions = dict(program.definitions)
+    state = program.state
+    for definition in program.definitions.values():
+        stage = _with_parts(definition.stage, found.get(definition.stage.key, ()))
+        stage = _attached_to_parts(stage, found)
+        definitions[stage.key] = replace(definition, stage=stage)
+        state = state.update(stage)
+    return replace(program, definitions=definitions, state=state), found
+
+
+def _groups_of(program: Program, stage: StageState) -> tuple[Group, ...]:
+    """The fused loops of a stage that can be opened, if those are all that sets cannot express."""
+    fusions = [r for r in stage.relations if isinstance(r, Fuse)]
+    if not fusions or stage.tensorized is not None:
+        return ()
+    if any(isinstance(r, Transform) for r in stage.relations):
+        return ()
+    inner = {part for fuse in fusions for part in fuse.parts}
+    last = [fuse for fuse in fusions if not _is_fused_again(fuse.fused, inner, stage.relations)]
+    found = []
+    for fuse in last:
+        parts = _all_parts(fuse, fusions)
+        if all(_is_number(program, stage, part) for part in parts[1:]):
+            continue
+        group = _group(fuse.fused, parts, stage)
+        if group is None or not _is_free(program, stage, group):
+            return ()
+        found.append(group)
+    return tuple(found)
+
+
+def _is_fused_again(
+    axis: IterVar, inner: set[IterVar], relations: Sequence[Relation]
+) -> bool:
+    """Whether a fused loop, or what it was split into, became part of another fusion."""
+    made = {axis}
+    for relation in relations:
+        if isinstance(relation, Split) and relation.parent in made:
+            made |= {relation.outer, relation.inner}
+    return bool(made & inner)
+
+
+def _all_parts(fuse: Fuse, fusions: Sequence[Fuse]) -> tuple[IterVar, ...]:
+    """The parts of a fusion, with those that were fused themselves taken apart."""
+    parts = list(fuse.parts)
+    for other in reversed(fusions):
+        if other.fused in parts and other.parts:
+            at = parts.index(other.fused)
+            parts[at : at + 1] = other.parts
+    return tuple(parts)
+
+
+def _is_number(program: Program, stage: StageState, axis: IterVar) -> bool:
+    """Whether the extent of a loop is a number."""
+    for relation in reversed(stage.relations):
+        match relation:
+            case Split(_, _, inner) if inner is axis:
+                return isinstance(relation.factor, int)
+            case Split(_, outer, _) if outer is axis and relation.nparts is not None:
+                return isinstance(relation.nparts, int)
+            case Split(parent, outer, _) if outer is axis:
+                axis = parent
+            case Fuse(_, fused) if fused is axis:
+                return False
+    return isinstance(program.extent(axis.extent), int)
+
+
+def _group(fused: IterVar, parts: tuple[IterVar, ...], stage: StageState) -> Group | None:
+    """The group of a fused loop, if its loops follow one another, and were split by numbers."""
+    if len({is_reduction(part) for part in parts}) != 1:
+        return None
+    made, splits = {fused}, []
+    for relation in stage.relations:
+        if isinstance(relation, Split) and relation.parent in made:
+            if not isinstance(relation.factor, int):
+                return None
+            splits.append(relation)
+            made |= {relation.outer, relation.inner}
+    positions = [k for k, leaf in enumerate(stage.leaves) if leaf in made]
+    if positions != list(range(positions[0], positions[0] + len(positions))):
+        return None
+    leaves = stage.leaves[positions[0] : positions[-1] + 1]
+    return Group(parts, fused, leaves, tuple(splits), stage)
+
+
+def _is_free(program: Program, stage: StageState, group: Group) -> bool:
+    """Whether nothing is to happen between the loops of a group, or asks for its variables."""
+    hinted = {*(ahead.axis for ahead in stage.prefetches), *(axis for axis, _ in stage.pragmas)}
+    between = {axis for axis, _ in program.attached(stage.key)} & set(group.leaves[:-1])
+    if hinted & set(group.leaves) or between:
+        return False
+    return not any(
+        made.stage.is_rolling or made.stage.is_doubled for _, made in program.attached(stage.key)
+    )
+
+
+def _with_parts(stage: StageState, groups: Sequence[Group]) -> StageState:
+    """`stage` as if nothing had been fused."""
+    leaves = list(stage.leaves)
+    gone: set[Relation] = set()
+    for group in groups:
+        at = leaves.index(group.leaves[0])
+        leaves[at : at + len(group.leaves)] = group.parts
+        gone.update(group.splits)
+        todo = [group.fused]
+        while todo:
+            fused = todo.pop()
+            fuse = next(
+                (r for r in stage.relations if isinstance(r, Fuse) and r.fused is fused), None
+            )
+            # A loop that was fused from nothing is a part itself.
+            if fuse is not None and fuse.parts:
+                gone.add(fuse)
+                todo += fuse.parts
+    relations = tuple(r for r in stage.relations if r not in gone)
+    return replace(stage, leaves=tuple(leaves), relations=relations)
+
+
+def _attached_to_parts(
+    stage: StageState, found: Mapping[Operation, Sequence[Group]]
+) -> StageState:
+    """`stage`, attached to the last part of a loop that was opened if it was attached to that."""
+    if not isinstance(stage.attach, At):
+        return stage
+    for group in found.get(stage.attach.stage, ()):
+        if stage.attach.axis is group.leaves[-1]:
+            return replace(stage, attach=At(stage.attach.stage, group.parts[-1]))
+    return stage
+
+
+def is_plain(group: Group, frame: StageFrame) -> bool:
+    """Whether sets can express the loops of a group: where its parts have numbers of values."""
+    return all(isinstance(frame.frames[part].extent, int) for part in group.parts[1:])
+
+
+def are_boxes(
+    groups: Sequence[Group],
+    frame: StageFrame,
+    leaves: Sequence[IterVar],
+    points: Points,
+    scope: Scope,
+) -> bool:
+    """Whether the parts of each group take all their values, whatever the loops around them do.
+
+    Args:
+        groups: of the stage.
+        frame: its axes and loops.
+        leaves: what `points` are the values of.
+        points: where loops meet an element.
+        scope: what is around.
+    """
+    for group in groups:
+        at = leaves.index(group.parts[0]) if group.parts[0] in leaves else None
+        if at is None:
+            continue
+        sides = [(Const(0), frame.frames[part].extent) for part in group.parts]
+        box = scope.space(group.parts).box(sides)
+        around, both = first_dims(points, at), first_dims(points, at + len(group.parts))
+        if not is_same(around.flat_product(box), both, scope):
+            return False
+    return True
+
+
+def walk(
+    group: Group,
+    frame: StageFrame,
+    scope: Scope,
+    inner: Callable[[Mapping[IterVar, Var], Scope], Stmt],
+) -> Stmt:
+    """The loops of a group.
+
+    Args:
+        group: what to walk through.
+        frame: extents of its parts.
+        scope: what is around.
+        inner: what is inside, for variables that stand for the parts, and the scope in there.
+    """
+    extents = [frame.frames[part].extent for part in group.parts]
+    now = {part: Var(part.name) for part in group.parts}
+    inside = scope
+    for part, extent in zip(group.parts, extents, strict=True):
+        inside = inside.within(now[part], index_value(extent))
+    for leaf in group.leaves:
+        inside = inside.running_at_once([
+            pair for var in now.values() for pair in concurrent(group.stage, {leaf: var})
+        ])
+    statement = inner(now, inside)
+
+    size = Var("size", INT64)
+
+    def body(fused: Expr) -> Stmt:
+        values = _digits(fused, extents)
+        return substitute(statement, dict(zip(now.values(), values, strict=True)))
+
+    loops = _loops(group, size, replace(scope, params=(*scope.params, size)), body)
+    # Nothing is divided by 0, and quotients and remainders can be joined again.
+    some = [extent > 0 for extent in extents[1:] if isinstance(extent, Expr)]
+    return guarded(some, substitute(loops, {size: index_value(reduce(mul, extents))}))
+
+
+def _digits(fused: Expr, extents: Sequence[Extent]) -> list[Expr]:
+    """What the parts of a fused loop are."""
+    found: list[Expr] = []
+    for extent in map(divisor, reversed(extents[1:])):
+        found.append(fused % extent)
+        fused = fused // extent
+    return [fused, *reversed(found)]
+
+
+def _loops(group: Group, size: Var, scope: Scope, body: Callable[[Expr], Stmt]) -> Stmt:
+    """The loops of a group through `size` values; `body` is for a value of the fused loop."""
+    frames, values = derive_frames(group.splits, {group.fused: Frame(Const(0), size)}, _of_layout)
+    space = scope.space((group.fused,))
+    points = image(
+        space.box([(Const(0), size)]), [values[leaf] for leaf in group.leaves], space
+    ).intersect_params(scope.context)
+    kinds, threads = loop_kinds(group.stage), grid_axes(group.stage)
+    tiles = _tiles(group, frames)
+    cut = around_tiles(group.leaves, {group.leaves[k] for k, _ in tiles})
+    outer, inner = group.leaves[:cut], group.leaves[cut:]
+
+    def chunk(around: Mapping[Var, Expr], copy: Points) -> Stmt:
+        chosen = [around[leaf] for leaf in outer]
+        inside = scope.enter(chosen, copy)
+        rest = fix(points, chosen, inside)
+
+        def element(point: Mapping[Var, Expr], copy: Points) -> Stmt:
+            del copy
+            loops = {leaf: point[leaf] if leaf in point else around[leaf] for leaf in group.leaves}
+            return body(recover(group.splits, frames, loops, _of_layout)[group.fused])
+
+        return scan(
+            rest, inside.space(inner), element, kinds=kinds, threads=threads,
+            context=inside.context,
+            isolated=full_tiles(rest, [(k - cut, extent) for k, extent in tiles if k >= cut]),
+        )
+
+    if not outer:
+        return chunk({}, points)
+    return scan(
+        first_dims(points, cut), scope.space(outer), chunk, kinds=kinds, threads=threads,
+        context=scope.context,
+    )
+
+
+def around_tiles(leaves: Sequence[IterVar], tiles: Container[IterVar]) -> int:
+    """How many loops, all parts of one axis, are around the one that walks from tile to tile.
+
+    Where an extent is symbolic, the last of their iterations may have no full tile: made at once,
+    the loops would be written out three times. Inside of the outer ones there are two forms.
+    """
+    walking = [k for k, leaf in enumerate(leaves) if leaf not in tiles]
+    return walking[-1] if walking and len(walking) < len(leaves) else 0
+
+
+def around_symbolic_tiles(stage: StageState, frame: StageFrame) -> list[int]:
+    """The same for the loops of an axis of symbolic extent, if these are the outermost ones."""
+    splits = [r for r in stage.relations if isinstance(r, Split)]
+    made = {axis for split in splits for axis in (split.outer, split.inner)}
+    for root in (split.parent for split in splits if split.parent not in made):
+        if isinstance(frame.frames[root].extent, int):
+            continue
+        own = {leaf for leaf in stage.leaves if root in made_from([leaf], splits)}
+        leaves = stage.leaves[: len(own)]
+        tiles = {leaf for leaf in leaves if stage.marks.get(leaf) in _TILES}
+        if own == set(leaves) and tiles and (cut := around_tiles(leaves, tiles)):
+            return [cut]
+    return []
+
+
+def _of_layout(*_: object) -> NoReturn:
+    raise AssertionError("no layout lies between the loops of a group")
+
+
+def _tiles(group: Group, frames: Mapping[IterVar, Frame]) -> list[tuple[int, int]]:
+    """Position and extent of the loops that want to run through their whole extent."""
+    return [
+        (k, extent) for k, leaf in enumerate(group.leaves)
+        if group.stage.marks.get(leaf) in _TILES
+        and isinstance(extent := frames[leaf].extent, int) and extent > 1
+    ]

@@ -1,0 +1,263 @@
+"""The loops of a stage for one region: where its axes start, and how loops and axes correspond."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from tecomp.compute.iter_var import IterVar
+from tecomp.errors import LowerError
+from tecomp.ir.arith.simplify import Ranges, simplify
+from tecomp.ir.nodes.expr import BinOp, Const, Expr, Var, binary, index_value
+from tecomp.ir.nodes.stmt import Extent
+from tecomp.lowering.stages.definition import Definition
+from tecomp.lowering.stages.program import Program
+from tecomp.lowering.stages.read_checks import domain_ranges
+from tecomp.poly.loops.box_loops import box_around
+from tecomp.poly.loops.regions import (
+    Scope,
+    first_dims,
+    image,
+    is_box,
+    preimage,
+    where_equal,
+    without,
+)
+from tecomp.poly.maps.index_map import IndexMap
+from tecomp.poly.sets.to_isl import NotAffine, Points, Space
+from tecomp.scheduling.loop_relations import (
+    Frame,
+    Frames,
+    add_up,
+    derive_frames,
+    is_shifted,
+    made_from,
+    recover,
+)
+from tecomp.scheduling.state import Fuse, Relation, Split, Transform, is_data, is_reduction
+
+
+@dataclass(frozen=True, slots=True)
+class _Solutions:
+    """Points of a space in which root axes are sums of the coordinates."""
+
+    points: Points
+    axes: list[Expr]
+    space: Space
+
+
+@dataclass(frozen=True)
+class StageFrame:
+    """How the loops of a stage run through one region.
+
+    Attributes:
+        frames: start and extent of every axis.
+        values: every axis as a function of the root axes.
+        relations: how the loops were made.
+        roots: the root axes, data first.
+        data_loops_suffice: whether the data loops alone say which element is meant.
+        inverse_of: the inverse of a layout map of some extents, in the function's sizes.
+        shifted: root axes that are split into parts of which the last begins earlier, and of which
+            all values are meant, whatever those of the other axes.
+    """
+
+    frames: Frames
+    values: Mapping[IterVar, Expr]
+    relations: tuple[Relation, ...]
+    roots: tuple[IterVar, ...]
+    data_loops_suffice: bool
+    inverse_of: Callable[[IndexMap, Sequence[Extent]], IndexMap]
+    shifted: frozenset[IterVar] = frozenset()
+
+    def leaf_values(self, leaves: Sequence[IterVar]) -> list[Expr]:
+        """Loops as functions of the root axes."""
+        return [self.values[leaf] for leaf in leaves]
+
+    def leaf_points(
+        self, points: Points, axes: Sequence[IterVar], leaves: Sequence[IterVar], scope: Scope
+    ) -> Points:
+        """The values that `leaves` take at `points`, which are values of the root `axes`.
+
+        Raises:
+            NotAffine: a loop is no affine function of the axes.
+        """
+        found = self._solutions(points, axes, leaves, {}, scope)
+        if found is None:
+            return image(points, self.leaf_values(leaves), scope.space(axes))
+        return first_dims(found.points, len(leaves))
+
+    def points_inside(
+        self,
+        points: Points,
+        axes: Sequence[IterVar],
+        leaves: Sequence[IterVar],
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
+    ) -> Points | None:
+        """As `leaf_points`, inside loops with `values`; None if that takes quotients."""
+        with suppress(NotAffine):
+            found = self._solutions(points, axes, leaves, values, scope)
+            if found is not None:
+                inside = first_dims(found.points, len(leaves))
+                return inside.intersect_params(scope.context)
+        return None
+
+    def root_points(
+        self,
+        points: Points,
+        axes: Sequence[IterVar],
+        leaves: Sequence[IterVar],
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
+    ) -> Points:
+        """Those of `points`, values of the root `axes`, that are met inside loops with `values`.
+
+        Args:
+            points: all of them.
+            axes: of the stage.
+            leaves: the loops further inside.
+            values: the loops that are open.
+            scope: what the sets depend on.
+        """
+        with suppress(NotAffine):
+            found = self._solutions(points, axes, leaves, values, scope)
+            if found is not None:
+                return image(found.points, found.axes, found.space)
+        # Elements of shifted parts are met in several iterations, of which values name one.
+        pairs = [
+            (self.values[leaf], value) for leaf, value in values.items()
+            if not self._is_met_again(leaf)
+        ]
+        return where_equal(points, scope.space(axes), pairs)
+
+    def _is_met_again(self, leaf: IterVar) -> bool:
+        made = made_from([leaf], self.relations)
+        return any(
+            isinstance(r, Split) and {r.outer, r.inner} & made
+            and is_shifted(r, self.frames[r.parent].extent)
+            for r in self.relations
+        )
+
+    def _solutions(
+        self,
+        points: Points,
+        axes: Sequence[IterVar],
+        leaves: Sequence[IterVar],
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
+    ) -> _Solutions | None:
+        """What `leaves` and fused axes can be at `points`, inside loops with `values`."""
+        loops = {**values, **{leaf: index_value(leaf) for leaf in leaves}}
+        sums = add_up(self.relations, self.frames, loops)
+        # A loop that was fused of none belongs to no axis, and runs once.
+        single = (r.fused for r in self.relations if isinstance(r, Fuse) and not r.parts)
+        if sums is None or not all(axis in sums.values for axis in (*axes, *single)):
+            return None
+        space = scope.space((*leaves, *sums.parts))
+        roots = [self.frames[axis].base + sums.values[axis] for axis in axes]
+        # Shifted parts are all of their axes, so only the ranges of their loops say anything.
+        asked = [k for k, axis in enumerate(axes) if axis not in self.shifted]
+        for k in reversed(range(len(axes))):
+            points = points if k in asked else without(points, k, 1)
+        if sums.ranges:
+            held = scope.space([Var("held") for _ in sums.ranges]).box([
+                (0, count) for _, count in sums.ranges
+            ])
+            points = points.flat_product(held)
+        places = [*(roots[k] for k in asked), *(value for value, _ in sums.ranges)]
+        return _Solutions(preimage(points, places, space), roots, space)
+
+    def values_of_data(self, leaves: Sequence[IterVar]) -> list[tuple[IterVar, Expr]]:
+        """The data loops among `leaves`, as functions of the root axes."""
+        return [(leaf, self.values[leaf]) for leaf in leaves if is_data(leaf)]
+
+    def axis_values(self, loops: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
+        """All axes that the given loops determine, each counted from its base."""
+        return recover(self.relations, self.frames, loops, self.inverse_of)
+
+    def root_values(self, loops: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
+        """Root axes, as they are in the definition, for given values of loops."""
+        relative = self.axis_values(loops)
+        return {
+            axis: self.frames[axis].base + relative[axis]
+            for axis in self.roots
+            if axis in relative
+        }
+
+
+def frame_of(
+    program: Program,
+    definition: Definition,
+    bounds: Sequence[tuple[Expr, Extent]],
+    region: Points,
+    scope: Scope,
+) -> StageFrame:
+    """The frame of a stage for the elements `region`, which `bounds` enclose."""
+    stage = definition.stage
+    roots: Frames = {
+        axis: Frame(start, extent)
+        for axis, (start, extent) in zip(definition.axis, bounds, strict=True)
+    }
+    for axis in definition.reduce_axis:
+        own = domain_ranges(program, definition)[axis]
+        roots[axis] = Frame(own.min, program.extent(axis.extent))
+
+    def box_of(
+        relation: Transform, frames: Frames, values: Mapping[IterVar, Expr]
+    ) -> Sequence[Frame]:
+        absolute = [values[axis] + frames[axis].base for axis in relation.before]
+        places = relation.index_map.map_indices(absolute)
+        shape = [program.extent(axis.extent) for axis in relation.after]
+        try:
+            stored = image(region, places, scope.space(definition.axis))
+        except NotAffine:
+            return [Frame(Const(0), extent) for extent in shape]
+        boxes = box_around(stored, stored, scope, shape)
+        return [Frame(start, extent) for start, extent in boxes]
+
+    relations = tuple(_in_sizes(program, relation) for relation in stage.relations)
+    frames, values = derive_frames(relations, roots, box_of)
+    mixed = any(is_reduction(leaf) and _touches_data(leaf, relations) for leaf in stage.leaves)
+    inverse_of = partial(_inverse, program)
+    shifted = frozenset(
+        r.parent for r in relations
+        if isinstance(r, Split) and r.parent in roots and is_shifted(r, roots[r.parent].extent)
+    )
+    if shifted and not is_box(region, [roots[axis] for axis in definition.axis], scope):
+        shifted = frozenset()
+    return StageFrame(frames, values, relations, tuple(roots), not mixed, inverse_of, shifted)
+
+
+def _in_sizes(program: Program, relation: Relation) -> Relation:
+    """A relation with a symbolic factor in terms of the function's sizes; it is 1 at least."""
+    if not isinstance(relation, Split):
+        return relation
+    factor, nparts = (
+        n if n is None or isinstance(n, int) else _from_one_on(program, program.extent(n))
+        for n in (relation.factor, relation.nparts)
+    )
+    return replace(relation, factor=factor, nparts=nparts)
+
+
+def _from_one_on(program: Program, count: Extent) -> Extent:
+    ranges: Ranges = {n: (0, None) for n in program.symbolic_extents if isinstance(n, Var)}
+    short = simplify(binary(BinOp.MAX, index_value(count), Const(1)), ranges)
+    return int(short.value) if isinstance(short, Const) else short
+
+
+def _touches_data(leaf: IterVar, relations: tuple[Relation, ...]) -> bool:
+    """Whether a reduction loop was fused with a data loop."""
+    return any(not is_reduction(axis) for axis in made_from([leaf], relations))
+
+
+def _inverse(program: Program, index_map: IndexMap, shape: Sequence[Extent]) -> IndexMap:
+    # Conditions of an inverse may name extents.
+    inverse = index_map.inverse_or_none([program.extent(extent) for extent in shape])
+    if inverse is None:
+        raise LowerError(
+            f"transform_layout: no expression for the inverse of {index_map} is known",
+            kind="no-inverse",
+        )
+    return inverse

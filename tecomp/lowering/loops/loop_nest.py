@@ -1,0 +1,440 @@
+"""From a schedule to loop nests over logical tensors: each stage's points, in its loop order.
+
+A stage's loops are made in bands: pieces of its loop order between places where something else
+happens (a reduction starts, a producer is computed). For each band isl scans the exact set of
+values of its loops, given the loops around it.
+
+Source:
+    docs/decisions/0002, which says why this is not one schedule tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tecomp.compute.iter_var import IterVar
+from tecomp.ir.nodes.expr import Const, Expr, Var
+from tecomp.ir.nodes.stmt import ForKind, PrimFunc, Stmt, seq
+from tecomp.ir.traversal.rewrite import substitute
+from tecomp.lowering.loops.compute_at import Attached, Producer, check_written, memory_of, realized
+from tecomp.lowering.loops.extern_stage import check_inputs, opaque
+from tecomp.lowering.loops.fused_loops import (
+    Groups,
+    are_boxes,
+    around_symbolic_tiles,
+    is_plain,
+    opened,
+    walk,
+)
+from tecomp.lowering.loops.guarded_box_loops import BoxedLoops, Elements
+from tecomp.lowering.loops.iteration_frame import StageFrame, frame_of
+from tecomp.lowering.loops.partial_reads import (
+    Regions,
+    checked_reads,
+    layout_maps,
+    pad_values,
+    stored_where,
+)
+from tecomp.lowering.loops.rectangular_loops import counted
+from tecomp.lowering.loops.reduction_init import first_step_stores, initialise
+from tecomp.lowering.loops.scan_recurrence import (
+    check_order,
+    evaluated_for_scans,
+    first_steps,
+    later_steps,
+    with_recurrences,
+)
+from tecomp.lowering.loops.stage_body import StageBody
+from tecomp.lowering.loops.stage_context import StageWork, parts_of, positions_of_hints
+from tecomp.lowering.stages.definition import Definition, concurrent, grid_axes, loop_kinds
+from tecomp.lowering.stages.edge_tiles import Held, Memory, memory_of_arguments, with_padding
+from tecomp.lowering.stages.footprint import (
+    Region,
+    check_consumers,
+    reduced,
+    whole,
+)
+from tecomp.lowering.stages.program import Program
+from tecomp.lowering.stages.read_checks import ReadChecker
+from tecomp.lowering.storage.buffering import (
+    check_carried,
+    check_doubled,
+    check_rolling,
+    loop_ahead,
+)
+from tecomp.lowering.tensor_ops.tensorize import Tensorizer, tensorizer
+from tecomp.lowering.vectorize.unroll import unrolled_within
+from tecomp.poly.loops.ast_generation import scan
+from tecomp.poly.loops.box_loops import box_around
+from tecomp.poly.loops.regions import Scope, first_dims, fix, is_box, without_first
+from tecomp.poly.sets.isl_context import Undecided
+from tecomp.poly.sets.to_isl import NotAffine, Points
+from tecomp.scheduling.state import StageState, is_data, is_map
+
+
+def build_nest(program: Program, name: str) -> PrimFunc:
+    """The function of `program`: loops over logical tensors, layouts still to be applied.
+
+    Raises:
+        LowerError: an index can leave its tensor, or a stage is attached where it cannot be.
+    """
+    program = with_recurrences(program)
+    checker, in_part = checked_reads(program, evaluated_for_scans(program))
+    check_inputs(program)
+    check_consumers(program)
+    check_doubled(program)
+    check_rolling(program)
+    scope = Scope.of_sizes(program.integers, program.symbolic_extents)
+    body = _Nests(program, checker, *opened(program), in_part).roots(scope)
+    check_written(program, body)
+    check_carried(program, body)
+    body = substitute(body, dict(program.products.values))
+    scalars = {param for param in program.params if isinstance(param, Var)}
+    sizes = tuple(size for size in program.sizes.values() if size not in scalars)
+    return PrimFunc(
+        name, program.params, body, sizes, layout_maps(program), pad_values(program),
+        tuple(checker.sites),
+    )
+
+
+@dataclass(frozen=True)
+class _Nests:
+    """Makes loops of `program`, in which `groups` are opened that are loops `as_scheduled`.
+
+    Stages at the root are computed `in_part` where that says which elements.
+    """
+
+    as_scheduled: Program
+    checker: ReadChecker
+    program: Program
+    groups: Groups
+    in_part: Regions = field(default_factory=dict)
+
+    @property
+    def _attached(self) -> Attached:
+        return Attached(self.program, self.checker.checks)
+
+    def roots(self, scope: Scope) -> Stmt:
+        """All stages that are computed once; memory lives from its stage to the end."""
+        statement: Stmt = seq()
+        roots = self.program.roots()
+        memory = memory_of_arguments(self.program)
+        for definition in roots:
+            extents = self.program.shape(definition)
+            bounds = [(Const(0), extent) for extent in extents]
+            stored = with_padding(definition, bounds, extents, scope)
+            part = self.in_part.get(definition.stage.key)
+            held = Held(stored, None if part is None else part.points)
+            memory.setdefault(definition.stage.key, held)
+        regions = {**first_steps(self.program, scope), **self.in_part}
+        for definition in reversed(roots):
+            nest = None
+            if definition.stage.key not in regions:
+                nest = self._counted(definition)
+            if nest is None:
+                points = whole(self.program, definition, scope)
+                region = regions.get(definition.stage.key, Region(points, points))
+                nest = self.stage(definition, region, memory, scope)
+            statement = seq(nest, statement)
+            if not definition.is_argument:
+                box = memory[definition.stage.key].bounds
+                statement = realized(definition, box, statement)
+        return statement
+
+    def _counted(self, definition: Definition) -> Stmt | None:
+        """The loops of a stage that is all of a box, in which no other is computed."""
+        definition = self.as_scheduled.definitions[definition.stage.key]
+        stage = definition.stage
+        is_plain = is_map(stage.op) and not stage.prefetches and not stage.pragmas
+        has_others = self.as_scheduled.attached(stage.key)
+        if not is_plain or stage.tensorized or has_others or stage.stored is not None:
+            return None
+        body = StageBody(self.as_scheduled, definition, self.checker.checks)
+        return counted(stage, body.update, self.program.extent)
+
+    def stage(
+        self, definition: Definition, region: Region, memory: Memory, scope: Scope
+    ) -> Stmt:
+        """The loops that compute `region` of one stage."""
+        if (statement := opaque(self.program, definition)) is not None:
+            return statement
+        stage = definition.stage
+        groups = self.groups.get(stage.key, ())
+        frame, looped, start = self._frame(definition, region, scope)
+        if groups and all(is_plain(group, frame) for group in groups):
+            return self._as_scheduled(definition, region, memory, scope)
+        work = self._work(definition, frame, region, memory, scope)
+        operation = work.operation
+        points, _, tested = reduced(self.program, definition, looped, scope)
+        axes = (*definition.axis, *definition.reduce_axis)
+        data = [leaf for leaf in stage.leaves if is_data(leaf)]
+        try:
+            all_leaves = frame.leaf_points(points, axes, stage.leaves, scope)
+            data_leaves = frame.leaf_points(*start, data, scope)
+        except NotAffine:
+            if operation is not None:
+                raise operation.not_affine() from None
+            return self._without_sets(work, region, (looped, definition.axis), start, scope)
+        if not (are_boxes(groups, frame, stage.leaves, all_leaves, scope)
+                and are_boxes(groups, frame, data, data_leaves, scope)):
+            return self._as_scheduled(definition, region, memory, scope)
+        if operation is not None:
+            measured = self._attached.measured(work, operation, all_leaves, scope)
+            work = replace(work, operation=measured)
+        looping = replace(work, body=replace(work.body, tested=tested))
+        try:
+            return self._band(looping, 0, {}, all_leaves, data_leaves, scope)
+        except Undecided:
+            if operation is not None:
+                raise
+            return self._without_sets(work, region, (looped, definition.axis), start, scope)
+
+    def _cuts(
+        self,
+        stage: StageState,
+        frame: StageFrame,
+        attached: Collection[int],
+        operation: Tensorizer | None,
+        first_reduction: int | None,
+        scope: Scope,
+    ) -> tuple[int, ...]:
+        """Where bands of loops end; before a group, too: loops around may need none of it."""
+        # A loop over cores stays one loop: tails are inside of it.
+        bound = grid_axes(stage)
+        cores = (k for k, leaf in enumerate(stage.leaves, 1) if leaf in bound)
+        opened = [(stage.leaves.index(group.parts[0]), len(group.parts))
+                  for group in self.groups.get(stage.key, ())]
+        return tuple(sorted({
+            len(stage.leaves), *attached, *positions_of_hints(stage), *cores,
+            *(start for start, _ in opened if start or scope.is_inside_loops),
+            *(start + count for start, count in opened),
+            *around_symbolic_tiles(stage, frame),
+            *([] if operation is None else [operation.position]),
+            *([] if first_reduction is None else [first_reduction]),
+        }))
+
+    def _work(
+        self, definition: Definition, frame: StageFrame, region: Region, memory: Memory,
+        scope: Scope,
+    ) -> StageWork:
+        """What the loops of a stage are made from."""
+        stage = definition.stage
+        attached = self._attached_by_position(stage)
+        first_reduction = next(
+            (k for k, leaf in enumerate(stage.leaves) if not is_data(leaf)), None
+        )
+        if definition.reduce_axis and first_reduction is None:
+            first_reduction = len(stage.leaves)
+        operation = tensorizer(self.program, definition)
+        cuts = self._cuts(stage, frame, attached, operation, first_reduction, scope)
+        groups = self.groups.get(stage.key, ())
+        stored = stored_where(self.program, stage, frame.values)
+        return StageWork(
+            definition, frame, StageBody(self.program, definition, self.checker.checks, stored),
+            region.points, first_reduction, cuts, attached, memory, scope.params,
+            operation is None and frame.data_loops_suffice
+            and first_step_stores(self.program, definition, attached),
+            operation, {stage.leaves.index(group.parts[0]): group for group in groups},
+        )
+
+    def _as_scheduled(
+        self, definition: Definition, region: Region, memory: Memory, scope: Scope
+    ) -> Stmt:
+        """The loops of a stage, with none that is opened."""
+        nests = _Nests(self.as_scheduled, self.checker, self.as_scheduled, {}, self.in_part)
+        definition = self.as_scheduled.definitions[definition.stage.key]
+        return nests.stage(definition, region, memory, scope)
+
+    def _frame(
+        self, definition: Definition, region: Region, scope: Scope
+    ) -> tuple[StageFrame, Points, tuple[Points, tuple[IterVar, ...]]]:
+        """The frame of a stage; what its loops run through, and what they start with.
+
+        The latter in terms of some of the axes: a scan starts with the first steps of each place.
+        """
+        shape = self.program.shape(definition)
+        points, axes = region.points, definition.axis
+        if definition.scan_axis is None:
+            bounds = box_around(points, region.unclipped, scope, shape)
+            frame = frame_of(self.program, definition, bounds, points, scope)
+            return frame, points, (points, axes)
+        later = later_steps(definition, points, scope)
+        steps, *_ = box_around(later, later, scope, shape)
+        # There are places where there are no later steps: those of the first ones.
+        _, *places = box_around(points, points, scope, shape)
+        bounds = (steps, *places)
+        frame = frame_of(self.program, definition, bounds, later, scope)
+        check_order(self.program, definition, frame, later, scope)
+        return frame, later, (without_first(points), axes[1:])
+
+    def _without_sets(
+        self,
+        work: StageWork,
+        region: Region,
+        looped: tuple[Points, tuple[IterVar, ...]],
+        start: tuple[Points, tuple[IterVar, ...]],
+        scope: Scope,
+    ) -> Stmt:
+        """The loops of a stage of which no set says which values they have."""
+        if work.groups:
+            return self._as_scheduled(work.definition, region, work.memory, scope)
+        return self._boxed(work, looped, start, scope)
+
+    def _boxed(
+        self,
+        work: StageWork,
+        looped: tuple[Points, tuple[IterVar, ...]],
+        start: tuple[Points, tuple[IterVar, ...]],
+        scope: Scope,
+    ) -> Stmt:
+        """The loops of a stage whose loops are no affine functions of its axes."""
+
+        def producers(
+            position: int, values: Mapping[IterVar, Expr], inside: Scope, memory: Memory,
+            loop: Callable[[Memory], Stmt],
+        ) -> Stmt:
+            here = replace(work, memory=memory)
+            made = self._attached.producers(here, position, values, inside)
+            requests = self._attached.ahead(here, position, values, inside)
+            statement = loop({**memory, **memory_of(made)})
+            done = seq(requests, self._with_producers(here, made, values, inside, statement))
+            return unrolled_within(done, work.most_steps(position))
+
+        def elements(part: tuple[Points, tuple[IterVar, ...]]) -> Elements:
+            points, axes = part
+            frames = [work.frame.frames[axis] for axis in axes]
+            return Elements(points, axes, is_box(points, frames, scope))
+
+        loops = BoxedLoops(
+            self.program, work.definition, work.frame, work.body, elements(looped), elements(start),
+            self._kinds(work), grid_axes(work.definition.stage), producers,
+        )
+        return loops.build(scope, work.first_reduction, work.memory)
+
+    def _attached_by_position(self, stage: StageState) -> dict[int, tuple[Definition, ...]]:
+        found: dict[int, tuple[Definition, ...]] = {}
+        for axis, definition in self.program.attached(stage.key):
+            position = next(k for k, leaf in enumerate(stage.leaves) if leaf is axis) + 1
+            found[position] = (*found.get(position, ()), definition)
+        return found
+
+    def _band(
+        self,
+        work: StageWork,
+        start: int,
+        values: Mapping[IterVar, Expr],
+        points: Points,
+        data: Points,
+        scope: Scope,
+    ) -> Stmt:
+        """Loops from position `start` on.
+
+        Args:
+            work: the stage.
+            start: how many loops are open already.
+            values: their values.
+            points: values of the remaining loops at which the body is evaluated.
+            data: values of the remaining data loops for which there is an element.
+            scope: what the sets depend on.
+        """
+        if start in work.groups and start not in work.cuts:
+            return self._opened(work, start, values, points, data, scope)
+        stop = next(cut for cut in work.cuts if cut >= start)
+        # Initial values are stored also where there is nothing to reduce.
+        before_reduction = work.first_reduction is not None and stop <= work.first_reduction
+        dims = work.leaves[start:stop]
+        walked = data if before_reduction else points
+        band = first_dims(walked, len(dims))
+
+        def inner(point: Mapping[Var, Expr], copy: Points) -> Stmt:
+            chosen = [point[dim] for dim in dims]
+            if (parts := parts_of(self.program, work, point, copy, scope)) is not None:
+                return parts.closed(self._at_cut(work, stop, *parts.open))
+            inside = scope.enter(chosen, copy).running_at_once(
+                concurrent(work.definition.stage, dict(zip(dims, chosen, strict=True)))
+            )
+            now = {**values, **dict(zip(dims, chosen, strict=True))}
+            rest = fix(points, chosen, inside)
+            data_values = [point[dim] for dim in dims if is_data(dim)]
+            rest_data = fix(data, data_values, inside)
+            return self._at_cut(work, stop, now, rest, rest_data, inside)
+
+        return scan(
+            band, scope.space(dims), inner,
+            kinds=self._kinds(work), threads=grid_axes(work.definition.stage),
+            context=scope.context,
+            isolated=work.full_part(walked, start, stop, only_data=before_reduction),
+        )
+
+    def _opened(
+        self,
+        work: StageWork,
+        start: int,
+        values: Mapping[IterVar, Expr],
+        points: Points,
+        data: Points,
+        scope: Scope,
+    ) -> Stmt:
+        """As `_band`, where the next loops are those of a group."""
+        group = work.groups[start]
+
+        def inner(parts: Mapping[IterVar, Var], inside: Scope) -> Stmt:
+            chosen = [parts[part] for part in group.parts]
+            rest = fix(points, chosen, inside)
+            rest_data = fix(data, [c for c, part in zip(chosen, group.parts, strict=True)
+                                   if is_data(part)], inside)
+            stop = start + len(chosen)
+            return self._at_cut(work, stop, {**values, **parts}, rest, rest_data, inside)
+
+        return walk(group, work.frame, scope, inner)
+
+    def _at_cut(
+        self,
+        work: StageWork,
+        position: int,
+        values: Mapping[IterVar, Expr],
+        points: Points,
+        data: Points,
+        scope: Scope,
+    ) -> Stmt:
+        """What happens inside the first `position` loops: producers, initial values, the rest."""
+        requests = self._attached.ahead(work, position, values, scope)
+        producers = self._attached.producers(work, position, values, scope)
+        memory = {**work.memory, **memory_of(producers)}
+        operation = None if work.operation is None else replace(work.operation, memory=memory)
+        work = replace(work, memory=memory, operation=operation)
+        parts: list[Stmt] = []
+        if position == work.starts_at:
+            parts.append(initialise(work, position, values, data, scope))
+        if operation is not None and position == operation.position:
+            inside = self._attached.points(work, values, scope)
+            parts.append(operation.computed(
+                inside, scope, accumulates=work.starts_at is not None))
+        elif position < len(work.leaves):
+            rest = replace(work, cuts=tuple(cut for cut in work.cuts if cut > position))
+            parts.append(self._band(rest, position, values, points, data, scope))
+        else:
+            roots = work.frame.root_values(values)
+            parts.append(work.body.update(roots, starts=work.starts_inside))
+        done = seq(requests, self._with_producers(work, producers, values, scope, seq(*parts)))
+        return unrolled_within(done, work.most_steps(position))
+
+    def _with_producers(
+        self,
+        work: StageWork,
+        producers: Sequence[Producer],
+        values: Mapping[IterVar, Expr],
+        scope: Scope,
+        statement: Stmt,
+    ) -> Stmt:
+        """`statement` after the stages that are computed there."""
+        memory = {**work.memory, **memory_of(producers)}
+        for producer in reversed(producers):
+            nest = self.stage(producer.definition, producer.region, memory, scope)
+            ahead = loop_ahead(producer.definition, work.loop_variables(values))
+            statement = producer.realized(seq(nest, statement), ahead)
+        return statement
+
+    def _kinds(self, work: StageWork) -> dict[Var, ForKind]:
+        return loop_kinds(work.definition.stage)

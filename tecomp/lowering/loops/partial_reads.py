@@ -1,0 +1,186 @@
+"""Partial reads, store predicates and buffer layouts of stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+from tecomp.compute.iter_var import IterVar
+from tecomp.compute.operation import Operation
+from tecomp.errors import LowerError
+from tecomp.ir.arith.simplify import simplify
+from tecomp.ir.nodes.expr import Const, Expr, Var, cast, is_const
+from tecomp.ir.nodes.stmt import Buffer, IndexMap, PadValue
+from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.traversal.rewrite import free_variables, substitute
+from tecomp.lowering.stages.definition import Definition
+from tecomp.lowering.stages.footprint import Region, evaluated, propagated_regions, whole
+from tecomp.lowering.stages.program import Program
+from tecomp.lowering.stages.read_checks import ReadChecker
+from tecomp.poly.loops.regions import Scope
+from tecomp.poly.sets.to_isl import Points
+from tecomp.scheduling.state import AtRoot, StageState, is_data
+from tecomp.scheduling.threads import ThreadAxis
+
+Regions = Mapping[Operation, Region]
+
+
+def checked_reads(
+    program: Program, known: Mapping[Operation, Points]
+) -> tuple[ReadChecker, Regions]:
+    """What decides that all reads stay inside, and what is computed of stages that are not whole.
+
+    Args:
+        program: the definitions.
+        known: for some stages the points at which they are evaluated.
+
+    Raises:
+        LowerError: a read can leave its tensor; the message shows the point.
+    """
+    whole_stages = ReadChecker(program, known)
+    try:
+        whole_stages.run()
+    except LowerError as error:
+        scope = Scope.of_sizes(program.integers, program.symbolic_extents)
+        found, regions = _read_in_part(program, known, scope)
+        parts = {**known, **{key: found[key] for key in regions}}
+        for points, computed, expects in (
+            (parts, regions, False), (known, {}, True), (parts, regions, True)
+        ):
+            again = ReadChecker(program, points, expects_elements=expects)
+            with suppress(LowerError):
+                again.run()
+                return again, computed
+        raise error
+    return whole_stages, {}
+
+
+def _read_in_part(
+    program: Program, known: Mapping[Operation, Points], scope: Scope
+) -> tuple[Mapping[Operation, Points], Regions]:
+    """Where stages are evaluated, and the elements that are read of those that are for others."""
+    parts = {
+        key for key, definition in program.definitions.items()
+        if key not in known and _is_for_others(definition)
+    }
+    instances = {
+        key: known[key] if key in known else evaluated(
+            program, definition, whole(program, definition, scope), scope)
+        for key, definition in program.definitions.items() if key not in parts
+    }
+    return propagated_regions(program, instances, parts, scope)
+
+
+def _is_for_others(definition: Definition) -> bool:
+    """Whether a stage may be computed in part: it is at the root, and no caller has its memory."""
+    is_plain = definition.scan_axis is None and not definition.is_opaque
+    return is_plain and not definition.is_argument and isinstance(definition.stage.attach, AtRoot)
+
+
+def layout_maps(program: Program) -> tuple[tuple[Var, tuple[IndexMap, ...]], ...]:
+    """The maps of every buffer that has some, in the order in which they are applied."""
+    return tuple(
+        (buffer.data, stage.layout.maps) for stage, buffer in _stored(program) if stage.layout.maps
+    )
+
+
+def pad_values(program: Program) -> tuple[tuple[Var, PadValue], ...]:
+    """What places without an element contain, in the type of the buffer."""
+    found = []
+    for stage, buffer in _stored(program):
+        pad = stage.layout.pad_value
+        if pad is not None:
+            value = cast(buffer.dtype, substitute(pad.value, dict(program.sizes)))
+            found.append((buffer.data, PadValue(pad.indices, value)))
+    return tuple(found)
+
+
+def _stored(program: Program) -> Iterator[tuple[StageState, Buffer]]:
+    """Every buffer of the function with its stage."""
+    for stage in program.state:
+        if stage.key in program.placeholders:
+            yield stage, program.placeholders[stage.key]
+        elif stage.key in program.definitions:
+            yield from ((stage, b) for b in program.definitions[stage.key].buffers)
+
+
+_MOST_THREADS = 1 << 16
+"""Threads are looked at one by one: of so many that takes less than a second."""
+
+
+def stored_where(
+    program: Program, stage: StageState, values: Mapping[IterVar, Expr]
+) -> Expr | None:
+    """The predicate of a stage as a condition of its axes; None if it has none.
+
+    Args:
+        program: knows the sizes.
+        stage: what is stored.
+        values: its loops as functions of its axes.
+
+    Raises:
+        LowerError: threads that compute the same elements would store different ones.
+    """
+    if stage.stored is None:
+        return None
+    condition = substitute(stage.stored, dict(program.sizes))
+    loops: dict[Var, Expr] = {
+        axis: values[axis] for axis in free_variables(condition)
+        if isinstance(axis, IterVar) and axis not in stage.compute.axis
+    }
+    bound = {tag: leaf for leaf, tag in stage.threads.items() if is_data(leaf)}
+    shared = []
+    for thread in free_variables(condition):
+        if not isinstance(thread, ThreadAxis):
+            continue
+        if thread.tag in bound:
+            loops[thread] = values[bound[thread.tag]]
+        else:
+            shared.append(thread)
+    for thread in shared:
+        condition = _of_one_thread(program, stage, condition, thread)
+    return substitute(condition, loops)
+
+
+def _of_one_thread(
+    program: Program, stage: StageState, condition: Expr, thread: ThreadAxis
+) -> Expr:
+    """The condition for that thread, of those that compute the same, that stores them."""
+    found: list[Expr] = []
+    for number in range(_threads(program, stage, thread)):
+        here = simplify(substitute(condition, {thread: Const(number, thread.dtype)}))
+        if not is_const(here, False) and not any(same(here, other) for other in found):
+            found.append(here)
+    if len(found) != 1:
+        raise LowerError(
+            f"s[{stage.name}].set_store_predicate: {thread.name} has "
+            f"{'no thread' if not found else 'threads'} that store"
+            f"{'s' if not found else ' different elements'} under {stage.stored}, and all compute "
+            "the same elements; compare it with one number, such as thread.var.equal(0)",
+            kind="thread-axis",
+        )
+    return found[0]
+
+
+def _threads(program: Program, stage: StageState, thread: ThreadAxis) -> int:
+    """How many threads an axis has."""
+    extents = [
+        leaf.extent for each in program.state for leaf, tag in each.threads.items()
+        if tag == thread.tag
+    ]
+    known = [n for n in (thread.extent, *extents) if isinstance(n, int)]
+    if not known:
+        raise LowerError(
+            f"s[{stage.name}].set_store_predicate: no loop is bound to {thread.tag}, so how many "
+            "threads there are is not known; bind a loop to it, or use an axis of "
+            f"{stage.name}",
+            kind="thread-axis",
+        )
+    if max(known) > _MOST_THREADS:
+        raise LowerError(
+            f"s[{stage.name}].set_store_predicate: {thread.name} has {max(known)} threads, and "
+            f"which of them store is looked up for {_MOST_THREADS} at most; bind a loop that is "
+            "shorter",
+            kind="thread-axis",
+        )
+    return max(known)

@@ -1,0 +1,270 @@
+"""Loops over a whole box, which the extents of splits say by themselves: no set is asked.
+
+Most stages that are computed as a whole are such. Sets make the same loops, but take milliseconds.
+Where extents are symbolic, vectors that may be cut short at the end are loops of whole ones, and
+then what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tecomp.compute.iter_var import IterVar
+from tecomp.ir.arith.extents import ceil_div, product
+from tecomp.ir.nodes.expr import (
+    BinOp,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Var,
+    binary,
+    index_value,
+    is_const,
+)
+from tecomp.ir.nodes.stmt import Extent, For, ForKind, Stmt, seq
+from tecomp.lowering.loops.guarded_box_loops import guarded
+from tecomp.lowering.stages.definition import grid_axes, loop_kinds
+from tecomp.poly.maps.index_map import IndexMap
+from tecomp.scheduling.loop_relations import Frame, Frames, is_shifted, recover, split_extents
+from tecomp.scheduling.state import Fuse, Split, StageState, Transform
+
+_AT_ONCE = (ForKind.VECTORIZED, ForKind.UNROLLED)
+
+Index = Mapping[IterVar, Expr]
+"""Values of loops, or of axes."""
+
+
+def counted(
+    stage: StageState, body: Callable[[Index], Stmt], extent_of: Callable[[Extent], Extent]
+) -> Stmt | None:
+    """The loops over all elements of a stage.
+
+    Args:
+        stage: a map.
+        body: makes the innermost statement from the axes of the tensor.
+        extent_of: an extent of the computation in terms of the function's sizes.
+
+    Returns:
+        The loops; None where sets have to be asked: an extent is 0, loops follow a layout, or one
+        that runs at once may be cut short, and is no vector of symbolic extent.
+    """
+    loops = Counted.of(stage, extent_of)
+    if loops is None:
+        return None
+    made = loops.nest(stage.leaves, {}, lambda values: body(loops.index(values)))
+    # Nothing is divided by 0, and quotients and remainders can be joined again.
+    fused = (part for r in stage.relations if isinstance(r, Fuse) for part in r.parts[1:])
+    extents = (loops.frames[part].extent for part in fused)
+    return guarded([extent > 0 for extent in extents if isinstance(extent, Expr)], made)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The axes and loops of a stage.
+
+    Attributes:
+        stage: it.
+        frames: where each axis starts, and its extent.
+        made: for what a split made, that split.
+    """
+
+    stage: StageState
+    frames: Frames
+    made: Mapping[IterVar, Split]
+
+    @classmethod
+    def of(
+        cls, stage: StageState, extent_of: Callable[[Extent], Extent] = lambda n: n
+    ) -> Counted | None:
+        """Those of a stage; None if some are not such, or run at once and may be cut short."""
+        frames = {
+            axis: Frame(axis.dom.min, extent_of(axis.extent)) for axis in stage.compute.loops
+        }
+        made: dict[IterVar, Split] = {}
+        for relation in stage.relations:
+            if isinstance(relation, Transform):
+                return None
+            if isinstance(relation, Split):
+                found = _halves(relation, frames[relation.parent].extent)
+                if found is None:
+                    return None
+                frames |= found
+                made |= dict.fromkeys(found, relation)
+            else:
+                extents = [frames[part].extent for part in relation.parts]
+                frames[relation.fused] = Frame(Const(0), product(extents))
+        if any(isinstance(frame.extent, int) and not frame.extent for frame in frames.values()):
+            return None
+        loops = cls(stage, frames, made)
+        return loops if loops._is_regular() and loops._are_in_order() else None
+
+    def nest(
+        self, leaves: Sequence[IterVar], values: Index, body: Callable[[Index], Stmt]
+    ) -> Stmt:
+        """Some of the loops, in order.
+
+        Args:
+            leaves: the loops.
+            values: those around them.
+            body: makes the innermost statement from the values of all these.
+        """
+        return self._loops(tuple(leaves), values, {}, body)
+
+    def _loops(
+        self, leaves: Sequence[IterVar], values: Index, counts: Index,
+        body: Callable[[Index], Stmt],
+    ) -> Stmt:
+        """Some of the loops, of which `counts` has the numbers of values of a few."""
+        if not leaves:
+            return body(values)
+        leaf, rest = leaves[0], leaves[1:]
+        for vector in rest:
+            if self._is_vector(vector) and self.made[vector].outer is leaf:
+                return self._vectors(leaf, vector, rest, values, counts, body)
+        return self._loop(leaf, rest, values, counts, body)
+
+    def _vectors(
+        self, leaf: IterVar, vector: IterVar, rest: Sequence[IterVar], values: Index,
+        counts: Index, body: Callable[[Index], Stmt],
+    ) -> Stmt:
+        """A loop through vectors, of which all but the last of all are whole."""
+        split = self.made[vector]
+        lanes, extent = self._factor(split), self.frames[split.parent].extent
+        before: Expr = index_value(0)
+        is_last: list[Expr] = []
+        around = self.made.get(split.parent)
+        if around is not None:
+            # Parts of an axis are so many vectors each, and the last one may have fewer.
+            part, start = self._factor(around), self.index(values)[around.outer]
+            extent, before = self.frames[around.parent].extent, start * (part // lanes)
+            is_last = [Compare(CmpOp.LE, index_value(extent), start * part + (part - 1))]
+        count = index_value(extent) // lanes - before
+        whole = count if around is None else binary(BinOp.MIN, index_value(part // lanes), count)
+        last = {**values, leaf: count}
+        remainder = {**counts, vector: index_value(extent) % lanes}
+        return seq(
+            self._loop(
+                leaf, rest, values, {**counts, leaf: whole, vector: index_value(lanes)}, body),
+            guarded(is_last, self._loops(rest, last, remainder, body)),
+        )
+
+    def _loop(
+        self, leaf: IterVar, rest: Sequence[IterVar], values: Index, counts: Index,
+        body: Callable[[Index], Stmt],
+    ) -> Stmt:
+        extent = counts[leaf] if leaf in counts else self._count(leaf, values)
+        if isinstance(extent, Const) and extent.value == 1:
+            return self._loops(rest, {**values, leaf: Const(0)}, counts, body)
+        var = Var(leaf.name)
+        kind = loop_kinds(self.stage).get(leaf, ForKind.SERIAL)
+        thread = grid_axes(self.stage).get(leaf, "")
+        inside = self._loops(rest, {**values, leaf: var}, counts, body)
+        return For(var, Const(0), extent, kind, inside, thread)
+
+    def _is_vector(self, axis: IterVar) -> bool:
+        """Whether a loop is vectors of an axis, or of its parts, whose extent is symbolic.
+
+        If of parts, these are so many vectors each.
+        """
+        split = self.made.get(axis)
+        if split is None or split.inner is not axis or (
+            self.stage.marks.get(axis) is not ForKind.VECTORIZED
+        ):
+            return False
+        around = self.made.get(split.parent)
+        if around is None:
+            return not isinstance(self.frames[split.parent].extent, int)
+        is_part = split.parent is around.inner and not self._is_short(around.parent)
+        is_whole = is_part and self._factor(around) % self._factor(split) == 0
+        return is_whole and not isinstance(self.frames[around.parent].extent, int)
+
+    def index(self, values: Index) -> Index:
+        """The axes, for values of all loops."""
+        relative = recover(self.stage.relations, self.frames, values, _no_layout)
+        return {
+            axis: value if is_const(base := self.frames[axis].base, 0) else base + value
+            for axis, value in relative.items()
+        }
+
+    def _is_regular(self) -> bool:
+        """Whether no loop that is cut short was fused or shifted, and no part is empty."""
+        for relation in self.stage.relations:
+            whole = relation.parts if isinstance(relation, Fuse) else ()
+            if isinstance(relation, Split):
+                extent = self.frames[relation.parent].extent
+                outer = self.frames[relation.outer].extent
+                parts = ceil_div(extent, self._factor(relation))
+                if isinstance(extent, int) and parts != outer:
+                    return False
+                whole = (relation.parent,) if is_shifted(relation, extent) else ()
+            if any(map(self._is_short, whole)):
+                return False
+        return True
+
+    def _are_in_order(self) -> bool:
+        """Whether what is cut short does not run at once, and is inside of what cuts it."""
+        known: Index = {}
+        for leaf in self.stage.leaves:
+            if self._is_short(leaf):
+                is_known = self._is_known(leaf, self.index(known))
+                is_cut = self.stage.marks.get(leaf) in _AT_ONCE
+                if is_cut and self._is_vector(leaf):
+                    is_cut = self.made[leaf].outer not in known
+                if is_cut or not is_known:
+                    return False
+            known = {**known, leaf: Const(0)}
+        return True
+
+    def _is_known(self, axis: IterVar, index: Index) -> bool:
+        """Whether axes that are known say how many values another one has."""
+        if not self._is_short(axis):
+            return True
+        split = self.made[axis]
+        is_cut = axis is split.outer or split.outer in index
+        return is_cut and self._is_known(split.parent, index)
+
+    def _is_short(self, axis: IterVar) -> bool:
+        """Whether an axis has fewer values in some iterations of the loops around."""
+        split = self.made.get(axis)
+        if split is None:
+            return False
+        if self._is_short(split.parent):
+            return True
+        extent = self.frames[split.parent].extent
+        if not isinstance(extent, int):
+            return axis is split.inner
+        is_last = axis is split.inner and not is_shifted(split, extent)
+        return is_last and extent % self._factor(split) != 0
+
+    def _factor(self, split: Split) -> int:
+        extent = self.frames[split.inner].extent
+        assert isinstance(extent, int)
+        return extent
+
+    def _count(self, axis: IterVar, values: Index) -> Expr:
+        """How many values an axis has, for those of the loops around."""
+        extent = index_value(self.frames[axis].extent)
+        if not self._is_short(axis):
+            return extent
+        split = self.made[axis]
+        around = self._count(split.parent, values)
+        if axis is split.outer:
+            return index_value(ceil_div(around, self._factor(split)))
+        outer = self.index(values)[split.outer]
+        return binary(BinOp.MIN, extent, around - outer * self._factor(split))
+
+
+def _halves(split: Split, extent: Extent) -> Frames | None:
+    """The loops that a split makes; None if how far apart they are is no number."""
+    outer, inner = split_extents(extent, split.factor, split.nparts)
+    if isinstance(extent, int):
+        outer, inner = split.outer.extent, split.inner.extent
+    if not isinstance(inner, int):
+        return None
+    return {split.outer: Frame(Const(0), outer), split.inner: Frame(Const(0), inner)}
+
+
+def _no_layout(index_map: IndexMap, shape: object) -> IndexMap:
+    raise AssertionError(f"loops that follow {index_map} are made from sets")

@@ -1,0 +1,128 @@
+"""Initialization of reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tecomp.compute.iter_var import IterVar
+from tecomp.ir.nodes.expr import Const, Expr, Var
+from tecomp.ir.nodes.stmt import Stmt
+from tecomp.lowering.loops.stage_context import StageWork
+from tecomp.lowering.stages.definition import Definition, grid_axes, loop_kinds
+from tecomp.lowering.stages.program import Program
+from tecomp.poly.loops.ast_generation import scan
+from tecomp.poly.loops.regions import Scope, first_dims, where_equal
+from tecomp.poly.loops.tile_loops import full_tiles
+from tecomp.poly.sets.to_isl import Points
+from tecomp.scheduling.state import Transform, is_data, is_reduction
+
+
+def initialise(
+    work: StageWork,
+    position: int,
+    values: Mapping[IterVar, Expr],
+    data: Points,
+    scope: Scope,
+) -> Stmt:
+    """Loops that store the initial values of a reduction."""
+    if not work.frame.data_loops_suffice:
+        return _by_roots(work, values, scope)
+    if work.resets:
+        return _reset(work, position, values, data, scope)
+    dims = tuple(leaf for leaf in work.leaves[position:] if is_data(leaf))
+
+    def store(point: Mapping[Var, Expr], copy: Points) -> Stmt:
+        del copy
+        now = {**values, **{dim: point[dim] for dim in dims}}
+        return work.body.initial(work.frame.root_values(now))
+
+    kinds = loop_kinds(work.definition.stage)
+    return scan(
+        data, scope.space(dims), store, kinds=kinds,
+        threads=grid_axes(work.definition.stage), context=scope.context,
+        isolated=full_tiles(data, _tiles(work, dims)),
+    )
+
+
+def _reset(
+    work: StageWork,
+    position: int,
+    values: Mapping[IterVar, Expr],
+    data: Points,
+    scope: Scope,
+) -> Stmt:
+    """The initial values of a reduction by the operation that then adds to them."""
+    operation = work.operation
+    assert operation is not None
+    end = operation.position
+    dims = tuple(leaf for leaf in work.leaves[position:end] if is_data(leaf))
+    axes = work.definition.axis
+
+    def start(point: Mapping[Var, Expr], copy: Points) -> Stmt:
+        inside = scope.enter([point[dim] for dim in dims], copy)
+        now = {**values, **{dim: point[dim] for dim in dims}}
+        pairs = [(value, now[leaf]) for leaf, value in work.frame.values_of_data(tuple(now))]
+        points = where_equal(work.region, inside.space(axes), pairs)
+        return operation.started(points, inside)
+
+    kinds = loop_kinds(work.definition.stage)
+    return scan(
+        first_dims(data, len(dims)), scope.space(dims), start, kinds=kinds,
+        threads=grid_axes(work.definition.stage),
+        context=scope.context, isolated=work.full_part(data, position, end, only_data=True),
+    )
+
+
+def _tiles(work: StageWork, dims: tuple[IterVar, ...]) -> list[tuple[int, int]]:
+    position = {leaf: k for k, leaf in enumerate(dims)}
+    return [
+        (position[work.leaves[k]], extent)
+        for k, extent in work.tiles()
+        if work.leaves[k] in position
+    ]
+
+
+def _by_roots(
+    work: StageWork, values: Mapping[IterVar, Expr], scope: Scope
+) -> Stmt:
+    """Initial values where a loop runs over data and reduction at once: by root axes."""
+    axes = work.definition.axis
+    space = scope.space(axes)
+    pairs = [
+        (value, values[leaf])
+        for leaf, value in work.frame.values_of_data(tuple(values))
+    ]
+    points = where_equal(work.region, space, pairs)
+
+    def store(point: Mapping[Var, Expr], copy: Points) -> Stmt:
+        del copy
+        return work.body.initial({axis: point[axis] for axis in axes})
+
+    return scan(points, space, store, context=scope.context)
+
+
+def first_step_stores(program: Program, definition: Definition, attached: Iterable[int]) -> bool:
+    """Whether the first step of a reduction stores, and no loops before it do.
+
+    So it is where other stages are computed in data loops inside of all loops of the reduction:
+    parts of a sum that are computed tile by tile. Loops of their own would fetch all elements from
+    memory once more, and one condition for a tile costs nothing. The step has to be the first for
+    every element, and there has to be one.
+
+    Args:
+        program: knows the extents.
+        definition: the stage.
+        attached: positions in its loop order after which others are computed inside.
+    """
+    reduce, stage = definition.reduce, definition.stage
+    if reduce is None or reduce.init or len(reduce.combiner.result) > 1:
+        return False
+    if not (isinstance(reduce.condition, Const) and reduce.condition.value is True):
+        return False
+    extents = [program.extent(axis.extent) for axis in definition.reduce_axis]
+    if not all(isinstance(extent, int) and extent > 0 for extent in extents):
+        return False
+    if any(isinstance(relation, Transform) for relation in stage.relations):
+        return False
+    last = max((k for k, leaf in enumerate(stage.leaves) if is_reduction(leaf)), default=None)
+    return last is not None and any(position > last + 1 for position in attached)

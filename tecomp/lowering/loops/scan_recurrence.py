@@ -1,0 +1,359 @@
+"""What the steps of a scan read of earlier ones, and whether the loops compute that before.
+
+Elements, and the loops that compute or read them, are compared as integer sets: exact for affine
+accesses, and on the safe side for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tecomp.compute.iter_var import IterVar
+from tecomp.compute.operation import Operation
+from tecomp.compute.tensor import TensorLoad
+from tecomp.errors import LowerError
+from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.ir.traversal.rewrite import free_variables, walk
+from tecomp.lowering.loops.iteration_frame import StageFrame
+from tecomp.lowering.stages.definition import Definition, concurrent
+from tecomp.lowering.stages.footprint import (
+    Region,
+    needed,
+    propagated,
+    read_elements,
+    whole,
+    with_reduction,
+)
+from tecomp.lowering.stages.index_expressions import index_of
+from tecomp.lowering.stages.program import Program, as_written
+from tecomp.lowering.stages.scan_stages import step_stages
+from tecomp.poly.loops.regions import Scope, where_equal
+from tecomp.poly.sets.to_isl import NotAffine, Points, Space, condition_hull, first_point, pw_aff
+from tecomp.scheduling.state import is_scan
+
+
+def with_recurrences(program: Program) -> Program:
+    """`program`, where scans know whether elements follow from those at the same place alone.
+
+    Raises:
+        LowerError: a step reads its own elements, or those of a later step, or may do so.
+    """
+    marked, late = _marked(program)
+    if late is None:
+        return marked
+    # Caches and layouts can hide what a step reads, and so they are to blame if it is not the rule.
+    _, as_ruled = _marked(as_written(program))
+    if as_ruled is not None:
+        raise LowerError(as_ruled.refusal, kind="order")
+    raise LowerError(_hidden(program, late.definition), kind="order")
+
+
+def _marked(program: Program) -> tuple[Program, _Late | None]:
+    """`program` with what scans know, and the first one that reads what is not of earlier steps."""
+    late: _Late | None = None
+    for key, inside in step_stages(program.state, program.states).items():
+        definition = program.definitions[key]
+        one = _one_element(program, definition, inside)
+        late = late or one.late()
+        pointwise = replace(definition, is_pointwise=one.is_alone())
+        program = replace(program, definitions={**program.definitions, key: pointwise})
+    return program, late
+
+
+def evaluated_for_scans(program: Program) -> dict[Operation, Points]:
+    """The points at which the stages are evaluated that scans alone are computed from."""
+    scope = Scope.of_sizes(program.integers, program.symbolic_extents)
+    stages = step_stages(program.state, program.states)
+    inside = {stage for group in stages.values() for stage in group}
+    instances = {
+        key: whole(program, program.definitions[key], scope) for key in stages if key not in inside
+    }
+    inside |= _only_for_starts(program)
+    found = propagated(program, instances, inside, scope)
+    return {key: points for key, points in found.items() if key in inside}
+
+
+def first_steps(program: Program, scope: Scope) -> dict[Operation, Region]:
+    """Of stages that only the first steps of scans are computed from, what is needed.
+
+    That is less than all of them where a scan may have no steps.
+    """
+    starts = _only_for_starts(program)
+    if not starts:
+        return {}
+    instances = {
+        key: whole(program, definition, scope)
+        for key, definition in program.definitions.items() if definition.scan_axis is not None
+    }
+    found = propagated(program, instances, starts, scope)
+    regions = ((key, needed(program, program.definitions[key], found, scope)) for key in starts)
+    return {key: region for key, region in regions if region is not None}
+
+
+def _only_for_starts(program: Program) -> set[Operation]:
+    """The stages that nothing reads but the first steps of scans, or other such stages."""
+    found: set[Operation] = set()
+    by_starts: set[Operation] = set()
+    by_others: set[Operation] = set()
+    for key, definition in reversed([*program.definitions.items()]):
+        if key in by_starts - by_others and not definition.is_argument:
+            found.add(key)
+        by_starts |= _sources(program, definition.start)
+        (by_starts if key in found else by_others).update(_sources(program, definition.body))
+    return found
+
+
+def _sources(program: Program, values: Sequence[Expr]) -> set[Operation]:
+    """The stages that `values` read."""
+    nodes = walk(*values)
+    return {program.producer(node.tensor) for node in nodes if isinstance(node, TensorLoad)}
+
+
+def later_steps(definition: Definition, points: Points, scope: Scope) -> Points:
+    """Those of `points` whose elements follow from others."""
+    return points.intersect(
+        condition_hull(definition.is_later_step, scope.space(definition.axis))[0]
+    )
+
+
+@dataclass(frozen=True)
+class _Late:
+    """A scan that reads what is not of an earlier step, and how to say so if its rule does."""
+
+    definition: Definition
+    refusal: str
+
+
+@dataclass(frozen=True)
+class _Element:
+    """What one element of a scan, at `own`, reads of the state: a set of `space`, if anything."""
+
+    definition: Definition
+    own: tuple[Var, ...]
+    space: Space
+    read: Points | None
+
+    def late(self) -> _Late | None:
+        """Where it reads steps that are not before its own."""
+        if self.read is None:
+            return None
+        step = self.definition.axis[0]
+        late = self.read.intersect(condition_hull(step >= self.own[0], self.space)[0])
+        if late.is_empty():
+            return None
+        point = first_point(late, self.space)
+        name = self.definition.stage.name
+        element = ", ".join(str(point[var]) for var in self.own)
+        return _Late(
+            self.definition,
+            f"{name}: the rule for {name}[{element}] reads {_element(self.definition, point)}, "
+            f"which is not of an earlier step; read the state at earlier values of {step.name}",
+        )
+
+    def is_alone(self) -> bool:
+        """Whether it reads nothing at other places than its own."""
+        if self.read is None:
+            return True
+        beside = self.space.empty_set()
+        for axis, value in zip(self.definition.axis[1:], self.own[1:], strict=True):
+            beside = beside.union(
+                pw_aff(axis, self.space).ne_set(pw_aff(value, self.space))
+            )
+        return bool(self.read.intersect(beside).is_empty())
+
+
+def _one_element(program: Program, definition: Definition, inside: set[Operation]) -> _Element:
+    scope = Scope.of_sizes(program.integers, program.symbolic_extents)
+    own = tuple(Var(axis.name) for axis in definition.axis)
+    scope = replace(scope, params=(*scope.params, *own))
+    space = scope.space(definition.axis)
+    here = later_steps(definition, whole(program, definition, scope), scope)
+    here = where_equal(here, space, list(zip(definition.axis, own, strict=True)))
+    read = _state_read(program, definition, {definition.stage.key: here}, inside, scope)
+    return _Element(definition, own, Space(definition.axis, scope.params), read)
+
+
+def _hidden(program: Program, definition: Definition) -> str:
+    """That loops or layouts are too much for sets, where a step reads what it follows from."""
+    name, key = definition.stage.name, definition.stage.key
+    inside = step_stages(program.state, program.states)[key]
+    for reader in program.definitions.values():
+        for read in reader.reads if reader.stage.key in {key, *inside} else ():
+            if program.producer(read.load.tensor) in inside and not _is_affine(read.load, reader):
+                return (
+                    f"{name}: {reader.stage.name} reads {read.load.tensor.name} at indices that "
+                    "index sets cannot decide, so which step follows from which is unknown; call "
+                    "cache_write and cache_read before transform_layout and split, or leave the "
+                    "steps out of these"
+                )
+    return (
+        f"{name}: which step follows from which is unknown; compute what its steps read with fewer "
+        "caches and layouts"
+    )
+
+
+def _is_affine(load: TensorLoad, reader: Definition) -> bool:
+    space = Space((*reader.axis, *reader.reduce_axis), tuple(free_variables(load)))
+    try:
+        for index in load.indices:
+            pw_aff(index_of(index, {}), space)
+    except NotAffine:
+        return False
+    return True
+
+
+def _state_read(
+    program: Program,
+    definition: Definition,
+    instances: Mapping[Operation, Points],
+    inside: set[Operation],
+    scope: Scope,
+    by: set[Operation] | None = None,
+) -> Points | None:
+    """The elements that `instances`, and those `inside` that these need, read of the state."""
+    found = propagated(program, dict(instances), inside, scope)
+    readers = {key: points for key, points in found.items() if by is None or key in by}
+    read: Points | None = None
+    for placeholder, (key, _) in program.states.items():
+        if key is definition.stage.key:
+            elements = read_elements(program, placeholder, readers, scope)
+            if elements is not None:
+                read = elements if read is None else read.union(elements)
+    return None if read is None else read.intersect(whole(program, definition, scope))
+
+
+def _element(definition: Definition, point: Mapping[Var, int]) -> str:
+    indices = ", ".join(str(point[axis]) for axis in definition.axis)
+    return f"{definition.stage.name}[{indices}]"
+
+
+@dataclass(frozen=True)
+class _Order:
+    """When elements are computed, by the loops of a scan.
+
+    Attributes:
+        program: the definitions.
+        definition: the scan.
+        frame: its loops.
+        region: the elements of later steps that are computed.
+        scope: what surrounds it.
+    """
+
+    program: Program
+    definition: Definition
+    frame: StageFrame
+    region: Points
+    scope: Scope
+
+    def read_inside(
+        self, values: Sequence[Var], by: set[Operation], scope: Scope
+    ) -> Points | None:
+        """What stages `by` read of the state inside the first loops, which have `values`.
+
+        None if they read none.
+        """
+        leaves = self.definition.stage.leaves[: len(values)]
+        points, space = with_reduction(self.program, self.definition, self.region, scope)
+        pairs = [(self.frame.values[leaf], v) for leaf, v in zip(leaves, values, strict=True)]
+        own = self.definition.stage.key
+        here = where_equal(points, space, pairs)
+        # A rule may read no state.
+        inside = step_stages(self.program.state, self.program.states).get(own, set())
+        subtree = self.program.inside(own, len(values)) & inside
+        return _state_read(self.program, self.definition, {own: here}, subtree, scope, by)
+
+    def sides(
+        self, leaf: IterVar, value: Var, space: Space, *, starts: bool
+    ) -> tuple[Points, Points]:
+        """Elements that loop `leaf` makes when it has `value`, and those that it makes after."""
+        universe, nothing = space.universe_set(), space.empty_set()
+        if is_scan(leaf) and starts:
+            return nothing, nothing
+        if self.definition.is_pointwise and not is_scan(leaf):
+            return universe, nothing
+        try:
+            made, now = pw_aff(self.frame.values[leaf], space), pw_aff(value, space)
+        except NotAffine:
+            return universe, universe
+        return made.eq_set(now), made.gt_set(now)
+
+
+def check_order(
+    program: Program,
+    definition: Definition,
+    frame: StageFrame,
+    region: Points,
+    scope: Scope,
+) -> None:
+    """Every element is computed before the loops come to what reads it.
+
+    Raises:
+        LowerError: one is not, or by an iteration that runs at the same time.
+    """
+    order = _Order(program, definition, frame, region, scope)
+    stage = definition.stage
+    by_position: dict[int, set[Operation]] = {len(stage.leaves): {stage.key}}
+    for axis, attached in program.attached(stage.key):
+        position = next(k for k, leaf in enumerate(stage.leaves, 1) if leaf is axis)
+        by_position.setdefault(position, set()).update(_chain(program, attached))
+    for position, by in by_position.items():
+        _check_position(order, position, by)
+
+
+def _chain(program: Program, definition: Definition) -> set[Operation]:
+    """A stage, and all that are computed inside its loops."""
+    return {definition.stage.key, *program.inside(definition.stage.key, 0)}
+
+
+def _check_position(order: _Order, position: int, by: set[Operation]) -> None:
+    leaves = order.definition.stage.leaves[:position]
+    values = tuple(Var(leaf.name) for leaf in leaves)
+    scope = replace(order.scope, params=(*order.scope.params, *values))
+    read = order.read_inside(values, by, scope)
+    if read is None or read.is_empty():
+        return
+    space = scope.space(order.definition.axis)
+    later, _ = condition_hull(order.definition.is_later_step, space)
+    kinds = concurrent(order.definition.stage, dict(zip(leaves, values, strict=True)))
+    calls = {var: call for var, call in kinds}
+    for starts in (True, False):
+        same = read.subtract(later) if starts else read.intersect(later)
+        for leaf, value in zip(leaves, values, strict=True):
+            now, after = order.sides(leaf, value, space, starts=starts)
+            if value in calls:
+                _refuse_race(order, same.subtract(now), values, space, calls[value])
+            _refuse(order, same.intersect(after), values, space)
+            same = same.intersect(now)
+        _refuse(order, same, values, space)
+
+
+def _refuse(order: _Order, wrong: Points, values: Sequence[Var], space: Space) -> None:
+    if wrong.is_empty():
+        return
+    point = first_point(wrong, space)
+    name = order.definition.stage.name
+    raise LowerError(
+        f"s[{name}]: iteration ({_iteration(values, point)}) reads "
+        f"{_element(order.definition, point)} before its loops compute that; put the loops over "
+        "steps further out, in their order, or what reads it further in",
+        kind="order",
+    )
+
+
+def _iteration(values: Sequence[Var], point: Mapping[Var, int]) -> str:
+    return ", ".join(f"{var.name} = {point[var]}" for var in values)
+
+
+def _refuse_race(
+    order: _Order, wrong: Points, values: Sequence[Var], space: Space, call: str
+) -> None:
+    if wrong.is_empty():
+        return
+    point = first_point(wrong, space)
+    raise LowerError(
+        f"{call}: iteration ({_iteration(values, point)}) reads "
+        f"{_element(order.definition, point)}, which another one computes at the same time; put "
+        "the loops over steps outside of that loop",
+        kind="order",
+    )

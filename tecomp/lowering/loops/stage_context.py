@@ -1,0 +1,247 @@
+"""State of a stage while its loops are built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tecomp.compute.iter_var import IterVar
+from tecomp.ir.nodes.expr import Const, Expr, Var
+from tecomp.ir.nodes.stmt import ForKind, Stmt
+from tecomp.ir.traversal.rewrite import free_variables, substitute
+from tecomp.lowering.loops.fused_loops import Group
+from tecomp.lowering.loops.iteration_frame import StageFrame
+from tecomp.lowering.loops.stage_body import StageBody
+from tecomp.lowering.stages.definition import Definition, concurrent
+from tecomp.lowering.stages.edge_tiles import Memory
+from tecomp.lowering.stages.footprint import with_reduction
+from tecomp.lowering.stages.program import Program
+from tecomp.lowering.tensor_ops.tensorize import Tensorizer
+from tecomp.poly.loops.regions import Scope, first_dims, is_inside
+from tecomp.poly.loops.tile_loops import full_tiles
+from tecomp.poly.sets.to_isl import Points
+from tecomp.scheduling.annotations import STEPS
+from tecomp.scheduling.state import Ahead, Fuse, StageState, is_data
+
+
+@dataclass(frozen=True)
+class StageWork:
+    """One stage while its loops are made.
+
+    Attributes:
+        definition: what it computes.
+        frame: its axes and loops for the region that is computed here.
+        body: makes its innermost statements.
+        region: the elements to compute.
+        first_reduction: position of the first loop over a reduction, or over the steps of a scan;
+            None for neither.
+        cuts: positions in the loop order where something else comes in, ascending; also those
+            after loops over cores.
+        attached: stages computed inside, by the position after their loop.
+        memory: for each tensor that exists there, the elements that its memory has.
+        around: the variables of what is around the stage: sizes, and loops of others.
+        starts_inside: whether the first step of a reduction stores its initial value.
+        operation: of the machine, that takes the place of inner loops.
+        groups: fused loops that were opened, by the position of their first part.
+    """
+
+    definition: Definition
+    frame: StageFrame
+    body: StageBody
+    region: Points
+    first_reduction: int | None
+    cuts: tuple[int, ...]
+    attached: Mapping[int, tuple[Definition, ...]]
+    memory: Memory
+    around: tuple[Var, ...]
+    starts_inside: bool
+    operation: Tensorizer | None = None
+    groups: Mapping[int, Group] = field(default_factory=dict)
+
+    @property
+    def leaves(self) -> tuple[IterVar, ...]:
+        """The loops, outermost first."""
+        return self.definition.stage.leaves
+
+    @property
+    def starts_at(self) -> int | None:
+        """The position at which initial values of a reduction are stored; None if on the way."""
+        if self.operation is None or self.first_reduction is None:
+            return None if self.starts_inside else self.first_reduction
+        if self.first_reduction < self.operation.position:
+            return self.first_reduction
+        reduce = self.definition.reduce
+        return self.operation.position if reduce is not None and reduce.init else None
+
+    @property
+    def resets(self) -> bool:
+        """Whether an operation of the machine stores the initial values."""
+        if self.operation is None or self.operation.intrin.reset is None:
+            return False
+        reduce = self.definition.reduce
+        return reduce is not None and not reduce.init
+
+    def full_part(self, points: Points, start: int, stop: int, *, only_data: bool) -> Points | None:
+        """The part of `points`, values of the loops from `start`, in which tiles are full.
+
+        Args:
+            points: with a dimension for each loop from `start` on.
+            start: position of the first of them.
+            stop: position after the loops that are made now.
+            only_data: whether `points` have the data loops alone.
+        """
+        loops = [
+            (k, leaf) for k, leaf in enumerate(self.leaves)
+            if k >= start and (is_data(leaf) or not only_data)
+        ]
+        made = sum(k < stop for k, _ in loops)
+        if self.operation is not None and stop == self.operation.position:
+            extents = [self.frame.frames[leaf].extent for _, leaf in loops]
+            tiled = [
+                (n, extent) for n, extent in enumerate(extents)
+                if n >= made and isinstance(extent, int) and extent > 1
+            ]
+            full = full_tiles(points, tiled)
+            return None if full is None else first_dims(full, made).coalesce()
+        place = {k: n for n, (k, _) in enumerate(loops)}
+        own = [(place[k], extent) for k, extent in self.tiles() if start <= k < stop and k in place]
+        return full_tiles(first_dims(points, made), own)
+
+    def tiles(self) -> list[tuple[int, int]]:
+        """Position and extent of the loops that want to run through their whole extent."""
+        marks = self.definition.stage.marks
+        tiles = []
+        for k, leaf in enumerate(self.leaves):
+            extent = self.frame.frames[leaf].extent
+            wanted = marks.get(leaf) in (ForKind.VECTORIZED, ForKind.UNROLLED)
+            if wanted and isinstance(extent, int) and extent > 1:
+                tiles.append((k, extent))
+        return tiles
+
+    def prefetches(self, position: int) -> list[Ahead]:
+        """What the innermost of the first `position` loops has fetched ahead."""
+        if not position:
+            return []
+        loop = self.leaves[position - 1]
+        return [ahead for ahead in self.definition.stage.prefetches if ahead.axis is loop]
+
+    def most_steps(self, position: int) -> int:
+        """How many statements loops inside of the first `position` ones may be written out to."""
+        loop = self.leaves[position - 1] if position else None
+        pragmas = self.definition.stage.pragmas
+        return next((n for (leaf, kind), n in pragmas.items() if leaf is loop and kind == STEPS), 0)
+
+    def loop_variables(self, values: Mapping[IterVar, Expr]) -> dict[IterVar, Var]:
+        """The variables of open loops; without those that have a single iteration here.
+
+        A value may depend on loops further out, too, and on those around the stage.
+
+        Args:
+            values: the loops that are open, in terms of variables.
+        """
+        found: dict[IterVar, Var] = {}
+        outside = set(self.around)
+        for leaf in self.leaves:
+            own = [v for v in free_variables(values.get(leaf, Const(0))) if v not in outside]
+            if own:
+                found[leaf] = own[0]
+                outside.update(own)
+        return found
+
+
+def positions_of_hints(stage: StageState) -> list[int]:
+    """How many loops are open where something is fetched ahead, or a pragma begins."""
+    loops = {ahead.axis for ahead in stage.prefetches}
+    loops.update(axis for axis, kind in stage.pragmas if kind == STEPS)
+    return [k for k, leaf in enumerate(stage.leaves, 1) if leaf in loops]
+
+
+@dataclass(frozen=True, slots=True)
+class FusedLoops:
+    """The loops that an open loop was fused from.
+
+    Attributes:
+        values: the open loop, and the axes that it was made of, in terms of variables for these.
+        scope: inside of it.
+        points: values of the loops further inside, at which the body is evaluated.
+        data: values of the data loops further inside, for which there is an element.
+        meant: what these variables are, in terms of the loop's own.
+    """
+
+    values: Mapping[IterVar, Expr]
+    scope: Scope
+    points: Points
+    data: Points
+    meant: Mapping[Var, Expr]
+
+    @property
+    def open(self) -> tuple[Mapping[IterVar, Expr], Points, Points, Scope]:
+        """What the loops further inside are made of."""
+        return self.values, self.points, self.data, self.scope
+
+    def closed(self, statement: Stmt) -> Stmt:
+        """`statement` without the variables."""
+        return substitute(statement, self.meant)
+
+
+def parts_of(
+    program: Program, work: StageWork, point: Mapping[Var, Expr], copy: Points, scope: Scope
+) -> FusedLoops | None:
+    """What the outermost loop was fused from, if stages are computed inside that.
+
+    Quotients and remainders of its variable would be in every set that depends on it, though an
+    index of memory is only ever one of the parts. None where it is no such loop.
+
+    Args:
+        program: the definitions.
+        work: the stage.
+        point: the values of the loops that have just been opened.
+        copy: the values for which this copy of what is inside is made.
+        scope: what is around them.
+    """
+    stage = work.definition.stage
+    leaf = work.leaves[0] if work.leaves else None
+    if leaf is None or list(point) != [leaf] or stage.prefetches or not _are_plain(work):
+        return None
+    fused = point[leaf]
+    fuse = next((r for r in stage.relations if isinstance(r, Fuse) and r.fused is leaf), None)
+    if fuse is None or not fuse.parts or not isinstance(fused, Var):
+        return None
+    extents = [work.frame.frames[part].extent for part in fuse.parts]
+    if any(not isinstance(extent, int) for extent in extents):
+        return None
+    values: dict[IterVar, Expr] = {}
+    meant: dict[Var, Expr] = {}
+    whole, rest, total, count = scope, Const(0) + fused, Const(0) + 0, 1
+    for part, extent in zip(reversed(fuse.parts), reversed(extents), strict=True):
+        assert isinstance(extent, int)
+        values[part] = var = Var(part.name)
+        meant[var] = rest if part is fuse.parts[0] else rest % extent
+        rest, total, count = rest // extent, total + var * count, count * extent
+        kind = concurrent(stage, {leaf: var})
+        whole = whole.within(var, Const(extent)).running_at_once(kind)
+    if not is_inside(scope.space([leaf]).box([(Const(0), count)]), copy, scope):
+        return None
+    values[leaf] = total
+    points, _ = with_reduction(program, work.definition, work.region, whole)
+    axes = (*work.definition.axis, *work.definition.reduce_axis)
+    inner = work.leaves[1:]
+    rest_points = work.frame.points_inside(points, axes, inner, values, whole)
+    data = work.frame.points_inside(
+        work.region, work.definition.axis, [leaf for leaf in inner if is_data(leaf)], values, whole
+    )
+    if rest_points is None or data is None:
+        return None
+    return FusedLoops(values, whole, rest_points, data, meant)
+
+
+def _are_plain(work: StageWork) -> bool:
+    """Whether nothing asks for the variable of the loop itself."""
+    made = [definition for each in work.attached.values() for definition in each]
+    return (
+        1 in work.attached
+        and work.definition.scan_axis is None
+        and work.operation is None
+        and not any(each.is_argument for each in made)
+        and not any(each.stage.is_rolling or each.stage.is_doubled for each in made)
+    )

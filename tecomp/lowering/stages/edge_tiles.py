@@ -1,0 +1,283 @@
+"""Tiles at the edge, computed whole where memory allows: their loops then need no masks.
+
+What lies beyond the edge is never read. It may be computed like the rest where whatever is read for
+it lies in memory too: in the padding of a layout, say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tecomp.compute.iter_var import IterVar
+from tecomp.compute.operation import Operation
+from tecomp.errors import LayoutError
+from tecomp.ir.arith.extents import are_equal
+from tecomp.ir.nodes.expr import Const, Expr, Var
+from tecomp.ir.nodes.stmt import Extent, ForKind, IndexMap
+from tecomp.lowering.stages.definition import Definition
+from tecomp.lowering.stages.footprint import Region, conditions_of, evaluated, touched
+from tecomp.lowering.stages.program import Program
+from tecomp.lowering.stages.read_checks import Check
+from tecomp.poly.loops.box_loops import box_around
+from tecomp.poly.loops.regions import Scope, image, is_inside, preimage, rounded
+from tecomp.poly.loops.tile_loops import free
+from tecomp.poly.maps.index_map import IndexMap as AnyMap
+from tecomp.poly.sets.to_isl import NotAffine, Points
+from tecomp.scheduling.loop_relations import made_from
+from tecomp.scheduling.state import Split, StageState, Transform
+
+_AT_ONCE = (ForKind.VECTORIZED, ForKind.UNROLLED)
+
+Bounds = Sequence[tuple[Expr, Extent]]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Elements of a tensor that there is memory for.
+
+    Attributes:
+        bounds: a box of them.
+        points: those that have their values; None where all do.
+    """
+
+    bounds: Bounds
+    points: Points | None = None
+
+
+Memory = Mapping[Operation, Held]
+
+
+def memory_of_arguments(program: Program) -> dict[Operation, Held]:
+    """The elements that the memory of each argument has."""
+    found = {
+        key: Held([
+            (Const(0), n if isinstance(n, int) else program.products.named(n))
+            for n in buffer.shape
+        ])
+        for key, buffer in program.placeholders.items()
+    }
+    for definition in program.definitions.values():
+        if definition.is_argument:
+            extents = program.shape(definition)
+            found[definition.stage.key] = Held([(Const(0), extent) for extent in extents])
+    return found
+
+
+def with_padding(
+    definition: Definition, bounds: Bounds, shape: Sequence[Extent], scope: Scope
+) -> Bounds:
+    """`bounds` of a realized region, with the indices whose places are in its memory as well.
+
+    Of tiles of 6 rows in a layout, the last holds 6 rows even where the tensor ends before.
+    """
+    maps = definition.stage.layout.maps
+    if not maps or any(not isinstance(extent, int) for _, extent in bounds):
+        return bounds
+    space = scope.space(definition.axis)
+    try:
+        box = space.box(bounds)
+        places = _places(maps, definition.axis)
+        stored = scope.space([Var("place") for _ in places]).box(
+            _stored_bounds(maps, bounds, shape, image(box, places, space), scope)
+        )
+        roomy = preimage(stored, places, space)
+    except NotAffine:
+        return bounds
+    wide = box_around(roomy, roomy, scope, shape)
+    if _are_same(wide, bounds):
+        return bounds
+    try:
+        is_held = is_inside(space.box(wide), roomy, scope) and _keeps_memory(maps, bounds, wide)
+    except NotAffine:
+        return bounds
+    return wide if is_held else bounds
+
+
+def _are_same(one: Bounds, other: Bounds) -> bool:
+    """Whether both boxes are the same numbers."""
+    return all(
+        isinstance(start, Const) and isinstance(first, Const) and start.value == first.value
+        and are_equal(extent, count)
+        for (start, extent), (first, count) in zip(one, other, strict=True)
+    )
+
+
+def _keeps_memory(maps: Sequence[IndexMap], bounds: Bounds, wide: Bounds) -> bool:
+    """Whether all maps take the box `wide`, and to places that `bounds` have as well.
+
+    A map takes the whole box around the places of the one before, with places of no element.
+    """
+    if not _is_from_start(wide):
+        return True
+    try:
+        places = _extents(maps, wide)
+    except LayoutError:
+        return False
+    return not _is_from_start(bounds) or places == _extents(maps, bounds)
+
+
+def _places(maps: Sequence[IndexMap], axes: Sequence[Expr]) -> list[Expr]:
+    places = list(axes)
+    for index_map in maps:
+        places = list(AnyMap.lift(index_map).map_indices(places))
+    return places
+
+
+def _stored_bounds(
+    maps: Sequence[IndexMap], bounds: Bounds, shape: Sequence[Extent], stored: Points, scope: Scope
+) -> Bounds:
+    """The box of places that is allocated for `bounds` of a tensor of some shape."""
+    if _is_from_start(bounds):
+        return [(Const(0), extent) for extent in _extents(maps, bounds)]
+    places = _extents(maps, [(Const(0), extent) for extent in shape])
+    return box_around(stored, stored, scope, places)
+
+
+def _is_from_start(bounds: Bounds) -> bool:
+    return all(isinstance(start, Const) and start.value == 0 for start, _ in bounds)
+
+
+def _extents(maps: Sequence[IndexMap], bounds: Bounds) -> list[Extent]:
+    """The shape that `bounds` from the start have after all maps."""
+    places = [extent for _, extent in bounds]
+    for index_map in maps:
+        places = list(AnyMap.lift(index_map).map_shape(places))
+    return places
+
+
+def whole_tiles(
+    program: Program,
+    definition: Definition,
+    region: Region,
+    bounds: Bounds,
+    memory: Memory,
+    checks: Mapping[int, tuple[Check, ...]],
+    scope: Scope,
+) -> Region:
+    """`region` with the rest of the tiles that its vectorized and unrolled loops run through.
+
+    Args:
+        program: the definitions.
+        definition: a stage that is computed inside loops of another.
+        region: the elements that are needed.
+        bounds: the box that is allocated for them.
+        memory: for each tensor that exists here, the elements that its memory has.
+        checks: the reads whose indices are checked at run time: none of those may be added.
+        scope: what the sets depend on.
+    """
+    axes = _tiled_axes(definition.stage)
+    positions = [k for k, axis in enumerate(definition.axis) if axis in axes]
+    positions = [k for k in positions if isinstance(bounds[k][1], int)]
+    if not positions:
+        return region
+    sizes = {k: _tile(axes[definition.axis[k]], definition.stage) for k in positions}
+    try:
+        box = scope.space(definition.axis).box(bounds)
+    except NotAffine:
+        return region
+    points = region.points
+    for along in [positions, *([[k] for k in positions] if len(positions) > 1 else [])]:
+        wide = points
+        for k in along:
+            size, extent = sizes[k], bounds[k][1]
+            has_several = size is not None and isinstance(extent, int) and size < extent
+            wide = rounded(wide, k, size) if size is not None and has_several else free(wide, k)
+        wide = wide.intersect(box).intersect_params(scope.context).coalesce()
+        if is_inside(wide, points, scope):
+            continue
+        if _is_in_memory(program, definition, wide, memory, checks, scope):
+            points = wide
+    return region if points is region.points else Region(points, points)
+
+
+def _is_in_memory(
+    program: Program,
+    definition: Definition,
+    points: Points,
+    memory: Memory,
+    checks: Mapping[int, tuple[Check, ...]],
+    scope: Scope,
+) -> bool:
+    """Whether all that is read to compute `points` lies in memory, or can be computed for them."""
+    inside = program.inside(definition.stage.key, 0)
+    asked = [(definition, points)]
+    while asked:
+        reader, points = asked.pop()
+        instances = evaluated(program, reader, points, scope)
+        inner = scope.space((*reader.axis, *reader.reduce_axis))
+        for read in reader.reads:
+            if id(read.load) in checks:
+                return False
+            key = program.producer(read.load.tensor)
+            elements = touched(
+                read.load.indices, conditions_of(program, reader, read), instances, inner
+            )
+            known = memory.get(key)
+            held = None if known is None else known.bounds
+            if held is None:
+                if key not in inside or not _is_made_as_needed(program.definitions[key]):
+                    return False
+                producer = program.definitions[key]
+                held = [(Const(0), extent) for extent in program.shape(producer)]
+                asked.append((producer, elements))
+            if key in program.definitions and program.definitions[key].has_own_boxes:
+                held = [(Const(0), program.extent(extent)) for extent in read.load.tensor.shape]
+            own = scope.space([Var("element") for _ in held])
+            if not is_inside(elements, own.box(held), scope):
+                return False
+    return True
+
+
+def _tile(axis: IterVar, stage: StageState) -> int | None:
+    """How many values of an axis the vectorized and unrolled loops run through at once.
+
+    None if that is no number, or they do not run through neighbours.
+    """
+    size = 1
+    while True:
+        split = next(
+            (r for r in stage.relations if isinstance(r, Split) and r.parent is axis), None
+        )
+        if split is None:
+            own = _marked_extent(axis, stage)
+            return None if own is None else size * own
+        inner = _marked_extent(split.inner, stage)
+        if inner is None or inner != split.factor:
+            return None
+        size *= inner
+        if split.outer in stage.leaves and stage.marks.get(split.outer) not in _AT_ONCE:
+            return size
+        axis = split.outer
+
+
+def _marked_extent(axis: IterVar, stage: StageState) -> int | None:
+    is_whole = axis in stage.leaves and stage.marks.get(axis) in _AT_ONCE
+    return axis.extent if is_whole and isinstance(axis.extent, int) else None
+
+
+def _is_made_as_needed(definition: Definition) -> bool:
+    """Whether a stage that is computed inside others may compute other elements than they need."""
+    is_special = definition.is_opaque or definition.is_argument or definition.stage.is_rolling
+    return not is_special and definition.scan_axis is None
+
+
+def _tiled_axes(stage: StageState) -> dict[IterVar, IterVar]:
+    """The axes of the tensor that vectorized and unrolled loops run along, and what is split there.
+
+    That is another axis where a layout gives it another place among the loops.
+    """
+    found = {leaf: leaf for leaf in stage.leaves if stage.marks.get(leaf) in _AT_ONCE}
+    for relation in reversed(stage.relations):
+        if not isinstance(relation, Transform):
+            found = {axis: axis for axis in made_from(found, [relation])} | found
+            continue
+        own = {Var(axis.name): axis for axis in relation.before}
+        places = relation.index_map.map_indices([*own])
+        for axis, place in zip(relation.after, places, strict=True):
+            if axis in found:
+                if not isinstance(place, Var):
+                    # A step along this loop is none along an axis.
+                    return {}
+                found[own[place]] = found[axis]
+    return found

@@ -1,0 +1,248 @@
+"""Whether what a definition reads stays inside the tensors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tecomp.compute.iter_var import IterVar
+from tecomp.compute.operation import Operation
+from tecomp.compute.tensor import TensorLoad
+from tecomp.errors import LowerError
+from tecomp.ir.arith.constraint_context import Facts
+from tecomp.ir.arith.simplify import bounds, bounds_given, facts_of
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var, index_value
+from tecomp.ir.nodes.printer import brief
+from tecomp.ir.nodes.stmt import Buffer, Extent, Range
+from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.traversal.rewrite import substitute, top_down, walk
+from tecomp.lowering.stages.definition import Definition, Read
+from tecomp.lowering.stages.index_expressions import index_of
+from tecomp.lowering.stages.program import Program
+from tecomp.poly.sets.to_isl import NotAffine, Points, Space, condition_hull, first_point, pw_aff
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """An index of a read that has to be checked when it runs: axis, extent and what to report."""
+
+    axis: int
+    extent: Extent
+    site: int
+
+
+def domain_ranges(program: Program, definition: Definition) -> dict[IterVar, Range]:
+    """The values of every root axis."""
+    shape = program.shape(definition)
+    data = {
+        axis: Range(Const(0), index_value(extent))
+        for axis, extent in zip(definition.axis, shape, strict=True)
+    }
+    reduced = {
+        axis: Range(
+            index_value(program.extent(axis.dom.min)), index_value(program.extent(axis.extent))
+        )
+        for axis in definition.reduce_axis
+    }
+    return {**data, **reduced}
+
+
+class ReadChecker:
+    """Decides for every read whether it stays inside, and which checks the rest needs.
+
+    Attributes:
+        evaluated: for some stages the points at which they are evaluated, if not everywhere.
+        expects_elements: whether what only arguments without elements have not is checked when it
+            runs, and not refused.
+        sites: what a failed run-time check reports, by number.
+        checks: the run-time checks of a read, by the identity of the read.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        evaluated: Mapping[Operation, Points] | None = None,
+        *,
+        expects_elements: bool = False,
+    ) -> None:
+        self.program = program
+        self.evaluated = evaluated or {}
+        self.expects_elements = expects_elements
+        self.sites: list[str] = []
+        self.checks: dict[int, tuple[Check, ...]] = {}
+
+    def run(self) -> None:
+        """Look at every read.
+
+        Raises:
+            LowerError: a read can leave its tensor; the message shows the point.
+        """
+        for definition in self.program.definitions.values():
+            if definition.is_opaque:
+                continue
+            ranges = domain_ranges(self.program, definition)
+            domain = _Domain(self.program, ranges, self.evaluated.get(definition.stage.key))
+            for read in definition.reads:
+                self._check(definition, domain, read)
+
+    def _check(self, definition: Definition, domain: _Domain, read: Read) -> None:
+        needed = []
+        for axis, (index, extent) in enumerate(
+            zip(read.load.indices, read.load.tensor.shape, strict=True)
+        ):
+            limit = self.program.extent(extent)
+            if domain.surely_inside(index, limit):
+                continue
+            outside = domain.outside(
+                index, limit, read.conditions, expects_elements=self.expects_elements)
+            if outside is None:
+                site = _site(read.load, axis)
+                if site not in self.sites:
+                    self.sites.append(site)
+                needed.append(Check(axis, limit, self.sites.index(site)))
+            for point in outside or ():
+                raise LowerError(
+                    _message(definition, read.load, axis, index, point),
+                    read.load.location,
+                    kind="read-outside",
+                )
+        if needed:
+            known = self.checks.get(id(read.load), ())
+            places = {(check.axis, check.site) for check in known}
+            self.checks[id(read.load)] = (
+                *known, *(c for c in needed if (c.axis, c.site) not in places)
+            )
+
+
+class _Domain:
+    """The points at which one definition is evaluated."""
+
+    def __init__(
+        self, program: Program, ranges: Mapping[IterVar, Range], evaluated: Points | None = None
+    ) -> None:
+        self.evaluated = evaluated
+        self.products = program.products
+        self.sizes = program.integers
+        self.extents = program.symbolic_extents
+        self.wide: dict[Var, Expr] = {axis: Var(axis.name) for axis in ranges}
+        dims = tuple(v for v in self.wide.values() if isinstance(v, Var))
+        self.ranges = dict(zip(dims, ranges.values(), strict=True))
+        self.space = Space(dims, self.sizes)
+
+    @cached_property
+    def points(self) -> Points:
+        """The points as a set; extents of arguments are not negative."""
+        box = self.space.box([(r.min, r.extent) for r in self.ranges.values()])
+        for extent in self.extents:
+            box = box.intersect(condition_hull(extent >= 0, self.space)[0])
+        return box if self.evaluated is None else box.intersect(self.evaluated)
+
+    @cached_property
+    def filled(self) -> Points:
+        """Where no argument is empty: what is so there is expected, and checked for the others."""
+        full = self.space.box([(r.min, r.extent) for r in self.ranges.values()])
+        for extent in self.extents:
+            full = full.intersect(condition_hull(extent >= 1, self.space)[0])
+        return full
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What is known of axes whose ranges are numbers."""
+        return facts_of({
+            var: (int(r.min.value), int(r.min.value + r.extent.value) - 1)
+            for var, r in self.ranges.items()
+            if isinstance(r.min, Const) and isinstance(r.extent, Const)
+        })
+
+    def surely_inside(self, index: Expr, extent: Extent) -> bool:
+        """Whether plain interval arithmetic shows that `index` is in range."""
+        if not isinstance(extent, int):
+            wide = self.wide.get(index) if isinstance(index, Var) else None
+            own = self.ranges.get(wide) if isinstance(wide, Var) else None
+            return own is not None and same(own.min, Const(0)) and same(own.extent, extent)
+        low, high = bounds_given(self.facts, _with_loads(index_of(index, self.wide)))
+        return low is not None and high is not None and low >= 0 and high < extent
+
+    def outside(
+        self,
+        index: Expr,
+        extent: Extent,
+        conditions: tuple[Expr, ...],
+        *,
+        expects_elements: bool = False,
+    ) -> list[dict[Var, int]] | None:
+        """A point at which `index` is out of range, if there is one; None if it is to be checked.
+
+        That is where it cannot be told; and, where elements are expected, if only arguments without
+        elements have such points.
+        """
+        try:
+            value = pw_aff(self.products.named(index_of(index, self.wide)), self.space)
+            limit = pw_aff(extent, self.space)
+        except NotAffine:
+            return None
+        zero = pw_aff(0, self.space)
+        wrong = value.lt_set(zero).union(value.ge_set(limit)).intersect(self.points)
+        # What a product is depends on its factors, of which sets know nothing.
+        exact = not self.products.parts
+        for condition in conditions:
+            hull, is_exact = condition_hull(substitute(condition, self.wide), self.space)
+            wrong = wrong.intersect(hull)
+            exact = exact and is_exact
+        if wrong.is_empty():
+            return []
+        if expects_elements and wrong.intersect(self.filled).is_empty():
+            return None
+        return [first_point(wrong, self.space)] if exact else None
+
+
+def _with_loads(expr: Expr) -> Expr:
+    """An index in which each read is a load of something."""
+
+    def rule(node: Any) -> Expr | None:
+        if not isinstance(node, TensorLoad):
+            return None
+        return BufferLoad(Buffer(node.tensor.name, (1,), node.dtype), (Const(0, INT64),))
+
+    return top_down(expr, rule)
+
+
+def _text(expr: Expr) -> str:
+    """An index or a read as one writes it: integers without their type."""
+    return re.sub(r"\bint32\((-?\d+)\)", r"\1", brief(expr))
+
+
+def _site(load: TensorLoad, axis: int) -> str:
+    shape = ", ".join(map(str, load.tensor.shape))
+    where = f"{load.location.file}:{load.location.line}: " if load.location else ""
+    return f"{where}{_text(load)} (axis {axis} of {load.tensor.name}[{shape}])"
+
+
+def _message(
+    definition: Definition,
+    load: TensorLoad,
+    axis: int,
+    index: Expr,
+    point: Mapping[Var, int],
+) -> str:
+    shape = ", ".join(map(str, load.tensor.shape))
+    at = ", ".join(f"{var.name} = {value}" for var, value in point.items())
+    return (
+        f"{definition.stage.name}: `{_text(load)}` reads outside {load.tensor.name}[{shape}]: "
+        f"index {axis}, `{_text(index)}`, is {_value_at(index, point)}"
+        f"{' at ' + at if at else ''}; guard the read with te.if_then_else, or change the shape "
+        "or the index"
+    )
+
+
+def _value_at(index: Expr, point: Mapping[Var, int]) -> int:
+    """The value of an affine index at a point."""
+    by_name = {var.name: Const(value) for var, value in point.items()}
+    values: dict[Var, Expr] = {n: by_name[n.name] for n in walk(index) if isinstance(n, Var)}
+    low, _ = bounds(index_of(index, values), {})
+    assert low is not None
+    return low

@@ -1,0 +1,106 @@
+"""The stages that the steps of a scan are computed from: inside its loop over steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tecomp.compute.iter_var import IterVar
+from tecomp.compute.operation import Operation
+from tecomp.compute.scan import ScanOp
+from tecomp.errors import LowerError
+from tecomp.scheduling.compute_location import consumers_below, direct_consumers
+from tecomp.scheduling.state import At, AtRoot, StageState, State, is_scan
+
+States = Mapping[Operation, tuple[Operation, int]]
+"""For the placeholder of a state: the scan, and which of its outputs it stands for."""
+
+
+def states_of(state: State) -> States:
+    """The placeholders that stand for results of scans.
+
+    Raises:
+        LowerError: one stands for several, or was given a place of its own.
+    """
+    found: dict[Operation, tuple[Operation, int]] = {}
+    for stage in state:
+        for k, tensor in enumerate(stage.op.states if isinstance(stage.op, ScanOp) else ()):
+            key = state.find(tensor.op)
+            if key is None:
+                continue
+            if key.key in found:
+                other = state.stage(found[key.key][0]).name
+                raise LowerError(
+                    f"lower: {tensor.name} is the state of {other} and of {stage.name}; make a "
+                    "placeholder for each scan",
+                    kind="order",
+                )
+            if key.layout.maps:
+                raise LowerError(
+                    f"s[{tensor.name}].transform_layout: {tensor.name} stands for {stage.name}; "
+                    f"give that the layout: s[{stage.name}].transform_layout",
+                    kind="order",
+                )
+            found[key.key] = stage.key, k
+    return found
+
+
+def step_stages(state: State, states: States) -> dict[Operation, set[Operation]]:
+    """For each scan, the stages between its states and its steps."""
+    found: dict[Operation, set[Operation]] = {}
+    for placeholder, (key, _) in states.items():
+        readers = consumers_below(state, placeholder) - {key}
+        inside = {reader for reader in readers if key in consumers_below(state, reader)}
+        found.setdefault(key, set()).update(inside)
+    return found
+
+
+def in_steps(state: State, states: States) -> State:
+    """`state` with what reads the state of a scan computed in each of its steps.
+
+    That is the root for such stages: they are computed once a step, or as often as what reads them
+    if that is computed for several steps at once.
+
+    Raises:
+        LowerError: one was given a place outside of the scan.
+    """
+    for key, stages in step_stages(state, states).items():
+        for stage in reversed(state.stages):
+            if stage.key in stages and isinstance(stage.attach, AtRoot):
+                attach = At(key, _outermost(state, stage, key))
+                state = state.update(replace(stage, attach=attach))
+        for inside in stages:
+            _check_inside(state, inside, key)
+    return state
+
+
+def _outermost(state: State, stage: StageState, scan: Operation) -> IterVar:
+    """The innermost loop over steps, or one further out that something is read in."""
+    leaves = state.stage(scan).leaves
+    last = max(k for k, leaf in enumerate(leaves) if is_scan(leaf))
+    loops = {_loop_around(state, reader, scan) for reader in direct_consumers(state, stage)}
+    return next(leaf for leaf in leaves if leaf is leaves[last] or leaf in loops)
+
+
+def _loop_around(state: State, stage: StageState, scan: Operation) -> IterVar | None:
+    """The loop of a scan in which a stage is computed, if it is inside of one."""
+    while isinstance(stage.attach, At):
+        if stage.attach.stage is scan:
+            return stage.attach.axis
+        stage = state.stage(stage.attach.stage)
+    return None
+
+
+def _check_inside(state: State, inside: Operation, scan: Operation) -> None:
+    """A stage that steps are computed from is inside the loops of the scan."""
+    stage = state.stage(inside)
+    if _loop_around(state, stage, scan) is not None:
+        return
+    if isinstance(stage.attach, At):
+        name, of = state.stage(scan).name, state.stage(stage.attach.stage).name
+        raise LowerError(
+            f"s[{stage.name}].compute_at(s[{of}], {stage.attach.axis.name}): {stage.name} reads "
+            f"the state of {name}, so it is computed in each of its steps; compute it inside "
+            f"{name}, or at the root, which means the same",
+            kind="order",
+        )

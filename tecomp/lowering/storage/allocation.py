@@ -1,0 +1,349 @@
+"""Passes lower_storage and place_buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import lcm
+from typing import Any, TypeAlias
+
+from tecomp.ir.arith.simplify import Ranges, constant_upper_bound, simplify
+from tecomp.ir.nodes.dtype import BOOL, INT64, DType
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Ramp,
+    Select,
+    Var,
+    binary,
+    cast,
+    index_value,
+    is_const,
+)
+from tecomp.ir.nodes.stmt import (
+    Allocate,
+    Buffer,
+    BufferRealize,
+    BufferStore,
+    DeclBuffer,
+    Extent,
+    For,
+    ForKind,
+    IfThenElse,
+    PrimFunc,
+    Range,
+    Stmt,
+    seq,
+)
+from tecomp.ir.traversal.rewrite import Task, bottom_up, children, run, walk
+from tecomp.lowering.storage.buffer_rewrite import rewrite_statements, size_ranges
+from tecomp.lowering.storage.memory_planner import Arena, Placed
+
+Indices: TypeAlias = "tuple[Expr, ...]"
+
+
+def lower_storage(func: PrimFunc, *, is_simple: bool = False) -> PrimFunc:
+    """Replace every `BufferRealize` by an `Allocate` of just its region.
+
+    Indices count from the start of the region. An extent that has a constant bound, such as
+    `min(8, n - 8*io)`, is allocated at its bound, so that its memory has a size known at
+    compile time. `aligns` become strides: that of the axis is `offset` modulo `factor`. Scope
+    and separators stay. Views of the memory (`DeclBuffer`) keep the shape they declare.
+
+    Args:
+        func: any function.
+        is_simple: whether it is as `simplify` leaves it; other memory is then left alone.
+    """
+    if not any(isinstance(node, BufferRealize) for node in walk(func.body)):
+        return func
+    body = run(_lowered(func.body, {}, _local_buffers(func)))
+    return simplify(replace(func, body=body), since=func if is_simple else None)
+
+
+def _local_buffers(func: PrimFunc) -> dict[int, Buffer]:
+    """The buffers that have just the regions of realizations, by their ids."""
+    found: dict[int, Buffer] = {}
+
+    def rule(node: Stmt, ranges: Ranges) -> None:
+        if isinstance(node, BufferRealize):
+            found[id(node)] = local_buffer(node, ranges)
+
+    rewrite_statements(func.body, rule, size_ranges(func))
+    return found
+
+
+def _lowered(root: Stmt, around: Mapping[Var, _Region], local: Mapping[int, Buffer]) -> Task:
+    """A task that gives `root` with allocations, and with accesses to regions `around` it moved.
+
+    What is inside of a region is rewritten by itself: memory may be realized in several places.
+    """
+    allocated: dict[int, Stmt] = {}
+    for node in [*walk(root, parts=_outside_of_regions)]:
+        if isinstance(node, BufferRealize):
+            buffer = local[id(node)]
+            region = _Region(node.buffer, buffer, from_start(node.bounds))
+            body = yield _lowered(node.body, {**around, node.buffer.data: region}, local)
+            allocated[id(node)] = Allocate(buffer, body)
+
+    def rule(node: Any) -> Any:
+        if isinstance(node, BufferRealize):
+            return allocated[id(node)]
+        if isinstance(node, BufferLoad | BufferStore) and node.buffer.data in around:
+            return around[node.buffer.data].moved(node)
+        return None
+
+    return bottom_up(root, rule, _outside_of_regions)
+
+
+def _outside_of_regions(node: Any) -> Sequence[Any]:
+    return () if isinstance(node, BufferRealize) else children(node)
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """A part of a buffer that has a buffer of its own, with its elements at `place`."""
+
+    whole: Buffer
+    local: Buffer
+    place: Callable[[Indices], Indices]
+
+    def moved(self, node: BufferLoad | BufferStore) -> BufferLoad | BufferStore | None:
+        """An access to the whole as one to the part; None where it is to a view of the memory."""
+        if node.buffer is not self.whole and node.buffer != self.whole:
+            return None
+        if isinstance(node, BufferLoad):
+            return BufferLoad(self.local, self.place(node.indices), node.predicate)
+        return BufferStore(self.local, node.value, self.place(node.indices), node.predicate)
+
+
+def local_buffer(node: BufferRealize, ranges: Ranges) -> Buffer:
+    """The buffer that has just the region of `node`."""
+    shape = tuple(_extent(part, ranges) for part in node.bounds)
+    return replace(node.buffer, shape=shape, strides=_strides(node, shape))
+
+
+def _extent(part: Range, ranges: Ranges) -> Extent:
+    """A constant that is large enough, or else the extent itself; never less than 0."""
+    most = constant_upper_bound(part.extent, ranges)
+    if most is not None:
+        return max(most, 0)
+    return binary(BinOp.MAX, part.extent, 0)
+
+
+def from_start(bounds: Sequence[Range]) -> Callable[[Indices], Indices]:
+    """Indices of a whole buffer, counted from where a region of it begins."""
+
+    def place(indices: Indices) -> Indices:
+        return tuple(
+            index if is_const(part.min, 0) else binary(BinOp.SUB, index, part.min)
+            for index, part in zip(indices, bounds, strict=True)
+        )
+
+    return place
+
+
+def rebased(
+    body: Stmt, whole: Buffer, local: Buffer, place: Callable[[Indices], Indices]
+) -> Stmt:
+    """`body` with accesses to `whole` made to `local`, at `place` of their indices."""
+    region = _Region(whole, local, place)
+
+    def rule(node: Any) -> Any:
+        is_access = isinstance(node, BufferLoad | BufferStore) and node.buffer.data is whole.data
+        return region.moved(node) if is_access else None
+
+    return bottom_up(body, rule)
+
+
+def _strides(node: BufferRealize, shape: tuple[Extent, ...]) -> tuple[Extent, ...] | None:
+    """Distances between elements along each axis; None where they are packed densely.
+
+    Source:
+        `storage_align` of TVM: `StorageFlattener` adds the least padding from the inside out.
+    """
+    if not node.aligns:
+        return None
+    ends = {*node.buffer.axis_separators, len(shape) - 1}
+    strides: list[Extent] = []
+    dense: Extent = 1
+    for axis in reversed(range(len(shape))):
+        if axis in ends:
+            dense = 1
+        for aligned, factor, offset in node.aligns:
+            if aligned == axis:
+                # The least number that is not less and leaves `offset` modulo `factor`.
+                dense = _plus(dense, _modulo(_minus(offset, dense), factor))
+        strides.append(dense)
+        dense = _times(dense, shape[axis])
+    return tuple(reversed(strides))
+
+
+def _plus(a: Extent, b: Extent) -> Extent:
+    return a + b if isinstance(a, int) and isinstance(b, int) else index_value(a) + b
+
+
+def _minus(a: Extent, b: Extent) -> Extent:
+    return a - b if isinstance(a, int) and isinstance(b, int) else index_value(a) - b
+
+
+def _times(a: Extent, b: Extent) -> Extent:
+    return a * b if isinstance(a, int) and isinstance(b, int) else index_value(a) * b
+
+
+def _modulo(a: Extent, b: int) -> Extent:
+    return a % b
+
+
+_PATTERN = 0xA5
+UINT8 = DType("uint8")
+
+
+def place_buffers(func: PrimFunc, arenas: Sequence[Arena], *, guards: bool = False) -> PrimFunc:
+    """`func` with one allocation for each arena, and its buffers as views of it.
+
+    A view has one index: rows of a memory with several physical axes follow each other there, each
+    aligned.
+
+    Args:
+        func: a flat function.
+        arenas: what `plan_arenas` gives for it.
+        guards: put bytes before and after each arena that nothing writes to; if something does, the
+            call fails when the region ends.
+    """
+    filled = [arena for arena in arenas if arena.bytes]
+    if not filled:
+        return func
+    work = _Placing(func, guards)
+    for arena in filled:
+        work.add(arena)
+    body = bottom_up(func.body, work.rule)
+    for made in work.inside.get(None, []):
+        body = made.around(body)
+    return replace(func, body=body, sites=tuple(work.sites))
+
+
+class _Made:
+    """An arena as a buffer: `margin` bytes of guard, the arena, `margin` bytes of guard."""
+
+    def __init__(self, arena: Arena, margin: int, site: int) -> None:
+        self.bytes = arena.bytes
+        self.margin = margin
+        self.site = site
+        memory = arena.memory.name
+        self.buffer = Buffer(f"{memory}.arena", (self.bytes + 2 * margin,), UINT8, memory)
+
+    def around(self, body: Stmt) -> Stmt:
+        """`body` with the arena allocated around it."""
+        if not self.margin:
+            return Allocate(self.buffer, body)
+        return Allocate(self.buffer, seq(*self._filled(), body, *self._checked()))
+
+    def _filled(self) -> list[Stmt]:
+        return [self._margin(start, lambda at: BufferStore(
+            self.buffer, Const(_PATTERN, UINT8), (at,))) for start in self._starts()]
+
+    def _checked(self) -> list[Stmt]:
+        def check(at: Expr) -> Stmt:
+            is_kept = Compare(CmpOp.EQ, BufferLoad(self.buffer, (at,)), Const(_PATTERN, UINT8))
+            place = binary(BinOp.SUB, at, index_value(self.margin))
+            index = Select(is_kept, index_value(0), place)
+            site = Const(self.site, INT64)
+            fits = Call("check_index", (index, index_value(self.bytes), site), BOOL)
+            return IfThenElse(fits, seq())
+
+        return [self._margin(start, check) for start in self._starts()]
+
+    def _starts(self) -> tuple[int, int]:
+        return 0, self.margin + self.bytes
+
+    def _margin(self, start: int, statement: Any) -> Stmt:
+        var = Var("guard", INT64)
+        at = var if start == 0 else binary(BinOp.ADD, var, index_value(start))
+        return For(var, index_value(0), index_value(self.margin), ForKind.SERIAL, statement(at))
+
+
+class _Placing:
+    """The arenas of a function, and the views that take the place of its buffers."""
+
+    def __init__(self, func: PrimFunc, guards: bool) -> None:
+        self.guards = guards
+        self.sites = list(func.sites)
+        self.inside: dict[Var | None, list[_Made]] = {}
+        self._places: dict[Var, tuple[Placed, _Made]] = {}
+        self._views: dict[int, tuple[Buffer, Buffer]] = {}
+
+    def add(self, arena: Arena) -> None:
+        """Make the buffer of an arena."""
+        steps = (placed.step for placed in arena.placed)
+        margin = lcm(arena.memory.alignment_bytes, 64, *steps) if self.guards else 0
+        site = len(self.sites)
+        if self.guards:
+            name = arena.memory.name
+            self.sites.append(f"the {arena.bytes} bytes of the arena in memory `{name}`")
+        made = _Made(arena, margin, site)
+        var = arena.loop.loop_var if arena.loop is not None else None
+        self.inside.setdefault(var, []).append(made)
+        for placed in arena.placed:
+            self._places[placed.buffer.data] = placed, made
+
+    def rule(self, node: Any) -> Any:
+        """For `bottom_up`."""
+        match node:
+            case BufferLoad(buffer, indices, predicate) if buffer.data in self._places:
+                return BufferLoad(self._view(buffer), self._moved(buffer, indices), predicate)
+            case BufferStore(buffer, value, indices, mask) if buffer.data in self._places:
+                return BufferStore(self._view(buffer), value, self._moved(buffer, indices), mask)
+            case Allocate(buffer, body) | DeclBuffer(buffer, body) if buffer.data in self._places:
+                return DeclBuffer(self._view(buffer), body)
+            case For() if node.loop_var in self.inside:
+                body = node.body
+                for made in self.inside[node.loop_var]:
+                    body = made.around(body)
+                return replace(node, body=body)
+        return None
+
+    def _start(self, buffer: Buffer) -> int:
+        """The index of the first element in the arena."""
+        placed, made = self._places[buffer.data]
+        return (placed.offset + made.margin) // buffer.dtype.bytes
+
+    def _view(self, buffer: Buffer) -> Buffer:
+        if id(buffer) not in self._views:
+            placed, made = self._places[buffer.data]
+            shape = (self._start(buffer) + placed.bytes // buffer.dtype.bytes,)
+            view = replace(buffer, shape=shape, axis_separators=(), data=made.buffer.data)
+            self._views[id(buffer)] = buffer, view
+        return self._views[id(buffer)][1]
+
+    def _moved(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        *rows, index = indices
+        placed, _ = self._places[buffer.data]
+        step = placed.row // buffer.dtype.bytes
+        for row, extent in zip(reversed(rows), (1, *reversed(buffer.shape[1:-1])), strict=False):
+            assert isinstance(extent, int)
+            step *= extent
+            index = _plus_place_buffers(index, binary(BinOp.MUL, row, step))
+        start = self._start(buffer)
+        return (_plus_place_buffers(index, index_value(start)) if start else index,)
+
+
+def _plus_place_buffers(index: Expr, amount: Expr) -> Expr:
+    """The same index, so much further, of whatever lanes."""
+    match index:
+        case Const():
+            return binary(BinOp.ADD, index, amount) if isinstance(amount, Const) else binary(
+                BinOp.ADD, amount, index)
+        case Ramp(base, stride, lanes):
+            return Ramp(_plus_place_buffers(base, amount), stride, lanes)
+        case Broadcast(value, lanes):
+            return Broadcast(_plus_place_buffers(value, amount), lanes)
+    lanes = index.dtype.lanes
+    further = cast(index.dtype.scalar, amount)
+    return Binary(BinOp.ADD, index, Broadcast(further, lanes) if lanes > 1 else further)

@@ -1,0 +1,198 @@
+"""Substitute buffers and variables; rename duplicated ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeVar
+
+from tecomp.ir.arith.simplify import Ranges, simplify
+from tecomp.ir.nodes.expr import BinOp, BufferLoad, Expr, Var, binary, index_value
+from tecomp.ir.nodes.stmt import (
+    Allocate,
+    Buffer,
+    BufferRealize,
+    BufferStore,
+    DeclBuffer,
+    Extent,
+    For,
+    Let,
+    PrimFunc,
+    Stmt,
+)
+from tecomp.ir.traversal.analyses import natural_variables
+from tecomp.ir.traversal.rewrite import (
+    Task,
+    bottom_up,
+    children,
+    free_variables,
+    map_body,
+    rebuild,
+    run,
+    substitute,
+    walk,
+)
+
+N = TypeVar("N")
+V = TypeVar("V", bound=Var)
+
+
+def with_buffer(node: Any, buffer: Buffer) -> Any:
+    """`node`, a statement or a read that has a buffer, with another one."""
+    match node:
+        case BufferLoad(_, indices, predicate):
+            return BufferLoad(buffer, indices, predicate)
+        case BufferStore(_, value, indices, predicate):
+            return BufferStore(buffer, value, indices, predicate)
+        case Allocate(_, body):
+            return Allocate(buffer, body)
+        case DeclBuffer(_, body):
+            return DeclBuffer(buffer, body)
+        case BufferRealize():
+            return replace(node, buffer=buffer)
+    return node
+
+
+def map_buffers(root: N, f: Callable[[Buffer], Buffer]) -> N:
+    """`root` with every buffer replaced by what `f` makes of it."""
+    done: dict[int, tuple[Buffer, Buffer]] = {}
+
+    def rule(node: Any) -> Any:
+        buffer = getattr(node, "buffer", None)
+        if buffer is None:
+            return None
+        if id(buffer) not in done:
+            done[id(buffer)] = buffer, f(buffer)
+        new = done[id(buffer)][1]
+        return None if new is buffer else with_buffer(node, new)
+
+    return bottom_up(root, rule)
+
+
+def replace_variables(root: N, values: Mapping[V, Expr]) -> N:
+    """As `substitute`, in buffers too: their shapes and strides, which stay simple, and memory."""
+    if not values:
+        return root
+    return map_buffers(
+        substitute(root, values), lambda buffer: replace_in_buffer(buffer, values))
+
+
+def replace_in_buffer(buffer: Buffer, values: Mapping[V, Expr]) -> Buffer:
+    """`buffer` with variables replaced; the same object if it has none of them.
+
+    Its memory is replaced by other memory only: by a variable.
+    """
+    known: Mapping[Any, Expr] = values
+
+    def extent(value: Extent) -> Extent:
+        return value if isinstance(value, int) else simplify(substitute(value, values))
+
+    data = known.get(buffer.data, buffer.data)
+    assert isinstance(data, Var)
+    if data is buffer.data and not any(var in known for var in extent_variables(buffer)):
+        return buffer
+    strides = None if buffer.strides is None else tuple(map(extent, buffer.strides))
+    return replace(buffer, shape=tuple(map(extent, buffer.shape)), strides=strides, data=data)
+
+
+def extent_variables(buffer: Buffer) -> dict[Var, None]:
+    """Variables in the shape and the strides of a buffer."""
+    found: dict[Var, None] = {}
+    for value in (*buffer.shape, *(buffer.strides or ())):
+        if isinstance(value, Expr):
+            found.update(free_variables(value))
+    return found
+
+
+def buffers_in(root: Any) -> dict[Buffer, None]:
+    """Every buffer that occurs, once for each memory and form."""
+    return {node.buffer: None for node in walk(root) if getattr(node, "buffer", None) is not None}
+
+
+Rule: TypeAlias = "Callable[[Stmt, Ranges], Stmt | None]"
+
+
+def rewrite_statements(root: Stmt, rule: Rule, ranges: Ranges) -> Stmt:
+    """Apply `rule` once to every statement, inner before outer; None leaves it as it is.
+
+    Args:
+        root: where to begin.
+        rule: takes a statement and the least and greatest value of the variables around it.
+        ranges: of the variables around `root`.
+    """
+    result: Stmt = run(_statement(root, rule, ranges))
+    return result
+
+
+def _statement(node: Stmt, rule: Rule, ranges: Ranges) -> Task:
+    inner = {**ranges, node.loop_var: range_of(node)} if isinstance(node, For) else ranges
+    done: dict[int, Any] = {}
+    for child in children(node):
+        if isinstance(child, Stmt):
+            done[id(child)] = yield _statement(child, rule, inner)
+    rebuilt = rebuild(node, lambda child: done.get(id(child), child))
+    result = rule(rebuilt, ranges)
+    return rebuilt if result is None else result
+
+
+def range_of(loop: For) -> tuple[Expr, Expr]:
+    """The least and the greatest value of a loop's variable."""
+    end = binary(BinOp.ADD, loop.min, loop.extent)
+    return loop.min, binary(BinOp.SUB, end, index_value(1))
+
+
+def size_ranges(func: PrimFunc) -> Ranges:
+    """Extents of arrays are at least 0."""
+    return {size: (0, None) for size in natural_variables(func)}
+
+
+_Names: TypeAlias = "Mapping[Var, Var]"
+
+
+def distinct(func: PrimFunc) -> PrimFunc:
+    """`func` in which every statement stands once, and every variable is bound once.
+
+    What comes first stays the same object, with its variables; what repeats it is a copy with new
+    ones. Expressions may still be shared.
+    """
+    bound = set(func.bound())
+    met: set[int] = set()
+
+    def statement(node: Any, names: _Names) -> Task:
+        own: tuple[Var, ...] = getattr(node, "bound", tuple)()
+        fresh = {var: Var(var.name, var.dtype) for var in own if var in bound}
+        bound.update(own)
+        again = id(node) in met
+        met.add(id(node))
+        inside = {**names, **fresh} if fresh else names
+        inner = []
+        for child in children(node):
+            if isinstance(child, Stmt):
+                inner.append((yield statement(child, inside)))
+        made = _renamed(node, inner, names, inside)
+        return replace(made) if again and made is node else made
+
+    return map_body(func, lambda body: run(statement(body, {})))
+
+
+def _renamed(node: Any, inner: Sequence[Stmt], names: _Names, inside: _Names) -> Any:
+    """`node` with other statements in it, and with other variables.
+
+    Args:
+        node: what is copied.
+        inner: the statements directly inside it, in order.
+        names: the new variables of what is around it.
+        inside: these, and its own.
+    """
+    todo = iter(inner)
+    made = rebuild(node, lambda child: (
+        next(todo) if isinstance(child, Stmt) else replace_variables(child, names)))
+    if not inside:
+        return made
+    match made:
+        case For(var):
+            return replace(made, loop_var=inside.get(var, var))
+        case Let(var):
+            return replace(made, var=inside.get(var, var))
+    buffer = getattr(made, "buffer", None)
+    return made if buffer is None else with_buffer(made, replace_in_buffer(buffer, inside))

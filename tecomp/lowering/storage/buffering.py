@@ -1,0 +1,535 @@
+"""Passes double_buffers and roll_buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any, Literal, NoReturn, TypeAlias
+
+from tecomp.compute.iter_var import IterVar
+from tecomp.errors import LowerError
+from tecomp.ir.arith.simplify import Ranges, constant_upper_bound, simplify
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    BufferLoad,
+    Const,
+    Expr,
+    Not,
+    Var,
+    index_value,
+    logical_and,
+)
+from tecomp.ir.nodes.stmt import (
+    Allocate,
+    Buffer,
+    BufferRealize,
+    BufferStore,
+    Extent,
+    For,
+    ForKind,
+    IfThenElse,
+    PrimFunc,
+    Range,
+    SeqStmt,
+    Stmt,
+    seq,
+)
+from tecomp.ir.traversal.rewrite import bottom_up, fold, free_variables, substitute, walk
+from tecomp.lowering.stages.definition import Definition, loop_kinds
+from tecomp.lowering.stages.edge_tiles import Bounds, Memory
+from tecomp.lowering.stages.footprint import Region, evaluated, propagated, read_elements, whole
+from tecomp.lowering.stages.program import Program
+from tecomp.lowering.storage.allocation import Indices, from_start, local_buffer, rebased
+from tecomp.lowering.storage.buffer_rewrite import (
+    Rule,
+    extent_variables,
+    rewrite_statements,
+    size_ranges,
+)
+from tecomp.poly.loops.box_loops import box_around, windows_around
+from tecomp.poly.loops.regions import (
+    Scope,
+    convex_around,
+    is_inside,
+    of_earlier_iterations,
+    of_loops_inside,
+    without_gaps,
+)
+from tecomp.poly.sets.to_isl import Points
+from tecomp.scheduling.state import At, StageState
+
+Mark: TypeAlias = Literal["ahead", "carried"]
+"""The field of a `BufferRealize` that has the variable of the loop."""
+
+_Guarded: TypeAlias = "tuple[Stmt, list[Expr]]"
+
+
+def across_iterations(func: PrimFunc, mark: Mark, rule: Rule) -> PrimFunc:
+    """`func` without marks, after `rule` has taken the marked regions out of every loop.
+
+    Args:
+        func: any function; one without marks stays as it is.
+        mark: which regions are meant.
+        rule: takes a statement and the values of the variables around it; None leaves it as it is.
+    """
+    if not any(_has(node, mark) for node in walk(func.body)):
+        return func
+    body = rewrite_statements(func.body, rule, size_ranges(func))
+
+    def unmarked(node: Any) -> Stmt | None:
+        # A loop of one iteration is none any more: it has no next one, and none before.
+        return replace(node, **{mark: None}) if _has(node, mark) else None
+
+    return simplify(replace(func, body=bottom_up(body, unmarked)))
+
+
+def _has(node: Any, mark: Mark) -> bool:
+    return isinstance(node, BufferRealize) and getattr(node, mark) is not None
+
+
+def regions_of(loop: For, mark: Mark) -> Iterator[tuple[BufferRealize, list[Expr]]]:
+    """The regions in the body of `loop` that are marked with it, and the conditions around each."""
+
+    def inside(item: _Guarded) -> list[_Guarded]:
+        node, conditions = item
+        match node:
+            case BufferRealize() if getattr(node, mark) is loop.loop_var:
+                return []
+            case IfThenElse(condition, then, other):
+                cases = [(then, [*conditions, condition])]
+                return cases if other is None else [*cases, (other, [*conditions, Not(condition)])]
+            case SeqStmt(stmts):
+                return [(stmt, conditions) for stmt in stmts]
+            case BufferRealize(body=body) | Allocate(body=body) | For(body=body):
+                return [(body, conditions)]
+        return []
+
+    for node, conditions in walk((loop.body, []), parts=inside):
+        if _has(node, mark) and getattr(node, mark) is loop.loop_var:
+            yield node, conditions
+
+
+def allocated_around(buffers: Sequence[Buffer], body: Stmt) -> Stmt:
+    """Memory for `buffers` during `body`, that of the first around the others."""
+    for buffer in reversed(buffers):
+        body = Allocate(buffer, body)
+    return body
+
+
+def replaced(root: Stmt, old: Stmt, new: Stmt) -> Stmt:
+    """`root` with one statement replaced."""
+    return bottom_up(root, lambda node: new if node is old else None)
+
+
+def check_doubled(program: Program) -> None:
+    """Stages with a double buffer are computed inside loops that run one iteration after another.
+
+    Raises:
+        LowerError: one is not, or its memory is the caller's.
+    """
+    for stage in program.state:
+        if not stage.is_doubled:
+            continue
+        where = f"s[{stage.name}].double_buffer"
+        if not isinstance(stage.attach, At):
+            raise LowerError(
+                f"{where}: {stage.name} is not computed inside a loop, so there is no next "
+                "iteration to compute it for; use compute_at",
+                kind="between-iterations",
+            )
+        if program.definitions[stage.key].is_argument:
+            raise LowerError(
+                f"{where}: the caller passes the memory of {stage.name}, which has one copy; "
+                "leave it out of the arguments",
+                kind="between-iterations",
+            )
+        parent, axis = program.state.stage(stage.attach.stage), stage.attach.axis
+        kind = loop_kinds(parent).get(axis)
+        if kind in (ForKind.PARALLEL, ForKind.VECTORIZED):
+            raise LowerError(
+                f"{where}: the iterations of {axis.name} of {parent.name} run at the same time, so "
+                "none comes next; compute it in a loop inside of that one",
+                kind="between-iterations",
+            )
+
+
+def loop_ahead(definition: Definition, loops: Mapping[IterVar, Var]) -> Var | None:
+    """The loop whose next iteration a stage is computed for; None if it is not, or has no next."""
+    stage = definition.stage
+    if not stage.is_doubled or not isinstance(stage.attach, At):
+        return None
+    return loops.get(stage.attach.axis)
+
+
+def double_buffers(func: PrimFunc) -> PrimFunc:
+    """Give every region that is realized `ahead` of a loop two copies, used in turn.
+
+        for i in range(n):                       with Allocate(... (2, 8)) as P:
+            with BufferRealize(..., ahead=i):        if n > 0: P[0] = f(0)
+                P = f(i)                   ->        for i in range(n):
+                C[i] = g(P)                              if i + 1 < n: P[(i + 1) % 2] = f(i + 1)
+                                                         C[i] = g(P[i % 2])
+
+    Raises:
+        LowerError: what computes the region reads something that the same loop computes.
+    """
+    return across_iterations(func, "ahead", _pipelined)
+
+
+def _pipelined(node: Stmt, ranges: Ranges) -> Stmt | None:
+    if not isinstance(node, For):
+        return None
+    buffers: list[Buffer] = []
+    first: list[Stmt] = []
+    loop = node
+    while found := next(regions_of(loop, "ahead"), None):
+        realize, conditions = found
+        inside = {**ranges, loop.loop_var: (loop.min, loop.min + loop.extent - 1)}
+        local = _twice(local_buffer(realize, inside))
+        place = _in_turn(realize.bounds, loop.loop_var)
+        body = rebased(realize.body, realize.buffer, local, place)
+        produce, rest = _parts(body, local.data)
+        _check(loop, realize, local, produce, rest)
+        guarded = IfThenElse(logical_and(*conditions), produce) if conditions else produce
+        following = loop.loop_var + 1
+        ahead = IfThenElse(following < loop.min + loop.extent,
+                           substitute(guarded, {loop.loop_var: following}))
+        buffers.append(local)
+        first.append(IfThenElse(loop.extent > 0, substitute(guarded, {loop.loop_var: loop.min})))
+        # What comes next is computed whether or not this iteration has a use for its own part.
+        around = replaced(loop.body, realize, rest)
+        loop = replace(loop, body=seq(ahead, around))
+    return allocated_around(buffers, seq(*first, loop)) if buffers else None
+
+
+def _twice(local: Buffer) -> Buffer:
+    """A buffer with one more axis, the first, which is the copy."""
+    strides = local.strides
+    if strides is not None:
+        whole = index_value(strides[0]) * local.shape[0]
+        strides = (int(whole.value) if isinstance(whole, Const) else whole, *strides)
+    separators = tuple(separator + 1 for separator in local.axis_separators)
+    return replace(local, shape=(2, *local.shape), strides=strides, axis_separators=separators)
+
+
+def _in_turn(bounds: tuple[Range, ...], loop: Var) -> Callable[[Indices], Indices]:
+    """Where the copy of one iteration of `loop` has an element of a region."""
+    place = from_start(bounds)
+    return lambda indices: (loop % 2, *place(indices))
+
+
+def _parts(body: Stmt, data: Var) -> tuple[Stmt, Stmt]:
+    """What computes the region of memory `data`, and what comes after that."""
+    stmts = body.stmts if isinstance(body, SeqStmt) else (body,)
+    last = max((k for k, stmt in enumerate(stmts) if data in _written(stmt)), default=-1) + 1
+    return seq(*stmts[:last]), seq(*stmts[last:])
+
+
+def _check(loop: For, realize: BufferRealize, local: Buffer, produce: Stmt, rest: Stmt) -> None:
+    """Refuse what would be read before it is computed.
+
+    Raises:
+        LowerError: there is something.
+    """
+    name = realize.buffer.name
+    outside = replaced(loop.body, realize, rest)
+    made = _written(outside) | {
+        n.buffer.data for n in walk(outside) if isinstance(n, Allocate | BufferRealize)
+    }
+    for node in walk(produce):
+        if isinstance(node, BufferLoad) and node.buffer.data in made:
+            _refuse(name, f"it reads {node.buffer.name}, which the same loop computes; compute "
+                          f"that inside of {name}, or further out")
+    if loop.loop_var in extent_variables(local):
+        _refuse(name, "how much memory it needs depends on the iteration")
+
+
+def _refuse(name: str, why: str) -> NoReturn:
+    raise LowerError(
+        f"s[{name}].double_buffer: {name} cannot be computed an iteration ahead: {why}",
+        kind="between-iterations",
+    )
+
+
+def _written(root: Stmt) -> set[Var]:
+    return {node.buffer.data for node in walk(root) if isinstance(node, BufferStore)}
+
+
+_AT_ONCE = (ForKind.PARALLEL, ForKind.VECTORIZED)
+
+
+def check_rolling(program: Program) -> None:
+    """Stages with a rolling buffer are computed inside loops that run in order.
+
+    Raises:
+        LowerError: one is not, or its memory has another use.
+    """
+    for stage in program.state:
+        if not stage.is_rolling:
+            continue
+        where, name = f"s[{stage.name}].rolling_buffer", stage.name
+        if not isinstance(stage.attach, At):
+            raise LowerError(
+                f"{where}: {name} is not computed inside a loop, so no iteration keeps anything "
+                "for the next; use compute_at",
+                kind="between-iterations",
+            )
+        if program.definitions[stage.key].is_argument:
+            raise LowerError(
+                f"{where}: the caller passes the memory of {name}, which has room for all of it; "
+                "leave it out of the arguments",
+                kind="between-iterations",
+            )
+        if stage.is_doubled:
+            raise LowerError(
+                f"{where}: {name} has a double buffer too, which is computed anew in each "
+                "iteration; use one of them",
+                kind="between-iterations",
+            )
+        if stage.layout.pad_value is not None:
+            raise LowerError(
+                f"{where}: the layout of {name} has a pad_value, which would be written over what "
+                "is kept; leave it out",
+                kind="between-iterations",
+            )
+        _check_loop(program, stage, stage.attach, where)
+
+
+def _check_loop(program: Program, stage: StageState, attach: At, where: str) -> None:
+    parent, axis = program.state.stage(attach.stage), attach.axis
+    if loop_kinds(parent).get(axis) in _AT_ONCE:
+        raise LowerError(
+            f"{where}: the iterations of {axis.name} of {parent.name} run at the same time, so "
+            f"none is the last before another; compute {stage.name} in a loop inside of that one",
+            kind="between-iterations",
+        )
+
+
+@dataclass(frozen=True)
+class Window:
+    """What iterations of a loop need of a stage.
+
+    Attributes:
+        program: the definitions.
+        loops: the variables of those loops that are open and have several iterations, outermost
+            first.
+        scope: what surrounds them.
+        memory: what is computed around the loops.
+    """
+
+    program: Program
+    loops: Mapping[IterVar, Var]
+    scope: Scope
+    memory: Memory
+
+    def needed(self, definition: Definition, region: Region) -> Region:
+        """`region` without gaps, which others would be computed to fill one by one.
+
+        With them, if what is in the gaps needs elements that were not computed further out.
+        """
+        filled = self._filled(definition, region)
+        if is_inside(filled.points, region.points, self.scope):
+            return filled
+        return filled if self._can_be_computed(definition, filled.points) else region
+
+    def _filled(self, definition: Definition, region: Region) -> Region:
+        everything = whole(self.program, definition, self.scope)
+        points = without_gaps(region.points)
+        if points is not None:
+            return Region(points.intersect(everything), region.unclipped)
+        points = convex_around(region.points)
+        around = convex_around(region.unclipped.union(points))
+        return Region(points.intersect(everything), around)
+
+    def _can_be_computed(self, definition: Definition, points: Points) -> bool:
+        """Whether all that `points` need of stages further out has its values."""
+        parts = {key: held.points for key, held in self.memory.items() if held.points is not None}
+        if not parts:
+            return True
+        others = self.program.definitions.keys() - self.memory.keys()
+        at = {definition.stage.key: evaluated(self.program, definition, points, self.scope)}
+        instances = propagated(self.program, at, others, self.scope)
+        for key, known in parts.items():
+            read = read_elements(self.program, key, instances, self.scope)
+            everything = whole(self.program, self.program.definitions[key], self.scope)
+            if read is not None and not is_inside(read.intersect(everything), known, self.scope):
+                return False
+        return True
+
+    def computed(self, definition: Definition, region: Region) -> Region:
+        """The elements of `needed` that are not there from iterations before."""
+        return self.new(definition, self.needed(definition, region))
+
+    def new(self, definition: Definition, window: Region) -> Region:
+        """The elements of a `window`, as from `needed`, that are not there from before."""
+        kept = self._kept(definition, window.points)
+        if kept is None:
+            return window
+        return Region(window.points.subtract(kept[1]).coalesce(), window.unclipped)
+
+    def carried(self, definition: Definition, window: Region) -> Var | None:
+        """The loop whose iterations keep some of a `window` for later ones."""
+        kept = self._kept(definition, window.points) if definition.stage.is_rolling else None
+        return None if kept is None else kept[0]
+
+    def bounds(self, definition: Definition, window: Region, loop: Var | None) -> Bounds:
+        """A box around a `window` that turns with the `loop` which keeps some of it, if any."""
+        shape = self.program.shape(definition)
+        if loop is None:
+            return box_around(window.points, window.unclipped, self.scope, shape)
+        points, unclipped = (
+            of_loops_inside(each, loop, self.scope) for each in (window.points, window.unclipped)
+        )
+        bounds = box_around(points, unclipped, self.scope, shape)
+        return tuple(
+            self._turning(points, k, loop, interval, extent)
+            for k, (interval, extent) in enumerate(zip(bounds, shape, strict=True))
+        )
+
+    def _turning(
+        self, points: Points, dim: int, loop: Var, interval: tuple[Expr, Extent], extent: Extent
+    ) -> tuple[Expr, Extent]:
+        """`interval` of one dimension, or a narrower one that moves on with the loop."""
+        start, most = interval
+        if loop in free_variables(start):
+            if _is_monotone(start, loop):
+                return interval
+            # Memory that stands still is for all that any iteration needs.
+            most = extent
+        for other in windows_around(points, dim, loop, self.scope):
+            if _is_monotone(other[0], loop) and not (isinstance(most, int) and other[1] >= most):
+                return other
+        return interval
+
+    def _kept(self, definition: Definition, points: Points) -> tuple[Var, Points] | None:
+        """The innermost loop whose iterations keep some of `points`, and what those before need."""
+        for axis in _in_order(self.program, definition.stage):
+            if (loop := self.loops.get(axis)) is not None:
+                # What loops inside of it run through is in no two of their iterations.
+                there = of_earlier_iterations(points, loop, self.scope)
+                if not points.intersect(there).is_empty():
+                    return loop, there
+        return None
+
+
+def _in_order(program: Program, stage: StageState) -> list[IterVar]:
+    """The loops around a stage whose iterations run one after another, innermost first."""
+    attach = stage.attach
+    if not isinstance(attach, At):
+        return []
+    parent = program.definitions[attach.stage].stage
+    kinds = loop_kinds(parent)
+    around = parent.leaves[: parent.leaves.index(attach.axis) + 1]
+    return [*takewhile(lambda leaf: kinds.get(leaf) not in _AT_ONCE, reversed(around))]
+
+
+def check_carried(program: Program, body: Stmt) -> None:
+    """Every rolling buffer keeps something.
+
+    Raises:
+        LowerError: one does not.
+    """
+    carried = {n.buffer.data for n in walk(body)
+            if isinstance(n, BufferRealize) and n.carried is not None}  # fmt: skip
+    for stage in program.state:
+        if not stage.is_rolling or not isinstance(stage.attach, At):
+            continue
+        axis = stage.attach.axis
+        is_loop = not isinstance(axis.extent, int) or axis.extent > 1
+        if is_loop and program.definitions[stage.key].buffers[0].data not in carried:
+            names = ", ".join(loop.name for loop in reversed(_in_order(program, stage)))
+            raise LowerError(
+                f"s[{stage.name}].rolling_buffer: no two iterations of {names} need one "
+                f"element of {stage.name}, so nothing can be kept; leave it out, or compute it in "
+                "another loop",
+                kind="between-iterations",
+            )
+
+
+def roll_buffers(func: PrimFunc) -> PrimFunc:
+    """Give every region that is `carried` to the next iteration of a loop memory around it.
+
+        for i in range(n):                                 with Allocate(... (2,)) as P:
+            with BufferRealize(..., bounds=((i, 2),),          for i in range(n):
+                               carried=i) as P:        ->          if i < 1: P[i % 2] = f(i)
+                if i < 1: P[i] = f(i)                              P[(i + 1) % 2] = f(i + 1)
+                P[i + 1] = f(i + 1)                                C[i] = P[i % 2] + P[(i + 1) % 2]
+                C[i] = P[i] + P[i + 1]
+
+    Args:
+        func: any function; one without such regions stays as it is.
+    """
+    return across_iterations(func, "carried", _rolled)
+
+
+def _rolled(node: Stmt, ranges: Ranges) -> Stmt | None:
+    if not isinstance(node, For):
+        return None
+    inside = {**ranges, node.loop_var: (node.min, node.min + node.extent - 1)}
+    buffers: list[Buffer] = []
+    loop = node
+    while found := next(regions_of(loop, "carried"), None):
+        realize, _ = found
+        bounds = tuple(
+            _around(part, extent, loop.loop_var, inside)
+            for part, extent in zip(realize.bounds, realize.buffer.shape, strict=True)
+        )
+        local = local_buffer(replace(realize, bounds=bounds), ranges)
+        place = _turning(realize, bounds, loop.loop_var)
+        body = rebased(realize.body, realize.buffer, local, place)
+        buffers.append(local)
+        loop = replace(loop, body=replaced(loop.body, realize, body))
+    return allocated_around(buffers, loop) if buffers else None
+
+
+def _around(part: Range, extent: Extent, loop: Var, ranges: Ranges) -> Range:
+    """What is allocated for all iterations of `loop`: from 0 where they begin at other indices."""
+    most = constant_upper_bound(part.extent, ranges)
+    moves = loop in free_variables(part.min)
+    if moves and not _is_monotone(part.min, loop):
+        return Range(Const(0), index_value(extent))
+    if not moves and (most is not None or loop not in free_variables(part.extent)):
+        return part if most is None else Range(part.min, Const(most))
+    if most is None or (isinstance(extent, int) and extent < most):
+        return Range(Const(0), index_value(extent))
+    return Range(Const(0), Const(most))
+
+
+def _is_monotone(start: Expr, loop: Var) -> bool:
+    """Whether `start` surely never turns back while `loop` counts."""
+    return fold(start, lambda node, operands: _direction(node, operands, loop)) in (-1, 0, 1)
+
+
+def _direction(node: Expr, operands: list[int | None], loop: Var) -> int | None:
+    """Where an expression moves: on, back, not at all; None where that is not certain."""
+    match node:
+        case Binary(BinOp.ADD | BinOp.MIN | BinOp.MAX):
+            moves = {*operands} - {0}
+        case Binary(BinOp.SUB):
+            moves = {operands[0], None if operands[1] is None else -operands[1]} - {0}
+        case Binary(BinOp.MUL | BinOp.FLOORDIV, _, Const(c)) | Binary(BinOp.MUL, Const(c), _):
+            moves = {*operands} - {0}
+            if c < 0:
+                moves = {None if move is None else -move for move in moves}
+        case _:
+            if node is loop:
+                return 1
+            moves = {None} if any(move != 0 for move in operands) else set()
+    return (moves.pop() if len(moves) == 1 else None) if moves else 0
+
+
+def _turning(
+    realize: BufferRealize, bounds: tuple[Range, ...], loop: Var
+) -> Callable[[Indices], Indices]:
+    """Where `bounds` have an element: along axes that move with `loop`, modulo their extent."""
+    turns = [loop in free_variables(part.min) for part in realize.bounds]
+
+    def place(indices: Indices) -> Indices:
+        return tuple(
+            index % held.extent if turning else index - held.min
+            for index, held, turning in zip(indices, bounds, turns, strict=True)
+        )
+
+    return place

@@ -1,0 +1,421 @@
+"""Live ranges of buffers and their offsets in memory arenas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from math import lcm, prod
+
+from tecomp.ir.arith.extents import round_up
+from tecomp.ir.nodes.expr import BufferLoad, Var
+from tecomp.ir.nodes.stmt import (
+    Allocate,
+    Buffer,
+    BufferStore,
+    DeclBuffer,
+    For,
+    ForKind,
+    PrimFunc,
+    Stmt,
+)
+from tecomp.ir.traversal.rewrite import Task, children, run, statements_in, walk
+from tecomp.machine.components import Memory
+
+
+@dataclass(slots=True)
+class Activation:
+    """A part of a program that runs as one: a function, or one iteration of a parallel loop.
+
+    Attributes:
+        loop: the parallel loop; None for the function.
+        outer: the activation around it; None for the function.
+        first: its first statement, counted in program order.
+        last: its last one.
+        held: what is allocated in it, and in no activation inside of it.
+    """
+
+    loop: For | None
+    outer: Activation | None
+    first: int = 0
+    last: int = 0
+    held: list[Held] = field(default_factory=list)
+
+    @property
+    def cores(self) -> tuple[For, ...]:
+        """The loops over cores that it is inside of, outermost first."""
+        around = () if self.outer is None else self.outer.cores
+        return (*around, self.loop) if self.loop is not None and self.loop.thread else around
+
+
+@dataclass(slots=True)
+class Held:
+    """Memory that is allocated.
+
+    Attributes:
+        buffer: as it is allocated.
+        views: other buffers in the same memory.
+        first: the first statement that needs it, counted in program order.
+        last: the last one.
+        depth: how many loops it is inside of.
+        crosses: the outermost loop over cores between the allocation and an access, if any.
+    """
+
+    buffer: Buffer
+    depth: int
+    views: list[Buffer] = field(default_factory=list)
+    first: int | None = None
+    last: int = -1
+    crosses: For | None = None
+
+    def used(self, first: int, last: int) -> None:
+        """Note that statements `first` to `last` need it."""
+        self.first = first if self.first is None else min(self.first, first)
+        self.last = max(self.last, last)
+
+
+@dataclass(slots=True)
+class _Loop:
+    node: For
+    start: int
+    needed: dict[Var, Held] = field(default_factory=dict)
+
+
+def activations_of(func: PrimFunc) -> list[Activation]:
+    """The activations of a function that allocate something, outer before inner.
+
+    What is needed in a loop that is inside of its allocation is needed in all iterations of it.
+    """
+    walker = _Walker()
+    walker.run(func.body)
+    return [activation for activation in walker.activations if activation.held]
+
+
+class _Walker:
+    """Statements in program order, with the loops around."""
+
+    def __init__(self) -> None:
+        self.activations = [Activation(None, None)]
+        self.open = [self.activations[0]]
+        self.loops: list[_Loop] = []
+        self.live: dict[Var, Held] = {}
+        self.position = 0
+
+    def run(self, root: Stmt) -> None:
+        """Visit everything."""
+        run(self._visit(root))
+
+    def _visit(self, node: Stmt) -> Task:
+        self._enter(node)
+        for child in statements_in(node):
+            yield self._visit(child)
+        self._leave(node)
+
+    def _enter(self, node: Stmt) -> None:
+        self.position += 1
+        for buffer in _accessed(node):
+            self._access(buffer.data)
+        match node:
+            case For():
+                self.loops.append(_Loop(node, self.position))
+                if node.kind is ForKind.PARALLEL:
+                    self.activations.append(Activation(node, self.open[-1], self.position))
+                    self.open.append(self.activations[-1])
+            case Allocate(buffer):
+                self.live[buffer.data] = held = Held(buffer, len(self.loops))
+                self.open[-1].held.append(held)
+            case DeclBuffer(buffer) if buffer.data in self.live:
+                self.live[buffer.data].views.append(buffer)
+
+    def _leave(self, node: Stmt) -> None:
+        match node:
+            case For():
+                loop = self.loops.pop()
+                for held in loop.needed.values():
+                    held.used(loop.start, self.position)
+                if node.kind is ForKind.PARALLEL:
+                    self.open.pop().last = self.position
+            case Allocate(buffer):
+                del self.live[buffer.data]
+
+    def _access(self, data: Var) -> None:
+        held = self.live.get(data)
+        if held is None:
+            return
+        inside = self.loops[held.depth:]
+        if inside:
+            inside[0].needed[data] = held
+        held.used(self.position, self.position)
+        if held.crosses is None:
+            held.crosses = next((loop.node for loop in inside if loop.node.thread), None)
+
+
+def _accessed(node: Stmt) -> Iterator[Buffer]:
+    """The buffers that a statement itself reads or writes."""
+    if isinstance(node, BufferStore):
+        yield node.buffer
+    for child in children(node):
+        if not isinstance(child, Stmt):
+            yield from (part.buffer for part in walk(child) if isinstance(part, BufferLoad))
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes that are needed from one step to another.
+
+    Attributes:
+        bytes: how many.
+        step: what their place is a multiple of.
+        first: the first step that needs them.
+        last: the last one; before the first where none does.
+    """
+
+    bytes: int
+    step: int
+    first: int
+    last: int
+
+
+def places_of(spans: Sequence[Span]) -> list[int]:
+    """The first byte of each span, the best of what a few orders give.
+
+    No two share a byte that are needed at one step.
+
+    >>> places_of([Span(8, 4, 0, 1), Span(6, 4, 1, 2), Span(8, 4, 2, 3)])
+    [0, 8, 0]
+    """
+    orders: list[Callable[[int], tuple[int, ...]]] = [
+        lambda k: (k,),
+        lambda k: (-spans[k].bytes, k),
+        lambda k: (spans[k].first - spans[k].last, -spans[k].bytes, k),
+        lambda k: (spans[k].last, -spans[k].bytes, k),
+    ]
+    beside, least = _beside(spans), most_at_once(spans)
+    best: tuple[int, list[int]] | None = None
+    for order in orders:
+        places = _first_fit(spans, beside, sorted(range(len(spans)), key=order))
+        end = max((p + s.bytes for p, s in zip(places, spans, strict=True)), default=0)
+        if best is None or end < best[0]:
+            best = end, places
+        if end == least:
+            break
+    return [] if best is None else best[1]
+
+
+def most_at_once(spans: Sequence[Span]) -> int:
+    """The most bytes that are needed at one step: no places take fewer.
+
+    >>> most_at_once([Span(8, 4, 0, 1), Span(6, 4, 1, 2), Span(8, 4, 2, 3)])
+    14
+    """
+    changes: dict[int, int] = {}
+    for span in spans:
+        if span.first <= span.last:
+            changes[span.first] = changes.get(span.first, 0) + span.bytes
+            changes[span.last + 1] = changes.get(span.last + 1, 0) - span.bytes
+    most = now = 0
+    for step in sorted(changes):
+        now += changes[step]
+        most = max(most, now)
+    return most
+
+
+def _beside(spans: Sequence[Span]) -> list[list[int]]:
+    """For each span those that are needed at a step at which it is."""
+    found: list[list[int]] = [[] for _ in spans]
+    live: list[tuple[int, int]] = []
+    for k in sorted(range(len(spans)), key=lambda k: spans[k].first):
+        if spans[k].first > spans[k].last:
+            continue
+        while live and live[0][0] < spans[k].first:
+            heappop(live)
+        for _, other in live:
+            found[k].append(other)
+            found[other].append(k)
+        heappush(live, (spans[k].last, k))
+    return found
+
+
+def _first_fit(
+    spans: Sequence[Span], beside: Sequence[Sequence[int]], order: Sequence[int]
+) -> list[int]:
+    """Each span at the least place at which it overlaps with none that is needed with it."""
+    places: dict[int, int] = {}
+    for k in order:
+        taken = sorted((places[o], places[o] + spans[o].bytes) for o in beside[k] if o in places)
+        place = 0
+        for start, end in taken:
+            if place + spans[k].bytes <= start:
+                break
+            place = max(place, round_up(end, spans[k].step))
+        places[k] = place
+    return [places[k] for k in range(len(spans))]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A buffer in an arena.
+
+    Attributes:
+        buffer: as it is allocated.
+        offset: its first byte in the arena.
+        bytes: that it takes.
+        row: bytes from one row to the next, where it has several physical axes; else all of it.
+        step: what its offset is a multiple of.
+        first: the first statement that needs it, counted in program order; None if none does.
+        last: the last one.
+    """
+
+    buffer: Buffer
+    offset: int
+    bytes: int
+    row: int
+    step: int
+    first: int | None
+    last: int
+
+    @property
+    def end(self) -> int:
+        """The first byte after it."""
+        return self.offset + self.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """The buffers of one memory in one activation of a program.
+
+    Attributes:
+        memory: where it is.
+        loop: the parallel loop of which each iteration has such an arena; None for the function.
+        placed: what is in it, in program order.
+        outside: bytes of the arenas around it that are in use as well.
+    """
+
+    memory: Memory
+    loop: For | None
+    placed: tuple[Placed, ...]
+    outside: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """From its start to the end of the last buffer."""
+        return max((each.end for each in self.placed), default=0)
+
+    @property
+    def at_peak(self) -> tuple[Placed, ...]:
+        """The buffers that are needed together where the arena is fullest."""
+        moments = [
+            tuple(each for each in self.placed if (each.first or 0) <= now <= each.last)
+            for now in dict.fromkeys(each.first or 0 for each in self.placed)
+        ]
+        return max(moments, key=_fullness, default=())
+
+    @property
+    def peak(self) -> int:
+        """Bytes in use together with the arenas around it."""
+        return self.outside + self.bytes
+
+
+def _fullness(held: Sequence[Placed]) -> tuple[int, int]:
+    return max((each.end for each in held), default=0), sum(each.bytes for each in held)
+
+
+def plan_arenas(func: PrimFunc, memories: Mapping[str, Memory]) -> tuple[Arena, ...]:
+    """The arenas of a function.
+
+    An arena is for the memory of one core, or of the chip, in the whole function or in one
+    iteration of a parallel loop. Buffers that are needed at one time are beside each other, others
+    may share their places. Offsets are multiples of the memory's alignment.
+
+    Args:
+        func: a flat function. Allocations whose size is not known before it runs have no place.
+        memories: by the scope of buffers; those without a capacity have no arena.
+
+    Returns:
+        The arenas, outer before inner. Buffers of a core that many cores use parts of are in none.
+    """
+    found: list[Arena] = []
+    known: dict[tuple[int, str], Arena] = {}
+    for activation in activations_of(func):
+        for name in dict.fromkeys(held.buffer.scope for held in activation.held):
+            memory = memories.get(name)
+            if memory is None or memory.capacity_bytes is None:
+                continue
+            parts = [
+                held for held in activation.held if held.buffer.scope == name
+                and is_sized(held.buffer) and not (memory.scope == "core" and held.crosses)
+            ]
+            if not parts:
+                continue
+            around = _around(activation, name, known)
+            copies = 1 if memory.scope == "core" else _rounds(activation)
+            arena = Arena(memory, activation.loop, _pack(parts, memory), around)
+            known[id(activation), name] = arena
+            found.append(replace(arena, outside=around + (copies - 1) * arena.bytes))
+    return tuple(found)
+
+
+def _around(
+    activation: Activation, name: str, known: Mapping[tuple[int, str], Arena]
+) -> int:
+    """Bytes of the arena around that are in use while an activation runs."""
+    outer = activation.outer
+    while outer is not None:
+        if (arena := known.get((id(outer), name))) is not None:
+            return arena.outside + max((
+                each.end for each in arena.placed
+                if (each.first or 0) <= activation.last and activation.first <= each.last
+            ), default=0)
+        outer = outer.outer
+    return 0
+
+
+def _rounds(activation: Activation) -> int:
+    """How many cores run the activation side by side, as far as that is known."""
+    extents = [getattr(loop.extent, "value", 1) for loop in activation.cores]
+    return prod(int(extent) for extent in extents)
+
+
+def is_sized(buffer: Buffer) -> bool:
+    """Whether all extents are numbers."""
+    return all(isinstance(extent, int) for extent in buffer.shape)
+
+
+def bytes_of(buffer: Buffer, memory: Memory) -> int:
+    """What a buffer takes in a memory; each row of one with several physical axes is aligned."""
+    extents = [extent for extent in buffer.shape if isinstance(extent, int)]
+    return prod(extents[:-1]) * row_bytes(buffer, memory.alignment_bytes)
+
+
+def row_bytes(buffer: Buffer, step: int) -> int:
+    """From one row of a buffer to the next, a multiple of `step`; all of one that has one axis."""
+    extent = buffer.shape[-1]
+    size = extent * buffer.dtype.bytes if isinstance(extent, int) else 0
+    if len(buffer.shape) == 1:
+        return size
+    return round_up(size, step)
+
+
+def _pack(parts: Sequence[Held], memory: Memory) -> tuple[Placed, ...]:
+    """Buffers with their places."""
+    steps = [_step(held, memory) for held in parts]
+    rows = [row_bytes(held.buffer, step) for held, step in zip(parts, steps, strict=True)]
+    sizes = [
+        row * prod(extent for extent in held.buffer.shape[:-1] if isinstance(extent, int))
+        for held, row in zip(parts, rows, strict=True)
+    ]
+    spans = [
+        Span(size, step, 0 if held.first is None else held.first, held.last)
+        for held, size, step in zip(parts, sizes, steps, strict=True)
+    ]
+    return tuple(
+        Placed(held.buffer, place, size, row, step, held.first, held.last)
+        for held, place, size, row, step in zip(
+            parts, places_of(spans), sizes, rows, steps, strict=True
+        )
+    )
+
+
+def _step(held: Held, memory: Memory) -> int:
+    types = (buffer.dtype for buffer in (held.buffer, *held.views))
+    return lcm(memory.alignment_bytes, *(dtype.bytes for dtype in types))

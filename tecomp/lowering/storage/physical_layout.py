@@ -1,0 +1,424 @@
+"""Passes apply_buffer_transforms, fill_padding and flatten_buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from math import prod
+from typing import Any, TypeVar
+
+from tecomp.errors import LowerError
+from tecomp.ir.arith.quasi_affine import QuasiAffine
+from tecomp.ir.arith.quasi_affine_conversion import Terms
+from tecomp.ir.arith.simplify import Ranges, simplify
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.dtype import BOOL, INT64
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Const,
+    Expr,
+    Ramp,
+    Var,
+    binary,
+    cast,
+    index_value,
+    logical_or,
+)
+from tecomp.ir.nodes.stmt import (
+    Allocate,
+    Buffer,
+    BufferRealize,
+    BufferStore,
+    DeclBuffer,
+    Extent,
+    PadValue,
+    PrimFunc,
+    Range,
+    SeqStmt,
+    Stmt,
+    check_separators,
+    seq,
+)
+from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
+from tecomp.lowering.storage.buffer_rewrite import rewrite_statements, size_ranges
+from tecomp.poly.loops.ast_generation import padding_loops
+from tecomp.poly.maps.index_map import IndexMap, image_box
+
+
+def apply_buffer_transforms(func: PrimFunc, *, is_simple: bool = False) -> PrimFunc:
+    """Rewrite buffers and their accesses by the maps in `layout_transform_map`, in order.
+
+    All buffers whose memory is a key of the attribute are rewritten, parameters included: shapes
+    by the extents of the maps' results, indices by the maps themselves. Axis separators stay, as
+    they are about the axes after the maps. A region that is realized becomes the least box that
+    holds its places. Only a view (`DeclBuffer`) keeps the shape and the indices that it declares:
+    it says how to look at the memory, whatever lies there.
+
+    The attribute is removed, so a second run changes nothing. Pad values learn which places hold
+    no element (`PadValue.where`), or, where no expression says so, that any may.
+
+    Args:
+        func: any function.
+        is_simple: whether it is as `simplify` leaves it; what has no map is then left alone.
+
+    Raises:
+        LowerError: a buffer with strides has a map.
+        LayoutError: a map does not fit its buffer.
+
+    Source:
+        transform_layout RFC, "ApplyBufferTransforms".
+
+    >>> import tecomp
+    >>> from tecomp import te
+    >>> A = te.placeholder((4, 6), name="A")
+    >>> B = te.compute((4, 6), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> s = te.create_schedule(B)
+    >>> _ = s[A].transform_layout(lambda i, j: [j, i])
+    >>> print(tecomp.apply_buffer_transforms(tecomp.lower(s, [A, B], stop_after="nest")))
+    def main(A: Buffer("float32", (6, 4)), B: Buffer("float32", (4, 6))):
+        for i in range(4):
+            for j in range(6):
+                B[i, j] = A[j, i] * float32(2.0)
+    """
+    check_kind(
+        func, PrimFunc, "apply_buffer_transforms: the function", "give what tecomp.lower returns",
+        LowerError,
+    )
+    if not func.layout_maps:
+        return func
+    maps = {data: tuple(map(IndexMap.lift, each)) for data, each in func.layout_maps}
+    views = {n.buffer for n in walk(func.body) if isinstance(n, DeclBuffer)}
+    layouts = _Layouts(maps, views)
+    body = bottom_up(func.body, layouts.access)
+    body = rewrite_statements(body, layouts.realize, size_ranges(func))
+    params = tuple(layouts.buffer(p) if isinstance(p, Buffer) else p for p in func.params)
+    pads = tuple(layouts.padding(data, pad) for data, pad in func.pad_values)
+    mapped = replace(func, params=params, body=body, layout_maps=(), pad_values=pads)
+    return simplify(mapped, since=func if is_simple else None)
+
+
+class _Layouts:
+    """The maps of a function, and what they make of its buffers."""
+
+    def __init__(
+        self, maps: Mapping[Var, Sequence[IndexMap]], views: set[Buffer]
+    ) -> None:
+        self.maps = maps
+        self.views = views
+        self.shapes: dict[Var, list[tuple[Extent, ...]]] = {}
+        self._done: dict[int, tuple[Buffer, Buffer]] = {}
+
+    def is_mapped(self, buffer: Buffer) -> bool:
+        return buffer.data in self.maps and buffer not in self.views
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        """`buffer` with the shape that the maps give it."""
+        if not self.is_mapped(buffer):
+            return buffer
+        if id(buffer) not in self._done:
+            self._done[id(buffer)] = buffer, self._mapped(buffer)
+        return self._done[id(buffer)][1]
+
+    def _mapped(self, buffer: Buffer) -> Buffer:
+        if buffer.strides is not None:
+            raise LowerError(
+                f"apply_buffer_transforms: `{buffer.name}` has strides {buffer.strides} and a "
+                "layout map; a map says where each element lies, so give one of the two",
+                kind="contrary-options",
+            )
+        shapes = [buffer.shape]
+        for index_map in self.maps[buffer.data]:
+            shapes.append(tuple(index_map.map_shape(shapes[-1])))
+        self.shapes[buffer.data] = shapes
+        check_separators(buffer.axis_separators, len(shapes[-1]))
+        return replace(buffer, shape=shapes[-1])
+
+    def indices(self, data: Var, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The place of the element at `indices`; all places are simplified together, in the end."""
+        for index_map in self.maps[data]:
+            indices = index_map.at(indices)
+        return indices
+
+    def access(self, node: Any) -> Any:
+        """Rule for loads, stores and allocations."""
+        match node:
+            case BufferLoad(buffer, indices, predicate) if self.is_mapped(buffer):
+                place = self.indices(buffer.data, indices)
+                return BufferLoad(self.buffer(buffer), place, predicate)
+            case BufferStore(buffer, value, indices, predicate) if self.is_mapped(buffer):
+                place = self.indices(buffer.data, indices)
+                return BufferStore(self.buffer(buffer), value, place, predicate)
+            case Allocate(buffer, body) if self.is_mapped(buffer):
+                return Allocate(self.buffer(buffer), body)
+        return None
+
+    def realize(self, node: Stmt, ranges: Ranges) -> Stmt | None:
+        """Rule for realized regions."""
+        if not isinstance(node, BufferRealize) or not self.is_mapped(node.buffer):
+            return None
+        buffer, bounds = self.buffer(node.buffer), node.bounds
+        data = buffer.data
+        for index_map, shape in zip(self.maps[data], self.shapes[data], strict=False):
+            bounds = tuple(image_box(index_map, bounds, ranges, shape))
+        return replace(node, buffer=buffer, bounds=bounds)
+
+    def padding(self, data: Var, pad: PadValue) -> tuple[Var, PadValue]:
+        """`pad` with the condition under which a place holds no element."""
+        if data not in self.maps:
+            return data, pad
+        place: tuple[Expr, ...] = pad.indices
+        empty: list[Expr] = []
+        shapes = self.shapes[data]
+        for index_map, shape in zip(reversed(self.maps[data]), reversed(shapes[:-1]), strict=True):
+            # A place is empty if this map puts nothing there, or from an empty place.
+            if index_map.inverse_or_none(shape) is None:
+                # Which ones are empty is not known. All may be filled: elements come later.
+                return data, PadValue(pad.indices, pad.value, Const(True, BOOL))
+            inverse, nothing = index_map.non_surjective_inverse(shape)
+            at = dict(zip(inverse.initial_indices, place, strict=True))
+            empty.append(substitute(nothing, at))
+            place = tuple(inverse.map_indices(place))
+        ranges = {index: (0, _last(extent))
+                  for index, extent in zip(pad.indices, shapes[-1], strict=True)}
+        where = simplify(logical_or(*empty), ranges)
+        if isinstance(where, Const) and not where.value:
+            return data, PadValue(pad.indices, pad.value)
+        return data, PadValue(pad.indices, pad.value, where)
+
+
+def _last(extent: Extent) -> Extent:
+    return extent - 1
+
+
+T = TypeVar("T")
+
+
+def flatten_buffer(func: PrimFunc) -> PrimFunc:
+    """Merge each group of axes of every buffer into one axis.
+
+    Groups end at `axis_separators`; without any, a buffer becomes 1-d. Within a group elements
+    lie in row-major order, or as the strides of the buffer say. The separators of the result are
+    `range(N - 1)`, which tells a flattened buffer of N axes from one that is not flattened yet:
+    flattening again changes nothing. Parameters are flattened too. One with strides keeps its shape
+    and them, as it is what a call compares arrays with, and becomes `flat`: how many places it
+    takes, and how many of them lie before its first element, only the call may say.
+
+    Raises:
+        LowerError: layout maps, pad values or realized regions are left; their passes come first.
+        DefinitionError: the separators of a buffer leave a group without an axis.
+
+    Source:
+        transform_layout RFC, "FlattenBuffer/StorageFlatten".
+
+    >>> import tecomp
+    >>> from tecomp import te
+    >>> A = te.placeholder((4, 6), name="A")
+    >>> B = te.compute((4, 6), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> nested = tecomp.lower(te.create_schedule(B), [A, B], stop_after="lower_storage")
+    >>> print(tecomp.flatten_buffer(nested))
+    def main(A: Buffer("float32", (24,)), B: Buffer("float32", (24,))):
+        for i in range(4):
+            for j in range(6):
+                B[i * 6 + j] = A[i * 6 + j] * float32(2.0)
+    """
+    _check_ready(func)
+    terms = Terms()
+    done: dict[int, tuple[Buffer, Buffer]] = {}
+    strided = {p for p in func.params if isinstance(p, Buffer) and _is_strided(p)}
+
+    def physical(buffer: Buffer) -> Buffer:
+        if id(buffer) not in done:
+            is_argument = _is_strided(buffer) and buffer in strided
+            flat = replace(buffer, flat=True) if is_argument else flattened(buffer)
+            done[id(buffer)] = buffer, flat
+        return done[id(buffer)][1]
+
+    def rule(node: Any) -> Any:
+        match node:
+            case BufferLoad(buffer, indices, predicate) if not is_flat(buffer):
+                return BufferLoad(physical(buffer), _flat(terms, buffer, indices), predicate)
+            case BufferStore(buffer, value, indices, predicate) if not is_flat(buffer):
+                flat = _flat(terms, buffer, indices)
+                return BufferStore(physical(buffer), value, flat, predicate)
+            case Allocate(buffer, body) | DeclBuffer(buffer, body) if not is_flat(buffer):
+                return type(node)(physical(buffer), body)
+        return None
+
+    params = tuple(physical(p) if isinstance(p, Buffer) else p for p in func.params)
+    return replace(func, params=params, body=bottom_up(func.body, rule))
+
+
+def _check_ready(func: PrimFunc) -> None:
+    check_kind(func, PrimFunc, "flatten_buffer: the function", "give what tecomp.lower returns",
+               LowerError)
+    if func.layout_maps or func.pad_values:
+        data = (func.layout_maps or func.pad_values)[0][0]
+        kind, step = ("layout maps", "apply_buffer_transforms") if func.layout_maps else (
+            "a pad value", "fill_padding")
+        raise LowerError(f"flatten_buffer: `{data.name}` still has {kind}; run {step} first")
+    for node in walk(func.body):
+        if isinstance(node, BufferRealize):
+            raise LowerError(
+                f"flatten_buffer: `{node.buffer.name}` is realized in a region; run "
+                "lower_storage first"
+            )
+
+
+def _is_strided(buffer: Buffer) -> bool:
+    return buffer.strides is not None and not buffer.axis_separators
+
+
+def is_flat(buffer: Buffer) -> bool:
+    """Whether each axis is a physical one: every axis has its own group, packed densely."""
+    is_dense = buffer.strides is None
+    return buffer.flat or (is_dense and len(buffer.shape) == len(buffer.axis_separators) + 1)
+
+
+def flattened(buffer: Buffer) -> Buffer:
+    """`buffer` with each group of axes merged into one; one of rank 0 has 1 element."""
+    check_separators(buffer.axis_separators, max(len(buffer.shape), 1))
+    if is_flat(buffer):
+        return buffer
+    shape = tuple(_extent(*group) for group in zip(
+        _groups(buffer, buffer.shape), _groups(buffer, buffer.strides or ()), strict=True))
+    if (most := max((n for n in shape if isinstance(n, int)), default=0)) >= 2**63:
+        raise LowerError(
+            f"flatten_buffer: `{buffer.name}` takes {most} places in a row, more than 64-bit "
+            "indices count; use a denser layout or a smaller storage_align",
+            kind="too-much",
+        )
+    separators = tuple(range(len(shape) - 1))
+    return replace(buffer, shape=shape, axis_separators=separators, strides=None)
+
+
+def _extent(shape: tuple[Extent, ...], strides: tuple[Extent, ...]) -> Extent:
+    """How many elements from the first to the last of a group, and the rest of its last row."""
+    if not strides:
+        return _product(shape)
+    spans = [_product(pair) for pair in zip(shape, strides, strict=True)]
+    known = [span for span in spans if isinstance(span, int)]
+    if 0 in known:
+        return 0
+    return max(known) if len(known) == len(spans) else spans[0]
+
+
+def _product(factors: Sequence[Extent]) -> Extent:
+    known = prod(factor for factor in factors if isinstance(factor, int))
+    result: Expr | None = None
+    for factor in factors:
+        if isinstance(factor, Expr):
+            result = factor if result is None else binary(BinOp.MUL, result, factor)
+    if result is None or known == 0:
+        return known
+    return result if known == 1 else binary(BinOp.MUL, result, index_value(known))
+
+
+def _flat(terms: Terms, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Index within each group of axes."""
+    strides: tuple[Extent, ...] = buffer.strides if buffer.strides is not None else tuple(
+        stride for group in _groups(buffer, buffer.shape) for stride in _row_major(group))
+    return tuple(
+        _dot(terms, *group)
+        for group in zip(_groups(buffer, indices), _groups(buffer, strides), strict=True)
+    )
+
+
+def _row_major(shape: tuple[Extent, ...]) -> list[Extent]:
+    return [_product(shape[axis + 1:]) for axis in range(len(shape))]
+
+
+def _dot(terms: Terms, indices: tuple[Expr, ...], strides: tuple[Extent, ...]) -> Expr:
+    """The sum of index times stride; a ramp in the last index stays one."""
+    total = QuasiAffine()
+    for index, stride in zip(indices, strides, strict=True):
+        if index.dtype.lanes > 1:
+            return _across(terms, total, index, stride)
+        total = total.plus(terms.sum_of(_times(cast(INT64, index), stride)))
+    return terms.expr(total)
+
+
+def _across(terms: Terms, total: QuasiAffine, index: Expr, stride: Extent) -> Expr:
+    """`total + index * stride` where the index, the last one, is a vector."""
+    lanes = index.dtype.lanes
+    match index:
+        case Ramp(base, step):
+            start = total.plus(terms.sum_of(_times(cast(INT64, base), stride)))
+            wide = terms.sum_of(_times(cast(INT64, step), stride))
+            return Ramp(terms.expr(start), terms.expr(wide), lanes)
+    scaled = index
+    if stride != 1 if isinstance(stride, int) else True:
+        scaled = binary(BinOp.MUL, cast(INT64, index), Broadcast(index_value(stride), lanes))
+    if not total.terms and not total.const:
+        return scaled
+    return Binary(BinOp.ADD, Broadcast(terms.expr(total), lanes), cast(INT64, scaled))
+
+
+def _times(index: Expr, stride: Extent) -> Expr:
+    if isinstance(stride, int):
+        return Const(0, INT64) if stride == 0 else (
+            index if stride == 1 else binary(BinOp.MUL, index, index_value(stride)))
+    return binary(BinOp.MUL, index, stride)
+
+
+def _groups(buffer: Buffer, axes: tuple[T, ...]) -> list[tuple[T, ...]]:
+    cuts = [0, *(last + 1 for last in buffer.axis_separators), len(buffer.shape)]
+    return [axes[start:stop] for start, stop in pairwise(cuts)]
+
+
+def fill_padding(func: PrimFunc) -> PrimFunc:
+    """Write the pad value to every place of a padded buffer that holds no element.
+
+    The places are those that `apply_buffer_transforms` found. Parameters are filled at the start
+    of the function, realized buffers at the start of the region, as far as it reaches. Buffers
+    without a pad value, and without such places, are left alone. Pad values are gone afterwards,
+    so that a second run changes nothing.
+
+    Raises:
+        LowerError: the layout maps of a buffer with a pad value are not applied yet.
+    """
+    pending = {data for data, _ in func.layout_maps}
+    for data, _ in func.pad_values:
+        if data in pending:
+            raise LowerError(
+                f"fill_padding: `{data.name}` still has layout maps; run apply_buffer_transforms "
+                "first"
+            )
+    pads = {data: pad for data, pad in func.pad_values if pad.where is not None}
+    if not pads:
+        return replace(func, pad_values=()) if func.pad_values else func
+    body = bottom_up(func.body, lambda node: _realized(node, pads))
+    params = [p for p in func.params if isinstance(p, Buffer) and p.data in pads]
+    fills = [_fill(p, pads[p.data], [_whole(n) for n in p.shape]) for p in params]
+    return simplify(replace(func, body=seq(*fills, body), pad_values=()))
+
+
+def _whole(extent: int | Expr) -> Range:
+    return Range(index_value(0), index_value(extent))
+
+
+def _realized(node: object, pads: Mapping[Var, PadValue]) -> Stmt | None:
+    match node:
+        case BufferRealize(buffer, bounds, body) if buffer.data in pads:
+            fill = _fill(buffer, pads[buffer.data], list(bounds))
+            return replace(node, body=seq(fill, body))
+    return None
+
+
+def _fill(buffer: Buffer, pad: PadValue, bounds: list[Range]) -> Stmt:
+    assert pad.where is not None
+    # Fresh variables: one buffer may be realized at several places, inside one another's loops.
+    indices = tuple(Var(index.name) for index in pad.indices)
+    renamed: dict[Var, Expr] = dict(zip(pad.indices, indices, strict=True))
+    where, value = substitute(pad.where, renamed), substitute(pad.value, renamed)
+    if isinstance(where, Const) and not where.value:
+        return SeqStmt(())
+
+    def store(place: tuple[Expr, ...]) -> Stmt:
+        at = dict(zip(indices, place, strict=True))
+        return BufferStore(buffer, substitute(value, at), place)
+
+    return padding_loops(where, indices, bounds, store)

@@ -1,0 +1,266 @@
+"""Bind intrinsic operands to buffers; copy them when needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from tecomp.compute.tensor import TensorLoad
+from tecomp.compute.tensor_intrin import TensorIntrin
+from tecomp.errors import InternalError
+from tecomp.ir.arith.extents import start_and_strides
+from tecomp.ir.arith.simplify import simplify
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import (
+    BinOp,
+    BufferLoad,
+    Const,
+    Expr,
+    Var,
+    binary,
+    index_value,
+    logical_and,
+)
+from tecomp.ir.nodes.stmt import (
+    Allocate,
+    ArrayArgument,
+    Buffer,
+    BufferStore,
+    Convention,
+    For,
+    ForKind,
+    OutsideCall,
+    PrimFunc,
+    Stmt,
+    TensorOp,
+    Touch,
+    array_argument,
+    over_elements,
+    seq,
+)
+from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.traversal.rewrite import bottom_up, map_body, substitute, walk
+from tecomp.poly.accesses.tiles import Access, Tile, view
+
+Lies: TypeAlias = "Callable[[ArrayArgument, Convention], bool]"
+"""Whether an array lies as a function takes it."""
+
+
+def with_copies(statement: Stmt, lies: Lies) -> Stmt:
+    """`statement` with memory of its own for arrays that do not lie as their functions take them.
+
+    Its calls stand on buffers of the operation; so do the copies.
+    """
+    if not any(isinstance(node, OutsideCall) for node in walk(statement)):
+        return statement
+
+    def rule(node: Any) -> Stmt | None:
+        return _copied(node, lies) if isinstance(node, OutsideCall) else None
+
+    return bottom_up(statement, rule)
+
+
+def lies_as_taken(
+    array: ArrayArgument, convention: Convention, shape: Sequence[Any], place: Sequence[Expr]
+) -> bool:
+    """Whether elements at `place` of a row-major tensor of `shape` are an array for a function.
+
+    Args:
+        array: what the function gets; its variables are those in `place`.
+        convention: of the function.
+        shape: of the tensor.
+        place: the indices of the element.
+    """
+    flat: Expr = Const(0)
+    for index, extent in zip(place, shape, strict=True):
+        flat = binary(BinOp.ADD, binary(BinOp.MUL, flat, index_value(extent)), index)
+    line = Buffer("line", (1,), array.place.buffer.dtype)
+    try:
+        _, strides = start_and_strides(
+            array_argument(line, array.variables, array.shape, (flat,), is_written=False)
+        )
+    except InternalError:
+        return False
+    if convention is Convention.C:
+        return _has_no_gaps(strides, array.shape)
+    return not any(isinstance(stride, Const) and stride.value < 0 for stride in strides)
+
+
+def _has_no_gaps(strides: Sequence[Expr], shape: Sequence[Expr]) -> bool:
+    expected: Expr = Const(1)
+    for stride, extent in zip(reversed(strides), reversed(shape), strict=True):
+        is_one = isinstance(extent, Const) and extent.value == 1
+        if not is_one and not same(simplify(stride), simplify(expected)):
+            return False
+        expected = binary(BinOp.MUL, expected, extent)
+    return True
+
+
+def _copied(call: OutsideCall, lies: Lies) -> Stmt | None:
+    """The call on copies of what does not lie as it has to; None if all does."""
+    arguments, before, after, memory = list(call.arguments), [], [], []
+    for k, each in enumerate(call.arguments):
+        if not isinstance(each, ArrayArgument) or lies(each, call.convention):
+            continue
+        plain = Buffer(f"{each.place.buffer.name}.plain", each.shape, each.place.dtype)
+        memory.append(plain)
+        place, at = _element(each)
+        before.append(over_elements(at, each.shape, BufferStore(plain, place, at)))
+        if each.is_written:
+            back = BufferStore(place.buffer, BufferLoad(plain, at), place.indices)
+            after.append(over_elements(at, each.shape, back))
+        arguments[k] = array_argument(
+            plain, each.variables, each.shape, each.variables, is_written=each.is_written)
+    if not memory:
+        return None
+    made = seq(*before, replace(call, arguments=tuple(arguments)), *after)
+    for plain in memory:
+        made = Allocate(plain, made)
+    return made
+
+
+def _element(array: ArrayArgument) -> tuple[BufferLoad, tuple[Var, ...]]:
+    """An element where it is, and its indices: variables of its own."""
+    at = tuple(Var(var.name, var.dtype) for var in array.variables)
+    return substitute(array.place, dict(zip(array.variables, at, strict=True))), at
+
+
+def expand_tensor_ops(func: PrimFunc) -> PrimFunc:
+    """`func` with the body of each `TensorOp` in its place.
+
+    What counts operations looks at the function before; what makes code of it sees none of them.
+    """
+    if not any(isinstance(node, TensorOp) for node in walk(func.body)):
+        return func
+    return map_body(func, lambda body: bottom_up(body, _body))
+
+
+def _body(node: Any) -> Stmt | None:
+    return node.body if isinstance(node, TensorOp) else None
+
+
+Masks: TypeAlias = "Mapping[int, tuple[tuple[Var, ...], Expr]]"
+
+
+@dataclass(frozen=True)
+class Operands:
+    """An operation at one place of the program.
+
+    Attributes:
+        tile: its axes and the points of the program.
+        accesses: what its operands are: inputs in order, then the output.
+        buffers: where they are.
+        scalars: values of its scalar parameters.
+        loads: the reads of the stage that are its inputs.
+        are_rows: for each operand whether its memory is in row-major order without gaps.
+    """
+
+    tile: Tile
+    accesses: tuple[Access, ...]
+    buffers: tuple[Buffer, ...]
+    scalars: tuple[Expr, ...]
+    loads: tuple[TensorLoad, ...]
+    are_rows: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class _View:
+    """An operand in the memory of the program.
+
+    Attributes:
+        buffer: the memory.
+        names: variables for the operand's own indices.
+        exprs: the indices of the memory, of those.
+        mask: which of its elements there are; None for all.
+        is_in_rows: whether the memory is in row-major order without gaps.
+    """
+
+    buffer: Buffer
+    names: tuple[Var, ...]
+    exprs: tuple[Expr, ...]
+    mask: tuple[tuple[Var, ...], Expr] | None
+    is_in_rows: bool
+
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        values = dict(zip(self.names, indices, strict=True))
+        return tuple(substitute(expr, values) for expr in self.exprs)
+
+    def condition(self, indices: tuple[Expr, ...]) -> Expr | None:
+        if self.mask is None:
+            return None
+        found = substitute(self.mask[1], dict(zip(self.mask[0], indices, strict=True)))
+        return None if isinstance(found, Const) else found
+
+    def lies(self, array: ArrayArgument, convention: Convention) -> bool:
+        """Whether a function takes the array where it is."""
+        at = self.at(array.place.indices)
+        return self.mask is None and self.is_in_rows and lies_as_taken(
+            array, convention, self.buffer.shape, at)
+
+
+def _views(intrin: TensorIntrin, place: Operands, masks: Masks) -> dict[Var, _View]:
+    views: dict[Var, _View] = {}
+    for k, (own, access) in enumerate(zip(intrin.buffers, place.accesses, strict=True)):
+        if not access.own and not access.others and own.shape:
+            continue  # a reset has no inputs
+        names = tuple(Var(f"u{n}") for n in range(len(access.own)))
+        exprs = view(access, place.tile, names)
+        assert own.data is not None
+        views[own.data] = _View(
+            place.buffers[k], names, exprs, masks.get(k), place.are_rows[k])
+    return views
+
+
+def placed(statement: Stmt, intrin: TensorIntrin, place: Operands, masks: Masks) -> Stmt:
+    """`statement` of an intrinsic on the tensors of the program.
+
+    Args:
+        statement: its body, reset or update.
+        intrin: the operation.
+        place: where it is.
+        masks: for operands by number, which of their elements there are: variables for the
+            indices, and a condition.
+    """
+    views = _views(intrin, place, masks)
+
+    def rule(node: Any) -> Any:
+        match node:
+            case BufferLoad(buffer, indices, predicate) if buffer.data in views:
+                seen = views[buffer.data]
+                there = _both(predicate, seen.condition(indices))
+                return BufferLoad(seen.buffer, seen.at(indices), there)
+            case BufferStore(buffer, value, indices, predicate) if buffer.data in views:
+                seen = views[buffer.data]
+                there = _both(predicate, seen.condition(indices))
+                return BufferStore(seen.buffer, value, seen.at(indices), there)
+        return None
+
+    def lies(array: ArrayArgument, convention: Convention) -> bool:
+        seen = views.get(array.place.buffer.data)
+        return seen is None or seen.lies(array, convention)
+
+    made = bottom_up(with_copies(statement, lies), rule)
+    return substitute(made, dict(zip(intrin.scalar_params, place.scalars, strict=False)))
+
+
+def operation(statement: Stmt, intrin: TensorIntrin, place: Operands, masks: Masks) -> Stmt:
+    """As `placed`, with a note that the machine does it at once, and on which elements."""
+    touched: list[Stmt] = []
+    out = intrin.buffers[-1]
+    for own in intrin.buffers:
+        indices = tuple(Var(f"{own.name}{k}", INT64) for k in range(len(own.shape)))
+        element = BufferLoad(own, indices)
+        moves: list[Stmt] = [Touch(element)] if own is not out or statement is intrin.update else []
+        moves += [Touch(element, is_written=True)] if own is out else []
+        loops = seq(*moves)
+        for var, extent in zip(reversed(indices), reversed(own.shape), strict=True):
+            loops = For(var, index_value(0), index_value(extent), ForKind.SERIAL, loops)
+        touched.append(loops)
+    both = TensorOp(intrin.name, seq(*touched), statement, intrin.tile, intrin.unit, intrin.mode)
+    return placed(both, intrin, place, masks)
+
+
+def _both(a: Expr | None, b: Expr | None) -> Expr | None:
+    given = [term for term in (a, b) if term is not None]
+    return logical_and(*given) if given else None

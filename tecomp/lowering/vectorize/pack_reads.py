@@ -1,0 +1,160 @@
+"""Elements that an operation takes together, such as four bytes of a dot product, read at once.
+
+Where only the bits of them are asked for, in one number, they may lie apart, or be computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tecomp.errors import LowerError
+from tecomp.ir.arith.simplify import simplify
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import BinOp, BufferLoad, Call, Const, Expr, Var, binary, cast, is_const
+from tecomp.ir.nodes.stmt import Allocate, Buffer, DeclBuffer, PrimFunc, Stmt
+from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.traversal.rewrite import bottom_up, fold, top_down, walk
+
+Views = dict[tuple[Var, int], Buffer]
+
+
+def pack_reads(func: PrimFunc) -> PrimFunc:
+    """Replace each `join` of elements by a read of a view whose elements are vectors.
+
+    One whose bits are a number is put together by shifts where that cannot be.
+
+    The elements lie side by side, and the first at a multiple of how many there are: what layouts
+    with an innermost `% 4` make sure of.
+
+    Raises:
+        LowerError: they lie anywhere else, or only some of them are there.
+    """
+    if not any(_is_join(node) for node in walk(func.body)):
+        return func
+    views: Views = {}
+
+    def rule(node: object) -> Expr | None:
+        if isinstance(node, Call) and _is_word(node):
+            (join,) = node.args
+            return _put_together(node) if _problem(join, _parts(join)) else None
+        return _read(node, views) if isinstance(node, Call) and _is_join(node) else None
+
+    body = top_down(func.body, rule)
+    return replace(func, body=_declared(body, func, views))
+
+
+def _is_join(node: object) -> bool:
+    return isinstance(node, Call) and node.name == "join"
+
+
+def _is_word(node: Call) -> bool:
+    """Whether all that is asked for are the bits of elements, in one number."""
+    return node.name == "reinterpret" and node.dtype.lanes == 1 and _is_join(node.args[0])
+
+
+def _put_together(word: Call) -> Expr:
+    """The bits of elements that lie apart, or are computed, shifted to their places."""
+    parts = _parts(word.args[0])
+    width = parts[0].dtype.bits
+    kind = DType(f"uint{word.dtype.bits}")
+    joined: Expr = Const(0, kind)
+    for k, part in enumerate(parts):
+        raw = cast(kind, Call("reinterpret", (part,), DType(f"uint{width}")))
+        shifted = binary(BinOp.SHL, raw, Const(width * k, kind)) if k else raw
+        joined = binary(BinOp.BITOR, joined, shifted) if k else shifted
+    return Call("reinterpret", (joined,), word.dtype)
+
+
+def _read(join: Call, views: Views) -> BufferLoad:
+    parts = _parts(join)
+    if problem := _problem(join, parts):
+        raise LowerError(f"pack_reads: {problem}")
+    first, count = parts[0], len(parts)
+    assert isinstance(first, BufferLoad)
+    *outer, last = first.indices
+    key = first.buffer.data, count
+    if key not in views:
+        views[key] = _view(first.buffer, count)
+    index = simplify(binary(BinOp.FLOORDIV, last, count))
+    return BufferLoad(views[key], (*outer, index), first.predicate)
+
+
+def _parts(join: Expr) -> list[Expr]:
+    """What is joined, in order."""
+
+    def ends(node: Expr, parts: list[list[Expr]]) -> list[Expr]:
+        return [end for part in parts for end in part] if _is_join(node) else [node]
+
+    return fold(join, ends, lambda node: node.args if _is_join(node) else ())
+
+
+def _problem(join: Expr, parts: Sequence[Expr]) -> str:
+    """Why what is joined cannot be read at once; empty if it can."""
+    loads = [part for part in parts if isinstance(part, BufferLoad)]
+    if len(loads) < len(parts):
+        other = next(part for part in parts if not isinstance(part, BufferLoad))
+        return (
+            f"`{join}` joins `{other}`, which is no element of memory; join elements of one operand"
+        )
+    first = loads[0]
+    if first.buffer.flat:
+        return (
+            f"`{first}` and the next {len(loads) - 1} are read together, and {first.buffer.name} "
+            "comes with strides; leave it out of binds, or read a copy of it"
+        )
+    for k, part in enumerate(loads):
+        if part.buffer.data is not first.buffer.data:
+            return f"`{join}` joins elements of several buffers; join one's"
+        if not _same(part.predicate, first.predicate):
+            return (
+                f"`{first}` and `{part}` are read together, but not under one "
+                "condition; give the tensor a layout with whole groups and a pad_value"
+            )
+        step = simplify(binary(BinOp.SUB, part.indices[-1], first.indices[-1]))
+        outer = zip(part.indices[:-1], first.indices[:-1], strict=True)
+        if not is_const(step, k) or not all(same(a, b) for a, b in outer):
+            return (
+                f"`{first}` and `{part}` are read together, but do not lie side by "
+                f"side; give {first.buffer.name} a layout whose last axis counts these elements"
+            )
+    if not is_const(simplify(binary(BinOp.MOD, first.indices[-1], len(loads))), 0):
+        return (
+            f"`{first}` and the next {len(loads) - 1} are read together, but the "
+            f"first need not be at a multiple of {len(loads)}; give {first.buffer.name} a layout "
+            f"with an innermost `% {len(loads)}`"
+        )
+    return ""
+
+
+def _same(a: Expr | None, b: Expr | None) -> bool:
+    return a is b or (a is not None and b is not None and same(a, b))
+
+
+def _view(buffer: Buffer, count: int) -> Buffer:
+    *outer, last = buffer.shape
+    groups = last // count if isinstance(last, int) else simplify(
+        binary(BinOp.FLOORDIV, last, count))
+    kind = buffer.dtype.with_lanes(count)
+    return replace(buffer, name=f"{buffer.name}_x{count}", shape=(*outer, groups), dtype=kind)
+
+
+def _declared(body: Stmt, func: PrimFunc, views: Views) -> Stmt:
+    """`body` with each view declared where its memory begins."""
+
+    def rule(node: Any) -> Any:
+        if not isinstance(node, Allocate):
+            return None
+        inner = node.body
+        for (data, _), view in views.items():
+            if data is node.buffer.data:
+                inner = DeclBuffer(view, inner)
+        return None if inner is node.body else Allocate(node.buffer, inner)
+
+    body = bottom_up(body, rule)
+    passed = {param.data for param in func.params if isinstance(param, Buffer)}
+    for (data, _), view in views.items():
+        if data in passed:
+            body = DeclBuffer(view, body)
+    return body

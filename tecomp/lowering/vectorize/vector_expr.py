@@ -1,0 +1,382 @@
+"""Expressions of a loop that runs as a vector: all iterations at once, each in a lane of its own.
+
+What is the same in all lanes stays scalar, and an index that grows by a constant from lane to lane
+stays a ramp, as long as possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, field, replace
+
+from tecomp.ir.arith.constraint_context import Facts
+from tecomp.ir.arith.quasi_affine import QuasiAffine
+from tecomp.ir.arith.rewrite_rules import floordiv, modulo
+from tecomp.ir.arith.simplify_expr import expression, truth
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Cast,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Ramp,
+    Select,
+    Var,
+    binary,
+    index_value,
+    is_const,
+    logical_and,
+)
+from tecomp.ir.nodes.stmt import Buffer
+from tecomp.ir.traversal.rewrite import Task, conjuncts, run, walk
+
+_ORDERS = (CmpOp.LT, CmpOp.LE, CmpOp.GT, CmpOp.GE)
+_RAMPS = (BinOp.ADD, BinOp.SUB, BinOp.MUL, BinOp.FLOORDIV, BinOp.MOD)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Where:
+    """The lanes that take part.
+
+    Attributes:
+        mask: a vector of truth values; None for all lanes.
+        guarded: whether there may be none, so that even a read that is the same in all lanes
+            must not happen unasked.
+    """
+
+    mask: Expr | None = None
+    guarded: bool = False
+
+    def also(self, condition: Expr) -> Where:
+        """The lanes of these where `condition` holds, too."""
+        return Where(joined(self.mask, condition), guarded=True)
+
+
+@dataclass(eq=False)
+class Lanes:
+    """One loop that becomes a vector.
+
+    Attributes:
+        facts: what is known where it stands.
+        lanes: how many iterations run at once.
+        values: for variables that differ from lane to lane, their vectors.
+        private: memory of which each lane has a copy of its own.
+    """
+
+    facts: Facts
+    lanes: int
+    values: dict[Var, Expr] = field(default_factory=dict)
+    private: set[Var] = field(default_factory=set)
+    _memo: dict[tuple[int, int], tuple[Expr, Where, Expr]] = field(default_factory=dict)
+
+    def simple(self, expr: Expr) -> Expr:
+        """`expr`, a scalar, simplified by what is known here."""
+        result: Expr = run(expression(self.facts, expr))
+        return result
+
+    def forget(self) -> None:
+        """Results so far do not hold where other facts or values do."""
+        self._memo = {}
+
+    def vector(self, expr: Expr, where: Where) -> Expr:
+        """`expr` in all lanes; a scalar if it is the same in all."""
+        result: Expr = run(self._task(expr, where))
+        return result
+
+    def spread(self, value: Expr) -> Expr:
+        """A scalar broadcast to all lanes; a vector as it is."""
+        return value if value.dtype.lanes > 1 else Broadcast(value, self.lanes)
+
+    def varies(self, expr: Expr) -> bool:
+        """Whether `expr` differs from lane to lane."""
+        return any(
+            (isinstance(node, Var) and node in self.values)
+            or (isinstance(node, BufferLoad) and node.buffer.data in self.private)
+            for node in walk(expr)
+        )
+
+    def place(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Buffer, tuple[Expr, ...]]:
+        """Where an access goes: for private memory, to the copy of each lane."""
+        if buffer.data not in self.private:
+            return buffer, indices
+        own = private_copy(buffer, self.lanes)
+        *outer, last = indices
+        lane = Ramp(index_value(0), index_value(1), self.lanes)
+        scaled = _arithmetic(self, BinOp.MUL, last, index_value(self.lanes))
+        return own, (*outer, _arithmetic(self, BinOp.ADD, scaled, lane))
+
+    def _task(self, node: Expr, where: Where) -> Task:
+        if isinstance(node, Const):
+            return node
+        if isinstance(node, Var):
+            return self.values.get(node, node)
+        key = (id(node), id(where))
+        if key not in self._memo:
+            # The node and the lanes are kept so that their ids are not given to others.
+            self._memo[key] = node, where, (yield self._rule(node, where))
+        return self._memo[key][2]
+
+    def _rule(self, node: Expr, where: Where) -> Task:
+        match node:
+            case BufferLoad():
+                return (yield self._load(node, where))
+            case Call("if_then_else", (condition, a, b)):
+                return (yield self._choice(node, condition, a, b, where))
+            case Call(name, args):
+                return (yield self._call(node, name, args, where))
+            case Binary(op, a, b):
+                x = yield self._task(a, where)
+                y = yield self._task(b, where)
+                same = x is a and y is b
+                return node if same else _arithmetic(self, op, x, y)
+            case Compare():
+                return (yield self._compare(node, where))
+            case Not(a):
+                x = yield self._task(a, where)
+                return node if x is a else Not(x)
+            case Cast(dtype, value):
+                x = yield self._task(value, where)
+                return node if x is value else Cast(dtype.with_lanes(x.dtype.lanes), x)
+            case Select(condition, a, b):
+                test = yield self._task(condition, where)
+                x = yield self._task(a, where)
+                y = yield self._task(b, where)
+                return self._select(test, x, y)
+        return node
+
+    def _compare(self, node: Compare, where: Where) -> Task:
+        x = yield self._task(node.a, where)
+        y = yield self._task(node.b, where)
+        if x.dtype.lanes == y.dtype.lanes == 1:
+            return node if x is node.a and y is node.b else Compare(node.op, x, y)
+        return self.simple(Compare(node.op, self.spread(x), self.spread(y)))
+
+    def _select(self, condition: Expr, a: Expr, b: Expr) -> Expr:
+        if condition.dtype.lanes == a.dtype.lanes == b.dtype.lanes == 1:
+            return Select(condition, a, b)
+        known = truth(condition)
+        if known is not None:
+            return a if known else b
+        return Select(self.spread(condition), self.spread(a), self.spread(b))
+
+    def _call(self, node: Call, name: str, args: tuple[Expr, ...], where: Where) -> Task:
+        parts: list[Expr] = []
+        for arg in args:
+            parts.append((yield self._task(arg, where)))
+        if all(part.dtype.lanes == 1 for part in parts):
+            return node if all(a is b for a, b in zip(parts, args, strict=True)) else Call(
+                name, tuple(parts), node.dtype)
+        if name == "dot":
+            return self._dot(node, parts)
+        if name == "reinterpret":
+            kind = node.dtype.with_lanes(node.dtype.lanes * self.lanes)
+            return Call(name, (parts[0],), kind)
+        if name == "check_index":
+            index, extent, site = parts
+            wide: tuple[Expr, ...] = self.spread(index), self.spread(extent), site
+        else:
+            wide = tuple(self.spread(part) for part in parts)
+        return Call(name, wide, node.dtype.with_lanes(self.lanes))
+
+    def _dot(self, node: Call, parts: list[Expr]) -> Expr:
+        """What `dot` takes has lanes anyway; where lanes of the loop differ it has more."""
+        pairs = list(zip(parts, node.args, strict=True))
+        if all(part is arg for part, arg in pairs):
+            return node
+        if all(part.dtype == arg.dtype for part, arg in pairs):
+            return Call(node.name, tuple(parts), node.dtype)
+        wide = tuple(
+            self._repeated(part) if part.dtype == arg.dtype else part for part, arg in pairs
+        )
+        return Call(node.name, wide, node.dtype.with_lanes(self.lanes))
+
+    def _repeated(self, part: Expr) -> Expr:
+        """Numbers in all lanes; what is made of one word is made of a vector of such words."""
+        match part:
+            case Call("reinterpret", (word,)) if word.dtype.lanes == 1:
+                kind = part.dtype.with_lanes(part.dtype.lanes * self.lanes)
+                return Call(part.name, (Broadcast(word, self.lanes),), kind)
+        return Broadcast(part, self.lanes)
+
+    def _choice(self, node: Call, condition: Expr, a: Expr, b: Expr, where: Where) -> Task:
+        """`if_then_else`: where lanes differ, both values are computed and reads are masked."""
+        test = yield self._task(condition, where)
+        if (known := truth(test)) is not None:
+            return (yield self._task(a if known else b, where))
+        if test.dtype.lanes == 1:
+            x = yield self._task(a, where)
+            y = yield self._task(b, where)
+            if x.dtype.lanes == y.dtype.lanes == 1:
+                return Call(node.name, (test, x, y), node.dtype)
+            x, y = self.spread(x), self.spread(y)
+            return Call(node.name, (test, x, y), x.dtype)
+        x = yield self._task(a, where.also(test))
+        y = yield self._task(b, where.also(Not(test)))
+        return self._select(test, x, y)
+
+    def _load(self, node: BufferLoad, where: Where) -> Task:
+        indices: list[Expr] = []
+        for index in node.indices:
+            indices.append((yield self._task(index, where)))
+        predicate: Expr | None = None
+        if node.predicate is not None:
+            predicate = yield self._task(node.predicate, where)
+        buffer, place = self.place(node.buffer, tuple(indices))
+        safe = predicate is None and self.is_inside(buffer, place)
+        vector = place[-1].dtype.lanes > 1
+        if not vector:
+            uniform = predicate is None or predicate.dtype.lanes == 1
+            if uniform and (safe or not where.guarded):
+                return BufferLoad(buffer, place, predicate)
+            place = (*place[:-1], Broadcast(place[-1], self.lanes))
+        if safe or (where.mask is None and predicate is None):
+            return BufferLoad(buffer, place)
+        # The lanes come first: an index is checked only where they take part.
+        return BufferLoad(buffer, place, joined(where.mask, self._checks(predicate)))
+
+    def _checks(self, predicate: Expr | None) -> Expr | None:
+        """A predicate in all lanes, index checks included: each lane is checked for itself."""
+        if predicate is None:
+            return None
+        result: Expr | None = None
+        for term in conjuncts(predicate):
+            wide = self.spread(term)
+            match wide:
+                case Broadcast(Call("check_index", (index, extent, site))):
+                    places = self.spread(index), self.spread(extent)
+                    wide = Call("check_index", (*places, site), wide.dtype)
+            result = joined(result, wide)
+        return result
+
+    def is_inside(self, buffer: Buffer, indices: tuple[Expr, ...]) -> bool:
+        """Whether an access is certain to be inside the buffer, in every lane."""
+        # What a flat buffer spans depends on the strides of a call.
+        return not buffer.flat and all(
+            self._ends_inside(index, index_value(extent))
+            for index, extent in zip(indices, buffer.shape, strict=True)
+        )
+
+    def _ends_inside(self, index: Expr, extent: Expr) -> bool:
+        facts = self.facts
+        ends = [index]
+        if isinstance(index, Ramp):
+            if not isinstance(index.stride, Const):
+                return False
+            reach = int(index.stride.value) * (index.lanes - 1)
+            ends = [index.base, binary(BinOp.ADD, index.base, index_value(reach))]
+        elif index.dtype.lanes > 1:
+            return False
+        size = facts.terms.sum_of(self.simple(extent))
+        for end in ends:
+            total = facts.terms.sum_of(self.simple(end))
+            exact = facts.is_exact(total) and facts.is_exact(size)
+            if not (exact and facts.at_least(total, 0)
+                    and facts.at_most(total.plus(size, -1), -1)):
+                return False
+        return True
+
+
+def joined(a: Expr | None, b: Expr | None) -> Expr | None:
+    """`a and b`, where None holds everywhere."""
+    if a is None or b is None:
+        return b if a is None else a
+    if truth(a) is True:
+        return b
+    return a if truth(b) is True else Binary(BinOp.AND, a, b)
+
+
+def in_all_lanes(lanes: Lanes, test: Expr, around: Set[Var]) -> Expr | None:
+    """Whether `test` holds in all lanes, as one condition that the loops around decide, or None.
+
+    An index that grows from lane to lane is below a bound if it is so in the last lane.
+    """
+    conditions: list[Expr] = []
+    for term in conjuncts(test):
+        match term:
+            case Compare(op, Ramp(base, Const(step), count), Broadcast(bound)) if (
+                op in _ORDERS and bound.dtype == INT64
+            ):
+                grows = step > 0
+                at_end = grows == (op in (CmpOp.LT, CmpOp.LE))
+                reach = index_value(int(step) * (count - 1))
+                extreme = binary(BinOp.ADD, base, reach) if at_end else base
+                conditions.append(Compare(op, lanes.simple(extreme), bound))
+            case _:
+                return None
+    decided = (node in around for c in conditions for node in walk(c) if isinstance(node, Var))
+    return logical_and(*conditions) if any(decided) else None
+
+
+def private_copy(buffer: Buffer, lanes: int) -> Buffer:
+    """Memory for as many copies of `buffer` as there are lanes, the lane as the last index."""
+    *outer, last = buffer.shape
+    wide = last * lanes if isinstance(last, int) else binary(BinOp.MUL, last, lanes)
+    return replace(buffer, shape=(*outer, wide))
+
+
+def _arithmetic(lanes: Lanes, op: BinOp, a: Expr, b: Expr) -> Expr:
+    if a.dtype.lanes == b.dtype.lanes == 1:
+        return Binary(op, a, b)
+    if a.dtype.scalar == INT64 and op in _RAMPS:
+        ramp = _ramp(lanes, op, a, b)
+        if ramp is not None:
+            return ramp
+    wide = Binary(op, lanes.spread(a), lanes.spread(b))
+    if op is BinOp.AND:
+        both = joined(wide.a, wide.b)
+        return wide if both is None else both
+    return wide
+
+
+def _ramp(lanes: Lanes, op: BinOp, a: Expr, b: Expr) -> Expr | None:
+    """The result as a ramp, or as a scalar, if it is one."""
+    match op, a, b:
+        case (BinOp.ADD | BinOp.SUB, Ramp(x, dx), Ramp(y, dy)):
+            stride = lanes.simple(Binary(op, dx, dy))
+            start = lanes.simple(Binary(op, x, y))
+            return start if is_const(stride, 0) else Ramp(start, stride, lanes.lanes)
+        case (BinOp.ADD | BinOp.SUB, Ramp(x, dx), y) if y.dtype.lanes == 1:
+            return Ramp(lanes.simple(Binary(op, x, y)), dx, lanes.lanes)
+        case (BinOp.ADD, x, Ramp(y, dy)) if x.dtype.lanes == 1:
+            return Ramp(lanes.simple(Binary(op, x, y)), dy, lanes.lanes)
+        case (BinOp.SUB, x, Ramp(y, dy)) if x.dtype.lanes == 1:
+            stride = lanes.simple(binary(BinOp.SUB, 0, dy))
+            return Ramp(lanes.simple(Binary(op, x, y)), stride, lanes.lanes)
+        case (BinOp.MUL, Ramp(x, dx), y) | (BinOp.MUL, y, Ramp(x, dx)) if y.dtype.lanes == 1:
+            stride = lanes.simple(Binary(op, dx, y))
+            start = lanes.simple(Binary(op, x, y))
+            return start if is_const(stride, 0) else Ramp(start, stride, lanes.lanes)
+        case (BinOp.FLOORDIV | BinOp.MOD, Ramp(x, Const(step)), Const(d)) if d > 0:
+            return _divided(lanes, op, x, int(step), int(d))
+    return None
+
+
+def _divided(lanes: Lanes, op: BinOp, base: Expr, step: int, d: int) -> Expr | None:
+    """`ramp // d` or `ramp % d`, if it is a ramp or the same in all lanes."""
+    facts = lanes.facts
+    start = facts.terms.sum_of(lanes.simple(base))
+    if not facts.is_exact(start):
+        return None
+    # (x + l*d*c) // d == x // d + l*c, and (x + l*d*c) % d == x % d
+    if step % d == 0:
+        whole = lanes.simple(facts.terms.expr(floordiv(facts, start, d)))
+        if op is BinOp.MOD:
+            return lanes.simple(facts.terms.expr(modulo(facts, start, d)))
+        return Ramp(whole, index_value(step // d), lanes.lanes)
+    # (x + l*s) // d == x // d, and (x + l*s) % d == x % d + l*s, where 0 <= x % d + l*s < d
+    rest = modulo(facts, start, d)
+    last: QuasiAffine = rest.shifted(step * (lanes.lanes - 1))
+    if not (facts.at_least(last, 0) and facts.at_most(last, d - 1)):
+        return None
+    if op is BinOp.FLOORDIV:
+        return lanes.simple(facts.terms.expr(floordiv(facts, start, d)))
+    return Ramp(facts.terms.expr(rest), index_value(step), lanes.lanes)
+
+

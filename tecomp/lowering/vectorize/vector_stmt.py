@@ -1,0 +1,430 @@
+"""Statements of a loop that runs as a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from tecomp.ir.arith.constraint_context import Facts
+from tecomp.ir.arith.simplify import EMPTY, enter_loop
+from tecomp.ir.arith.simplify_expr import truth
+from tecomp.ir.nodes.dtype import BOOL, INT64
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    Broadcast,
+    BufferLoad,
+    Call,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Ramp,
+    Var,
+    binary,
+    index_value,
+    logical_and,
+)
+from tecomp.ir.nodes.operators import outside_function
+from tecomp.ir.nodes.stmt import (
+    Allocate,
+    BufferStore,
+    DeclBuffer,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    OutsideCall,
+    Prefetch,
+    SeqStmt,
+    Stmt,
+    seq,
+)
+from tecomp.ir.traversal.rewrite import (
+    Task,
+    bottom_up,
+    children,
+    conjuncts,
+    run,
+    statements_in,
+    walk,
+)
+from tecomp.lowering.storage.buffer_rewrite import extent_variables, replace_variables
+from tecomp.lowering.vectorize.unroll import cut_short
+from tecomp.lowering.vectorize.vector_expr import Lanes, Where, in_all_lanes, joined, private_copy
+
+_Enclosing: TypeAlias = "Expr | tuple[Var, Expr]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Loop:
+    """The loop that becomes a vector, its lanes, and the variables of the loops around.
+
+    `plain` are the ids of statements in which all have a vector form, under a condition too.
+    """
+
+    var: Var
+    start: Expr
+    extent: Expr
+    lanes: Lanes
+    around: Set[Var]
+    plain: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _At:
+    """A place inside the loop: the lanes that take part, and how a single lane gets there.
+
+    Attributes:
+        where: the lanes.
+        path: conditions and let-bound values around the place that differ between lanes, as they
+            stand in the loop.
+    """
+
+    where: Where
+    path: tuple[_Enclosing, ...] = ()
+
+    def then(self, where: Where, *inner: _Enclosing) -> _At:
+        return _At(where, (*self.path, *inner))
+
+
+def is_vectorizable(loop: For) -> bool:
+    """Whether all in it has a vector form: no calls, and memory of one form and known size."""
+    inside: dict[Var, None] = {loop.loop_var: None}
+    own: set[Var] = set()
+    for node in walk(loop.body):
+        inside.update(dict.fromkeys(node.bound()) if isinstance(node, For | Let) else ())
+        if isinstance(node, Allocate):
+            own.add(node.buffer.data)
+            if any(var in inside for var in extent_variables(node.buffer)):
+                return False
+        if isinstance(node, DeclBuffer) and node.buffer.data in own:
+            return False
+        if isinstance(node, OutsideCall):
+            return False
+    return True
+
+
+def vector_body(
+    facts: Facts, loop: For, start: Expr, extent: Expr, lanes: int, around: Set[Var] = frozenset()
+) -> Stmt:
+    """The body of `loop` for `extent` iterations from `start`, which are at most `lanes`, at once.
+
+    Args:
+        facts: what is known where it stands.
+        loop: the loop.
+        start: value of its variable in the first lane.
+        extent: how many iterations there are.
+        lanes: of the vectors.
+        around: the variables of the loops around.
+    """
+    vector = Lanes(facts, lanes)
+    vector.values[loop.loop_var] = Ramp(start, index_value(1), lanes)
+    this = _Loop(loop.loop_var, start, extent, vector, around)
+    if facts.at_least(facts.terms.sum_of(extent), lanes):
+        whole: Stmt = run(_statement(this, loop.body, _At(Where())))
+        return whole
+    mask = Var("mask", BOOL.with_lanes(lanes))
+    rest = cut_short(extent, lanes)
+    active = Compare(CmpOp.LT, Ramp(index_value(0), index_value(1), lanes),
+                     Broadcast(extent if rest is None else rest, lanes))
+    body: Stmt = run(_statement(this, loop.body, _At(Where(mask))))
+    return Let(mask, active, body)
+
+
+def _statement(loop: _Loop, stmt: Stmt, at: _At) -> Task:
+    if isinstance(stmt, Prefetch) or _needs_lanes(loop, stmt, at):
+        return _by_lane(loop, stmt, at)
+    match stmt:
+        case BufferStore():
+            return _store(loop, stmt, at)
+        case SeqStmt(stmts):
+            parts: list[Stmt] = []
+            for part in stmts:
+                parts.append((yield _statement(loop, part, at)))
+            return seq(*parts)
+        case IfThenElse():
+            return (yield _branch(loop, stmt, at))
+        case For():
+            return (yield _inner_loop(loop, stmt, at))
+        case Let():
+            return (yield _let(loop, stmt, at))
+        case Allocate(buffer, body):
+            loop.lanes.private.add(buffer.data)
+            return Allocate(private_copy(buffer, loop.lanes.lanes),
+                            (yield _statement(loop, body, at)))
+        case DeclBuffer(buffer, body):
+            return DeclBuffer(buffer, (yield _statement(loop, body, at)))
+    raise AssertionError(f"no vector form for a {type(stmt).__name__}")
+
+
+def _needs_lanes(loop: _Loop, stmt: Stmt, at: _At) -> bool:
+    """Whether the expressions of a statement itself have no vector form."""
+    parts = [child for child in children(stmt) if isinstance(child, Expr)]
+    nodes = [node for part in parts for node in walk(part)]
+    guarded = at.where.guarded or any(_chooses_by_lane(loop, node) for node in nodes)
+    if isinstance(stmt, BufferStore) and _is_unwieldy(loop, stmt, guarded=guarded):
+        return True
+    # The vectors that `dot` takes, or that are read as one number, are but numbers of 32 bits.
+    taken = {id(arg) for node in nodes if isinstance(node, Call)
+             and (node.name == "dot" or (node.name == "reinterpret" and node.dtype.lanes == 1))
+             for arg in node.args if isinstance(arg, BufferLoad) or _is_one_word(arg)}
+    if any(_is_unwieldy(loop, node, guarded=guarded, is_taken=id(node) in taken)
+           for node in nodes):
+        return True
+    return isinstance(stmt, BufferStore) and _is_contested(loop, stmt, at)
+
+
+def _is_one_word(node: Expr) -> bool:
+    return isinstance(node, Call) and node.name == "reinterpret" and node.args[0].dtype.lanes == 1
+
+
+def _chooses_by_lane(loop: _Loop, node: Expr) -> bool:
+    """Whether only some lanes need a part of `node`."""
+    return isinstance(node, Call) and node.name == "if_then_else" and (
+        loop.lanes.varies(node.args[0]))
+
+
+def _is_unwieldy(
+    loop: _Loop, node: Any, *, guarded: bool, is_taken: bool = False
+) -> bool:
+    """A vector already (but for what is taken), or an access with one in not the last axis.
+
+    What all lanes read is a vector too where only some of them may read it. C functions take
+    numbers.
+    """
+    if isinstance(node, Expr) and node.dtype.lanes > 1 and not is_taken:
+        return True
+    if isinstance(node, Call) and outside_function(node.name) is not None:
+        return True
+    if not isinstance(node, BufferLoad | BufferStore):
+        return False
+    if node.buffer.dtype.lanes > 1 and not is_taken:
+        return True
+    return any(loop.lanes.varies(index) or (guarded and _reads(index))
+               for index in node.indices[:-1])
+
+
+def _is_contested(loop: _Loop, stmt: BufferStore, at: _At) -> bool:
+    """Whether all lanes store to one place, and not just the same thing once."""
+    lanes = loop.lanes
+    if stmt.buffer.data in lanes.private or lanes.varies(stmt.indices[-1]):
+        return False
+    parts = (stmt.value, *(() if stmt.predicate is None else (stmt.predicate,)))
+    reads_own = any(
+        isinstance(node, BufferLoad) and node.buffer.data is stmt.buffer.data
+        for part in parts for node in walk(part)
+    )
+    return at.where.guarded or reads_own or any(lanes.varies(part) for part in parts)
+
+
+def _needs_lanes_below(loop: _Loop, stmt: Stmt, at: _At) -> bool:
+    """Whether any statement in `stmt` has no vector form, under a condition."""
+    if id(stmt) in loop.plain:
+        return False
+    guarded = _At(Where(at.where.mask, guarded=True))
+    before = dict(loop.lanes.values), set(loop.lanes.private)
+    found = False
+    for node in walk(stmt):
+        if isinstance(node, Let) and loop.lanes.varies(node.value):
+            loop.lanes.values[node.var] = node.value
+        if isinstance(node, Allocate):
+            loop.lanes.private.add(node.buffer.data)
+        if isinstance(node, Stmt) and _needs_lanes(loop, node, guarded):
+            found = True
+            break
+    loop.lanes.values, loop.lanes.private = before
+    if not found:
+        # A chain of values asks for each of them.
+        loop.plain.update(id(node) for node in walk(stmt, parts=statements_in))
+    return found
+
+
+def _by_lane(loop: _Loop, stmt: Stmt, at: _At) -> Stmt:
+    """`stmt` in one lane after the other."""
+    lane = Var(loop.var.name)
+    body = stmt
+    for step in reversed(at.path):
+        body = Let(*step, body) if isinstance(step, tuple) else IfThenElse(step, body)
+    own = binary(BinOp.SUB, lane, loop.start)
+    lanes = loop.lanes.lanes
+
+    def rule(node: Any) -> Any:
+        if not isinstance(node, BufferLoad | BufferStore):
+            return None
+        if node.buffer.data not in loop.lanes.private:
+            return None
+        *outer, last = node.indices
+        copy = binary(BinOp.ADD, binary(BinOp.MUL, last, lanes), own)
+        return replace(node, buffer=private_copy(node.buffer, lanes), indices=(*outer, copy))
+
+    body = bottom_up(replace_variables(body, {loop.var: lane}), rule)
+    return For(lane, loop.start, loop.extent, ForKind.SERIAL, body)
+
+
+def _store(loop: _Loop, stmt: BufferStore, at: _At) -> Stmt:
+    lanes = loop.lanes
+    value = lanes.vector(stmt.value, at.where)
+    indices = tuple(lanes.vector(index, at.where) for index in stmt.indices)
+    predicate = None if stmt.predicate is None else lanes.vector(stmt.predicate, at.where)
+    buffer, place = lanes.place(stmt.buffer, indices)
+    if place[-1].dtype.lanes == 1:
+        return BufferStore(buffer, value, place, predicate)
+    where = None if predicate is None else lanes.spread(predicate)
+    alone = buffer.data in lanes.private and not at.where.guarded
+    if not (alone and lanes.is_inside(buffer, place)):
+        # Only the lane itself sees its own memory, so beyond the end it may write there.
+        where = joined(at.where.mask, where)
+    return BufferStore(buffer, lanes.spread(value), place, where)
+
+
+def _branch(loop: _Loop, stmt: IfThenElse, at: _At) -> Task:
+    lanes = loop.lanes
+    terms = conjuncts(stmt.condition)
+    same = [term for term in terms if not lanes.varies(term) and not _reads(term)]
+    if stmt.else_case is None and 0 < len(same) < len(terms):
+        rest = logical_and(*(term for term in terms if not any(term is s for s in same)))
+        inner = IfThenElse(rest, stmt.then_case)
+        return (yield _branch(loop, IfThenElse(logical_and(*same), inner), at))
+    test = lanes.vector(stmt.condition, at.where)
+    known = truth(test)
+    if known is not None:
+        chosen = stmt.then_case if known else stmt.else_case
+        return EMPTY if chosen is None else (yield _statement(loop, chosen, at))
+    if test.dtype.lanes == 1:
+        return (yield _uniform_branch(loop, stmt, test, at))
+    if _reads(stmt.condition) and _needs_lanes_below(loop, stmt, at):
+        return _by_lane(loop, stmt, at)
+    return (yield _masked_branch(loop, stmt, test, at))
+
+
+def _uniform_branch(loop: _Loop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
+    """A condition that is the same in all lanes stays a condition."""
+    facts = loop.lanes.facts
+    cases: list[Stmt | None] = []
+    for holds, case in ((True, stmt.then_case), (False, stmt.else_case)):
+        state = facts.enter()
+        facts.assume(test, holds=holds)
+        loop.lanes.forget()
+        cases.append(None if case is None else (yield _statement(loop, case, at)))
+        facts.leave(state)
+        loop.lanes.forget()
+    return IfThenElse(test, cases[0] or EMPTY, cases[1])
+
+
+def _masked_branch(loop: _Loop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
+    """A condition that differs between lanes becomes a mask, computed once before."""
+    kind = BOOL.with_lanes(loop.lanes.lanes)
+    outer = at.where.mask
+    if stmt.else_case is None:
+        everywhere = in_all_lanes(loop.lanes, test, loop.around)
+        if everywhere is not None and outer is None and not at.where.guarded:
+            return (yield _with_and_without_mask(loop, stmt, everywhere, at))
+        mask = Var("mask", kind)
+        inside = at.then(Where(mask, guarded=True), stmt.condition)
+        body = yield _statement(loop, stmt.then_case, inside)
+        both = joined(outer, test)
+        return Let(mask, test if both is None else both, body)
+    holds = Var("holds", kind)
+    then = yield _statement(loop, stmt.then_case, at.then(at.where.also(holds), stmt.condition))
+    other = yield _statement(
+        loop, stmt.else_case, at.then(at.where.also(Not(holds)), Not(stmt.condition)))
+    return Let(holds, test, seq(then, other))
+
+
+def _with_and_without_mask(loop: _Loop, stmt: IfThenElse, everywhere: Expr, at: _At) -> Task:
+    """`stmt` in two forms: most often its condition holds in all lanes, and none needs a mask."""
+    facts = loop.lanes.facts
+    state = facts.enter()
+    facts.assume(everywhere)
+    loop.lanes.forget()
+    whole = yield _statement(loop, stmt.then_case, at)
+    facts.leave(state)
+    loop.lanes.forget()
+    part = yield _masked_branch(loop, stmt, loop.lanes.vector(stmt.condition, at.where),
+                                replace(at, where=Where(guarded=True)))
+    return IfThenElse(everywhere, whole, part)
+
+
+def _reads(expr: Expr) -> bool:
+    """Whether a second computation could give another value, or must not happen unasked."""
+    return any(isinstance(node, BufferLoad | Call) for node in walk(expr))
+
+
+def _let(loop: _Loop, stmt: Let, at: _At) -> Task:
+    lanes = loop.lanes
+    value = lanes.vector(stmt.value, at.where)
+    if value.dtype.lanes == 1:
+        state = lanes.facts.enter()
+        lanes.facts.let(stmt.var, value)
+        lanes.forget()
+        body = yield _statement(loop, stmt.body, at)
+        lanes.facts.leave(state)
+        lanes.forget()
+        return Let(stmt.var, value, body)
+    if _reads(stmt.value) and _needs_lanes_below(loop, stmt.body, at):
+        return _by_lane(loop, stmt, at)
+    inside = at.then(at.where, (stmt.var, stmt.value))
+    if isinstance(value, Ramp):
+        lanes.values[stmt.var] = value
+        return (yield _statement(loop, stmt.body, inside))
+    vector = Var(stmt.var.name, stmt.var.dtype.with_lanes(lanes.lanes))
+    lanes.values[stmt.var] = vector
+    return Let(vector, value, (yield _statement(loop, stmt.body, inside)))
+
+
+def _inner_loop(loop: _Loop, stmt: For, at: _At) -> Task:
+    lanes, facts = loop.lanes, loop.lanes.facts
+    start = lanes.vector(stmt.min, at.where)
+    extent = lanes.vector(stmt.extent, at.where)
+    if start.dtype.lanes > 1 or extent.dtype.lanes > 1:
+        hull = _hull(loop, stmt)
+        return _by_lane(loop, stmt, at) if hull is None else (
+            yield _inner_loop(loop, hull, at))
+    state = facts.enter()
+    enter_loop(facts, stmt.loop_var, start, extent)
+    lanes.forget()
+    body = yield _statement(loop, stmt.body, at)
+    facts.leave(state)
+    lanes.forget()
+    return For(stmt.loop_var, start, extent, stmt.kind, body, stmt.thread)
+
+
+def _hull(loop: _Loop, stmt: For) -> For | None:
+    """A loop whose bounds differ between lanes, over all values that its variable has in any."""
+    end = binary(BinOp.ADD, stmt.min, stmt.extent)
+    low = run(_extreme(loop, stmt.min, greatest=False))
+    high = run(_extreme(loop, end, greatest=True))
+    if low is None or high is None:
+        return None
+    inside = logical_and(*(
+        Compare(op, stmt.loop_var, bound)
+        for op, bound in ((CmpOp.GE, stmt.min), (CmpOp.LT, end)) if loop.lanes.varies(bound)
+    ))
+    extent = loop.lanes.simple(binary(BinOp.SUB, high, low))
+    body = IfThenElse(inside, stmt.body)
+    return For(stmt.loop_var, loop.lanes.simple(low), extent, stmt.kind, body, stmt.thread)
+
+
+def _extreme(loop: _Loop, expr: Expr, *, greatest: bool) -> Task:
+    """The least or greatest value of `expr` in any lane; None if it is not found."""
+    if not loop.lanes.varies(expr):
+        return None if _reads(expr) else expr
+    match expr:
+        case Var() if expr is loop.var:
+            last = binary(BinOp.SUB, binary(BinOp.ADD, loop.start, loop.extent), index_value(1))
+            return last if greatest else loop.start
+        case Binary(BinOp.ADD | BinOp.SUB | BinOp.MIN | BinOp.MAX as op, a, b):
+            if expr.dtype != INT64:
+                return None
+            x = yield _extreme(loop, a, greatest=greatest)
+            y = yield _extreme(loop, b, greatest=greatest != (op is BinOp.SUB))
+            return None if x is None or y is None else binary(op, x, y)
+        case Binary(BinOp.MUL | BinOp.FLOORDIV as op, a, Const(c)) if expr.dtype == INT64 and (
+            c > 0 or op is BinOp.MUL
+        ):
+            x = yield _extreme(loop, a, greatest=greatest == (c > 0))
+            return None if x is None else binary(op, x, expr.b)
+    return None

@@ -1,0 +1,227 @@
+"""Turn loops that are marked so into vector operations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tecomp.ir.arith.constraint_context import Facts
+from tecomp.ir.arith.simplify import EMPTY, enter_loop, function_facts, simplify
+from tecomp.ir.arith.simplify_expr import expression
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Var,
+    binary,
+    index_value,
+)
+from tecomp.ir.nodes.stmt import For, ForKind, IfThenElse, Let, PrimFunc, Stmt, seq
+from tecomp.ir.traversal.rewrite import Task, children, fold, rebuild, run, statements_in, walk
+from tecomp.lowering.storage.buffer_rewrite import replace_variables
+from tecomp.lowering.vectorize.unroll import cut_short, has_whole_form, indexes_registers
+from tecomp.lowering.vectorize.vector_stmt import is_vectorizable, vector_body
+
+MAX_LANES = 64
+_PARTS = (BinOp.FLOORDIV, BinOp.MOD)
+
+
+def vectorize_loops(
+    func: PrimFunc, max_lanes: int = MAX_LANES, *, is_simple: bool = False
+) -> PrimFunc:
+    """Replace each `vectorized` loop by operations on all its iterations at once.
+
+    The loop variable becomes a ramp. A load or store whose index is a vector moves a vector; what
+    is the same in all lanes stays scalar. Conditions that differ between lanes become masks of
+    stores and of loads, so nothing is read that the loop would not have read.
+
+    * An extent known only up to a bound, such as `min(8, n - 8*io)`, takes as many lanes as the
+      bound and masks those beyond the end. A constant extent has no mask.
+    * An extent beyond `max_lanes`, or without a bound, is run in pieces of `max_lanes`: a serial
+      loop over the full ones, and the rest.
+    * Of vectorized loops inside one another the innermost becomes a vector, the others serial.
+    * A loop inside whose bounds differ between lanes runs over all their values, masked.
+    * Memory allocated inside has a copy for each lane, side by side.
+    * A single statement that has no vector form (it stores to one place in all lanes, is of a
+      vector type already, or needs a vector in a physical axis that is not the last) runs lane by
+      lane, and only that statement.
+
+    Args:
+        func: a function with flat buffers.
+        max_lanes: the widest vector to make.
+        is_simple: whether its indices and conditions are in their shortest form already, but for
+            quotients and remainders that came together in one index.
+    """
+    nodes = list(walk(func.body))
+    if not any(_is_vector(node) for node in nodes):
+        return func
+    if not is_simple or any(isinstance(node, Binary) and node.op in _PARTS for node in nodes):
+        func = simplify(func)
+    body = run(_outside(_Pass(function_facts(func), max_lanes, _with_inner(func.body)), func.body))
+    return replace(func, body=body)
+
+
+def _is_vector(node: object) -> bool:
+    return isinstance(node, For) and node.kind is ForKind.VECTORIZED
+
+
+def _with_inner(body: Stmt) -> set[int]:
+    """Vectorized loops that have another one inside."""
+    found: set[int] = set()
+
+    def has_vector(node: Any, inside: list[bool]) -> bool:
+        if _is_vector(node) and any(inside):
+            found.add(id(node))
+        return _is_vector(node) or any(inside)
+
+    fold(body, has_vector, statements_in)
+    return found
+
+
+class _Pass:
+    """What the traversal carries.
+
+    Facts, the widest vector, which loops stay serial, the variables of the loops around, of which
+    some are written out, those that become copies under conditions, and the conditions in whose
+    other case it is.
+    """
+
+    def __init__(self, facts: Facts, max_lanes: int, serial: set[int]) -> None:
+        self.facts = facts
+        self.max_lanes = max_lanes
+        self.serial = serial
+        self.loops: set[Var] = set()
+        self.unrolled: set[Var] = set()
+        self.copied: set[Var] = set()
+        self.others: list[Expr] = []
+
+
+def _outside(work: _Pass, node: Stmt) -> Task:
+    """A statement that is in no vector; its facts are collected on the way."""
+    if isinstance(node, For):
+        if _is_vector(node) and id(node) not in work.serial:
+            return _vectorized(work, node)
+        return (yield _serial(work, node))
+    facts, done = work.facts, {}
+    for child in children(node):
+        if not isinstance(child, Stmt):
+            continue
+        state, others = facts.enter(), work.others
+        match node:
+            case IfThenElse(condition, then):
+                facts.assume(condition, holds=child is then)
+                work.others = others if child is then else [*others, condition]
+            case Let(var, value):
+                facts.let(var, value)
+        done[id(child)] = yield _outside(work, child)
+        facts.leave(state)
+        work.others = others
+    return rebuild(node, lambda child: done.get(id(child), child))
+
+
+def _serial(work: _Pass, loop: For) -> Task:
+    state = work.facts.enter()
+    enter_loop(work.facts, loop.loop_var, loop.min, loop.extent)
+    work.loops.add(loop.loop_var)
+    if loop.kind is ForKind.UNROLLED:
+        work.unrolled.add(loop.loop_var)
+        if not isinstance(loop.extent, Const) and indexes_registers(loop):
+            work.copied.add(loop.loop_var)
+    body = yield _outside(work, loop.body)
+    work.loops.discard(loop.loop_var)
+    work.copied.discard(loop.loop_var)
+    work.facts.leave(state)
+    kind = ForKind.SERIAL if _is_vector(loop) else loop.kind
+    return For(loop.loop_var, loop.min, loop.extent, kind, body, loop.thread)
+
+
+def _vectorized(work: _Pass, loop: For) -> Stmt:
+    if not is_vectorizable(loop):
+        return For(loop.loop_var, loop.min, loop.extent, ForKind.SERIAL, loop.body)
+    facts, width = work.facts, work.max_lanes
+    count = facts.terms.sum_of(loop.extent)
+    most = facts.greatest(count) if facts.is_exact(count) else None
+    if most is not None and most <= width:
+        return _piece(work, loop, loop.min, loop.extent, most)
+    outer = Var(f"{loop.loop_var.name}_outer")
+    n_full = _simple(work, binary(BinOp.FLOORDIV, loop.extent, width))
+    rest = _simple(work, binary(BinOp.MOD, loop.extent, width))
+    start = binary(BinOp.ADD, loop.min, binary(BinOp.MUL, outer, width))
+    state = facts.enter()
+    enter_loop(facts, outer, index_value(0), n_full)
+    full = _piece(work, loop, _simple(work, start), index_value(width), width)
+    facts.leave(state)
+    last = _simple(work, binary(BinOp.ADD, loop.min, binary(BinOp.MUL, n_full, width)))
+    bound = facts.greatest(facts.terms.sum_of(rest))
+    state = facts.enter()
+    # A negative extent is an empty loop too, and its remainder may be positive.
+    some = Compare(CmpOp.GT, loop.extent, index_value(0))
+    is_counted = facts.at_least(count, 0)
+    if not is_counted:
+        facts.assume(some)
+    tail = _piece(work, loop, last, rest, width - 1 if bound is None else bound)
+    facts.leave(state)
+    if not is_counted:
+        tail = IfThenElse(some, tail)
+    return seq(For(outer, index_value(0), n_full, ForKind.SERIAL, full), tail)
+
+
+def _simple(work: _Pass, expr: Expr) -> Expr:
+    result: Expr = run(expression(work.facts, expr))
+    return result
+
+
+def _fills_in_some_rounds(work: _Pass, extent: Expr, lanes: int) -> bool:
+    """Whether a loop around decides if all lanes take part: most of its iterations need no mask.
+
+    Not so for what is left of a loop and has never all lanes, where only the few iterations decide
+    that are written out, and for copies beside which there is a form for iterations that have all.
+    """
+    rest, rounds = cut_short(extent, lanes), work.loops - work.unrolled
+    if rest is None or not any(isinstance(node, Var) and node in rounds for node in walk(rest)):
+        return False
+    facts, count = work.facts, work.facts.terms.sum_of(extent)
+    known = facts.at_least(count, lanes) or facts.at_most(count, lanes - 1)
+    is_beside = work.copied and has_whole_form(facts, work.others, rest, lanes)
+    return facts.is_exact(count) and not known and not is_beside
+
+
+def _full_or_not(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) -> Stmt:
+    """Two forms of the body: without a mask if all lanes take part, else with one."""
+    facts, rest = work.facts, cut_short(extent, lanes)
+    assert rest is not None
+    is_full = _simple(work, Compare(CmpOp.GE, rest, index_value(lanes)))
+    forms = []
+    for holds in (True, False):
+        state = facts.enter()
+        facts.assume(is_full, holds=holds)
+        count = index_value(lanes) if holds else extent
+        forms.append(vector_body(facts, loop, start, count, lanes, work.loops))
+        facts.leave(state)
+    return IfThenElse(is_full, *forms)
+
+
+def _piece(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) -> Stmt:
+    """The iterations from `start`, at most `lanes` of them, all at once."""
+    facts = work.facts
+    if lanes <= 0:
+        return EMPTY
+    count = facts.terms.sum_of(extent)
+    state = facts.enter()
+    some = facts.at_least(count, 1)
+    if not some:
+        facts.assume(Compare(CmpOp.GT, extent, index_value(0)))
+    if lanes == 1:
+        body = replace_variables(loop.body, {loop.loop_var: start})
+    elif _fills_in_some_rounds(work, extent, lanes):
+        body = _full_or_not(work, loop, start, extent, lanes)
+    else:
+        if not facts.at_least(count, lanes):
+            # Whatever lanes there are besides, the mask leaves out.
+            lanes = min(1 << (lanes - 1).bit_length(), work.max_lanes)
+        body = vector_body(facts, loop, start, extent, lanes, work.loops)
+    facts.leave(state)
+    return body if some else IfThenElse(Compare(CmpOp.GT, extent, index_value(0)), body)

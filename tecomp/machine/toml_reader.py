@@ -1,0 +1,412 @@
+"""Tables to objects: the fields of a class say which keys a table has and what they may be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from difflib import get_close_matches
+from functools import cache
+from inspect import get_annotations
+from types import MappingProxyType, NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
+
+from tecomp.errors import TargetError
+from tecomp.machine.schema import (
+    Above,
+    AtLeast,
+    FromHost,
+    Key,
+    Matches,
+    OneOf,
+    Place,
+    PowerOfTwo,
+    Refers,
+    Said,
+    TableName,
+)
+
+HOST = "host"
+"""Instead of a value: what the machine at hand has."""
+
+_PLAIN = {
+    str: ("a text", "texts"),
+    int: ("a whole number", "whole numbers"),
+    float: ("a number", "numbers"),
+    bool: ("true or false", "true or false"),
+}
+_UNITS = {
+    "bytes_per_cycle": "bytes per cycle",
+    "bytes_per_second": "bytes per second",
+    "flops": "operations per second",
+    "bytes": "bytes",
+    "cycles": "cycles",
+    "hz": "hertz",
+}
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A key of a table: what it is called, which type it has, and what is said about that."""
+
+    field: str
+    key: str
+    kind: Any
+    marks: tuple[Any, ...]
+    is_needed: bool
+    is_optional: bool
+    has_default: bool
+
+    def has(self, mark: type) -> bool:
+        """Whether a mark of this class is on it."""
+        return any(isinstance(each, mark) for each in self.marks)
+
+
+@cache
+def known_keys(kind: Any) -> Mapping[str, Known]:
+    """The keys of a table that becomes an object of a class, in order, and its fields by them."""
+    hints = get_annotations(kind, eval_str=True)
+    return {
+        found.key: found
+        for field in fields(kind) if field.init for found in (_known(field, hints[field.name]),)
+    }
+
+
+def _known(field: Field[Any], hint: Any) -> Known:
+    kind, marks = _bare(hint)
+    named = [mark.name for mark in marks if isinstance(mark, Key)]
+    is_optional = NoneType in get_args(kind)
+    if is_optional:
+        inner = [part for part in get_args(kind) if part is not NoneType]
+        kind, more = _bare(Union[tuple(inner)])  # noqa: UP007  (made of a list)
+        marks += more
+    is_said = any(isinstance(mark, Said) for mark in marks)
+    has_default = (field.default, field.default_factory) != (MISSING, MISSING)
+    return Known(
+        field.name, named[0] if named else field.name, kind, marks,
+        is_said or not (is_optional or has_default), is_optional, has_default,
+    )
+
+
+@cache
+def _bare(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    if get_origin(hint) is Annotated:
+        kind, *marks = get_args(hint)
+        return kind, tuple(marks)
+    return hint, ()
+
+
+def read_table(kind: type[T], table: object, place: Place) -> T:
+    """An object of a class from a table.
+
+    Args:
+        kind: a dataclass; the types of its fields say what the keys may be.
+        table: what the file has.
+        place: where.
+
+    Raises:
+        TargetError: a key is missing, unknown, or of the wrong type; names file, line and table.
+    """
+    if not isinstance(table, Mapping):
+        raise place.error(f"expected a table, got {table!r}")
+    every = known_keys(cast(Hashable, kind))
+    keys = {key: known for key, known in every.items() if not known.has(TableName)}
+    made: dict[str, Any] = {
+        known.field: place.path[-1] for known in every.values() if known.has(TableName)
+    }
+    for key in table:
+        if key not in keys:
+            raise place.error(f"unknown key `{key}`; {_hint(key, keys)}", key)
+    if missing := [key for key, known in keys.items() if known.is_needed and key not in table]:
+        asked = ", ".join(f"`{key}` ({_asked(keys[key])})" for key in missing)
+        raise place.error(f"missing {asked}; add {'it' if len(missing) == 1 else 'them'}")
+    for key, value in table.items():
+        known = keys[key]
+        made[known.field] = _value(known.kind, known.marks, value, place, key)
+    # A key that may be left out stands for None where the class has no other default.
+    left_out = (k.field for k in keys.values() if not k.has_default and not k.is_needed)
+    made = dict.fromkeys(left_out) | made
+    try:
+        return kind(**made)
+    except TargetError as error:
+        raise place.error(error.message) from error
+
+
+def _asked(known: Known) -> str:
+    """What a key that is missing takes, in words."""
+    if known.kind in _PLAIN or get_origin(known.kind) in (tuple, Literal):
+        return _expected(known.kind, known.marks, known.key)
+    return f"a table [{known.key}]"
+
+
+def _hint(key: str, known: Collection[str]) -> str:
+    """A key that is nearly this one, or is it in another unit."""
+    stem = key.rpartition("_")[0]
+    same = [each for each in known if stem and each.rpartition("_")[0] == stem]
+    near = same or get_close_matches(key, known, n=1)
+    return f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(known)}"
+
+
+def _value(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str) -> Any:
+    for mark in marks:
+        if isinstance(mark, FromHost) and isinstance(value, str) and value == HOST:
+            return mark.read()
+    if kind in _PLAIN:
+        return _plain(kind, marks, value, place, key)
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        return _one_of_kinds(get_args(kind), value, place.inside(key))
+    if is_dataclass(kind) and isinstance(kind, type):
+        return read_table(kind, value, place.inside(key))
+    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping(get_args(kind), value, place.inside(key))
+    if origin is tuple and _is_table(get_args(kind)[0]):
+        return _tables(get_args(kind)[0], value, place, key)
+    read = _plain(kind, marks, value, place, key)
+    if origin is tuple:
+        return tuple(tuple(each) if isinstance(each, list) else each for each in read)
+    return read
+
+
+def _plain(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str) -> Any:
+    """A value that is no table."""
+    if not _fits(kind, marks, value):
+        raise place.error(f"`{key}` is {value!r}; expected {_expected(kind, marks, key)}", key)
+    _check_names(kind, marks, value, place, key)
+    return float(value) if kind is float else value
+
+
+def _is_table(kind: Any) -> bool:
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    return all(isinstance(each, type) and is_dataclass(each) for each in kinds)
+
+
+def _tables(kind: Any, value: Any, place: Place, key: str) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise place.error(f"`{key}` is {value!r}; expected tables, each under [[{key}]]", key)
+    return tuple(
+        _one_of_kinds(get_args(kind) or (kind,), entry, place.inside(key, k))
+        for k, entry in enumerate(value)
+    )
+
+
+def _one_of_kinds(kinds: tuple[type, ...], value: Any, place: Place) -> Any:
+    """A table whose key `kind` tells which of several classes it is of."""
+    if len(kinds) == 1:
+        return read_table(kinds[0], value, place)
+    if not isinstance(value, Mapping):
+        raise place.error(f"expected a table, got {value!r}")
+    by_name = {get_args(known_keys(kind)["kind"].kind)[0]: kind for kind in kinds}
+    if "kind" not in value:
+        raise place.error(f"missing `kind`; the kinds are {', '.join(by_name)}")
+    chosen = value["kind"]
+    if not isinstance(chosen, str) or chosen not in by_name:
+        raise place.error(f"`kind` is {chosen!r}; {_near(chosen, by_name, 'kinds')}", "kind")
+    return read_table(by_name[chosen], value, place)
+
+
+def _mapping(kinds: tuple[Any, ...], value: Any, place: Place) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise place.error(f"expected a table, got {value!r}")
+    (key_kind, key_marks), (kind, marks) = map(_bare, kinds)
+    if any(isinstance(mark, Matches) for mark in key_marks):
+        value = dict(_joined(value))
+    if not value:
+        raise place.error("nothing is described; describe at least one, or leave the table out")
+    for name in value:
+        if not _fits(key_kind, key_marks, name):
+            raise place.error(f"unknown key `{name}`; expected {_like(key_marks)}", name)
+        _check_names(key_kind, key_marks, name, place, name)
+    return MappingProxyType(
+        {name: _value(kind, marks, entry, place, name) for name, entry in value.items()}
+    )
+
+
+def _joined(table: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
+    """The keys of tables in tables, joined by dots as TOML writes them."""
+    found: list[tuple[str, Any]] = []
+    for key, value in table.items():
+        name = f"{before}{key}"
+        found += _joined(value, f"{name}.") if isinstance(value, Mapping) else [(name, value)]
+    return found
+
+
+def _fits(kind: Any, marks: tuple[Any, ...], value: Any) -> bool:
+    if kind not in _PLAIN:
+        return _fits_form(kind, value)
+    # A bool is an int for Python, and not for the reader of a description.
+    if type(value) is not kind and not (kind is float and type(value) is int):
+        return False
+    return value != "" and all(_holds(mark, value) for mark in marks)
+
+
+def _fits_form(kind: Any, value: Any) -> bool:
+    """Whether a value is one of several texts, or a list."""
+    if get_origin(kind) is Literal:
+        return isinstance(value, str) and value in get_args(kind)
+    parts = get_args(kind)
+    if not isinstance(value, list | tuple) or not value:
+        return False
+    if parts[-1] is not Ellipsis and len(parts) != len(value):
+        return False
+    inner = [parts[0]] * len(value) if parts[-1] is Ellipsis else parts
+    return all(_fits(*_bare(part), each) for part, each in zip(inner, value, strict=True))
+
+
+def _holds(mark: Any, value: Any) -> bool:
+    match mark:
+        case AtLeast(low):
+            return bool(value >= low)
+        case Above(low):
+            return bool(low < value < float("inf"))
+        case PowerOfTwo():
+            return bool(value >= 1 and value & (value - 1) == 0)
+        case Matches(pattern):
+            return re.fullmatch(pattern, value) is not None
+    return True
+
+
+def _expected(kind: Any, marks: tuple[Any, ...], key: str) -> str:
+    """What a key takes, in words."""
+    unit = next((f" of {text}" for end, text in _UNITS.items() if key.endswith(end)), "")
+    other = f', or "{HOST}"' if any(isinstance(mark, FromHost) for mark in marks) else ""
+    if get_origin(kind) is tuple:
+        return f"a list of {_plural(kind, unit)}{other}"
+    if get_origin(kind) is Literal:
+        return _any_of(kind)
+    return f"{_PLAIN[kind][0]}{unit}{_bounds(marks)}{other}"
+
+
+def _plural(many: Any, unit: str) -> str:
+    parts = get_args(many)
+    kind, marks = _bare(parts[0])
+    count = "" if parts[-1] is Ellipsis else f"{len(parts)} "
+    if get_origin(kind) is Literal:
+        return f"{count}{_any_of(kind)}"
+    if get_origin(kind) is tuple:
+        return f"{count}lists of {_plural(kind, unit)}"
+    return f"{count}{_PLAIN[kind][1]}{unit}{_bounds(marks)}"
+
+
+def _any_of(kind: Any) -> str:
+    *first, last = map(repr, get_args(kind))
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def _bounds(marks: tuple[Any, ...]) -> str:
+    for mark in marks:
+        match mark:
+            case AtLeast(low):
+                return f", at least {low}"
+            case Above(low):
+                return f", above {low}"
+            case PowerOfTwo():
+                return ", a power of two"
+            case Matches(like=like):
+                return f": {like}"
+    return ""
+
+
+def _like(marks: tuple[Any, ...]) -> str:
+    return next(mark.like for mark in marks if isinstance(mark, Matches))
+
+
+def _check_names(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str) -> None:
+    """Texts that have to be the name of something."""
+    if kind not in _PLAIN and get_origin(kind) is tuple:
+        inner, inner_marks = _bare(get_args(kind)[0])
+        for each in value:
+            _check_names(inner, inner_marks, each, place, key)
+        return
+    for mark in marks:
+        if isinstance(mark, OneOf) and value not in mark.texts:
+            hint = _near(value, mark.texts, f"{mark.what}s")
+            raise place.error(f"`{key}`: there is no {mark.what} `{value}`; {hint}", key)
+        if isinstance(mark, Refers):
+            described = place.root.get(mark.table, {})
+            if value not in described:
+                hint = _near(value, described, "described ones")
+                raise place.error(f"`{key}`: there is no {mark.table} `{value}`; {hint}", key)
+
+
+def _near(value: Any, texts: Collection[str], what: str) -> str:
+    near = get_close_matches(str(value), texts, n=1)
+    return f"did you mean `{near[0]}`?" if near else f"the {what} are {', '.join(texts)}"
+
+
+def check_fields(record: Any) -> None:
+    """Refuse an object whose fields are not what their types say, however it was made.
+
+    Raises:
+        TargetError: a field is something else.
+    """
+    for known in known_keys(cast(Hashable, type(record))).values():
+        value = getattr(record, known.field)
+        if (value is None and known.is_optional) or _is_of(known.kind, known.marks, value):
+            continue
+        is_table = known.kind not in _PLAIN and not _is_list(known.kind)
+        wanted = f"what a description has under `{known.key}`" if is_table else _expected(
+            known.kind, tuple(m for m in known.marks if not isinstance(m, FromHost)), known.key)
+        raise TargetError(f"{type(record).__name__}: {known.field} is {value!r}; give {wanted}")
+
+
+def _is_list(kind: Any) -> bool:
+    return get_origin(kind) is tuple and not _is_table(get_args(kind)[0])
+
+
+def _is_of(kind: Any, marks: tuple[Any, ...], value: Any) -> bool:
+    """Whether a value is of the type of a field, where a description may also say nothing."""
+    if kind in _PLAIN:
+        texts = [mark.texts for mark in marks if isinstance(mark, OneOf)]
+        is_named = all(isinstance(value, str) and value in each for each in texts)
+        return is_named and (_is_empty(kind, value) or _fits(kind, marks, value))
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return _fits_form(kind, value)
+    if origin in (Union, UnionType):
+        return any(_is_of(*_bare(part), value) for part in parts)
+    if origin is tuple:
+        is_any = parts[-1] is Ellipsis
+        return isinstance(value, tuple) and (is_any or len(value) == len(parts)) and all(
+            _is_of(*_bare(parts[0] if is_any else parts[k]), each) for k, each in enumerate(value))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping) and all(
+            _is_of(*_bare(part), each)
+            for item in value.items() for part, each in zip(parts, item, strict=True))
+    return isinstance(value, kind)
+
+
+def _is_empty(kind: Any, value: Any) -> bool:
+    return kind is str and isinstance(value, str) and not value
+
+
+def table_of(value: Any) -> Any:
+    """The table that `read_table` makes an object of, with the values that it has now.
+
+    >>> from tecomp.machine.components import Memory
+    >>> table_of(Memory("lx", "core", 1, 128, None, "assumed", latency_cycles=8))["latency_cycles"]
+    8
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {
+            key: table_of(getattr(value, known.field))
+            for key, known in known_keys(type(value)).items()
+            if not known.has(TableName) and getattr(value, known.field) is not None
+            and getattr(value, known.field) not in ((), {})
+        }
+    if isinstance(value, Mapping):
+        return {key: table_of(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return [table_of(each) for each in value]
+    # What was made by hand may say nothing; a description has to.
+    return "not said" if value == "" else value

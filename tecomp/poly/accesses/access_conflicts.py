@@ -1,0 +1,191 @@
+"""Elements accessed by several iterations or cores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.poly.loops.regions import Scope
+from tecomp.poly.sets.from_isl import set_to_condition
+from tecomp.poly.sets.isl_expressions import python_int
+from tecomp.poly.sets.to_isl import Space, condition_hull, index_relation
+
+_IN = isl.dim_type.in_
+_OUT = isl.dim_type.out
+_PARAM = isl.dim_type.param
+_SET = isl.dim_type.set
+
+
+def shared_point(
+    points: isl.Set, scope: Scope, loop: Var
+) -> tuple[int, int, tuple[int, ...]] | None:
+    """Two iterations of `loop` whose `points` meet, and a point where they do; None if none do.
+
+    Args:
+        points: a set that depends on the loops of `scope`.
+        scope: the loops around; those outside of `loop` have one value.
+        loop: one of them.
+    """
+    position = scope.params.index(loop) - scope.n_sizes
+    count = len(scope.params) - scope.n_sizes
+    known = points.intersect_params(scope.context)
+    known = known.align_params(Space((), scope.params).isl)
+    touched = isl.Map.from_range(known).move_dims(_IN, 0, _PARAM, scope.n_sizes, count)
+    # The loops inside of `loop` may have any values.
+    touched = touched.project_out(_IN, position + 1, count - position - 1)
+    clashes = touched.apply_range(touched.reverse())
+    for k in range(position):
+        clashes = clashes.equate(_IN, k, _OUT, k)
+    clashes = clashes.order_lt(_IN, position, _OUT, position)
+    if clashes.is_empty():
+        return None
+    pair = clashes.lexmin().sample()
+    one, other = (isl.Set.from_basic_set(side) for side in (pair.domain(), pair.range()))
+    meeting = one.apply(touched).intersect(other.apply(touched)).lexmin().sample_point()
+    rank = touched.dim(_OUT)
+    element = tuple(python_int(meeting.get_coordinate_val(_SET, k)) for k in range(rank))
+    return _coordinate(one, position), _coordinate(other, position), element
+
+
+def _coordinate(point: isl.Set, position: int) -> int:
+    return python_int(point.dim_max_val(position))
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An access inside of loops.
+
+    Attributes:
+        loops: variable, first value and number of values of each loop, outermost first.
+        conditions: that hold where it is made.
+        core: which core makes it: a variable or 0 for each axis of the grid.
+        indices: the element.
+    """
+
+    loops: tuple[tuple[Var, Expr, Expr], ...]
+    conditions: tuple[Expr, ...]
+    core: tuple[Expr, ...]
+    indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Two cores that use one element, or what each core has where there are none.
+
+    Attributes:
+        cores: the coordinates of two cores; None where no element is used by two.
+        index: the element.
+        span: for each axis, the most elements from the first to the last that one core uses.
+    """
+
+    cores: tuple[tuple[int, ...], tuple[int, ...]] | None
+    index: tuple[int, ...]
+    span: tuple[int, ...]
+
+
+def shared(uses: Sequence[Use], copies: Sequence[Use] = ()) -> Shared:
+    """What cores share among `uses`, and what each has.
+
+    Args:
+        uses: each makes its elements those of the core.
+        copies: may use elements of any core; those that are nobody's are of the core that copies.
+
+    Raises:
+        NotAffine: an index or a bound is no affine function of the loops.
+    """
+    owned = _owned(uses, copies)
+    meeting = owned.apply_range(owned.reverse())
+    identity = isl.Map.identity(meeting.get_space())
+    clash = meeting.subtract(identity)
+    if not clash.is_empty():
+        return _witness(owned, clash)
+    spans = []
+    for k in range(owned.dim(_OUT)):
+        width = _extreme(owned, k, most=True).sub(_extreme(owned, k, most=False))
+        spans.append(python_int(width.max_val()) + 1)
+    return Shared(None, (), tuple(spans))
+
+
+def by_owner(
+    copy: Use, uses: Sequence[Use], copies: Sequence[Use]
+) -> Iterator[tuple[tuple[int, ...], Expr]]:
+    """The cores that a copy takes something from, each with when it does.
+
+    Args:
+        copy: one of `copies`.
+        uses: as for `shared`, which finds no core in the way of another among them.
+        copies: the same; all sizes are numbers.
+
+    Yields:
+        The coordinates of a core, and a condition on the loops around the copy.
+    """
+    owned = _owned(uses, copies)
+    taken = _elements_by_core(copy).range()
+    names: Mapping[str, Expr] = {f"d{k}": index for k, index in enumerate(copy.indices)}
+    found: list[isl.Point] = []
+    owned.intersect_range(taken).domain().foreach_point(found.append)
+    for core in sorted(map(_coordinates, found)):
+        elements = owned.intersect_domain(_point(owned, core)).range()
+        yield core, set_to_condition(elements.coalesce().gist(taken), names)
+
+
+def _owned(uses: Sequence[Use], copies: Sequence[Use]) -> isl.Map:
+    """The elements of each core."""
+    owned = _joined(uses or copies)
+    if not (uses and copies):
+        return owned
+    rest = _joined(copies).subtract_range(owned.range())
+    return owned.union(rest) if not rest.is_empty() else owned
+
+
+def _joined(uses: Sequence[Use]) -> isl.Map:
+    first, *others = map(_elements_by_core, uses)
+    for each in others:
+        first = first.union(each)
+    return first
+
+
+def _extreme(owned: isl.Map, axis: int, *, most: bool) -> isl.PwAff:
+    """The greatest or least index along an axis, for each core."""
+    count = owned.dim(_OUT)
+    alone = owned.project_out(_OUT, axis + 1, count - axis - 1).project_out(_OUT, 0, axis)
+    found = alone.lexmax_pw_multi_aff() if most else alone.lexmin_pw_multi_aff()
+    return found.get_pw_aff(0)
+
+
+def _elements_by_core(use: Use) -> isl.Map:
+    variables = tuple(var for var, _, _ in use.loops)
+    space = Space(variables)
+    points = space.box([(low, extent) for _, low, extent in use.loops])
+    for condition in use.conditions:
+        points = points.intersect(condition_hull(condition, space)[0])
+    core = index_relation(use.core, space).intersect_domain(points)
+    elements = index_relation(use.indices, space).intersect_domain(points)
+    return core.reverse().apply_range(elements)
+
+
+def _witness(owned: isl.Map, clash: isl.Map) -> Shared:
+    pair = clash.sample()
+    one, other = (_coordinates(part.sample_point()) for part in (pair.domain(), pair.range()))
+    least, most = sorted((one, other))
+    both = owned.intersect_domain(_point(owned, least)).range().intersect(
+        owned.intersect_domain(_point(owned, most)).range()
+    )
+    return Shared((least, most), _coordinates(both.lexmin().sample_point()), ())
+
+
+def _point(owned: isl.Map, values: tuple[int, ...]) -> isl.Set:
+    points = owned.domain()
+    for k, value in enumerate(values):
+        points = points.fix_val(isl.dim_type.set, k, value)
+    return points
+
+
+def _coordinates(point: isl.Point) -> tuple[int, ...]:
+    count = point.get_space().dim(isl.dim_type.set)
+    return tuple(
+        python_int(point.get_coordinate_val(isl.dim_type.set, k)) for k in range(count)
+    )

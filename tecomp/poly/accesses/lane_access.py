@@ -1,0 +1,345 @@
+"""Lanes of operands: what is read, and where it lies, while a result moves along its own lanes.
+
+What is asked depends on few of the axes of an operation: those that lanes or several results of a
+layout at once are made of. The others stay as they are along lanes, and are left out; then the same
+few questions are asked of most operations of a program, and each is answered once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+import islpy as isl
+
+from tecomp.ir.nodes.expr import Const, Expr, Var
+from tecomp.ir.traversal.rewrite import free_variables, substitute
+from tecomp.poly.sets.isl_context import CONTEXT
+from tecomp.poly.sets.to_isl import Space, first_point, index_relation
+
+_DIM = isl.dim_type.set
+_OUT = isl.dim_type.out
+_Found = TypeVar("_Found")
+Pair = tuple[Mapping[Var, int], Mapping[Var, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where an operand's element lies, at each point of an operation; the lane comes last.
+
+    Attributes:
+        axes: of the operation, those of the result first.
+        extents: of the axes.
+        exprs: the place, in terms of the axes.
+    """
+
+    axes: tuple[Var, ...]
+    extents: tuple[int, ...]
+    exprs: tuple[Expr, ...]
+    # Many combinations of layouts are tried, and each asks the same of the places in it.
+    _known: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def space(self) -> Space:
+        """Of the axes."""
+        return Space(self.axes)
+
+    @cached_property
+    def parts(self) -> tuple[tuple[str, frozenset[Var]], ...]:
+        """Each expression as text, and the axes that it depends on."""
+        return tuple((str(expr), frozenset(free_variables(expr))) for expr in self.exprs)
+
+    @cached_property
+    def used(self) -> frozenset[Var]:
+        """The axes that the place depends on."""
+        return frozenset(axis for _, used in self.parts for axis in used)
+
+    @cached_property
+    def entangled(self) -> frozenset[Var]:
+        """The axes that lanes depend on, or some other expression together with others."""
+        several = [used for _, used in self.parts if len(used) > 1]
+        lane = self.parts[-1][1] if self.parts else frozenset()
+        return lane.union(*several)
+
+    @cached_property
+    def box(self) -> isl.Set:
+        """All points."""
+        return self.space.box([(0, extent) for extent in self.extents])
+
+    @cached_property
+    def relation(self) -> isl.Map:
+        """From points to places.
+
+        Raises:
+            NotAffine: a place is no affine function of the axes.
+        """
+        return index_relation(list(self.exprs), self.space).intersect_domain(self.box)
+
+    def once(self, what: object, find: Callable[[], _Found]) -> _Found:
+        """What was found out about these places before, or what is now."""
+        if what not in self._known:
+            self._known[what] = find()
+        found: _Found = self._known[what]
+        return found
+
+    def next_lane(self, n_kept: int) -> isl.Map:
+        """From each point to the one whose element is in the next lane of the same stick.
+
+        Axes from `n_kept` on keep their values.
+        """
+        return self.once(("next", n_kept), lambda: self._next_lane(n_kept))
+
+    def _next_lane(self, n_kept: int) -> isl.Map:
+        count = len(self.exprs)
+        step = _step(count, count - 1)
+        moved = self.relation.apply_range(step).apply_range(self.relation.reverse())
+        for k in range(n_kept, len(self.axes)):
+            moved = moved.equate(isl.dim_type.in_, k, _OUT, k)
+        return moved
+
+    def same_stick(self) -> isl.Map:
+        """Between points whose elements are in one stick."""
+        count = len(self.exprs)
+        stick = self.relation.project_out(_OUT, count - 1, 1)
+        return stick.apply_range(stick.reverse())
+
+    def runs_along(self, axis: int) -> bool:
+        """Whether consecutive values of an axis are at consecutive lanes, from stick to stick."""
+        return self.once(("along", axis), lambda: self._runs_along_alone(axis))
+
+    def _runs_along_alone(self, axis: int) -> bool:
+        if not self.parts or self.axes[axis] not in self.parts[-1][1]:
+            return False
+        wanted = self.entangled
+
+        def answer() -> bool:
+            few = _few(wanted, self)
+            if few is None:
+                return self._runs_along(axis)
+            return few[0]._runs_along(few[0].axes.index(self.axes[axis]))
+
+        return _once(("along", self.axes[axis].name, _key(wanted, self)), answer)
+
+    def _runs_along(self, axis: int) -> bool:
+        move = _step(len(self.axes), axis).intersect_domain(self.box).intersect_range(self.box)
+        if move.is_empty():
+            return False
+        # Asked point by point: which points read a place is a question of twice as many dimensions.
+        lane = _step(len(self.exprs), len(self.exprs) - 1)
+        follows = move.apply_range(self.relation).intersect(self.relation.apply_range(lane))
+        rest = move.subtract_domain(follows.domain())
+        if rest.is_equal(move):
+            return False
+        # A new stick begins at its first lane.
+        starts = self.relation.intersect_range(
+            isl.Set.universe(self.relation.range().get_space()).fix_val(
+                _DIM, len(self.exprs) - 1, 0)
+        ).domain()
+        return bool(rest.range().is_subset(starts))
+
+
+def _few(wanted: AbstractSet[Var], *operands: Places) -> tuple[Places, ...] | None:
+    """Places in terms of some axes alone; none where there are no points, or no lanes."""
+    first = operands[0]
+    if min(first.extents, default=1) < 1 or not all(operand.exprs for operand in operands):
+        return None
+    axes = tuple(axis for axis in first.axes if axis in wanted)
+    extents = tuple(n for axis, n in zip(first.axes, first.extents, strict=True) if axis in wanted)
+    zeros = {axis: Const(0, axis.dtype) for axis in first.axes if axis not in wanted}
+    made = []
+    for operand in operands:
+        *sticks, lane = (
+            expr if used <= wanted else substitute(expr, zeros)
+            for expr, (_, used) in zip(operand.exprs, operand.parts, strict=True)
+        )
+        own = (*(expr for expr in sticks if free_variables(expr)), lane)
+        made.append(Places(axes, extents, own))
+    return tuple(made)
+
+
+def _key(wanted: AbstractSet[Var], *operands: Places) -> object:
+    """What places have in common of which the same is true: those in terms of some axes."""
+    first = operands[0]
+    names = [axis.name for axis in first.axes]
+    if len(set(names)) < len(names):
+        return first, operands
+    axes = tuple(
+        (axis.name, n) for axis, n in zip(first.axes, first.extents, strict=True) if axis in wanted
+    )
+    texts = tuple(
+        tuple(text for text, used in operand.parts if used & wanted) + operand.parts[-1][:1]
+        for operand in operands
+    )
+    return axes, texts
+
+
+def _pair_of_few(
+    find: Callable[[Places, Places, int], Pair | None], out: Places, operand: Places, n_kept: int
+) -> Pair | None:
+    """Two points of few axes, with the others at 0.
+
+    An axis that each operand has as a place of its own is the same for neighbours in one stick.
+    """
+    wanted = out.entangled | operand.entangled | (set(out.axes[:n_kept]) - out.used)
+    kept = sum(axis in wanted for axis in out.axes[:n_kept])
+
+    def answer() -> Pair | None:
+        few = _few(wanted, out, operand)
+        return find(out, operand, n_kept) if few is None else find(few[0], few[1], kept)
+
+    found = _once((find, kept, _key(wanted, out, operand)), answer)
+    return found and (_by_name(found[0], out), _by_name(found[1], out))
+
+
+def _by_name(point: Mapping[Var, int], out: Places) -> Mapping[Var, int]:
+    """A point in terms of the axes of places; it may be one of others of the same names."""
+    values = {axis.name: value for axis, value in point.items()}
+    return {axis: point.get(axis, values.get(axis.name, 0)) for axis in out.axes}
+
+
+_ANSWERS: dict[object, Any] = {}
+_MOST_ANSWERS = 100_000
+
+
+def _once(question: object, find: Callable[[], _Found]) -> _Found:
+    """The answer to what was asked about other places already, or is now."""
+    if question not in _ANSWERS:
+        if len(_ANSWERS) > _MOST_ANSWERS:
+            _ANSWERS.clear()
+        _ANSWERS[question] = find()
+    found: _Found = _ANSWERS[question]
+    return found
+
+
+def _step(count: int, axis: int) -> isl.Map:
+    """`{ [x] -> [y] }` where one coordinate grows by 1 and the others stay."""
+    space = isl.Space.alloc(CONTEXT, 0, count, count)
+    step = isl.Map.universe(space)
+    for k in range(count):
+        if k != axis:
+            step = step.equate(isl.dim_type.in_, k, _OUT, k)
+    local = isl.LocalSpace.from_space(step.get_space())
+    grown = isl.Constraint.alloc_equality(local)
+    grown = grown.set_coefficient_val(isl.dim_type.in_, axis, 1)
+    grown = grown.set_coefficient_val(_OUT, axis, -1).set_constant_val(1)
+    return step.add_constraint(grown)
+
+
+def not_broadcast(out: Places, operand: Places, n_kept: int) -> Pair | None:
+    """Two points in neighbouring lanes of the result that read two elements, if there are any."""
+    key = "broadcast", operand, n_kept
+    return out.once(key, lambda: _pair_of_few(_not_broadcast, out, operand, n_kept))
+
+
+def _not_broadcast(out: Places, operand: Places, n_kept: int) -> Pair | None:
+    moves = out.next_lane(n_kept)
+    same = operand.relation.apply_range(operand.relation.reverse())
+    return _first(moves.subtract(same), out)
+
+
+def not_in_one_lane(operand: Places) -> Pair | None:
+    """Two points whose elements are in two lanes, if there are any."""
+    return operand.once("one lane", lambda: _not_in_one_lane(operand))
+
+
+def _not_in_one_lane(operand: Places) -> Pair | None:
+    lane = index_relation([operand.exprs[-1]], operand.space).intersect_domain(operand.box)
+    every = isl.Map.from_domain_and_range(operand.box, operand.box)
+    return _first(every.subtract(lane.apply_range(lane.reverse())), operand)
+
+
+def has_lanes(out: Places, n_kept: int) -> bool:
+    """Whether any two elements are in one stick."""
+    return not out.next_lane(n_kept).is_empty()
+
+
+def not_consecutive(out: Places, operand: Places, n_kept: int) -> Pair | None:
+    """Two points that show that an operand's lanes are not those of the result, if there are any.
+
+    They are neighbours in the result and not in the operand, or their elements are in other lanes
+    than the result's by different numbers.
+    """
+    key = "consecutive", operand, n_kept
+    return out.once(key, lambda: _pair_of_few(_not_consecutive, out, operand, n_kept))
+
+
+def _not_consecutive(out: Places, operand: Places, n_kept: int) -> Pair | None:
+    count = len(operand.exprs)
+    lane = _step(count, count - 1)
+    follows = operand.relation.apply_range(lane).apply_range(operand.relation.reverse())
+    apart = _first(out.next_lane(n_kept).subtract(follows), out)
+    if apart is not None:
+        return apart
+    shift = index_relation([operand.exprs[-1] - out.exprs[-1]], out.space)
+    shift = shift.intersect_domain(out.box)
+    return _first(
+        isl.Map.from_domain_and_range(out.box, out.box).subtract(
+            shift.apply_range(shift.reverse())), out,
+    )
+
+
+def unaligned(
+    out: Places, offset: Expr, multiple: int
+) -> Mapping[Var, int] | None:
+    """A point in lane 0 of the result where `offset` is no multiple, if there is one."""
+    wanted = out.entangled | set(free_variables(offset))
+
+    def answer() -> Mapping[Var, int] | None:
+        few = _few(wanted, out)
+        return _unaligned(few[0] if few else out, offset, multiple)
+
+    found = _once(("aligned", multiple, str(offset), _key(wanted, out)), answer)
+    return found and _by_name(found, out)
+
+
+def _unaligned(
+    out: Places, offset: Expr, multiple: int
+) -> Mapping[Var, int] | None:
+    first = out.relation.intersect_range(
+        isl.Set.universe(out.relation.range().get_space()).fix_val(_DIM, len(out.exprs) - 1, 0)
+    ).domain()
+    rest = index_relation([offset % multiple], out.space).intersect_domain(first)
+    zero = isl.Set.universe(rest.range().get_space()).fix_val(_DIM, 0, 0)
+    bad = first.subtract(rest.intersect_range(zero).domain())
+    return None if bad.is_empty() else first_point(bad, out.space)
+
+
+def not_alone(out: Places) -> Pair | None:
+    """Two elements in one stick, or one that is not in lane 0 twice, if there are any."""
+    return out.once("alone", lambda: _not_alone(out))
+
+
+def _not_alone(out: Places) -> Pair | None:
+    same = out.same_stick().subtract(out.relation.apply_range(out.relation.reverse()))
+    found = _first(same, out)
+    if found is not None:
+        return found
+    lane = index_relation([out.exprs[-1]], out.space).intersect_domain(out.box)
+    zero = isl.Set.universe(lane.range().get_space()).fix_val(_DIM, 0, 0)
+    bad = out.box.subtract(lane.intersect_range(zero).domain())
+    return None if bad.is_empty() else (first_point(bad, out.space), first_point(bad, out.space))
+
+
+def one_to_a_stick(operand: Places) -> bool:
+    """Whether no stick has two elements."""
+
+    def answer() -> bool:
+        (few,) = _few(operand.used, operand) or (operand,)
+        same = few.relation.apply_range(few.relation.reverse())
+        return bool(few.same_stick().is_subset(same))
+
+    return operand.once("lone", lambda: _once(("lone", _key(operand.used, operand)), answer))
+
+
+def _first(pairs: isl.Map, out: Places) -> Pair | None:
+    if pairs.is_empty():
+        return None
+    second = tuple(Var(axis.name) for axis in out.axes)
+    found = first_point(pairs.wrap().flatten(), Space((*out.axes, *second)))
+    return (
+        {axis: found[axis] for axis in out.axes},
+        {axis: found[other] for axis, other in zip(out.axes, second, strict=True)},
+    )

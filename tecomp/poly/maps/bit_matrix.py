@@ -1,0 +1,198 @@
+"""Inverses of layouts made of exclusive ors: linear algebra over bits.
+
+Shifts, masks and exclusive ors, and `//`, `%`, `*` by powers of two, make every bit of a place an
+exclusive or of bits of the index. Such a system is solved by elimination, whatever its shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import Binary, BinOp, Cast, Const, Expr, Var, binary, is_const
+from tecomp.ir.traversal.rewrite import fold
+
+# One number for each bit of a value, least first: which unknowns it is the exclusive or of. The
+# bit `_ONE` of that number stands for a constant 1.
+Bits = list[int]
+_ONE = 1
+
+
+def invert(
+    exprs: Sequence[Expr], axes: Sequence[Var], extents: Sequence[int], places: Sequence[Expr]
+) -> tuple[Expr, ...] | None:
+    """Each index in terms of `places`, where `exprs[k] == places[k]`; None if this is no way.
+
+    The result is right for every index of the box whose extents are rounded up to powers of two,
+    or there is none.
+    """
+    widths = [(n - 1).bit_length() for n in extents]
+    unknowns: dict[Var, Bits] = {}
+    first = 1
+    for axis, width in zip(axes, widths, strict=True):
+        unknowns[axis] = [1 << (first + k) for k in range(width)]
+        first += width
+    rows: list[tuple[int, int]] = []
+    sources: list[tuple[int, int]] = []
+    for number, expr in enumerate(exprs):
+        bits = _bits(expr, unknowns)
+        if bits is None:
+            return None
+        for position, unknown in enumerate(bits):
+            # A row says: this exclusive or of unknowns is that exclusive or of sources.
+            rows.append((unknown & ~_ONE, (1 << (len(sources) + 1)) | (unknown & _ONE)))
+            sources.append((number, position))
+    solved = _eliminate(rows)
+    indices = []
+    for axis in axes:
+        found = [solved.get(unknown) for unknown in unknowns[axis]]
+        if any(row is None for row in found):
+            return None
+        indices.append(_written([row for row in found if row is not None], sources, places))
+    return tuple(indices)
+
+
+def greatest(expr: Expr, axes: Sequence[Var], extents: Sequence[int]) -> int | None:
+    """The greatest value of `expr`, whose bits are exclusive ors of bits of the indices.
+
+    None if it is something else, or an extent is no power of two: then bits depend on each other.
+    """
+    if any(n & (n - 1) for n in extents):
+        return None
+    unknowns: dict[Var, Bits] = {}
+    first = 1
+    for axis, n in zip(axes, extents, strict=True):
+        width = n.bit_length() - 1
+        unknowns[axis] = [1 << (first + k) for k in range(width)]
+        first += width
+    rows = _bits(expr, unknowns)
+    if rows is None:
+        return None
+    total = 0
+    fixed: list[tuple[int, int]] = []  # what has been made 1, and one of its unknowns
+    for k in reversed(range(len(rows))):
+        row = rows[k]
+        for other, pivot in fixed:
+            if row & pivot:
+                row ^= other ^ _ONE
+        if row & ~_ONE:
+            pivot = (row & ~_ONE) & -(row & ~_ONE)
+            fixed = [(o ^ row ^ _ONE, p) if o & pivot else (o, p) for o, p in fixed]
+            fixed.append((row, pivot))
+            total |= 1 << k
+        elif row & _ONE:
+            total |= 1 << k
+    return total
+
+
+def _eliminate(rows: list[tuple[int, int]]) -> dict[int, int]:
+    """Rows that are about one unknown only, by that unknown."""
+    pivots: list[tuple[int, int, int]] = []
+    for left, right in rows:
+        for pivot, other_left, other_right in pivots:
+            if left & pivot:
+                left, right = left ^ other_left, right ^ other_right
+        if not left:
+            continue
+        pivot = left & -left
+        pivots = [
+            (p, a ^ left, b ^ right) if a & pivot else (p, a, b) for p, a, b in pivots
+        ]
+        pivots.append((pivot, left, right))
+    return {pivot: right for pivot, left, right in pivots if left == pivot}
+
+
+def _bits(root: Expr, unknowns: Mapping[Var, Bits]) -> Bits | None:
+    return fold(root, lambda node, operands: _node_bits(node, operands, unknowns))
+
+
+def _node_bits(
+    node: Expr, operands: list[Bits | None], unknowns: Mapping[Var, Bits]
+) -> Bits | None:
+    match node:
+        case Var() if node in unknowns:
+            return unknowns[node]
+        case Const(int() as value) if value >= 0:
+            return [value >> k & 1 for k in range(value.bit_length())]
+        case Cast(dtype) if dtype.is_integer:
+            return operands[0]
+        case Binary(op):
+            a, b = operands
+            return None if a is None or b is None else _binary_bits(op, a, b)
+    return None
+
+
+def _binary_bits(op: BinOp, a: Bits, b: Bits) -> Bits | None:
+    if op is BinOp.BITXOR:
+        return _xor(a, b)
+    if op in (BinOp.ADD, BinOp.BITOR):
+        # Without a carry, a sum is an exclusive or.
+        return _xor(a, b) if not any(x and y for x, y in zip(a, b, strict=False)) else None
+    if op in (BinOp.BITAND, BinOp.MUL) and _number(a) is not None:
+        a, b = b, a
+    if (number := _number(b)) is None:
+        return None
+    if op is BinOp.BITAND:
+        return [bit if number >> k & 1 else 0 for k, bit in enumerate(a)]
+    if op in (BinOp.SHL, BinOp.SHR):
+        number = 1 << number if number < 63 else 0
+    is_power = number > 0 and number & (number - 1) == 0
+    return _shifted(op, a, number.bit_length() - 1) if is_power else None
+
+
+def _shifted(op: BinOp, a: Bits, distance: int) -> Bits | None:
+    match op:
+        case BinOp.MUL | BinOp.SHL:
+            return [0] * distance + a
+        case BinOp.FLOORDIV | BinOp.SHR:
+            return a[distance:]
+        case BinOp.MOD:
+            return a[:distance]
+    return None
+
+
+def _xor(a: Bits, b: Bits) -> Bits:
+    width = max(len(a), len(b))
+    return [x ^ y for x, y in zip(a + [0] * (width - len(a)), b + [0] * (width - len(b)),
+                                  strict=True)]
+
+
+def _number(bits: Bits) -> int | None:
+    if any(bit & ~_ONE for bit in bits):
+        return None
+    return sum(bit << k for k, bit in enumerate(bits))
+
+
+def _written(rows: list[int], sources: list[tuple[int, int]], places: Sequence[Expr]) -> Expr:
+    """The number whose bit k is the exclusive or of the sources in `rows[k]`."""
+    # Bits that move by the same distance from one place are taken together with one mask.
+    masks: dict[tuple[int, int], int] = {}
+    flipped = 0
+    for k, row in enumerate(rows):
+        flipped |= (row & _ONE) << k
+        for n, (number, position) in enumerate(sources):
+            if row >> (n + 1) & 1:
+                key = number, position - k
+                masks[key] = masks.get(key, 0) | 1 << k
+    widths: dict[int, int] = {}
+    for number, position in sources:
+        widths[number] = max(widths.get(number, 0), position + 1)
+    total: Expr = Const(flipped, INT64)
+    for (number, distance), mask in sorted(masks.items()):
+        part = _moved(places[number], distance, mask, widths[number])
+        no_start = is_const(total, 0)
+        total = part if no_start else binary(BinOp.BITXOR, total, part)
+    return total
+
+
+def _moved(place: Expr, distance: int, mask: int, width: int) -> Expr:
+    """`place >> distance`, or `<<`, with the bits in `mask` only."""
+    if distance > 0:
+        place = binary(BinOp.SHR, place, Const(distance, INT64))
+    elif distance < 0:
+        place = binary(BinOp.SHL, place, Const(-distance, INT64))
+    everything = (1 << width) - 1
+    everything = everything >> distance if distance > 0 else everything << -distance
+    if mask == everything:
+        return place
+    return binary(BinOp.BITAND, place, Const(mask, INT64))

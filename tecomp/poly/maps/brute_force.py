@@ -1,0 +1,207 @@
+"""Decide a layout by looking at every element, for maps that no integer set describes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tecomp.errors import LayoutError
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    Call,
+    Cast,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Select,
+    Var,
+)
+from tecomp.ir.nodes.stmt import Extent
+from tecomp.ir.traversal.rewrite import fold, free_variables
+from tecomp.progress import doing
+
+LIMIT = 2**22
+"""How many elements are looked at, at most."""
+
+FEW = 4096
+"""Up to so many elements, looking at each is faster than deciding with sets."""
+
+Array: TypeAlias = "npt.NDArray[Any]"
+Index: TypeAlias = "tuple[int, ...]"
+
+
+def values(root: Expr, at: Mapping[Var, Array]) -> Array:
+    """`root` at many points at once, as int64 (bool for a condition).
+
+    Args:
+        root: index arithmetic over the variables in `at`.
+        at: value of each variable; arrays that broadcast against each other.
+
+    Raises:
+        KeyError: `root` has another variable, or an operation that no index has.
+    """
+    return fold(root, lambda node, operands: _value(node, operands, at))
+
+
+def _value(node: Expr, operands: list[Array], at: Mapping[Var, Array]) -> Array:
+    match node:
+        case Var():
+            return at[node]
+        case Const(value):
+            return np.asarray(value if node.dtype.is_bool else int(value))
+        case Cast(dtype):
+            return operands[0].astype(bool if dtype.is_bool else np.int64)
+        case Binary(op):
+            return _BINARY[op](*operands)
+        case Compare(op):
+            return _COMPARE[op](*operands)
+        case Not():
+            return np.logical_not(operands[0])
+        case Select() | Call("if_then_else"):
+            return np.where(*operands)
+        case Call("abs"):
+            return np.abs(operands[0])
+    raise KeyError(node)
+
+
+def _divide(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    """Integers divided by 0 give 0."""
+    return lambda a, b: np.where(b == 0, 0, function(a, np.where(b == 0, 1, b)))
+
+
+def _shift_left(a: Array, b: Array) -> Array:
+    return np.where((b >= 0) & (b < 64), np.left_shift(a, b & 63), 0)
+
+
+def _shift_right(a: Array, b: Array) -> Array:
+    return np.where((b >= 0) & (b < 64), np.right_shift(a, b & 63), np.where(a < 0, -1, 0))
+
+
+_BINARY: dict[BinOp, Callable[[Array, Array], Array]] = {
+    BinOp.ADD: np.add,
+    BinOp.SUB: np.subtract,
+    BinOp.MUL: np.multiply,
+    BinOp.FLOORDIV: _divide(np.floor_divide),
+    BinOp.MOD: _divide(np.mod),
+    BinOp.MIN: np.minimum,
+    BinOp.MAX: np.maximum,
+    BinOp.AND: np.logical_and,
+    BinOp.OR: np.logical_or,
+    BinOp.BITAND: np.bitwise_and,
+    BinOp.BITOR: np.bitwise_or,
+    BinOp.BITXOR: np.bitwise_xor,
+    BinOp.SHL: _shift_left,
+    BinOp.SHR: _shift_right,
+}
+
+_COMPARE: dict[CmpOp, Callable[[Array, Array], Array]] = {
+    CmpOp.EQ: np.equal,
+    CmpOp.NE: np.not_equal,
+    CmpOp.LT: np.less,
+    CmpOp.LE: np.less_equal,
+    CmpOp.GT: np.greater,
+    CmpOp.GE: np.greater_equal,
+}
+
+
+def is_small(exprs: Sequence[Expr], axes: Sequence[Var], shape: Sequence[Extent]) -> bool:
+    """Whether to look at every element is faster than to decide with sets, and possible."""
+    numbers = [n for n in shape if isinstance(n, int)]
+    if len(numbers) < len(shape) or prod(numbers) > FEW:
+        return False
+    own = set(axes)
+    return all(var in own for expr in exprs for var in free_variables(expr))
+
+
+def few_enough(
+    exprs: Sequence[Expr], axes: Sequence[Var], shape: Sequence[Extent]
+) -> tuple[int, ...]:
+    """`shape`, if its elements can be looked at one by one.
+
+    Raises:
+        LayoutError: an extent is not a number, or there are too many elements.
+    """
+    what = "index map: bit operations are decided by looking at every element"
+    numbers = []
+    own = set(axes)
+    for expr in exprs:
+        others = [var for var in free_variables(expr) if var not in own]
+        if others:
+            raise LayoutError(
+                f"{what}, but `{expr}` depends on the variable {others[0]}; use a number instead, "
+                "or // and % only",
+                kind="too-much",
+            )
+    for axis, extent in zip(axes, shape, strict=True):
+        if not isinstance(extent, int):
+            raise LayoutError(
+                f"{what}, but `{axis}` has the extent {extent}; give it a constant extent, or "
+                "use // and % only",
+                kind="too-much",
+            )
+        numbers.append(extent)
+    if prod(numbers) > LIMIT:
+        names = ", ".join(axis.name for axis in axes)
+        raise LayoutError(
+            f"{what}, but there are {prod(numbers)} of them for {names}, more than {LIMIT}; let "
+            "fewer or smaller axes meet, e.g. i ^ j % 8 for i ^ j",
+            kind="too-much",
+        )
+    return tuple(numbers)
+
+
+def over_box(
+    exprs: Sequence[Expr], axes: Sequence[Var], shape: Sequence[int]
+) -> list[npt.NDArray[np.int64]]:
+    """Each of `exprs` at every index of a box, in the order of the indices, one axis of result."""
+    at = dict(zip(axes, np.ogrid[tuple(slice(n) for n in shape)], strict=True))
+    full = tuple(shape)
+    with doing(f"look at {prod(full)} elements of a layout"):
+        return [
+            np.broadcast_to(values(expr, at), full).ravel().astype(np.int64) for expr in exprs
+        ]
+
+
+def first_collision(
+    places: Sequence[npt.NDArray[np.int64]], shape: Sequence[int]
+) -> tuple[Index, Index] | None:
+    """The first two indices of a box whose places are equal, in every axis of the place."""
+    order, is_repeat = _sorted_repeats(places, prod(shape))
+    if not is_repeat.any():
+        return None
+    firsts = order[:-1][is_repeat]
+    k = int(np.argmin(firsts))
+    return unravel(int(firsts[k]), shape), unravel(int(order[1:][is_repeat][k]), shape)
+
+
+def count_places(places: Sequence[npt.NDArray[np.int64]], n_elements: int) -> int:
+    """How many different places there are."""
+    if n_elements == 0:
+        return 0
+    _, is_repeat = _sorted_repeats(places, n_elements)
+    return n_elements - int(is_repeat.sum())
+
+
+def _sorted_repeats(
+    places: Sequence[npt.NDArray[np.int64]], n_elements: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Elements by their places, equal ones in order, and which equal the one before."""
+    flat = np.zeros(n_elements, np.int64)
+    for place in places:
+        low, high = (int(place.min()), int(place.max())) if n_elements else (0, 0)
+        flat = flat * (high - low + 1) + (place - low)
+    order = np.argsort(flat, kind="stable")
+    ranked = flat[order]
+    return order, ranked[1:] == ranked[:-1]
+
+
+def unravel(position: int, shape: Sequence[int]) -> Index:
+    """The index of a box at a position in its order."""
+    return tuple(int(k) for k in np.unravel_index(position, tuple(shape))) if shape else ()

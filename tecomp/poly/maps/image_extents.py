@@ -1,0 +1,394 @@
+"""Shapes and boxes of images of index maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+
+from tecomp.errors import LayoutError
+from tecomp.ir.arith.extents import ceil_div, constant_shape, is_empty, plus, simplified, times
+from tecomp.ir.arith.intervals import Interval
+from tecomp.ir.arith.quasi_affine import Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.arith.simplify import Ranges, bounds, simplify
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, binary, index_value
+from tecomp.ir.nodes.stmt import Extent, Range
+from tecomp.ir.traversal.rewrite import free_variables, substitute
+from tecomp.poly.maps import bit_matrix
+from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps.layout_sets import LayoutSet
+from tecomp.poly.maps.piecewise_linear import Cell, TooManyError, fused, linear_cells
+from tecomp.poly.sets.isl_context import isl_work
+from tecomp.poly.sets.quasi_affine_reader import Reader, expr_of
+from tecomp.poly.sets.to_isl import NotAffine
+
+_MOST_CELLS = 128
+
+
+def bounds_of(shape: Sequence[Extent]) -> list[Interval]:
+    """Least and greatest index on each axis."""
+    return [(0, n - 1 if isinstance(n, int) else None) for n in shape]
+
+
+def extent_of(
+    expr: Expr, form: QuasiAffine | None, reader: Reader, axes: Sequence[Var],
+    shape: Sequence[Extent],
+) -> Extent:
+    """How many values from 0 on one result of an index map needs.
+
+    Args:
+        expr: the result.
+        form: its form with periods, if it has one.
+        reader: the reader of that form.
+        axes: of the index.
+        shape: their extents.
+
+    Raises:
+        LayoutError: it is negative somewhere.
+    """
+    match expr:
+        case Binary(BinOp.MOD, _, Const(int(period))) if period > 0:
+            return period
+    if is_empty(shape) and is_empty(used_axes(expr, axes, shape)[1]):
+        # No index, so no place; a period stays what it is.
+        part = form.single() if form is not None else None
+        return part.size or 0 if isinstance(part, Digit) else 0
+    if not is_empty(shape):
+        _refuse_negative(expr, form, reader, axes, shape)
+    extent = count(form, shape) if form is not None else None
+    extent = extent if extent is not None else _exact(expr, axes, shape)
+    return max(extent, 0) if isinstance(extent, int) else extent
+
+
+def _refuse_negative(
+    expr: Expr, form: QuasiAffine | None, reader: Reader, axes: Sequence[Var],
+    shape: Sequence[Extent],
+) -> None:
+    if form is not None:
+        low = reader.interval(form)[0]
+        if low is not None and low >= 0:
+            return
+    found = _first_negative(expr, axes, shape)
+    if found is None:
+        return
+    index = tuple(found.get(axis, 0) for axis in axes)
+    value = int(elements.values(expr, {var: np.asarray(n) for var, n in found.items()}))
+    raise LayoutError(
+        f"index map: `{expr}` is {value} at index {index}; places count from 0, so add "
+        f"{-value} or more",
+        kind="negative-place",
+    )
+
+
+def _first_negative(
+    expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]
+) -> dict[Var, int] | None:
+    some, sizes = used_axes(expr, axes, shape)
+    if not elements.is_small([expr], some, sizes):
+        with isl_work("index map", LayoutError), suppress(NotAffine):
+            return LayoutSet((expr,), some, sizes).first_below_zero(0)
+    constant = elements.few_enough([expr], some, sizes)
+    (values,) = elements.over_box([expr], some, constant)
+    below = np.flatnonzero(values < 0)
+    if not below.size:
+        return None
+    return dict(zip(some, elements.unravel(int(below[0]), constant), strict=True))
+
+
+def count(form: QuasiAffine, shape: Sequence[Extent]) -> Extent | None:
+    """One more than the greatest value, if the parts of the form do not depend on each other."""
+    if any(n < 0 for n in form.terms.values()) or not _are_independent(form):
+        return None
+    const = form.const + 1
+    total: Extent = 0
+    for term, n in form.terms.items():
+        size = _term_count(term, shape)
+        if size is None:
+            return None
+        const -= n
+        if isinstance(size, int):
+            const += n * size
+        else:
+            total = plus(total, times(size, n))
+    if isinstance(total, int) or const >= 0:
+        return simplified(plus(total, const))
+    return _from_zero_on(plus(total, const), shape)
+
+
+def _from_zero_on(extent: Extent, shape: Sequence[Extent]) -> Extent:
+    """`extent`, which may come out below 0 where an axis of `shape` has no index at all."""
+    if isinstance(extent, int):
+        return extent
+    ranges: Ranges = {size: (0, None) for size in shape if isinstance(size, Var)}
+    short = simplify(binary(BinOp.MAX, extent, Const(0, INT64)), ranges)
+    return int(short.value) if isinstance(short, Const) else short
+
+
+def _term_count(term: Term, shape: Sequence[Extent]) -> Extent | None:
+    if isinstance(term, Opaque):
+        return None
+    if term.size is not None:
+        return term.size
+    inner = shape[term.of] if isinstance(term.of, int) else count(term.of, shape)
+    return None if inner is None else ceil_div(inner, term.low)
+
+
+def _are_independent(form: QuasiAffine) -> bool:
+    """Whether no two terms depend on the same digits of an axis."""
+    digits = [t for t in form.terms if isinstance(t, Digit) and t.unknown is not None]
+    for k, a in enumerate(digits):
+        for b in digits[:k]:
+            if a.of == b.of and (b.high is None or b.high > a.low):
+                return False
+    axes = {digit.unknown for digit in digits}
+    for term in form.terms:
+        if term.unknown is None:
+            used = QuasiAffine({term: 1}).unknowns
+            if used & axes:
+                return False
+            axes |= used
+    return True
+
+
+def _exact(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -> Extent:
+    some, sizes = used_axes(expr, axes, shape)
+    if not elements.is_small([expr], some, sizes):
+        with isl_work("index map", LayoutError), suppress(NotAffine):
+            greatest = LayoutSet((expr,), some, sizes).greatest(0)
+            return 0 if greatest is None else _from_zero_on(plus(greatest, 1), sizes)
+        greatest = greatest_by_bits(expr, some, sizes)
+        if greatest is not None:
+            return greatest + 1
+    constant = elements.few_enough([expr], some, sizes)
+    (values,) = elements.over_box([expr], some, constant)
+    return int(values.max()) + 1
+
+
+def greatest_by_bits(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -> int | None:
+    """The greatest value of bit operations: of bits by themselves, or of each value of a part."""
+    sizes = constant_shape(shape)
+    if sizes is None or any(var not in set(axes) for var in free_variables(expr)):
+        return None
+    found = bit_matrix.greatest(expr, axes, sizes)
+    if found is not None:
+        return found
+    form = Reader({axis: k for k, axis in enumerate(axes)}, bounds_of(sizes)).form(expr)
+    if form is None:
+        return None
+    try:
+        cells = linear_cells(fused(Cell.of([form], [(0, n) for n in sizes])), _MOST_CELLS)
+    except TooManyError:
+        return None
+    highs = (cell.reader.interval(cell.forms[0])[1] for cell in cells)
+    return max(high for high in highs if high is not None)
+
+
+def value_range(
+    expr: Expr, axes: Sequence[Var], shape: Sequence[int]
+) -> tuple[int, int]:
+    """The least and the greatest value of `expr` over a box that is not empty.
+
+    Raises:
+        LayoutError: it combines bits, and the box is too large to look at every element.
+    """
+    numbers = {var: k for k, var in enumerate(axes)}
+    form = Reader(numbers, bounds_of(shape)).form(expr)
+    if form is not None and _is_of_digits(form):
+        tops = [(_digits(term, shape) - 1) * n for term, n in form.terms.items()]
+        lows, highs = ([pick(n, 0) for n in tops] for pick in (min, max))
+        return form.const + sum(lows), form.const + sum(highs)
+    negated = binary(BinOp.SUB, Const(0, INT64), expr)
+    low, high = (_exact(e, axes, shape) for e in (negated, expr))
+    assert isinstance(low, int)
+    assert isinstance(high, int)
+    return 1 - low, high - 1
+
+
+def _is_of_digits(form: QuasiAffine) -> bool:
+    """Whether it is a sum of one digit of each of its axes."""
+    axes = [term.unknown for term in form.terms if term.unknown is not None]
+    return len(axes) == len(form.terms) == len(form.unknowns)
+
+
+def _digits(term: Term, shape: Sequence[int]) -> int:
+    assert isinstance(term, Digit)
+    assert isinstance(term.of, int)
+    count = ceil_div(shape[term.of], term.low)
+    return count if term.size is None else min(count, term.size)
+
+
+def used_axes(
+    expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]
+) -> tuple[tuple[Var, ...], tuple[Extent, ...]]:
+    """The axes that `expr` depends on, and their extents."""
+    used = free_variables(expr)
+    kept = [k for k, axis in enumerate(axes) if axis in used]
+    return tuple(axes[k] for k in kept), tuple(shape[k] for k in kept)
+
+
+def box_of(
+    exprs: Sequence[Expr],
+    axes: Sequence[Var],
+    region: Sequence[Range],
+    outer: Ranges,
+    whole: Callable[[], Sequence[Extent]] | None = None,
+) -> tuple[Range, ...]:
+    """For each of `exprs`, where its values start and how many it has at most.
+
+    Args:
+        exprs: functions of `axes`.
+        axes: the indices, which run over `region`.
+        region: a start, in terms of other variables, and an extent for each axis.
+        outer: least and greatest value of those variables; None where unbounded.
+        whole: gives for each of `exprs` how many values from 0 on it has at all, which hold where
+            no bounds are known, as for XOR of an index that is known in terms of sizes only.
+
+    Raises:
+        LayoutError: no bounds of a result are known, and none are given.
+    """
+    inner = tuple(Var(axis.name) for axis in axes)
+    starts = [_named(part.min, outer) for part in region]
+    meant = {start: part.min for start, part in zip(starts, region, strict=True)
+             if isinstance(start, Var) and start is not part.min}
+    limits = {**outer, **{var: bounds(start, outer) for var, start in meant.items()}}
+    shifted = {
+        axis: simplify(binary(BinOp.ADD, start, var), limits)
+        for axis, var, start in zip(axes, inner, starts, strict=True)
+    }
+    sizes = tuple(simplified(part.extent) for part in region)
+    found = []
+    for k, expr in enumerate(exprs):
+        moved = substitute(expr, shifted)
+        values = _values_of(moved, inner, sizes, limits)
+        if values is None and whole is not None:
+            values = Const(0, INT64), whole()[k]
+        if values is None:
+            raise LayoutError(
+                f"index map: no bounds of `{moved}` are known; use constant extents, or + // % by "
+                "constants only",
+                kind="too-much",
+            )
+        low, extent = values
+        low, extent = substitute(low, meant), substitute(index_value(extent), meant)
+        found.append(Range(simplify(low, outer), index_value(simplified(extent))))
+    return tuple(found)
+
+
+def _named(start: Expr, outer: Ranges) -> Expr:
+    """`start`, or a variable for it where it is divided by what is no number."""
+    variables = tuple(free_variables(start))
+    limits = [bounds(var, outer) for var in variables]
+    form = Reader({var: k for k, var in enumerate(variables)}, limits).form(start)
+    return Var("start") if form is None else start
+
+
+def _values_of(
+    expr: Expr, inner: tuple[Var, ...], sizes: tuple[Extent, ...], outer: Ranges
+) -> tuple[Expr, Extent] | None:
+    others = tuple(var for var in free_variables(expr) if var not in set(inner))
+    variables = (*inner, *others)
+    limits: list[Interval] = [*bounds_of(sizes), *(bounds(var, outer) for var in others)]
+    reader = Reader({var: k for k, var in enumerate(variables)}, limits)
+    form = reader.form(expr)
+    found = _Window(reader, variables, len(inner), sizes).values(form) if form else None
+    if found is not None:
+        return found
+    ranges = dict(outer)
+    ranges.update(
+        (var, (0, n - 1 if isinstance(n, int) else binary(BinOp.SUB, n, Const(1, INT64))))
+        for var, n in zip(inner, sizes, strict=True)
+    )
+    low, high = bounds(expr, ranges)
+    if low is None or high is None:
+        return None
+    return Const(low, INT64), high - low + 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Sums in two kinds of variables: `n_inner` that start at 0, then outer ones."""
+
+    reader: Reader
+    variables: tuple[Var, ...]
+    n_inner: int
+    sizes: tuple[Extent, ...]
+
+    def values(self, form: QuasiAffine) -> tuple[Expr, Extent] | None:
+        """Where the values of `form` start and how many there are at most."""
+        low: Expr = Const(form.const, INT64)
+        extent: Extent = 1
+        symbolic: dict[Term, int] = {}
+        for term, n in form.terms.items():
+            if not self._touches_inside(term):
+                low = _plus(low, n, expr_of(QuasiAffine({term: 1}), self.variables))
+                continue
+            is_inside = self._is_inside(term)
+            first, width = self._inside(term) if is_inside else self._across(term)
+            if first is None:
+                return None
+            if width is None:
+                symbolic[term] = n
+                continue
+            extent = plus(extent, times(width, abs(n)))
+            low = _plus(low, n, first if n > 0 else _plus(first, 1, index_value(width)))
+        if not symbolic:
+            return low, extent
+        # Inner indices count from 0, so these do too.
+        total = count(QuasiAffine(symbolic), self.sizes)
+        if total is None or not all(map(self._is_inside, symbolic)):
+            return None
+        return low, plus(plus(total, extent), -1)
+
+    def _is_inside(self, term: Term) -> bool:
+        return all(axis < self.n_inner for axis in QuasiAffine({term: 1}).unknowns)
+
+    def _inside(self, term: Term) -> tuple[Expr | None, int | None]:
+        low, high = self.reader.interval_of(term)
+        if low is None:
+            return None, None
+        return Const(low, INT64), None if high is None else high - low
+
+    def _across(self, term: Term) -> tuple[Expr | None, Extent | None]:
+        """Start and width of a quotient or remainder in which both kinds of variables meet."""
+        low, high = self.reader.interval_of(term)
+        anywhere = None if low is None or high is None else high - low
+        if isinstance(term, Digit) and term.low > 1:
+            inner = term.whole
+            if term.high is not None:
+                inner = QuasiAffine({Digit(term.of, 1, term.high): 1})
+            window = self._quotient(inner, term.low)
+            if window is not None and (anywhere is None or _is_less(window[1], anywhere)):
+                return window
+        return (None, None) if low is None or anywhere is None else (Const(low, INT64), anywhere)
+
+    def _quotient(self, form: QuasiAffine, divisor: int) -> tuple[Expr, Extent] | None:
+        moving = QuasiAffine({t: n for t, n in form.terms.items() if self._touches_inside(t)})
+        fixed = form.plus(moving, -1)
+        low, high = self.reader.interval(moving)
+        last: Extent | None = high
+        if high is None and all(map(self._is_inside, moving.terms)):
+            total = count(moving, self.sizes)
+            last = None if total is None else plus(total, -1)
+        if low is None or last is None:
+            return None
+        start = fixed.shifted(low)
+        # The start is this much more than a multiple of the divisor, at most.
+        step = gcd(divisor, *fixed.terms.values())
+        furthest = divisor - step + start.const % step
+        whole = binary(BinOp.FLOORDIV, expr_of(start, self.variables), Const(divisor, INT64))
+        return whole, plus(last, furthest - low) // divisor
+
+    def _touches_inside(self, term: Term) -> bool:
+        return any(axis < self.n_inner for axis in QuasiAffine({term: 1}).unknowns)
+
+
+def _is_less(a: Extent, b: int) -> bool:
+    return isinstance(a, int) and a < b
+
+
+def _plus(total: Expr, factor: int, term: Expr) -> Expr:
+    return binary(BinOp.ADD, total, binary(BinOp.MUL, Const(factor, INT64), term))

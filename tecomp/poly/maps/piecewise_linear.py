@@ -1,0 +1,319 @@
+"""Cut a box of indices into cells on which index expressions are linear.
+
+A cell is a box of variables that count from 0, and holds expressions of them as sums. A cut
+replaces a variable by others so that the new cells have the points of the old one, each once: by
+two digits and a rest, by two intervals, or by each of its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from tecomp.ir.arith.intervals import Box
+from tecomp.ir.arith.quasi_affine import Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.nodes.expr import BinOp
+from tecomp.poly.maps.brute_force import LIMIT
+from tecomp.poly.sets.quasi_affine_reader import Reader
+
+# How a variable is written anew: a constant, and factor and count of each new variable.
+Replacement = tuple[int, tuple[tuple[int, int], ...]]
+Cut = tuple[int, tuple[Replacement, ...]]
+
+
+class TooManyError(Exception):
+    """There would be more cells than allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Variables and expressions of them.
+
+    Attributes:
+        forms: the expressions.
+        counts: how many values each variable has, by its number; those replaced included.
+        live: numbers of the variables that are not replaced.
+        units: how far one step of each variable goes along each of the indices.
+    """
+
+    forms: tuple[QuasiAffine, ...]
+    counts: tuple[int, ...]
+    live: tuple[int, ...]
+    units: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, forms: Sequence[QuasiAffine], box: Box[int]) -> Cell:
+        """All of a box of indices.
+
+        Args:
+            forms: read with these bounds.
+            box: `(low, count)` of each index, none of them empty.
+        """
+        rank = len(box)
+        units = tuple(tuple(int(k == axis) for k in range(rank)) for axis in range(rank))
+        ends = tuple(low + count for low, count in box)
+        cell = cls(tuple(forms), ends, tuple(range(rank)), units)
+        for axis, (low, count) in enumerate(box):
+            if low:
+                cell = cell.replaced(axis, (low, ((1, count),)))
+        return cell
+
+    @property
+    def reader(self) -> Reader:
+        """How expressions of its variables are read."""
+        return Reader({}, [(0, count - 1) for count in self.counts])
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether all expressions are."""
+        return all(self._unsolved(form) is None for form in self.forms)
+
+    def replaced(self, var: int, value: Replacement) -> Cell:
+        """The part of the cell where a variable is written so."""
+        shift, digits = value
+        first = len(self.counts)
+        new = range(first, first + len(digits))
+        counts = (*self.counts, *(count for _, count in digits))
+        reader = Reader({}, [(0, count - 1) for count in counts])
+        terms: dict[Term, int] = {
+            Digit(k): factor for k, (factor, _) in zip(new, digits, strict=True)
+        }
+        values = {var: reader.normal(QuasiAffine(terms, shift))}
+        forms = tuple(
+            rebuilt(form, values, reader) if var in form.unknowns else form for form in self.forms
+        )
+        at = self.live.index(var)
+        live = (*self.live[:at], *new, *self.live[at + 1 :])
+        units = tuple(tuple(factor * n for n in self.units[var]) for factor, _ in digits)
+        return Cell(forms, counts, live, (*self.units, *units))
+
+    def parts(self, cut: Cut) -> list[Cell]:
+        """What a cut makes of it."""
+        var, values = cut
+        return [self.replaced(var, value) for value in values]
+
+    def cut(self) -> Cut | None:
+        """A cut that brings the expressions nearer to being linear; None if they are."""
+        for form in self.forms:
+            term = self._unsolved(form)
+            if isinstance(term, Opaque):
+                return self._bits(term)
+            if term is not None:
+                at = term.low if term.low > 1 else term.high
+                assert at is not None
+                if isinstance(term.of, QuasiAffine):
+                    return self._division(term.of, at)
+                return term.of, _digits(self.counts[term.of], at)
+        return None
+
+    def _unsolved(self, form: QuasiAffine) -> Term | None:
+        """A term that is not linear, though all that it is made of is."""
+        found: Term | None = None
+        while True:
+            term = next((term for term in form.terms if not self._is_plain(term)), None)
+            if term is None or term.unknown is not None:
+                return term or found
+            found = term
+            bent = [inner for inner in _operands(term) if not all(map(self._is_plain, inner.terms))]
+            if not bent:
+                return found
+            form = bent[0]
+
+    def _is_plain(self, term: Term) -> bool:
+        return isinstance(term, Digit) and isinstance(term.of, int) and term.low == 1 and (
+            term.high is None or term.high >= self.counts[term.of]
+        )
+
+    def _division(self, form: QuasiAffine, divisor: int) -> Cut:
+        """For `x // d` and `x % d` of a linear x."""
+        terms = [(term.unknown, n) for term, n in form.terms.items() if term.unknown is not None]
+        if len(terms) == 1:
+            return self._alone(*terms[0], form.const % divisor, divisor)
+        for var, n in terms:
+            period = divisor // gcd(n, divisor)
+            if 1 < period < self.counts[var]:
+                return var, _digits(self.counts[var], period)
+        return self._each([var for var, _ in terms])
+
+    def _alone(self, var: int, n: int, const: int, divisor: int) -> Cut:
+        """For `(n * var + const)` divided by `divisor`, with `0 <= const < divisor`."""
+        count = self.counts[var]
+        period = divisor // gcd(n, divisor)
+        if n > 0:
+            is_start, end = const < n, -(-(divisor - const) // n)
+        else:
+            is_start, end = const >= divisor + n, const // -n + 1
+        if is_start and count > period:
+            return var, _digits(count, period)
+        if not 0 < end < count:
+            return self._each([var])
+        return var, ((0, ((1, end),)), (end, ((1, count - end),)))
+
+    def _bits(self, part: Opaque) -> Cut:
+        """For `x ^ y`, `x & y` and `x | y` of linear x and y."""
+        a, b = part.operands
+        if not a.terms:
+            a, b = b, a
+        used = a.unknowns | b.unknowns
+        if a.single() is None or (b.terms and b.single() is None):
+            return self._each(used)
+        (var,) = a.unknowns
+        if not b.terms:
+            width = _same_bits(b.const)
+            if b.const < 0 or 2**width >= self.counts[var]:
+                return self._each(used)
+            return var, _digits(self.counts[var], 2**width)
+        (other,) = b.unknowns
+        small, large = sorted((var, other), key=lambda v: self.counts[v])
+        unit = 1 << (self.counts[small] - 1).bit_length()
+        if unit < self.counts[large]:
+            return large, _digits(self.counts[large], unit)
+        return self._each([small])
+
+    def _each(self, among: Collection[int]) -> Cut:
+        """A cell for each value of the variable that has the fewest.
+
+        Raises:
+            TooManyError: even that has more than anybody would look at.
+        """
+        var = min(sorted(among), key=lambda v: self.counts[v])
+        if self.counts[var] > LIMIT:
+            raise TooManyError
+        return var, tuple((k, ((1, 1),)) for k in range(self.counts[var]))
+
+
+def linear_cells(cell: Cell, limit: int) -> list[Cell]:
+    """Boxes on which all expressions are linear.
+
+    Raises:
+        TooManyError: there are more than `limit`.
+    """
+    done: list[Cell] = []
+    todo = [cell]
+    while todo:
+        cell = todo.pop()
+        cut = cell.cut()
+        if cut is None:
+            done.append(cell)
+            continue
+        if len(done) + len(todo) + len(cut[1]) > limit:
+            raise TooManyError
+        todo += reversed(cell.parts(cut))
+    return done
+
+
+def fused(cell: Cell) -> Cell:
+    """The same cell with two variables as the digits of one, where that is not less linear.
+
+    So `(200 * i + j) // 64` with `j < 200` is the quotient of one number.
+    """
+    if cell.is_linear:
+        return cell
+    for a in cell.live:
+        for b in cell.live:
+            if a != b and (joined := _joined(cell, a, b)) is not None:
+                return fused(joined)
+    return cell
+
+
+def _joined(cell: Cell, high: int, low: int) -> Cell | None:
+    size = cell.counts[low]
+    new = len(cell.counts)
+    counts = (*cell.counts, cell.counts[high] * size)
+    reader = Reader({}, [(0, count - 1) for count in counts])
+    values = {
+        high: QuasiAffine({Digit(new, size): 1}), low: QuasiAffine({Digit(new, 1, size): 1}),
+    }
+    forms = tuple(rebuilt(form, values, reader) for form in cell.forms)
+    if sum(map(_bends, forms)) > sum(map(_bends, cell.forms)):
+        return None
+    live = tuple(new if v == low else v for v in cell.live if v != high)
+    return Cell(forms, counts, live, (*cell.units, cell.units[low]))
+
+
+def _bends(form: QuasiAffine) -> int:
+    """How many digits and operations occur in a form."""
+    count, todo = 0, [form]
+    while todo:
+        for term in todo.pop().terms:
+            count += isinstance(term, Opaque) or term.low > 1 or term.high is not None
+            todo += _operands(term)
+    return count
+
+
+def _operands(term: Term) -> tuple[QuasiAffine, ...]:
+    if isinstance(term, Opaque):
+        return term.operands
+    return (term.of,) if isinstance(term.of, QuasiAffine) else ()
+
+
+def rebuilt(form: QuasiAffine, values: Mapping[int, QuasiAffine], reader: Reader) -> QuasiAffine:
+    """`form` with sums for some of its variables."""
+    parts = [(QuasiAffine({}, form.const), 1)]
+    parts += [(_rebuilt_term(term, values, reader), n) for term, n in form.terms.items()]
+    return reader.normal(QuasiAffine.added(parts))
+
+
+def _rebuilt_term(term: Term, values: Mapping[int, QuasiAffine], reader: Reader) -> QuasiAffine:
+    if isinstance(term, Opaque):
+        a, b = (rebuilt(operand, values, reader) for operand in term.operands)
+        return _bit_operation(term.op, a, b, reader)
+    if isinstance(term.of, QuasiAffine):
+        value = rebuilt(term.of, values, reader)
+    elif term.of in values:
+        value = values[term.of]
+    else:
+        return reader.digit(term)
+    value = reader.floordiv(value, term.low)
+    return value if term.size is None else reader.mod(value, term.size)
+
+
+def _bit_operation(op: BinOp, a: QuasiAffine, b: QuasiAffine, reader: Reader) -> QuasiAffine:
+    """`a op b`, split where digits of both end at the same bit."""
+    if not a.terms:
+        a, b = b, a
+    if not a.terms:
+        return QuasiAffine({}, _on_numbers(op, a.const, b.const))
+    for unit in _units(a, b):
+        tops, rests = zip(a.split(unit), b.split(unit), strict=True)
+        if (tops[0].terms or tops[1].terms) and all(reader.is_within(rest, unit) for rest in rests):
+            high = _bit_operation(op, tops[0], tops[1], reader)
+            low = _bit_operation(op, rests[0], rests[1], reader)
+            return reader.plus(low, high, unit)
+    if not b.terms and b.const > 0 and b.const & (b.const + 1) == 0 and (
+        reader.is_within(a, b.const + 1)
+    ):
+        if op is BinOp.BITXOR:
+            return a.times(-1).shifted(b.const)
+        return a if op is BinOp.BITAND else b
+    if not b.terms and b.const == 0:
+        return QuasiAffine() if op is BinOp.BITAND else a
+    made = reader.operation(op, a, b)
+    assert made is not None  # there is a form for every bit operation of two forms
+    return made
+
+
+def _units(a: QuasiAffine, b: QuasiAffine) -> list[int]:
+    factors = {n & -n for form in (a, b) for n in form.terms.values()}
+    return sorted(factors - {1}, reverse=True)
+
+
+def _on_numbers(op: BinOp, a: int, b: int) -> int:
+    if op is BinOp.BITXOR:
+        return a ^ b
+    return a & b if op is BinOp.BITAND else a | b
+
+
+def _digits(count: int, unit: int) -> tuple[Replacement, ...]:
+    """All of `unit * q + r`, then what is left of the last q."""
+    whole, rest = divmod(count, unit)
+    full: Replacement = (0, ((unit, whole), (1, unit)))
+    tail: Replacement = (whole * unit, ((unit, 1), (1, rest)))
+    return (*((full,) if whole else ()), *((tail,) if rest else ()))
+
+
+def _same_bits(number: int) -> int:
+    """How many of the lowest bits are the same."""
+    flipped = ~number if number & 1 else number
+    return (flipped & -flipped).bit_length() - 1 if flipped else 64

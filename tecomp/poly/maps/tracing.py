@@ -1,0 +1,223 @@
+"""Trace a user's index function and check its expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from inspect import Parameter, signature
+from typing import Any
+
+import numpy as np
+
+from tecomp.errors import DefinitionError, LayoutError, TypeMismatchError
+from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Select,
+    Var,
+    as_expr,
+    index_value,
+)
+from tecomp.ir.nodes.stmt import check_separators
+from tecomp.ir.traversal.rewrite import walk
+
+_SUMS = (BinOp.ADD, BinOp.SUB, BinOp.MIN, BinOp.MAX)
+_DIVISIONS = (BinOp.FLOORDIV, BinOp.MOD)
+_BITS = (BinOp.BITAND, BinOp.BITOR, BinOp.BITXOR, BinOp.SHL, BinOp.SHR)
+_LOGIC = (BinOp.AND, BinOp.OR)
+
+
+def check(root: Expr) -> Expr:
+    """`root`, if it may be a result of an index map.
+
+    Raises:
+        LayoutError: a part of it is none of the operations that layouts are decided for.
+    """
+    for node in walk(root):
+        if not _may_be(node):
+            raise LayoutError(
+                f"`{node}` is not quasi-affine; an index map may add indices, multiply, divide or "
+                "take remainders by constants, take min and max, and combine bits with ^ & | << >>",
+                kind="map-function",
+            )
+    return root
+
+
+def _may_be(node: Expr) -> bool:
+    if node.dtype.lanes != 1 or not (node.dtype.is_integer or node.dtype.is_bool):
+        return False
+    match node:
+        case Var() | Const() | Cast() | Compare() | Not() | Select():
+            return True
+        case Call(name):
+            return name in ("if_then_else", "abs")
+        case Binary(op, a, b):
+            if op is BinOp.MUL:
+                return isinstance(_stripped(a), Const) or isinstance(_stripped(b), Const)
+            if op in _DIVISIONS:
+                divisor = _stripped(b)
+                return isinstance(divisor, Const) and divisor.value != 0
+            return op in (*_SUMS, *_BITS, *_LOGIC)
+    return False
+
+
+def _stripped(node: Expr) -> Expr:
+    while isinstance(node, Cast):
+        node = node.value
+    return node
+
+
+class AxisSeparator(Enum):
+    """Type of `AXIS_SEPARATOR`."""
+
+    AXIS_SEPARATOR = "AXIS_SEPARATOR"
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+AXIS_SEPARATOR = AxisSeparator.AXIS_SEPARATOR
+"""Placed between two results of an index map: a new physical axis begins here."""
+
+
+def trace(
+    function: Callable[..., Any], ndim: int | None
+) -> tuple[tuple[Var, ...], tuple[Expr, ...], tuple[int, ...]]:
+    """The indices that `function` was given, what it returned for them, and the separators.
+
+    Raises:
+        LayoutError: it takes another number of indices, or returns something else than indices.
+    """
+    if not callable(function):
+        raise LayoutError(
+            f"index map: expected a function of the indices, got {function!r}; write e.g. "
+            "lambda i, j: [j, i]",
+            kind="map-function",
+        )
+    first, last = _arguments(function, ndim)
+    made = function(*first, **{var.name: var for var in last})
+    if isinstance(made, str | bytes) or not isinstance(made, Sequence):
+        raise LayoutError(
+            f"index map: the function returned {_shown(made)}, not a list of indices; return e.g. "
+            "[i // 4, i % 4], or [i] for one axis",
+            kind="map-function",
+        )
+    results, separators = _results(made)
+    return (*first, *last), results, separators
+
+
+def _results(made: Sequence[Any]) -> tuple[tuple[Expr, ...], tuple[int, ...]]:
+    results: list[Expr] = []
+    separators: list[int] = []
+    for result in made:
+        if result is AXIS_SEPARATOR:
+            separators.append(len(results) - 1)
+        else:
+            results.append(_index(result, len(results)))
+    if not results:
+        raise LayoutError(
+            "index map: the function returned no index; return at least one, e.g. a constant 0",
+            kind="map-function",
+        )
+    try:
+        return tuple(results), check_separators(separators, len(results))
+    except DefinitionError as error:
+        raise LayoutError(f"index map: {error.message}", kind=error.kind) from None
+
+
+def _index(result: Any, position: int) -> Expr:
+    try:
+        expr = as_expr(result)
+    except TypeMismatchError:
+        raise LayoutError(
+            f"index map: result {position} is {_shown(result)}, not an index; return index "
+            "expressions, integers and AXIS_SEPARATOR only",
+            kind="map-function",
+        ) from None
+    if not expr.dtype.is_integer:
+        raise LayoutError(
+            f"index map: result {position}, {_shown(result)}, is a {expr.dtype}; an index is an "
+            "integer, so use // to divide and .astype('int64') to convert",
+            kind="map-function",
+        )
+    return index_value(expr)
+
+
+def _shown(value: Any) -> str:
+    return f"`{value}`" if isinstance(value, Expr) else repr(value)
+
+
+def _arguments(
+    function: Callable[..., Any], ndim: int | None
+) -> tuple[tuple[Var, ...], tuple[Var, ...]]:
+    """An index for each parameter; `*i` stands for as many as are left, defaults are kept."""
+    check_kind(
+        ndim, int | np.integer | None, "index map: ndim", "give a number of axes", LayoutError
+    )
+    named, last, rest = _parameters(function)
+    given = (*named, *([f"*{rest}"] if rest else []), *last)
+    listed = f" ({', '.join(given)})" if given else ""
+    if rest is None:
+        if ndim is not None and len(given) != ndim:
+            raise LayoutError(
+                f"index map: the function takes {_indices(len(given))}{listed}, but the tensor "
+                f"has {_axes(ndim)}; name one parameter for each axis, or take them all as *i",
+                kind="map-function",
+            )
+    elif ndim is None:
+        raise LayoutError(
+            f"index map: the function takes any number of indices{listed}; say how many with ndim=",
+            kind="map-function",
+        )
+    elif len(named) + len(last) > ndim:
+        raise LayoutError(
+            f"index map: the function takes at least {_indices(len(named) + len(last))}{listed}, "
+            f"but the tensor has {_axes(ndim)}; name at most one parameter for each axis",
+            kind="map-function",
+        )
+    count = 0 if rest is None or ndim is None else ndim - len(named) - len(last)
+    middle = [f"{rest}{k}" for k in range(count)]
+    return tuple(map(Var, (*named, *middle))), tuple(map(Var, last))
+
+
+def _parameters(function: Callable[..., Any]) -> tuple[list[str], list[str], str | None]:
+    """Names before `*rest`, names after it, and the name of the rest."""
+    try:
+        parameters = signature(function).parameters.values()
+    except (TypeError, ValueError):
+        raise LayoutError(
+            f"index map: Python does not tell which indices {function!r} takes; wrap it in a "
+            "lambda with a parameter for each axis",
+            kind="map-function",
+        ) from None
+    named: list[str] = []
+    last: list[str] = []
+    rest: str | None = None
+    for parameter in parameters:
+        if parameter.kind is Parameter.VAR_POSITIONAL:
+            rest = parameter.name
+        elif parameter.kind is Parameter.VAR_KEYWORD:
+            raise LayoutError(
+                f"index map: the function takes **{parameter.name}, which is no index; name one "
+                "parameter for each axis, or take them all as *i",
+                kind="map-function",
+            )
+        elif parameter.default is Parameter.empty:
+            is_last = parameter.kind is Parameter.KEYWORD_ONLY
+            (last if is_last else named).append(parameter.name)
+    return named, last, rest
+
+
+def _indices(count: int) -> str:
+    return f"{count} {'index' if count == 1 else 'indices'}"
+
+
+def _axes(count: int) -> str:
+    return f"{count} {'axis' if count == 1 else 'axes'}"

@@ -1,0 +1,240 @@
+"""Index expressions over axes of known bounds as quasi-affine sums, and such sums as expressions.
+
+Most layouts are sums of digits of the axes, and for those extents, inverses and collisions can be
+read off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import and_, or_, xor
+
+from tecomp.ir.arith.intervals import UNKNOWN, Interval, digit_of, greater, interval_of_sum, less
+from tecomp.ir.arith.quasi_affine import DEEPEST, Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.arith.quasi_affine_conversion import written
+from tecomp.ir.arith.rewrite_rules import floordiv, joined, modulo
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import Binary, BinOp, Cast, Const, Expr, Var, binary
+from tecomp.ir.traversal.rewrite import fold
+
+_OF_NUMBERS = {BinOp.BITXOR: xor, BinOp.BITAND: and_, BinOp.BITOR: or_}
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How expressions over some axes are read.
+
+    Attributes:
+        axes: number of each axis variable.
+        bounds: least and greatest value of each axis; None where there is no bound.
+        keeps_periods: whether `x % 16` stays one where x is below 16. It is the same value as x,
+            but an extent of 16 is what the user asked for.
+        assumed: bounds of sums without a constant, beside those that follow.
+    """
+
+    axes: Mapping[Var, int]
+    bounds: Sequence[Interval]
+    keeps_periods: bool = False
+    assumed: Mapping[QuasiAffine, Interval] = field(default_factory=dict)
+
+    def form(self, root: Expr) -> QuasiAffine | None:
+        """`root` as a sum, or None if there is an operation that no sum has."""
+        if isinstance(root, Var) and root in self.axes:
+            return self.digit(Digit(self.axes[root]))
+        return fold(root, self._node, _operands)
+
+    def exact(self, form: QuasiAffine | None, expr: Expr) -> QuasiAffine | None:
+        """The sum without periods that `expr` is, given the one with periods."""
+        if form is None or any(term.unknown is None for term in form.terms):
+            return self.form(expr)
+        parts = [(QuasiAffine({}, form.const), 1)]
+        for term, n in form.terms.items():
+            assert isinstance(term, Digit)
+            whole = Digit(term.of, term.low)
+            ends = self.interval_of(whole)
+            is_whole = digit_of(ends, 1, term.size) == ends
+            parts.append((QuasiAffine({whole if is_whole else term: 1}), n))
+        return self.normal(QuasiAffine.added(parts))
+
+    def _node(self, node: Expr, operands: list[QuasiAffine | None]) -> QuasiAffine | None:
+        match node:
+            case Var() if node in self.axes:
+                return self.digit(Digit(self.axes[node]))
+            case Const(int() as value) if node.dtype.is_integer:
+                return QuasiAffine({}, int(value))
+            case Cast(dtype) if dtype.is_integer and operands[0] is not None:
+                return operands[0] if node.value.dtype.is_integer else None
+            case Binary(op):
+                a, b = operands
+                made = None if a is None or b is None else self.operation(op, a, b)
+                return None if made is None or made.depth > DEEPEST else made
+        return None
+
+    def operation(self, op: BinOp, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine | None:
+        """`a op b`, or None if it is none of the operations that a layout may have."""
+        match op:
+            case BinOp.ADD:
+                return self.plus(a, b)
+            case BinOp.SUB:
+                return self.plus(a, b, -1)
+            case BinOp.MUL if not b.terms:
+                return a.times(b.const)
+            case BinOp.MUL if not a.terms:
+                return b.times(a.const)
+            case BinOp.FLOORDIV if not b.terms and b.const > 0:
+                return self.floordiv(a, b.const)
+            case BinOp.MOD if not b.terms and b.const > 0:
+                return self.mod(a, b.const)
+        return self._bits(op, a, b)
+
+    def _bits(self, op: BinOp, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine | None:
+        if op in _OF_NUMBERS and not a.terms and not b.terms:
+            return QuasiAffine({}, _OF_NUMBERS[op](a.const, b.const))
+        if op in _OF_NUMBERS and not a.terms:
+            a, b = b, a
+        number = None if b.terms else b.const
+        match op:
+            case BinOp.SHL if number is not None and 0 <= number < 63:
+                return a.times(2**number)
+            case BinOp.SHR if number is not None and 0 <= number < 63:
+                return self.floordiv(a, 2**number)
+            case BinOp.BITAND if number is not None and _is_power(number + 1):
+                return self.mod(a, number + 1)
+            case BinOp.BITAND if number is not None and number < 0 and _is_power(-number):
+                return self.plus(a, self.mod(a, -number), -1)
+            case BinOp.BITXOR | BinOp.BITOR if number == 0:
+                return a
+            case BinOp.BITOR if self._are_disjoint(a, b) or self._are_disjoint(b, a):
+                return self.plus(a, b)
+            case BinOp.BITXOR | BinOp.BITAND | BinOp.BITOR:
+                return QuasiAffine({Opaque(op, (a, b)): 1})
+        return None
+
+    def _are_disjoint(self, upper: QuasiAffine, lower: QuasiAffine) -> bool:
+        low, high = self.interval(lower)
+        if low is None or high is None or low < 0:
+            return False
+        unit = 1 << high.bit_length()
+        at_least = self.interval(upper)[0]
+        return at_least is not None and at_least >= 0 and all(
+            n % unit == 0 for n in (upper.const, *upper.terms.values())
+        )
+
+    def digit(self, digit: Digit) -> QuasiAffine:
+        """A digit as a sum, which is 0 if that is its only value."""
+        is_zero = not self.keeps_periods and self.interval_of(digit) == (0, 0)
+        return QuasiAffine() if is_zero else QuasiAffine({digit: 1})
+
+    def plus(self, a: QuasiAffine, b: QuasiAffine, factor: int = 1) -> QuasiAffine:
+        """`a + factor * b`."""
+        return self.normal(a.plus(b, factor))
+
+    def floordiv(self, a: QuasiAffine, divisor: int) -> QuasiAffine:
+        """`a // divisor` for a positive divisor."""
+        return self.normal(floordiv(self, a, divisor))
+
+    def mod(self, a: QuasiAffine, divisor: int) -> QuasiAffine:
+        """`a % divisor` for a positive divisor."""
+        return self.normal(modulo(self, a, divisor))
+
+    def normal(self, total: QuasiAffine) -> QuasiAffine:
+        """`total` with neighbouring digits joined, without what is always 0, in order."""
+        if not total.terms:
+            return total
+        if not self.keeps_periods:
+            kept = {t: n for t, n in total.terms.items() if self.interval_of(t) != (0, 0)}
+            if len(kept) < len(total.terms):
+                total = QuasiAffine(kept, total.const)
+        if len(total.terms) < 2:
+            return total
+        total = joined(self, total)
+        return QuasiAffine(dict(sorted(total.terms.items(), key=_order)), total.const)
+
+    def is_exact(self, total: QuasiAffine) -> bool:
+        """Indices do not wrap around."""
+        return True
+
+    def is_within(self, total: QuasiAffine, end: int) -> bool:
+        """Whether `0 <= total < end` is certain."""
+        low, high = self.interval(total)
+        return low is not None and high is not None and low >= 0 and high < end
+
+    def interval(self, total: QuasiAffine) -> Interval:
+        """Bounds of a sum, taking its terms as independent."""
+        low, high = interval_of_sum(total.const, total.terms, self.interval_of)
+        if self.assumed and total.terms:
+            least, most = self.assumed.get(total.shifted(-total.const), UNKNOWN)
+            low = greater(low, None if least is None else least + total.const)
+            high = less(high, None if most is None else most + total.const)
+        return low, high
+
+    def interval_of(self, term: Term) -> Interval:
+        """Bounds of one term."""
+        if isinstance(term, Opaque):
+            return self._interval_of_bits(term)
+        if term.size is not None and self.keeps_periods:
+            return 0, term.size - 1
+        x = self.bounds[term.of] if isinstance(term.of, int) else self.interval(term.of)
+        return digit_of(x, term.low, term.size)
+
+    def _interval_of_bits(self, term: Opaque) -> Interval:
+        (low, high), (least, most) = map(self.interval, term.operands)
+        if low is None or least is None or high is None or most is None or min(low, least) < 0:
+            return UNKNOWN
+        if term.op is BinOp.BITAND:
+            return 0, min(high, most)
+        return 0, (1 << max(high, most).bit_length()) - 1
+
+
+def expr_of(total: QuasiAffine, axes: Sequence[Expr]) -> Expr:
+    """`total` as an expression, great coefficients first, what is taken away last."""
+    total = _with_const_inside(total)
+    texts = [(_text(term, axes), n) for term, n in total.terms.items()]
+    texts.sort(key=lambda text: (text[1] < 0, -abs(text[1])))
+    return written(texts, total.const, numbers_first=True)
+
+
+def _with_const_inside(total: QuasiAffine) -> QuasiAffine:
+    """`(x + c) // d - k` as `(x + c - k*d) // d`, which has one constant."""
+    if not total.const:
+        return total
+    for term, n in total.terms.items():
+        if n == 1 and isinstance(term, Digit) and isinstance(term.of, QuasiAffine) and (
+            term.high is None and term.of.const
+        ):
+            digit = Digit(term.of.shifted(total.const * term.low), term.low)
+            return QuasiAffine(total.terms).replaced((term,), QuasiAffine({digit: 1}))
+    return total
+
+
+def _text(term: Term, axes: Sequence[Expr]) -> Expr:
+    if isinstance(term, Opaque):
+        a, b = (expr_of(operand, axes) for operand in term.operands)
+        return Binary(term.op, a, b)
+    if isinstance(term.of, int):
+        value = axes[term.of]
+    elif term.high is not None and 2 * term.of.const > term.high:
+        value = expr_of(term.of.shifted(-term.high), axes)
+    else:
+        value = expr_of(term.of, axes)
+    if term.low > 1:
+        value = binary(BinOp.FLOORDIV, value, Const(term.low, INT64))
+    return value if term.size is None else binary(BinOp.MOD, value, Const(term.size, INT64))
+
+
+def _operands(node: Expr) -> tuple[Expr, ...]:
+    if isinstance(node, Binary):
+        return node.a, node.b
+    return (node.value,) if isinstance(node, Cast) else ()
+
+
+def _is_power(number: int) -> bool:
+    return number > 0 and number & (number - 1) == 0
+
+
+def _order(entry: tuple[Term, int]) -> tuple[int, int, int]:
+    term = entry[0]
+    if isinstance(term, Opaque) or not isinstance(term.of, int):
+        return 1, 0, 0
+    return 0, term.of, term.low

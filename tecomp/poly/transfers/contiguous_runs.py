@@ -1,0 +1,348 @@
+"""Maximal contiguous runs of a copy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal, TypeAlias
+
+import islpy as isl
+import numpy as np
+import numpy.typing as npt
+
+from tecomp.errors import TecompError
+from tecomp.ir.arith.intervals import Box
+from tecomp.ir.nodes.expr import Var
+from tecomp.poly.sets.isl_context import CONTEXT, isl_work
+from tecomp.poly.transfers.strided_nests import (
+    Nest,
+    NotDigitsError,
+    Side,
+    TooManyError,
+    fewest_nests,
+    merged,
+)
+
+Array: TypeAlias = "npt.NDArray[Any]"
+Runs: TypeAlias = tuple[Array, Array, Array]
+"""First addresses on either side, and lengths, in order of the first address."""
+
+_MOST_LISTED = 2**16
+
+
+def listed_runs(first: Side, second: Side, axes: Sequence[Var], box: Box[int]) -> Runs:
+    """The runs of the elements of a box."""
+    shape = tuple(count for _, count in box)
+    slices = tuple(slice(low, low + count) for low, count in box)
+    points = list(np.ogrid[slices]) if slices else []
+    a, b = (np.broadcast_to(side.at(axes, points), shape).ravel() for side in (first, second))
+    return joined(a, b, np.ones(a.shape, np.int64))
+
+
+def joined(a: Array, b: Array, lengths: Array) -> Runs:
+    """Runs as long as they get, from runs in any order."""
+    if np.any(a[1:] < a[:-1]):
+        order = np.argsort(a, kind="stable")
+        a, b, lengths = a[order], b[order], lengths[order]
+    follows = (a[1:] == a[:-1] + lengths[:-1]) & (b[1:] == b[:-1] + lengths[:-1])
+    starts = np.flatnonzero(np.concatenate([np.ones(min(len(a), 1), bool), ~follows]))
+    return a[starts], b[starts], np.add.reduceat(lengths, starts) if len(a) else lengths
+
+
+def run_nests(
+    first: Side, second: Side, axes: Sequence[Var], box: Box[int]
+) -> tuple[Nest, ...]:
+    """Nests that visit every element of a box once: its runs, and loops over equal ones.
+
+    There are no loops over them if they are very many.
+    """
+    runs = listed_runs(first, second, axes, box)
+    found = [
+        Nest((length,), (1,), (1,), a, b)
+        for a, b, length in zip(*(column.tolist() for column in runs), strict=True)
+    ]
+    if len(found) > _MOST_LISTED:
+        return tuple(found)
+    looped = _looped(found)
+    while len(looped) < len(found):
+        found, looped = looped, _looped(looped)
+    return merged(found)
+
+
+def _looped(found: list[Nest]) -> list[Nest]:
+    """Neighbours of one form and with equal distances as one nest with one more loop."""
+    made: list[Nest] = []
+    k = 0
+    while k < len(found):
+        nest, end = found[k], k + 1
+        if end < len(found) and _form(found[end]) == _form(nest):
+            step = _distance(nest, found[end])
+            while (
+                end < len(found)
+                and _form(found[end]) == _form(nest)
+                and _distance(found[end - 1], found[end]) == step
+            ):
+                end += 1
+            nest = Nest(
+                (end - k, *nest.ranges), (step[0], *nest.first), (step[1], *nest.second),
+                nest.first_offset, nest.second_offset,
+            )
+        made.append(nest)
+        k = end
+    return made
+
+
+def _form(nest: Nest) -> tuple[tuple[int, ...], ...]:
+    return nest.ranges, nest.first, nest.second
+
+
+def _distance(nest: Nest, other: Nest) -> tuple[int, int]:
+    return other.first_offset - nest.first_offset, other.second_offset - nest.second_offset
+
+
+Method: TypeAlias = Literal["sets", "counted", "part"]
+Loop: TypeAlias = tuple[int, int, int]
+
+MOST_NESTS = 96
+MOST_COUNTED = 2**19
+_MOST_TRIED = 200
+_MOST_STEPS = 100_000
+_BUDGET = 200_000
+
+
+class _UndecidedError(TecompError):
+    """The budget for integer sets is used up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How many runs there are of each length, of how many elements, and how that was found."""
+
+    lengths: Mapping[int, int]
+    elements: int
+    method: Method
+
+
+@dataclass(frozen=True, slots=True)
+class _Starts:
+    """The first elements of runs of one length: loops, their strides and where they begin."""
+
+    length: int
+    loops: tuple[Loop, ...]
+    first: int
+    second: int
+
+    @property
+    def count(self) -> int:
+        return prod(count for count, _, _ in self.loops)
+
+
+def find_runs(first: Side, second: Side, axes: Sequence[Var], box: Box[int]) -> Found:
+    """The runs of a box of elements, in bounded time.
+
+    Args:
+        first: addresses, different for all elements.
+        second: addresses.
+        axes: the indices that occur in both.
+        box: where each index starts and how many values it has.
+
+    Returns:
+        All runs, by sets or by counting; or those of the part of the box that has the first
+        values of its outer indices, if it is too large for both.
+    """
+    elements = prod(count for _, count in box)
+    try:
+        found = fewest_nests(first, second, axes, box, MOST_NESTS)
+        lengths, method = _of_nests(found)
+        return Found(lengths, elements, method)
+    except (NotDigitsError, TooManyError):
+        part = _part(box)
+        lengths = Counter(listed_runs(first, second, axes, part)[2].tolist())
+        counted = prod(count for _, count in part)
+        return Found(lengths, counted, "counted" if counted == elements else "part")
+
+
+def _part(box: Box[int]) -> Box[int]:
+    """As much of a box as is looked at: the first values of its outer indices."""
+    part = list(box)
+    for axis, (low, count) in enumerate(box):
+        others = prod(n for _, n in part) // max(count, 1)
+        if others * count <= MOST_COUNTED:
+            break
+        part[axis] = (low, max(MOST_COUNTED // others, 1))
+    return part
+
+
+def _of_nests(nests: Sequence[Nest]) -> tuple[Counter[int], Method]:
+    """The runs of nests.
+
+    Raises:
+        TooManyError: too many have to be looked at one by one.
+    """
+    starts = [_starts(nest) for nest in nests]
+    meeting = _meeting(starts)
+    lengths: Counter[int] = Counter()
+    if sum(starts[k].count for k in meeting) > MOST_COUNTED:
+        raise TooManyError
+    for k, some in enumerate(starts):
+        if k not in meeting:
+            lengths[some.length] += some.count
+    if not meeting:
+        return lengths, "sets"
+    columns = [_listed(starts[k]) for k in sorted(meeting)]
+    runs = joined(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+    lengths.update(runs[2].tolist())
+    return lengths, "counted"
+
+
+def _starts(nest: Nest) -> _Starts:
+    """Loops that go on where the one inside them ends belong to the run."""
+    loops = [
+        loop for loop in zip(nest.ranges, nest.first, nest.second, strict=True) if loop[0] > 1
+    ]
+    length = 1
+    while inner := next((loop for loop in loops if loop[1:] == (length, length)), None):
+        loops.remove(inner)
+        length *= inner[0]
+    return _Starts(length, tuple(loops), nest.first_offset, nest.second_offset)
+
+
+def _listed(starts: _Starts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    a, b = np.asarray([starts.first]), np.asarray([starts.second])
+    for count, first, second in starts.loops:
+        steps = np.arange(count)
+        a = (a[:, None] + first * steps).ravel()
+        b = (b[:, None] + second * steps).ravel()
+    return a, b, np.full(len(a), starts.length)
+
+
+def _meeting(starts: Sequence[_Starts]) -> set[int]:
+    """Those of which some run may end where one of another, or of the same, starts."""
+    found: set[int] = set()
+    work = _Work(_MOST_STEPS)
+    try:
+        with isl_work("runs", _UndecidedError, _BUDGET):
+            for k, before in enumerate(starts):
+                for m, after in enumerate(starts):
+                    if not {k, m} <= found and _meet(_Meeting.of(before, after), work):
+                        found |= {k, m}
+    except _UndecidedError:
+        return set(range(len(starts)))
+    return found
+
+
+@dataclass(slots=True)
+class _Work:
+    """Steps that may still be made in searches."""
+
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Meeting:
+    """Whole numbers from `low` to `high`, one for each term, whose sums are to be `rests`.
+
+    Attributes:
+        terms: low, high, and factor in the sum for either side; great factors first.
+        rests: first addresses of the run after less those after the run before.
+    """
+
+    terms: tuple[tuple[int, int, int, int], ...]
+    rests: tuple[int, int]
+
+    @classmethod
+    def of(cls, before: _Starts, after: _Starts) -> _Meeting:
+        """How many steps the loops of both have made where a run ends and another starts."""
+        spans: dict[tuple[int, int], tuple[int, int]] = {}
+        for loops, is_before in ((before.loops, True), (after.loops, False)):
+            for count, *steps in loops:
+                key = (steps[0], steps[1])
+                low, high = spans.get(key, (0, 0))
+                spans[key] = (low, high + count - 1) if is_before else (low - count + 1, high)
+        terms = sorted(
+            ((low, high, *key) for key, (low, high) in spans.items()), key=lambda t: -t[2]
+        )
+        return cls(tuple(terms), (
+            after.first - before.first - before.length,
+            after.second - before.second - before.length,
+        ))
+
+
+def _meet(meeting: _Meeting, work: _Work) -> bool:
+    """Whether there are such numbers: by trying them in turn, or else by an integer set.
+
+    Raises:
+        isl.Error: both take too long.
+    """
+    reach = _reach(meeting.terms)
+    todo = [(0, *meeting.rests)]
+    before = work.left
+    while todo:
+        k, first, second = todo.pop()
+        if k == len(meeting.terms):
+            if first == second == 0:
+                return True
+            continue
+        low, high, by_first, by_second = meeting.terms[k]
+        (low_a, high_a), (low_b, high_b) = reach[k + 1]
+        low, high = _within(low, high, by_first, first - high_a, first - low_a)
+        low, high = _within(low, high, by_second, second - high_b, second - low_b)
+        work.left -= max(high - low + 1, 1)
+        if work.left < 0 or before - work.left > _MOST_TRIED:
+            return not _is_impossible(meeting)
+        todo += [(k + 1, first - n * by_first, second - n * by_second)
+                 for n in range(low, high + 1)]
+    return False
+
+
+def _reach(
+    terms: Sequence[tuple[int, int, int, int]]
+) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """The least and greatest sums that the terms from each on can make, for either side."""
+    bounds = [((0, 0), (0, 0))]
+    for low, high, *factors in reversed(terms):
+        ends = [sorted((low * factor, high * factor)) for factor in factors]
+        (a, b), (c, d) = bounds[-1]
+        bounds.append(((a + ends[0][0], b + ends[0][1]), (c + ends[1][0], d + ends[1][1])))
+    return bounds[::-1]
+
+
+def _within(low: int, high: int, factor: int, least: int, most: int) -> tuple[int, int]:
+    """The numbers from low to high whose product with `factor` lies in `[least, most]`."""
+    if factor == 0:
+        return (low, high) if least <= 0 <= most else (1, 0)
+    if factor < 0:
+        factor, least, most = -factor, -most, -least
+    return max(low, -(-least // factor)), min(high, most // factor)
+
+
+def _is_impossible(meeting: _Meeting) -> bool:
+    """Whether an integer set says that there are no such numbers.
+
+    Raises:
+        isl.Error: the budget is used up.
+    """
+    space = isl.Space.set_alloc(CONTEXT, 0, len(meeting.terms))
+    points = isl.BasicSet.universe(space)
+    for k, (low, high, _, _) in enumerate(meeting.terms):
+        points = points.add_constraint(_constraint(space, -low, {k: 1}, is_equal=False))
+        points = points.add_constraint(_constraint(space, high, {k: -1}, is_equal=False))
+    for side, rest in enumerate(meeting.rests):
+        steps = {k: term[2 + side] for k, term in enumerate(meeting.terms)}
+        points = points.add_constraint(_constraint(space, -rest, steps, is_equal=True))
+    return bool(points.is_empty())
+
+
+def _constraint(
+    space: isl.Space, const: int, steps: Mapping[int, int], *, is_equal: bool
+) -> isl.Constraint:
+    local = isl.LocalSpace.from_space(space)
+    made = (
+        isl.Constraint.alloc_equality(local) if is_equal else isl.Constraint.alloc_inequality(local)
+    )
+    made = made.set_constant_val(isl.Val.int_from_si(CONTEXT, const))
+    for k, step in steps.items():
+        made = made.set_coefficient_val(isl.dim_type.set, k, isl.Val.int_from_si(CONTEXT, step))
+    return made

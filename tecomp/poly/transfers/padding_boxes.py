@@ -1,0 +1,79 @@
+"""The places of a layout that hold no element, as boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+from tecomp.ir.arith.intervals import Box
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import Var
+from tecomp.poly.transfers.common_digits import Axis, LoopDigit, Offset
+
+Dims = tuple[tuple[int, int], ...]
+
+
+def empty_boxes(
+    axes: Sequence[Axis], offset: Offset, places: int
+) -> list[tuple[int, Dims]] | None:
+    """The places that no index reaches, if memory is counted by the digits of the axes.
+
+    Args:
+        axes: of the tensor.
+        offset: of an element.
+        places: how many there are.
+
+    Returns:
+        Boxes apart from each other: the first place, and for each dimension the count and the
+        stride. None if a digit has no size of its own in memory.
+    """
+    sizes = _sizes(axes, offset, places)
+    if sizes is None:
+        return None
+    strides: Mapping[Var, int] = offset.strides
+    least = min(strides.values(), default=places)
+    if least > 1:
+        # What lies between two elements belongs to no digit: one more, of which only 0 is used.
+        between = LoopDigit(Var("between", INT64), 1, 1)
+        axes = [*axes, Axis(1, (between,))]
+        sizes[between.var] = least
+        strides = {**strides, between.var: 1}
+    order = sorted(axes, key=lambda a: -max((strides.get(d.var, 0) for d in a.digits), default=0))
+    found: list[tuple[int, Dims]] = []
+    for k, axis in enumerate(order):
+        for outside in axis.outside(sizes):
+            values: list[Sequence[Box[int]]] = [
+                *(list(before.boxes()) for before in order[:k]),
+                [outside],
+                *([tuple((0, sizes[d.var]) for d in after.digits)] for after in order[k + 1 :]),
+            ]
+            found += [_placed(order, box, strides) for box in product(*values)]
+    return found
+
+
+def _sizes(axes: Sequence[Axis], offset: Offset, places: int) -> dict[Var, int] | None:
+    """How many values each digit has in memory; None if one step is no whole number of others."""
+    digits = {digit.var: digit for axis in axes for digit in axis.digits}
+    if offset.rest is not None or offset.const or min(offset.strides.values(), default=1) <= 0:
+        return None
+    sizes = dict.fromkeys(digits, 1)
+    order = sorted(offset.strides, key=lambda var: offset.strides[var])
+    ends = [*(offset.strides[var] for var in order), places][1:]
+    for var, end in zip(order, ends, strict=True):
+        size, rest = divmod(end, offset.strides[var])
+        if rest or size < digits[var].size:
+            return None
+        sizes[var] = size
+    return sizes
+
+
+def _placed(
+    axes: Sequence[Axis], box: Sequence[Box[int]], strides: Mapping[Var, int]
+) -> tuple[int, Dims]:
+    start, dims = 0, []
+    for axis, values in zip(axes, box, strict=True):
+        for digit, (first, count) in zip(axis.digits, values, strict=True):
+            step = strides.get(digit.var, 0)
+            start += first * step
+            dims.append((count, step))
+    return start, tuple(dims)

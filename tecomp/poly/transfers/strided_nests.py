@@ -1,0 +1,324 @@
+"""Copies between two addressings of one tensor, as few nests of loops with constant strides.
+
+Each side gives an element the address `offset + sum(strides[k] * exprs[k])`. Where they are not
+linear the box of indices is cut into cells (`tecomp.poly.maps.piecewise_linear`), each element in one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tecomp.ir.arith.intervals import Box
+from tecomp.ir.arith.quasi_affine import Digit, QuasiAffine
+from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.ir.traversal.rewrite import free_variables
+from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps.piecewise_linear import Cell, TooManyError, fused, linear_cells
+from tecomp.poly.sets.quasi_affine_reader import Reader
+
+__all__ = [
+    "Nest", "NotDigitsError", "Side", "TooManyError", "fewest_nests", "merged", "nests"
+]
+
+
+class NotDigitsError(Exception):
+    """An expression is more than sums, quotients, remainders and bit operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Addresses: `offset` plus, for each of `exprs`, so many times its value."""
+
+    exprs: tuple[Expr, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    def at(self, axes: Sequence[Var], points: Sequence[npt.ArrayLike]) -> npt.NDArray[Any]:
+        """The addresses of points, given by arrays of coordinates."""
+        total = np.asarray(self.offset, np.int64)
+        for value, stride in zip(self.parts_at(axes, points), self.strides, strict=True):
+            total = total + stride * value
+        return total
+
+    def parts_at(
+        self, axes: Sequence[Var], points: Sequence[npt.ArrayLike]
+    ) -> list[npt.NDArray[Any]]:
+        """What each of `exprs` is at points, given by arrays of coordinates."""
+        where = {axis: np.asarray(x, np.int64) for axis, x in zip(axes, points, strict=True)}
+        return [elements.values(expr, where) for expr in self.exprs]
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """Loops, outermost first, and how far one step of each goes on either side."""
+
+    ranges: tuple[int, ...]
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    first_offset: int = 0
+    second_offset: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many elements it visits."""
+        return prod(self.ranges)
+
+
+def nests(
+    first: Side, second: Side, axes: Sequence[Var], box: Box[int], limit: int
+) -> tuple[Nest, ...]:
+    """Nests of loops that visit every element of a box once, ordered by their first address.
+
+    Loops stand in order of decreasing strides of the first side, none of which is negative. They
+    are the digits in which the expressions of the first side count; where these make more nests
+    than the address as one number does, they are the digits of that number.
+
+    Args:
+        first: addresses, different for all elements of the box.
+        second: addresses.
+        axes: the indices that occur in both.
+        box: of indices.
+        limit: how many nests there may be.
+
+    Raises:
+        NotDigitsError: an expression is no sum of digits.
+        TooManyError: there are more than `limit`.
+    """
+    if any(count == 0 for _, count in box):
+        return ()
+    copy = _Copy.of(first, second, axes, box)
+    by_digits = copy.by_digits(box, limit)
+    if by_digits is not None and len(by_digits) == 1:
+        return by_digits
+    try:
+        whole = copy.by_addresses(box, limit)
+    except TooManyError:
+        if by_digits is None:
+            raise
+        return by_digits
+    return whole if by_digits is None or len(whole) < len(by_digits) else by_digits
+
+
+def fewest_nests(
+    first: Side, second: Side, axes: Sequence[Var], box: Box[int], limit: int
+) -> tuple[Nest, ...]:
+    """The same with the loops that the addresses as one number each ask for.
+
+    Raises:
+        NotDigitsError: an expression is no sum of digits.
+        TooManyError: there are more than `limit`.
+    """
+    if any(count == 0 for _, count in box):
+        return ()
+    return _Copy.of(first, second, axes, box).by_addresses(box, limit)
+
+
+def _forms(side: Side, reader: Reader) -> tuple[QuasiAffine, ...]:
+    found = []
+    for expr in side.exprs:
+        form = reader.form(expr)
+        if form is None:
+            raise NotDigitsError(expr)
+        found.append(form)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    first: Side
+    second: Side
+    axes: tuple[Var, ...]
+    first_forms: tuple[QuasiAffine, ...]
+    second_forms: tuple[QuasiAffine, ...]
+
+    @classmethod
+    def of(cls, first: Side, second: Side, axes: Sequence[Var], box: Box[int]) -> _Copy:
+        bounds = [(low, low + count - 1) for low, count in box]
+        reader = Reader({axis: k for k, axis in enumerate(axes)}, bounds)
+        return cls(first, second, tuple(axes), _forms(first, reader), _forms(second, reader))
+
+    def by_addresses(self, box: Box[int], limit: int) -> tuple[Nest, ...]:
+        reader = Reader({}, [(low, low + count - 1) for low, count in box])
+        flat = [
+            _sum(self.first, self.first_forms, reader),
+            _sum(self.second, self.second_forms, reader),
+        ]
+        cells = linear_cells(fused(Cell.of(flat, box)), limit)
+        return self._nests(cells, (), [cell.forms for cell in cells])
+
+    def by_digits(self, box: Box[int], limit: int) -> tuple[Nest, ...] | None:
+        cell = Cell.of([*self.first_forms, *self.second_forms], box)
+        try:
+            cells = linear_cells(cell, limit)
+        except TooManyError:
+            return None
+        n_first = len(self.first_forms)
+        addresses = [
+            (
+                _sum(self.first, cell.forms[:n_first], cell.reader),
+                _sum(self.second, cell.forms[n_first:], cell.reader),
+            )
+            for cell in cells
+        ]
+        return self._nests(cells, range(n_first), addresses)
+
+    def _nests(
+        self,
+        cells: Sequence[Cell],
+        digits: Sequence[int],
+        addresses: Sequence[Sequence[QuasiAffine]],
+    ) -> tuple[Nest, ...]:
+        probes = _Probes(self, {unit for cell in cells for unit in cell.units})
+        found: list[tuple[list[_Loop], int, int]] = []
+        for cell, (first, second) in zip(cells, addresses, strict=True):
+            steps = [_steps(form, cell) for form in (first, second)]
+            loops = []
+            for var in cell.live:
+                position, *idle = probes.of[cell.units[var]]
+                count = cell.counts[var]
+                by = [side[var] for side in steps] if count > 1 else idle
+                loops.append(_Loop(count, by[0], by[1], position))
+            found.append((loops, first.const, second.const))
+        like = {loop.position: loop for loops, _, _ in reversed(found) for loop in loops}
+        for loops, _, _ in found:
+            for k in {*digits} - {loop.position for loop in loops}:
+                loops.append(replace(like[k], count=1) if k in like else probes.idle_loop(k))
+        return merged([_nest(*nest) for nest in found])
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A loop, and which expression of the first side it counts in."""
+
+    count: int
+    first: int
+    second: int
+    position: int
+
+
+class _Probes:
+    """How far single steps go, for loops that make none."""
+
+    def __init__(self, copy: _Copy, units: set[tuple[int, ...]]) -> None:
+        self._copy = copy
+        self.of: dict[tuple[int, ...], tuple[int, int, int]] = {}
+        """For each step: the first expression that it changes, and by how much the addresses."""
+        self._measure([(0,) * len(copy.axes), *units])
+
+    def _measure(self, points: Sequence[tuple[int, ...]]) -> None:
+        copy, shape = self._copy, (len(points),)
+        where = [np.asarray([point[k] for point in points]) for k in range(len(copy.axes))]
+        parts = [np.broadcast_to(part, shape) for part in copy.first.parts_at(copy.axes, where)]
+        first = np.broadcast_to(copy.first.at(copy.axes, where), shape)
+        second = np.broadcast_to(copy.second.at(copy.axes, where), shape)
+        for k, point in enumerate(points):
+            changed = [axis for axis, part in enumerate(parts) if part[k] != part[0]]
+            position = changed[0] if changed else len(parts)
+            self.of[point] = (position, int(first[k] - first[0]), int(second[k] - second[0]))
+
+    def idle_loop(self, k: int) -> _Loop:
+        """The loop over expression k of the first side where no index is large enough for it."""
+        copy = self._copy
+        unit = (0,) * len(copy.axes)
+        if free_variables(copy.first.exprs[k]):
+            numbers = {axis: n for n, axis in enumerate(copy.axes)}
+            bounds = [(0, None)] * len(copy.axes)
+            form = Reader(numbers, bounds, keeps_periods=True).form(copy.first.exprs[k])
+            digit = next(iter(form.terms), None) if form is not None else None
+            if isinstance(digit, Digit) and digit.unknown is not None:
+                unit = tuple(digit.low * (n == digit.of) for n in range(len(copy.axes)))
+                self._measure([(0,) * len(copy.axes), unit])
+        second = self.of[unit][2]
+        return _Loop(1, copy.first.strides[k], second, k)
+
+
+def _sum(side: Side, forms: Sequence[QuasiAffine], reader: Reader) -> QuasiAffine:
+    parts = [(QuasiAffine({}, side.offset), 1), *zip(forms, side.strides, strict=True)]
+    return reader.normal(QuasiAffine.added(parts))
+
+
+def _steps(form: QuasiAffine, cell: Cell) -> dict[int, int]:
+    steps = dict.fromkeys(cell.live, 0)
+    for term, n in form.terms.items():
+        assert term.unknown is not None
+        steps[term.unknown] = n
+    return steps
+
+
+def _nest(loops: Sequence[_Loop], first: int, second: int) -> Nest:
+    """Loops in order, each reversed where needed, so that it goes forward on the first side."""
+    forward = []
+    for loop in loops:
+        if loop.first < 0:
+            first += loop.first * (loop.count - 1)
+            second += loop.second * (loop.count - 1)
+            loop = _Loop(loop.count, -loop.first, -loop.second, loop.position)
+        forward.append(loop)
+    forward.sort(key=lambda loop: (-loop.first, loop.position))
+    return Nest(
+        tuple(loop.count for loop in forward),
+        tuple(loop.first for loop in forward),
+        tuple(loop.second for loop in forward),
+        first,
+        second,
+    )
+
+
+def merged(found: Sequence[Nest]) -> tuple[Nest, ...]:
+    """Nests of which one goes on where another ends are one; in order of the first address."""
+    left = sorted(found, key=_order)
+    rank = max((len(nest.ranges) for nest in left), default=0)
+    before = len(left) + 1
+    while len(left) < before:
+        before = len(left)
+        for k in range(rank):
+            left = _merged_along(left, k)
+    return tuple(left)
+
+
+def _merged_along(nests: Sequence[Nest], k: int) -> list[Nest]:
+    """Nests, in order, that differ in how often loop k runs and where they start."""
+    starts = {_start(nest, k): nest for nest in nests if len(nest.ranges) > k}
+    gone: set[Nest] = set()
+    left = []
+    for nest in nests:
+        if nest in gone:
+            continue
+        while _moves(nest, k) and (after := starts.get(_start(_after(nest, k), k))):
+            gone.add(after)
+            nest = replace(nest, ranges=_with(nest.ranges, k, nest.ranges[k] + after.ranges[k]))
+        left.append(nest)
+    return left
+
+
+def _moves(nest: Nest, k: int) -> bool:
+    """Whether a step of loop k leads on; an idle loop may have strides of 0 on both sides."""
+    return len(nest.ranges) > k and (nest.first[k], nest.second[k]) != (0, 0)
+
+
+def _start(nest: Nest, k: int) -> Nest:
+    """The same for all nests that begin so and differ only in how often loop k runs."""
+    return replace(nest, ranges=_with(nest.ranges, k, 0))
+
+
+def _after(nest: Nest, k: int) -> Nest:
+    """One that goes on where loop k ends."""
+    return replace(
+        nest,
+        first_offset=nest.first_offset + nest.ranges[k] * nest.first[k],
+        second_offset=nest.second_offset + nest.ranges[k] * nest.second[k],
+    )
+
+
+def _with(numbers: tuple[int, ...], k: int, number: int) -> tuple[int, ...]:
+    return (*numbers[:k], number, *numbers[k + 1 :])
+
+
+def _order(nest: Nest) -> tuple[int, int]:
+    return nest.first_offset, nest.second_offset

@@ -1,0 +1,315 @@
+"""Real and complex elementwise functions, by operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from tecomp import te
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import BinOp, binary
+from tecomp.ptensor.formulas.complex_functions import (
+    LOG_2,
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atanh,
+    cos,
+    cosh,
+    exp,
+    expm1,
+    is_float,
+    like,
+    log,
+    log1p,
+    log2,
+    log10,
+    power,
+    sign_bit,
+    sin,
+    sinh,
+    sqrt,
+    tan,
+    tanh,
+    unit,
+)
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operations.elementwise import Cast, Elementwise, Where
+from tecomp.ptensor.types import COMPLEX, PART, meet
+from tecomp.ptensor.values import Complex, Element
+
+
+def _conj(z: Complex) -> Complex:
+    return Complex(z.re, -z.im)
+
+
+def _round(z: Complex) -> Complex:
+    return Complex(te.nearbyint(z.re), te.nearbyint(z.im))
+
+
+def _divide(z: Complex, w: Complex) -> Complex:
+    """The quotient, without overflow of the divisor's square.
+
+    Source:
+        R. L. Smith, "Algorithm 116: complex division", CACM 5(8), 1962.
+    """
+    zero = like(0, w.re)
+    is_wide = te.abs(w.re) >= te.abs(w.im)
+    most, least = te.select(is_wide, w.re, w.im), te.select(is_wide, w.im, w.re)
+    # A divisor 0 divides both parts.
+    is_none = te.all(w.re == zero, w.im == zero)
+    ratio = te.select(is_none, zero, least / most)
+    below = te.select(is_none, te.abs(most), most + least * ratio)
+    re = te.select(is_wide, z.re, z.im) + te.select(is_wide, z.im, z.re) * ratio
+    im = te.select(is_wide, z.im, -z.re) + te.select(is_wide, -z.re, z.im) * ratio
+    return Complex(re / below, im / below)
+
+
+def _reciprocal(z: Complex) -> Complex:
+    return _divide(Complex(like(1, z.re), like(0, z.re)), z)
+
+
+def _equal(z: Complex, w: Complex) -> te.Expr:
+    return te.all(z.re == w.re, z.im == w.im)
+
+
+def _not_equal(z: Complex, w: Complex) -> te.Expr:
+    return te.any(z.re != w.re, z.im != w.im)
+
+
+UNARY: Mapping[str, Callable[[Complex], Element]] = {
+    "abs": lambda z: te.hypot(z.re, z.im),
+    "acos": acos,
+    "acosh": acosh,
+    "asin": asin,
+    "asinh": asinh,
+    "atan": atan,
+    "atanh": atanh,
+    "conj": _conj,
+    "cos": cos,
+    "cosh": cosh,
+    "exp": exp,
+    "expm1": expm1,
+    "imag": lambda z: z.im,
+    "isfinite": lambda z: te.all(te.isfinite(z.re), te.isfinite(z.im)),
+    "isinf": lambda z: te.any(te.isinf(z.re), te.isinf(z.im)),
+    "isnan": lambda z: te.any(te.isnan(z.re), te.isnan(z.im)),
+    "log": log,
+    "log1p": log1p,
+    "log2": log2,
+    "log10": log10,
+    "negative": lambda z: -z,
+    "positive": lambda z: z,
+    "real": lambda z: z.re,
+    "reciprocal": _reciprocal,
+    "round": _round,
+    "sign": unit,
+    "sin": sin,
+    "sinh": sinh,
+    "sqrt": sqrt,
+    "square": lambda z: z * z,
+    "tan": tan,
+    "tanh": tanh,
+}
+"""The functions of one number."""
+
+BINARY: Mapping[str, Callable[[Complex, Complex], Element]] = {
+    "add": lambda z, w: z + w,
+    "divide": _divide,
+    "equal": _equal,
+    "multiply": lambda z, w: z * w,
+    "not_equal": _not_equal,
+    "pow": power,
+    "subtract": lambda z, w: z - w,
+}
+"""The functions of two numbers of one type."""
+
+NARROW = frozenset((
+    *("abs", "add", "conj", "equal", "imag", "isfinite", "isinf", "isnan", "multiply", "negative"),
+    *("not_equal", "positive", "real", "round", "square", "subtract"),
+))
+"""The functions that are computed in the type of the parts; all others in float64."""
+
+
+def _identity(x: te.Expr) -> te.Expr:
+    return x
+
+
+def _imag(x: te.Expr) -> te.Expr:
+    return like(0, x)
+
+
+def _reciprocal_real(x: te.Expr) -> te.Expr:
+    return like(1, x) / x
+
+
+def _sign(x: te.Expr) -> te.Expr:
+    zero, one = like(0, x), like(1, x)
+    if x.dtype.kind == "uint":
+        return te.select(x == zero, zero, one)
+    # NaN stays, and a zero of either sign becomes the positive one.
+    rest = te.select(x == zero, zero, x) if is_float(x) else zero
+    return te.select(x > zero, one, te.select(x < zero, like(-1, x), rest))
+
+
+def _half_power(x: te.Expr, times: int) -> te.Expr:
+    """The square root to the power `times`, with the special values of a power.
+
+    Each step is as far from overflow as the result.
+    """
+    if DType(x.dtype).bits == 16:
+        return te.cast(_half_power(te.cast(x, "float32"), times), x.dtype)
+    # Signs of zeros and infinities do not count; roots of other negative numbers are none.
+    has_none = te.any(x == like(0, x), x == like(float("-inf"), x))
+    size = te.select(has_none, te.abs(x), x)
+    root = te.sqrt(size)
+    part = root if times > 0 else like(1, x) / root
+    if abs(times) == 1:
+        return part
+    return part * size if times > 0 else part / size
+
+
+def _floor_divide(x: te.Expr, y: te.Expr) -> te.Expr:
+    if not is_float(x):
+        # An operator would refuse a divisor that is known to be 0, as one that somebody wrote.
+        return binary(BinOp.FLOORDIV, x, y)
+    # Where an operand is infinite or the divisor is 0, the quotient says all that there is to say.
+    is_plain = te.all(te.isfinite(x), te.isfinite(y), y != like(0, y))
+    return te.select(is_plain, x // y, x / y)
+
+
+def _remainder(x: te.Expr, y: te.Expr) -> te.Expr:
+    return binary(BinOp.MOD, x, y)
+
+
+def _logaddexp(x: te.Expr, y: te.Expr) -> te.Expr:
+    if DType(x.dtype).bits == 16:
+        wide = _logaddexp(te.cast(x, "float32"), te.cast(y, "float32"))
+        return te.cast(wide, x.dtype)
+    rest = te.log1p(te.exp(-te.abs(x - y)))
+    # The difference of equal infinities is no number.
+    return te.select(x == y, x + like(LOG_2, x), te.max(x, y) + rest)
+
+
+UNARY_REAL: Mapping[str, Callable[[te.Expr], te.Expr]] = {
+    **{
+        f.__name__: f
+        for f in (
+            *(te.abs, te.acos, te.acosh, te.asin, te.asinh, te.atan, te.atanh, te.ceil, te.cos),
+            *(te.cosh, te.exp, te.expm1, te.floor, te.isfinite, te.isinf, te.isnan, te.log),
+            *(te.log1p, te.log2, te.log10, te.logical_not, te.sin, te.sinh, te.sqrt, te.tan),
+            *(te.tanh, te.trunc),
+        )
+    },
+    **dict.fromkeys(("conj", "positive", "real"), _identity),
+    "bitwise_invert": lambda x: ~x,
+    "half": partial(_half_power, times=1),
+    "imag": _imag,
+    "minus_half": partial(_half_power, times=-1),
+    "minus_three_halves": partial(_half_power, times=-3),
+    "negative": lambda x: -x,
+    "reciprocal": _reciprocal_real,
+    "round": te.nearbyint,
+    "sign": _sign,
+    "signbit": sign_bit,
+    "square": lambda x: x * x,
+    "three_halves": partial(_half_power, times=3),
+}
+"""The functions of one number."""
+
+BINARY_REAL: Mapping[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
+    "add": lambda x, y: x + y,
+    "atan2": te.atan2,
+    "bitwise_and": lambda x, y: x & y,
+    "bitwise_left_shift": lambda x, y: x << y,
+    "bitwise_or": lambda x, y: x | y,
+    "bitwise_right_shift": lambda x, y: x >> y,
+    "bitwise_xor": lambda x, y: x ^ y,
+    "copysign": te.copysign,
+    "divide": lambda x, y: x / y,
+    "equal": lambda x, y: x == y,
+    "floor_divide": _floor_divide,
+    "greater": lambda x, y: x > y,
+    "greater_equal": lambda x, y: x >= y,
+    "hypot": te.hypot,
+    "less": lambda x, y: x < y,
+    "less_equal": lambda x, y: x <= y,
+    "logaddexp": _logaddexp,
+    "logical_and": te.all,
+    "logical_or": te.any,
+    "logical_xor": lambda x, y: x != y,
+    "maximum": te.max,
+    "minimum": te.min,
+    "multiply": lambda x, y: x * y,
+    "nextafter": te.nextafter,
+    "not_equal": lambda x, y: x != y,
+    "pow": te.pow,
+    "remainder": _remainder,
+    "subtract": lambda x, y: x - y,
+}
+"""The functions of two numbers of one type."""
+
+
+def converted(value: Element, source: str, target: str) -> Element:
+    """An element in another type."""
+    if source == target:
+        return value
+    if target in COMPLEX:
+        part = PART[target]
+        if isinstance(value, Complex):
+            return Complex(te.cast(value.re, part), te.cast(value.im, part))
+        return Complex(te.cast(value, part), te.const(0.0, part))
+    if isinstance(value, Complex):
+        assert target == "bool", "complex numbers have no order"
+        return te.any(te.cast(value.re, target), te.cast(value.im, target))
+    return te.cast(value, target)
+
+
+def element(op: Operation, operands: Sequence[Element], dtypes: Sequence[str]) -> Element:
+    """The element of an elementwise operation's result.
+
+    Args:
+        op: the operation.
+        operands: the elements of its operands.
+        dtypes: their types.
+    """
+    if isinstance(op, Cast):
+        return converted(operands[0], dtypes[0], op.dtype)
+    if isinstance(op, Where):
+        return _where(operands, dtypes)
+    assert isinstance(op, Elementwise)
+    dtype = op.computed_in(dtypes)
+    values: list[Any] = [converted(v, d, dtype) for v, d in zip(operands, dtypes, strict=True)]
+    if dtype not in COMPLEX:
+        return (UNARY_REAL if op.arity == 1 else BINARY_REAL)[op.kind](*values)
+    if op.kind in NARROW:
+        return _of_complex(op, values)
+    # The parts in float64 have room for squares, and for the digits that differences lose.
+    wide = [converted(v, dtype, "complex128") for v in values]
+    return converted(_of_complex(op, wide), "complex128", dtype)
+
+
+def _of_complex(op: Elementwise, values: Sequence[Any]) -> Element:
+    return (UNARY if op.arity == 1 else BINARY)[op.kind](*values)
+
+
+def _where(operands: Sequence[Element], dtypes: Sequence[str]) -> Element:
+    dtype = meet(dtypes[1:])
+    condition, *cases = operands
+    assert not isinstance(condition, Complex)
+    one, other = (converted(v, d, dtype) for v, d in zip(cases, dtypes[1:], strict=True))
+    if isinstance(one, Complex) and isinstance(other, Complex):
+        return Complex(
+            te.select(condition, one.re, other.re), te.select(condition, one.im, other.im)
+        )
+    assert not isinstance(one, Complex)
+    assert not isinstance(other, Complex)
+    return te.select(condition, one, other)
+
+
+def is_elementwise(op: Operation) -> bool:
+    """Whether an element of the result is made of those at its own place."""
+    return isinstance(op, Elementwise | Cast | Where)

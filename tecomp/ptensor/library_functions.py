@@ -1,0 +1,177 @@
+"""What a library computes: the functions that operations without loops call."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from tecomp.errors import ArrayIndexError, ArrayValueError
+from tecomp.ptensor.operations.base import LibraryOperation
+from tecomp.ptensor.operations.library_ops import Matrices, PseudoInverse, Rank, Solve, Transform
+from tecomp.ptensor.operations.sorting import (
+    Argsort,
+    IsIn,
+    SearchSorted,
+    Sort,
+    UniqueAll,
+    UniqueCounts,
+    UniqueInverse,
+    UniqueValues,
+)
+
+Buffer = np.ndarray[Any, Any]
+
+
+def compute(op: LibraryOperation, *operands: Buffer) -> tuple[Buffer, ...]:
+    """The results of an operation, by the library that it names.
+
+    Args:
+        op: the operation.
+        operands: in memory.
+
+    Raises:
+        ArrayIndexError: an operand has indices that are out of bounds.
+        ArrayValueError: there is no result, as there is no inverse of a singular matrix.
+    """
+    try:
+        # Special values are results like others: no overflow of a determinant is worth a word.
+        with np.errstate(all="ignore"):
+            found = _computed(op, *operands)
+    except np.linalg.LinAlgError as error:
+        shapes = " and ".join(str(operand.shape) for operand in operands)
+        raise ArrayValueError(
+            f"{op.where}: {op.library} finds no result for shape {shapes}: {error}; look at the "
+            "values, or use pinv or svd, which take all matrices"
+        ) from error
+    results = found if isinstance(found, tuple) else (found,)
+    return tuple([np.asarray(each) for each in results])
+
+
+@singledispatch
+def _computed(op: LibraryOperation, *operands: Buffer) -> Any:
+    raise NotImplementedError(f"{op.name} has no function")
+
+
+def _order(stable: bool) -> Any:
+    return "stable" if stable else None
+
+
+def _order_of_values(stable: bool, x: Buffer) -> Any:
+    """The same where only values are asked for: of most types equal ones cannot be told apart."""
+    if not stable or x.dtype.kind in "biu":
+        return None
+    # Zeros of both signs are equal; whatever stands first stays first then.
+    return "stable" if x.dtype.kind == "c" or (x == 0).any() else None
+
+
+@_computed.register
+def _(op: Sort, x: Buffer) -> Any:
+    # Turned round before, so that of equal ones the first stays the first: 0.0 and -0.0 are equal.
+    if not op.descending:
+        return np.sort(x, op.axis, kind=_order_of_values(op.stable, x))
+    order = _order_of_values(op.stable, x)
+    return np.flip(np.sort(np.flip(x, op.axis), op.axis, kind=order), op.axis)
+
+
+@_computed.register
+def _(op: Argsort, x: Buffer) -> Any:
+    if not op.descending:
+        return np.argsort(x, op.axis, kind=_order(op.stable))
+    places = np.argsort(np.flip(x, op.axis), op.axis, kind=_order(op.stable))
+    return x.shape[op.axis] - 1 - np.flip(places, op.axis)
+
+
+@_computed.register
+def _(op: SearchSorted, x: Buffer, values: Buffer, sorter: Buffer | None = None) -> Any:
+    side: Any = op.kind
+    if sorter is not None:
+        outside = sorter[(sorter < 0) | (sorter >= x.size)]
+        if outside.size:
+            raise wrong_sorter(int(outside[0]), x.size)
+        sorter = sorter.astype(np.int64, copy=False)  # NumPy takes no uint64
+    return np.searchsorted(x, values, side, sorter)
+
+
+def wrong_sorter(index: int, size: int) -> ArrayIndexError:
+    """The error for an index in a sorter of which there is no element."""
+    return ArrayIndexError(
+        f"searchsorted: the sorter has the index {index}, and x1 has {size} elements; give "
+        "xp.argsort(x1)"
+    )
+
+
+@_computed.register
+def _(op: IsIn, x: Buffer, among: Buffer) -> Any:
+    return np.isin(x, among, invert=op.invert)
+
+
+@_computed.register
+def _(op: UniqueAll, x: Buffer) -> Any:
+    return tuple(np.unique_all(x))
+
+
+@_computed.register
+def _(op: UniqueCounts, x: Buffer) -> Any:
+    return tuple(np.unique_counts(x))
+
+
+@_computed.register
+def _(op: UniqueInverse, x: Buffer) -> Any:
+    return tuple(np.unique_inverse(x))
+
+
+@_computed.register
+def _(op: UniqueValues, x: Buffer) -> Any:
+    return np.unique(x, equal_nan=False)
+
+
+@_computed.register
+def _(op: Transform, x: Buffer) -> Any:
+    function = getattr(np.fft, op.kind)
+    if op.kind.endswith("n"):
+        shape = [x.shape[axis] for axis in op.axes]
+        if op.kind == "irfftn":
+            shape[-1] = 2 * (shape[-1] - 1)
+        sizes = [n if size is None else size for size, n in zip(op.sizes, shape, strict=True)]
+        return function(x, sizes, op.axes, op.norm)
+    return function(x, op.sizes[0], op.axes[0], op.norm)
+
+
+@_computed.register
+def _(op: Matrices, x: Buffer) -> Any:
+    given: dict[str, Any] = {}
+    if op.kind == "cholesky":
+        given["upper"] = op.full
+    if op.kind == "qr":
+        given["mode"] = "complete" if op.full else "reduced"
+    if op.kind == "svd":
+        given["full_matrices"] = op.full
+    found = getattr(np.linalg, op.kind)(x, **given)
+    if op.kind in ("eig", "eigvals"):
+        return _whole(found, x)
+    return tuple(found) if isinstance(found, tuple) else found
+
+
+def _whole(found: Any, x: Buffer) -> Any:
+    """Eigenvalues and vectors as complex numbers, also where all of them are real."""
+    dtype = np.result_type(x.dtype, np.complex64)
+    if isinstance(found, tuple):
+        return tuple([each.astype(dtype) for each in found])
+    return found.astype(dtype)
+
+
+@_computed.register
+def _(op: Solve, a: Buffer, b: Buffer) -> Any:
+    return np.linalg.solve(a, b)
+
+
+@_computed.register
+def _(op: PseudoInverse, x: Buffer, tolerance: Any = None) -> Any:
+    return np.linalg.pinv(x, rtol=tolerance)
+
+
+@_computed.register
+def _(op: Rank, x: Buffer, tolerance: Any = None) -> Any:
+    return np.linalg.matrix_rank(x, rtol=tolerance)

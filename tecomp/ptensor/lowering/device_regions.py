@@ -1,0 +1,185 @@
+"""Regions of devices: joined where they are neighbours, and what has to hold for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tecomp.errors import ArrayValueError
+from tecomp.ptensor.lowering.lowered_ir import (
+    DeviceRegion,
+    Dist,
+    FunctionCall,
+    Let,
+    Lowered,
+    LoweredModule,
+    Name,
+    Operand,
+    RuntimeCall,
+    Statement,
+)
+
+
+def joined(body: Sequence[Statement]) -> tuple[Statement, ...]:
+    """Regions of the same device as one, where what stands between them lets them meet.
+
+    Statements between two regions that need nothing of the first go before it; those that do go
+    behind the second, unless that needs what they make.
+    """
+    result: list[Statement] = []
+    for statement in body:
+        if isinstance(statement, DeviceRegion):
+            _add(result, statement)
+        else:
+            result.append(statement)
+    return tuple(result)
+
+
+def _add(body: list[Statement], region: DeviceRegion) -> None:
+    last = next((k for k in reversed(range(len(body))) if isinstance(body[k], DeviceRegion)), None)
+    first = None if last is None else body[last]
+    if last is None or not isinstance(first, DeviceRegion):
+        body.append(region)
+        return
+    before, after, made = _parted(body[last + 1 :], _made(first))
+    if first.device != region.device or made & _read(region):
+        body.append(region)
+        return
+    both = DeviceRegion(first.device, (*first.body, *region.body))
+    body[last:] = [*before, both, *after]
+
+
+def _parted(
+    between: Sequence[Statement], made: set[str]
+) -> tuple[list[Statement], list[Statement], set[str]]:
+    """Statements that need nothing of what was made, those that do, and what the latter make."""
+    before: list[Statement] = []
+    after: list[Statement] = []
+    behind: set[str] = set()
+    for statement in between:
+        if _read(statement) & (made | behind):
+            after.append(statement)
+            behind |= _made(statement)
+        else:
+            before.append(statement)
+    return before, after, behind
+
+
+def _made(statement: Statement) -> set[str]:
+    if isinstance(statement, DeviceRegion):
+        return {name for inner in statement.body for name in _made(inner)}
+    found = written(statement)
+    return found if statement.result is None else {statement.result, *found}
+
+
+def written(statement: Let) -> set[str]:
+    """The tensors whose elements an operation of a team writes, which had a name before."""
+    value = statement.value
+    if not isinstance(value, Dist | RuntimeCall) or value.function not in _WRITING:
+        return set()
+    last = value.operands[-1]
+    return {last.name} if isinstance(last, Name) else set()
+
+
+_WRITING = ("copy", "finalize_reduce")
+
+
+def _read(statement: Statement) -> set[str]:
+    if isinstance(statement, DeviceRegion):
+        inside = {name for inner in statement.body for name in _read(inner)} - _made(statement)
+        device = statement.device
+        return {device.name, *inside} if isinstance(device, Name) else inside
+    return {*names_of(statement)}
+
+
+def verify_lowered(function: Lowered) -> None:
+    """Check that regions are not nested, neighbours joined, and names made before they are read.
+
+    Raises:
+        ArrayValueError: one of these does not hold; with the statement.
+
+    Source:
+        RFC PTensor, "intel_sycl.gpu-region".
+    """
+    known = {parameter.name for parameter in function.parameters}
+    _verify(function.body, known, None)
+    for first, second in zip(function.body, function.body[1:], strict=False):
+        if (
+            isinstance(first, DeviceRegion)
+            and isinstance(second, DeviceRegion)
+            and first.device == second.device
+        ):
+            raise ArrayValueError(
+                f"@{function.name}: two regions of {first.device} follow each other; join them",
+                kind="ptensor",
+            )
+    for name in function.results:
+        if name not in known:
+            raise ArrayValueError(
+                f"@{function.name}: there is no %{name} to return", kind="ptensor"
+            )
+
+
+def verify_lowered_module(module: LoweredModule) -> None:
+    """Check functions, and that each is behind those that it calls.
+
+    Raises:
+        ArrayValueError: one of these does not hold; with the statement.
+    """
+    known: dict[str, Lowered] = {}
+    for function in module.functions:
+        verify_lowered(function)
+        for statement in function.body:
+            call = statement.value if isinstance(statement, Let) else None
+            if isinstance(call, FunctionCall) and call.function not in known:
+                raise ArrayValueError(
+                    f"@{function.name}: `{call}` is of a function that is not there yet; put it "
+                    "before",
+                    kind="ptensor",
+                )
+        known[function.name] = function
+
+
+def _verify(body: Sequence[Statement], known: set[str], region: Operand | None) -> None:
+    for statement in body:
+        if isinstance(statement, DeviceRegion):
+            if region is not None:
+                raise ArrayValueError(
+                    f"intel_sycl.device_region({statement.device}) is inside of that of {region}; "
+                    "regions are not nested: end one before the other begins",
+                    kind="ptensor",
+                )
+            device = statement.device
+            if isinstance(device, Name) and device.name not in known:
+                raise ArrayValueError(
+                    f"intel_sycl.device_region({device}) runs on {device}, which is not there yet",
+                    kind="ptensor",
+                )
+            _verify(statement.body, known, device)
+            continue
+        if region is not None and isinstance(statement.value, FunctionCall):
+            raise ArrayValueError(
+                f"`{statement.value}` is inside of intel_sycl.device_region({region}), and may "
+                "have regions of its own, which are not nested: end this one before",
+                kind="ptensor",
+            )
+        for name in names_of(statement):
+            if name not in known:
+                line = " ".join(statement.lines())
+                raise ArrayValueError(
+                    f"`{line}` reads %{name}, which is not there yet", kind="ptensor"
+                )
+        if statement.result is not None:
+            if statement.result in known:
+                raise ArrayValueError(
+                    f"%{statement.result} is made twice; give one another name", kind="ptensor"
+                )
+            known.add(statement.result)
+
+
+def names_of(statement: Let) -> list[str]:
+    """The names that a statement reads."""
+    value = statement.value
+    operands = [value] if isinstance(value, Name) else [*getattr(value, "operands", ())]
+    if isinstance(value, Dist | RuntimeCall):
+        operands.append(value.team)
+    return [operand.name for operand in operands if isinstance(operand, Name)]

@@ -1,0 +1,188 @@
+"""Lower `dist` operations to runtime calls; verify tensor lifetimes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from tecomp.dist.partition.placements import Placement
+from tecomp.errors import ArrayValueError
+from tecomp.ptensor.lowering.device_regions import names_of, verify_lowered
+from tecomp.ptensor.lowering.lowered_ir import (
+    DeviceRegion,
+    Dist,
+    Expression,
+    FunctionCall,
+    Let,
+    Literal,
+    Lowered,
+    LoweredModule,
+    Name,
+    Operand,
+    RuntimeCall,
+    Statement,
+    Together,
+)
+from tecomp.ptensor.types import PTensorType
+
+_NUMBERS = {"init_dtensor": 0, "copy": 2}
+"""How many of the operands of an operation are numbers of tensors; one, of the others."""
+
+
+def verify_lives(function: Lowered) -> None:
+    """Check that no tensor is ended twice, or used after its end.
+
+    Raises:
+        ArrayValueError: one is; with the lines.
+    """
+    ended: dict[str, int] = {}
+    tuples: dict[str, str] = {}
+    for line, statement in numbered(function):
+        value = statement.value
+        if isinstance(value, Together) and isinstance(value.operands[3], Name):
+            tuples[statement.result or ""] = _tensor(value.operands[3], tuples)
+        if not isinstance(value, Dist | RuntimeCall):
+            continue
+        for operand in value.operands[: _NUMBERS.get(value.function, 1)]:
+            tensor = _tensor(operand, tuples)
+            if tensor in ended:
+                where = f"@{function.name}: line {line}: `{value}`"
+                raise ArrayValueError(
+                    _complaint(where, value, operand, ended[tensor]), kind="ptensor"
+                )
+            if value.function == "fini_dtensor":
+                ended[tensor] = line
+    for name in function.results:
+        tensor = _tensor(Name(name, 3), tuples)
+        if tensor in ended:
+            raise ArrayValueError(
+                f"@{function.name}: line {ended[tensor]} ends the tensor of %{name}, which is "
+                "given back; leave that to the caller",
+                kind="ptensor",
+            )
+
+
+def _complaint(where: str, value: Dist | RuntimeCall, operand: Operand, line: int) -> str:
+    if value.function == "fini_dtensor":
+        return f"{where} ends {operand}, which line {line} ended; leave one of them out"
+    return f"{where} uses {operand}, which line {line} ended; end it behind its last use"
+
+
+def numbered(function: Lowered) -> Iterator[tuple[int, Let]]:
+    """The statements that are done, with the lines of the printed form, from 1."""
+    line = 2
+    for statement in function.body:
+        if isinstance(statement, DeviceRegion):
+            line += 1
+        for let in lets_of(statement):
+            yield line, let
+            line += let.printed
+        line += isinstance(statement, DeviceRegion)
+
+
+def lets_of(statement: Statement) -> tuple[Let, ...]:
+    """A statement itself, or those in a region."""
+    if isinstance(statement, Let):
+        return (statement,)
+    return tuple([let for let in statement.body if isinstance(let, Let)])
+
+
+def _tensor(operand: Operand, tuples: dict[str, str]) -> str:
+    """What names a tensor: its number, or the tuple of a parameter."""
+    if not isinstance(operand, Name) or operand.part is None:
+        return str(operand)
+    return tuples.get(operand.name, str(operand))
+
+
+Program = TypeVar("Program", Lowered, LoweredModule)
+
+
+def dist_to_runtime(function: Program) -> Program:
+    """A function whose operations on tensors of a team are calls of the runtime.
+
+    Tensors that the function makes and does not give back are ended behind their last use.
+
+    Args:
+        function: what `lower_ptensor` made; of a module, each function is made one of calls.
+
+    Raises:
+        ArrayValueError: a tensor is ended twice, or used after its end.
+
+    Source:
+        RFC PTensor, "--dist-to-intel-runtime".
+    """
+    if isinstance(function, LoweredModule):
+        return LoweredModule(tuple([dist_to_runtime(each) for each in function.functions]))
+    verify_lives(function)
+    body = _ended(function)
+    made = replace(function, body=tuple([_called(statement) for statement in body]))
+    verify_lowered(made)
+    return made
+
+
+def _called(statement: Statement) -> Statement:
+    if isinstance(statement, DeviceRegion):
+        return replace(statement, body=tuple([_called(inner) for inner in statement.body]))
+    value = statement.value
+    if not isinstance(value, Dist):
+        return statement
+    operands = value.operands
+    placements: tuple[Placement, ...] = ()
+    if value.function == "init_dtensor":
+        operands = (*operands, Literal(value.dtype))
+        placements = () if value.placement is None else (value.placement,)
+    call = RuntimeCall(value.function, value.team, operands, placements)
+    return replace(statement, value=call)
+
+
+def _ended(function: Lowered) -> list[Statement]:
+    """The statements, and the ends of tensors that nobody needs afterwards."""
+    made: dict[str, tuple[Name, Operand]] = {}
+    last: dict[str, int] = {}
+    tuples: dict[str, str] = {}
+    kept: set[str] = set()
+    calls: dict[str, FunctionCall] = {}
+    for k, statement in enumerate(function.body):
+        for let in lets_of(statement):
+            value, result = let.value, let.result or ""
+            named = [tuples.get(name, name) for name in names_of(let)]
+            last.update(dict.fromkeys(named, k))
+            if isinstance(value, Together) and isinstance(value.operands[3], Name):
+                number = value.operands[3]
+                tuples[result] = tuples.get(number.name, number.name)
+            if isinstance(value, FunctionCall):
+                calls[result] = value
+            team = _team_of_call(value, calls)
+            if team is not None:
+                made[result], last[result] = (Name(result, 3), team), k
+            if isinstance(value, Dist) and value.function in ("init_dtensor", "init_view"):
+                made[result], last[result] = (Name(result), value.team), k
+            elif isinstance(value, Dist) and value.function == "fini_dtensor":
+                kept.update(named)
+    kept.update([tuples.get(name, name) for name in function.results])
+    ends: list[Statement] = []
+    for k, statement in enumerate(function.body):
+        ends.append(statement)
+        ends += [
+            Let(None, Dist("fini_dtensor", (number,), team))
+            for name, (number, team) in made.items() if last[name] == k and name not in kept
+        ]
+    return ends
+
+
+def _team_of_call(value: Expression, calls: Mapping[str, FunctionCall]) -> Literal | None:
+    """The team of a tensor that a called function made; None of all else."""
+    if isinstance(value, FunctionCall):
+        call, number = value, 0
+        if len(call.results) > 1:
+            return None  # each has a name of its own
+    elif isinstance(value, Name) and value.name in calls and value.part is not None:
+        call, number = calls[value.name], value.part
+    else:
+        return None
+    type = call.results[number]
+    if not call.fresh[number]:
+        return None
+    assert isinstance(type, PTensorType)
+    return Literal(type.team)

@@ -1,0 +1,274 @@
+"""FFT and decompositions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tecomp.errors import ArrayValueError
+from tecomp.ptensor.operations.base import Kinded, LibraryOperation
+from tecomp.ptensor.operations.linear_algebra import need_matrices
+from tecomp.ptensor.types import (
+    COMPLEX,
+    PART,
+    WHOLE,
+    PTensorType,
+    Shape,
+    axis_of,
+    broadcast_shapes,
+    check_together,
+    meet,
+    need_dtype,
+)
+
+_REAL = ("float32", "float64")
+NORMS = ("backward", "ortho", "forward")
+
+TAKEN: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("fft", "ifft", "fftn", "ifftn"), (*_REAL, *COMPLEX)),
+    **dict.fromkeys(("rfft", "rfftn", "ihfft"), _REAL),
+    **dict.fromkeys(("irfft", "irfftn", "hfft"), (*_REAL, *COMPLEX)),
+}
+"""The element types that each transform takes."""
+
+
+@dataclass(frozen=True)
+class Transform(Kinded, LibraryOperation):
+    """A discrete Fourier transform along axes.
+
+    Attributes:
+        kind: which one.
+        sizes: how many elements are transformed along each axis: others are left out, or 0.
+        axes: along which, the last of them halved if one side is real.
+        norm: which direction is scaled.
+
+    >>> x = PTensorType((4, 10), "float32")
+    >>> print(Transform("rfft", (None,), (-1,)).infer(x))
+    ptensor<4x6xcomplex64>
+    """
+
+    name = "fft"
+    counts = True
+    kinds = tuple(TAKEN)
+    halved: ClassVar[Sequence[str]] = ("rfft", "rfftn", "ihfft")
+    real: ClassVar[Sequence[str]] = ("irfft", "irfftn", "hfft")
+
+    sizes: tuple[int | None, ...]
+    axes: tuple[int, ...]
+    norm: str = "backward"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.norm not in NORMS:
+            raise ArrayValueError(
+                f"{self.kind}: norm is {self.norm!r}; give one of {', '.join(NORMS)}"
+            )
+        if len(self.sizes) != len(self.axes):
+            raise ArrayValueError(
+                f"{self.kind}: s is {self.sizes} for axes {self.axes}; give a size for each axis"
+            )
+
+    @property
+    def library(self) -> str:  # type: ignore[override]
+        """The function that computes it."""
+        return f"numpy.fft.{self.kind}"
+
+    def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
+        """The shape with these sizes; complex numbers, or real ones."""
+        (x,) = operands
+        need_dtype(x.dtype, TAKEN[self.kind], self.kind)
+        parts = PART if self.kind in self.real else WHOLE
+        return (x.like(self._shape(x), parts.get(x.dtype, x.dtype)),)
+
+    def _shape(self, x: PTensorType) -> Shape:
+        shape = list(x.shape)
+        for k, (axis, size) in enumerate(zip(self.axes, self.sizes, strict=True)):
+            place = axis_of(axis, x.rank, self.kind)
+            is_last = k == len(self.axes) - 1
+            grows = is_last and self.kind in self.real
+            count = size if size is not None else 2 * (shape[place] - 1) if grows else shape[place]
+            if count < 1:
+                raise ArrayValueError(
+                    f"{self.kind}: {count} elements are transformed along axis {axis} of shape "
+                    f"{x.shape}; give one at least"
+                )
+            shape[place] = count // 2 + 1 if is_last and self.kind in self.halved else count
+        return tuple(shape)
+
+
+_TAKEN = ("float32", "float64", *COMPLEX)
+_Results = tuple[tuple[Shape, str], ...]
+_Rule = Callable[["Matrices", PTensorType], _Results]
+
+
+def _value(_: Matrices, x: PTensorType) -> _Results:
+    return ((x.shape[:-2], x.dtype),)
+
+
+def _same(_: Matrices, x: PTensorType) -> _Results:
+    return ((x.shape, x.dtype),)
+
+
+def _real(x: PTensorType) -> str:
+    return PART.get(x.dtype, x.dtype)
+
+
+def _whole(x: PTensorType) -> str:
+    return WHOLE.get(x.dtype, x.dtype)
+
+
+def _qr(op: Matrices, x: PTensorType) -> _Results:
+    *outer, rows, columns = x.shape
+    middle = rows if op.full else min(rows, columns)
+    return ((*outer, rows, middle), x.dtype), ((*outer, middle, columns), x.dtype)
+
+
+def _svd(op: Matrices, x: PTensorType) -> _Results:
+    *outer, rows, columns = x.shape
+    least = min(rows, columns)
+    left, right = (rows, columns) if op.full else (least, least)
+    return (
+        ((*outer, rows, left), x.dtype), ((*outer, least), _real(x)),
+        ((*outer, right, columns), x.dtype),
+    )
+
+
+_RULES: Mapping[str, _Rule] = {
+    "cholesky": _same,
+    "det": _value,
+    "eig": lambda _, x: ((x.shape[:-1], _whole(x)), (x.shape, _whole(x))),
+    "eigh": lambda _, x: ((x.shape[:-1], _real(x)), (x.shape, x.dtype)),
+    "eigvals": lambda _, x: ((x.shape[:-1], _whole(x)),),
+    "eigvalsh": lambda _, x: ((x.shape[:-1], _real(x)),),
+    "inv": _same,
+    "qr": _qr,
+    "slogdet": lambda _, x: ((x.shape[:-2], x.dtype), (x.shape[:-2], _real(x))),
+    "svd": _svd,
+    "svdvals": lambda _, x: (((*x.shape[:-2], min(x.shape[-2:])), _real(x)),),
+}
+_SQUARE = ("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "slogdet")
+
+
+@dataclass(frozen=True)
+class Matrices(Kinded, LibraryOperation):
+    """A function of matrices; leading axes are many of them.
+
+    Attributes:
+        kind: which one.
+        full: whether orthogonal matrices are whole, of `qr` and `svd`; or whether the upper factor
+            is wanted, of `cholesky`.
+
+    >>> print(Matrices("inv").infer(PTensorType((7, 4, 4), "float32")))
+    ptensor<7x4x4xfloat32>
+    """
+
+    name = "matrices"
+    counts = True
+    kinds = tuple(_RULES)
+
+    full: bool = False
+
+    @property
+    def library(self) -> str:  # type: ignore[override]
+        """The function that computes it."""
+        return f"numpy.linalg.{self.kind}"
+
+    def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
+        """The types of all results."""
+        x = operands[0]
+        need_dtype(x.dtype, _TAKEN, self.kind)
+        need_matrices(x, self.kind)
+        if self.kind in _SQUARE and x.shape[-1] != x.shape[-2]:
+            raise ArrayValueError(
+                f"{self.kind}: x has shape {x.shape}; give square matrices, as many rows as "
+                "columns",
+                kind="array-shapes",
+            )
+        return tuple([x.like(shape, dtype) for shape, dtype in _RULES[self.kind](self, x)])
+
+
+@dataclass(frozen=True)
+class Solve(LibraryOperation):
+    """What a matrix is to be multiplied by to give another, or a vector; leading axes broadcast."""
+
+    name = "solve"
+    takes = (2, 2)
+    library = "numpy.linalg.solve"
+
+    def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
+        """The broadcast shape of what is given."""
+        check_together(operands, self.name)
+        a, b = operands
+        for x in operands:
+            need_dtype(x.dtype, _TAKEN, self.name)
+        need_matrices(a, self.name)
+        if a.shape[-1] != a.shape[-2]:
+            raise ArrayValueError(
+                f"solve: x1 has shape {a.shape}; give square matrices, as many rows as columns",
+                kind="array-shapes",
+            )
+        dtype = meet([a.dtype, b.dtype])
+        own = 1 if b.rank == 1 else 2
+        if b.rank == 0 or b.shape[-own] != a.shape[-1]:
+            raise ArrayValueError(
+                f"solve: the shapes are {a.shape} and {b.shape}; give as many rows of x2 as of x1, "
+                f"{a.shape[-1]}",
+                kind="array-shapes",
+            )
+        if own == 1:
+            return (a.like(a.shape[:-1], dtype),)
+        outer = broadcast_shapes([a.shape[:-2], b.shape[:-2]], self.name)
+        return (a.like((*outer, *b.shape[-2:]), dtype),)
+
+
+@dataclass(frozen=True)
+class PseudoInverse(LibraryOperation):
+    """What comes nearest to an inverse.
+
+    A second operand says which singular values count as 0, as parts of the greatest.
+    """
+
+    name = "pinv"
+    takes = (1, 2)
+    library = "numpy.linalg.pinv"
+
+    def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
+        """Rows and columns exchanged."""
+        check_together(operands, self.name)
+        x = _with_tolerance(operands, self.name)
+        *outer, rows, columns = x.shape
+        return (x.like((*outer, columns, rows)),)
+
+
+@dataclass(frozen=True)
+class Rank(LibraryOperation):
+    """How many rows of a matrix do not follow from one another.
+
+    A second operand says which singular values count as 0, as parts of the greatest.
+    """
+
+    name = "matrix_rank"
+    takes = (1, 2)
+    library = "numpy.linalg.matrix_rank"
+
+    def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
+        """The shape without the last two axes."""
+        check_together(operands, self.name)
+        x = _with_tolerance(operands, self.name)
+        return (x.like(x.shape[:-2], "int64"),)
+
+
+def _with_tolerance(operands: tuple[PTensorType, ...], where: str) -> PTensorType:
+    x, *tolerance = operands
+    need_dtype(x.dtype, _TAKEN, where)
+    need_matrices(x, where)
+    for each in tolerance:
+        need_dtype(each.dtype, ("float32", "float64"), where, "rtol is")
+        if broadcast_shapes([each.shape, x.shape[:-2]], where) != x.shape[:-2]:
+            raise ArrayValueError(
+                f"{where}: rtol has shape {each.shape} for {x.shape[:-2]} matrices; give one, or "
+                "one for each",
+                kind="array-shapes",
+            )
+    return x

@@ -1,0 +1,135 @@
+"""Running sums and products along an axis, and differences of neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tecomp import te
+from tecomp.ptensor.operations.reduction import Cumulative, Diff
+from tecomp.ptensor.te_definitions.creation import define
+from tecomp.ptensor.te_definitions.linear_algebra import times
+from tecomp.ptensor.te_definitions.reduction import as_dtype, narrowed, widened
+from tecomp.ptensor.types import FLOATS, PART, PTensorType, Shape, axis_of
+from tecomp.ptensor.values import (
+    Complex,
+    ComplexTensor,
+    Element,
+    Value,
+    element_at,
+    mapped,
+    paired,
+    real,
+    unpaired,
+    value_of,
+)
+from tecomp.schedules import cumsum
+from tecomp.schedules.common import wide_type
+from tecomp.schedules.tiling.reduction import one
+
+
+@define.register
+def _(
+    op: Cumulative, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
+) -> Value:
+    (x,), (given,) = operands, types
+    axis = axis_of(op.axis, given.rank, op.where)
+    x = as_dtype(x, given, result.dtype)
+    if op.kind == "sum" and isinstance(x, ComplexTensor):
+        # Both parts are two columns: a step adds a pair.
+        running: Value = unpaired(cumsum.define(paired(x, "pairs"), axis, name="running"))
+    elif op.kind == "sum" and isinstance(x, te.Tensor) and _is_cut(given, axis, result.dtype):
+        running = cumsum.define(x, axis, name="running")
+    else:
+        running = _by_steps(x, given.shape, axis, op, result)
+    if not op.include_initial:
+        return running
+    return _after(running, 0 if op.kind == "sum" else 1, axis, result)
+
+
+def _is_cut(given: PTensorType, axis: int, dtype: str) -> bool:
+    """Whether sums of groups of elements come first: where a sum has to wait for the one before.
+
+    Of several rows a vector has one element of each, integers are added up at once, and of float64
+    the groups take as long to come from memory again as a sum waits.
+    """
+    if given.rank == 1:
+        return dtype in FLOATS and dtype != "float64"
+    return axis not in (0, given.rank - 1)
+
+
+def _by_steps(
+    x: Value, shape: Shape, axis: int, op: Cumulative, result: PTensorType
+) -> Value:
+    """Each row follows from the one before."""
+    steps, others = shape[axis], (*shape[:axis], *shape[axis + 1 :])
+    wide = wide_type(PART.get(result.dtype, result.dtype))
+
+    def element(t: Any, *i: Any) -> Element:
+        return widened(element_at(x, (*i[:axis], t, *i[axis:])), wide)
+
+    count = 2 if isinstance(x, ComplexTensor) else 1
+    states = [te.placeholder((steps, *others), wide, name=f"state{k}") for k in range(count)]
+    state: Value = ComplexTensor(*states) if count == 2 else states[0]
+
+    def step(t: te.Expr, *i: te.Expr) -> Any:
+        before = element_at(state, (t - 1, *i))
+        return _parts((_plus if op.kind == "sum" else times)(before, element(t, *i)))
+
+    first = min(steps, 1) if isinstance(steps, int) else 1
+    start = te.compute((first, *others), lambda *i: _parts(element(*i)), name="start")
+    rows = te.compute((steps, *others), step, name="step")
+    reads = [x.re, x.im] if isinstance(x, ComplexTensor) else [x]
+    scanned = te.scan(start, rows, states, reads, name="running")
+    found: Value = ComplexTensor(*scanned) if count == 2 else one(scanned)
+    if axis:
+        found = mapped(found, lambda part: _moved(part, shape, axis))
+    return narrowed(found, result, "running")
+
+
+def _moved(rows: te.Tensor, shape: Shape, axis: int) -> te.Tensor:
+    """Steps along an axis that were along the first."""
+    made: te.Tensor = te.compute(
+        shape, lambda *i: rows(i[axis], *i[:axis], *i[axis + 1 :]), name="running")
+    return made
+
+
+def _parts(value: Element) -> Any:
+    return (value.re, value.im) if isinstance(value, Complex) else value
+
+
+def _plus(x: Element, y: Element) -> Element:
+    return real(x) + real(y)  # sums of complex numbers are those of pairs
+
+
+def _after(running: Value, initial: int, axis: int, result: PTensorType) -> Value:
+    """Running values behind that of no element."""
+
+    def part(of: te.Tensor, start: int) -> te.Tensor:
+        def at(*i: te.Expr) -> te.Expr:
+            before = (*i[:axis], i[axis] - 1, *i[axis + 1 :])
+            return te.if_then_else(i[axis] > 0, of(*before), te.const(start, of.dtype))
+
+        made: te.Tensor = te.compute(result.shape, at, name="with_initial")
+        return made
+
+    if isinstance(running, ComplexTensor):
+        return ComplexTensor(part(running.re, initial), part(running.im, 0))
+    return part(running, initial)
+
+
+@define.register
+def _(
+    op: Diff, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
+) -> Value:
+    (x,), (given,) = operands, types
+    axis = axis_of(op.axis, given.rank, op.name)
+
+    def at(*i: te.Expr) -> Element:
+        following = (*i[:axis], i[axis] + 1, *i[axis + 1 :])
+        later, earlier = (element_at(x, place) for place in (following, i))
+        if isinstance(later, Complex) and isinstance(earlier, Complex):
+            return later - earlier
+        return real(later) - real(earlier)
+
+    return value_of(result.shape, at, "diff")

@@ -1,0 +1,220 @@
+"""Manipulation and indexing in `te`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from tecomp import te, topi
+from tecomp.ptensor.formulas.tables import converted
+from tecomp.ptensor.operations.manipulation import (
+    Broadcast,
+    Combine,
+    ExpandDims,
+    ExtractSlice,
+    Flip,
+    InsertSlice,
+    PermuteDims,
+    Repeat,
+    Reshape,
+    Roll,
+    Squeeze,
+    Take,
+    TakeAlongAxis,
+    Tile,
+)
+from tecomp.ptensor.te_definitions.creation import define
+from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor.values import (
+    Complex,
+    ComplexTensor,
+    Element,
+    Value,
+    either,
+    element_at,
+    mapped,
+    value_of,
+)
+
+Types = Sequence[PTensorType]
+
+
+@define.register
+def _(op: ExtractSlice, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+    def at(*index: te.Expr) -> Element:
+        place = [start + i * step for i, (start, step, _) in zip(index, op.slice, strict=True)]
+        return element_at(operands[0], place)
+
+    return value_of(result.shape, at, op.name)
+
+
+@define.register
+def _(op: InsertSlice, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+    whole, part = operands
+
+    def at(*index: te.Expr) -> Element:
+        inside, place = _place_in(index, op, result.shape)
+        new = converted(element_at(part, place), types[1].dtype, result.dtype)
+        # Elements outside have no place in the part, so that it must not be read there.
+        return either(te.all(*inside), new, element_at(whole, index)) if inside else new
+
+    return value_of(result.shape, at, op.name)
+
+
+def _place_in(
+    index: Sequence[te.Expr], op: InsertSlice, shape: Sequence[int]
+) -> tuple[list[te.Expr], list[Any]]:
+    """Whether an index is in a slice, and at which place of it."""
+    inside: list[te.Expr] = []
+    place: list[Any] = []
+    for i, extent, (start, step, count) in zip(index, shape, op.slice, strict=True):
+        if step < 0:  # the same elements from the other end
+            low, far = start + (count - 1) * step, -step
+        else:
+            low, far = start, step
+        distance = i - low
+        if low > 0:
+            inside.append(distance >= 0)
+        if low + (count - 1) * far < extent - 1:
+            inside.append(distance <= (count - 1) * far)
+        if far > 1:
+            inside.append(distance % far == 0)
+        at = distance // far if far > 1 else distance
+        place.append(count - 1 - at if step < 0 else at)
+    return inside, place
+
+
+@define.register
+def _(op: Take, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+    x, *indices = operands
+    shapes = [type.shape for type in types[1:]]
+    count = max(map(len, shapes))
+
+    def at(*index: te.Expr) -> Element:
+        middle = index[op.place : op.place + count]
+        rest = [*index[: op.place], *index[op.place + count :]]
+        said = [_said(i, shape, middle) for i, shape in zip(indices, shapes, strict=True)]
+        place = [
+            said[op.axis.index(axis)] if axis in op.axis else rest.pop(0)
+            for axis in range(types[0].rank)
+        ]
+        return element_at(x, place)
+
+    return value_of(result.shape, at, op.name)
+
+
+def _said(indices: Value, shape: Sequence[int], index: Sequence[te.Expr]) -> te.Expr:
+    own = index[len(index) - len(shape) :]
+    at: list[Any] = [0 if extent == 1 else i for extent, i in zip(shape, own, strict=True)]
+    said = element_at(indices, at)
+    assert not isinstance(said, Complex)
+    return said
+
+
+@define.register
+def _(op: TakeAlongAxis, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+    x, indices = operands
+    axis = op.axis
+
+    def at(*index: te.Expr) -> Element:
+        said = _said(indices, types[1].shape, index)
+        place: list[Any] = [
+            0 if extent == 1 else i for extent, i in zip(types[0].shape, index, strict=True)
+        ]
+        place[axis] = said
+        return element_at(x, place)
+
+    return value_of(result.shape, at, op.name)
+
+
+@define.register
+def _(op: Broadcast, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+    shape = types[0].shape
+
+    def at(*index: te.Expr) -> Element:
+        own = index[len(index) - len(shape) :]
+        place: list[Any] = [0 if n == 1 else i for n, i in zip(shape, own, strict=True)]
+        return element_at(operands[0], place)
+
+    return value_of(result.shape, at, op.name)
+
+
+@define.register
+def _(op: Combine, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+    same = [
+        _cast(value, type, result.dtype)
+        for value, type in zip(operands, types, strict=True)
+    ]
+    join = topi.concatenate if op.kind == "concat" else topi.stack
+    parts = [value for value in same if isinstance(value, ComplexTensor)]
+    if parts:
+        real, imaginary = [value.re for value in parts], [value.im for value in parts]
+        return ComplexTensor(join(real, op.axis), join(imaginary, op.axis))
+    whole = [value for value in same if not isinstance(value, ComplexTensor)]
+    joined: te.Tensor = join(whole, op.axis)
+    return joined
+
+
+def _cast(value: Value, type: PTensorType, dtype: str) -> Value:
+    if type.dtype == dtype:
+        return value
+    return value_of(
+        type.shape, lambda *i: converted(element_at(value, i), type.dtype, dtype), "cast"
+    )
+
+
+@define.register
+def _(op: ExpandDims, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+    return mapped(operands[0], lambda x: reduce(topi.expand_dims, op.axis, x))
+
+
+@define.register
+def _(op: Flip, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+    return mapped(operands[0], lambda x: topi.flip(x, op.axis))
+
+
+@define.register
+def _(op: PermuteDims, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+    return mapped(operands[0], lambda x: topi.transpose(x, op.axis))
+
+
+@define.register
+def _(op: Reshape, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+    return mapped(operands[0], lambda x: topi.reshape(x, op.shape))
+
+
+@define.register
+def _(op: Roll, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+    shifts = [0] * result.rank
+    for shift, axis in zip(op.shift, op.axis, strict=True):
+        shifts[axis] += shift
+    # Below these come the elements of the other end.
+    ends = [by % max(extent, 1) for by, extent in zip(shifts, result.shape, strict=True)]
+
+    def at(*index: te.Expr) -> Element:
+        *rows, last = [
+            (i, extent - end, end) for i, extent, end in zip(index, result.shape, ends, strict=True)
+        ]
+        place = [(i + ahead) % (ahead + end) if end else i for i, ahead, end in rows]
+        i, ahead, end = last
+        own = element_at(operands[0], [*place, i - end if end else i])
+        # Along rows without remainders, so that elements are read side by side.
+        return either(i < end, element_at(operands[0], [*place, i + ahead]), own) if end else own
+
+    return value_of(result.shape, at, op.name)
+
+
+@define.register
+def _(op: Squeeze, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+    return mapped(operands[0], lambda x: topi.squeeze(x, op.axis))
+
+
+@define.register
+def _(op: Repeat, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+    return mapped(operands[0], lambda x: topi.repeat(x, op.repeats, op.axis))
+
+
+@define.register
+def _(op: Tile, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+    return mapped(operands[0], lambda x: topi.tile(x, op.repetitions))

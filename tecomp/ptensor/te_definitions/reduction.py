@@ -1,0 +1,308 @@
+"""Reductions and argmin/argmax in `te`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal
+
+from tecomp import te
+from tecomp.ptensor.formulas.tables import converted
+from tecomp.ptensor.operations.reduction import CountNonzero, FindIndex, Reduce, TruthTest
+from tecomp.ptensor.te_definitions.creation import define
+from tecomp.ptensor.types import PART, PTensorType, Shape, axes_of, axis_of, without
+from tecomp.ptensor.values import (
+    Complex,
+    ComplexTensor,
+    Element,
+    Value,
+    element_at,
+    mapped,
+    value_of,
+)
+from tecomp.schedules import argreduce
+from tecomp.topi import reshape
+
+
+def summed_in(dtype: str, device: str | None) -> str:
+    """The type in which values are added up: wider than their own, for floats.
+
+    In float64 a sum of float32 is right to the last bit. Other machines than processors have no
+    such type.
+
+    >>> summed_in("float32", "cpu"), summed_in("float16", None), summed_in("int64", None)
+    ('float64', 'float32', 'int64')
+    """
+    if dtype in ("float16", "bfloat16"):
+        return "float32"
+    return "float64" if dtype == "float32" and device in (None, "cpu") else dtype
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is combined: the elements along some axes of a shape.
+
+    Attributes:
+        shape: the shape.
+        axes: these axes.
+        keepdims: whether they stay in the result, with extent 1.
+    """
+
+    shape: Shape
+    axes: tuple[int, ...]
+    keepdims: bool
+
+    @property
+    def count(self) -> int:
+        """How many elements make one of the result."""
+        return prod([self.shape[k] for k in self.axes])
+
+    @property
+    def result(self) -> Shape:
+        """The shape of the result."""
+        return without(self.shape, self.axes, self.keepdims)
+
+    def place(self, index: Sequence[Any]) -> list[Any]:
+        """Where in the result an element is counted."""
+        kept = [k for k in range(len(self.shape)) if self.keepdims or k not in self.axes]
+        return [0 if k in self.axes else index[k] for k in kept]
+
+    def combined(self, element: Callable[..., Element], reducer: Any, name: str) -> Value:
+        """The elements that a function says, combined by a reducer; itself along no axes."""
+        runs = {k: te.reduce_axis((0, self.shape[k]), name=f"k{k}") for k in self.axes}
+
+        def at(*index: te.Expr) -> Element:
+            value = element(*self._elements(index, runs))
+            if not runs:
+                return value
+            axis = list(runs.values())
+            if isinstance(value, Complex):
+                return Complex(*reducer((value.re, value.im), axis=axis))
+            found: te.Expr = reducer(value, axis=axis)
+            return found
+
+        return value_of(self.result, at, name)
+
+    def _elements(self, index: Sequence[te.Expr], runs: dict[int, Any]) -> Iterator[Any]:
+        own = iter(index)
+        for k in range(len(self.shape)):
+            kept = next(own) if self.keepdims or k not in runs else None
+            yield runs.get(k, kept)
+
+    def sums(self, element: Callable[..., Element], wide: str, name: str) -> Value:
+        """The sums of elements, in a type; of complex ones both parts are read at once."""
+        return self.combined(lambda *i: widened(element(*i), wide), _added, name)
+
+
+def widened(value: Element, dtype: str) -> Element:
+    """An element, or both parts of it, in a wider type."""
+    if isinstance(value, Complex):
+        return Complex(te.cast(value.re, dtype), te.cast(value.im, dtype))
+    return te.cast(value, dtype)
+
+
+def _added(value: Any, axis: Sequence[te.IterVar]) -> Any:
+    return _SUM(value, axis=axis) if isinstance(value, tuple) else te.sum(value, axis=axis)
+
+
+def _multiplied(value: Any, axis: Sequence[te.IterVar]) -> Any:
+    return _PRODUCT(value, axis=axis) if isinstance(value, tuple) else te.prod(value, axis=axis)
+
+
+def _times(x: Sequence[Any], y: Sequence[Any]) -> tuple[te.Expr, te.Expr]:
+    product = Complex(*x) * Complex(*y)
+    return product.re, product.im
+
+
+_SUM = te.comm_reducer(
+    lambda x, y: (x[0] + y[0], x[1] + y[1]),
+    lambda re, im: (te.const(0, re), te.const(0, im)), name="sum")
+"""Sums of complex numbers."""
+
+_PRODUCT = te.comm_reducer(
+    _times, lambda re, im: (te.const(1, re), te.const(0, im)), name="product")
+"""Products of complex numbers."""
+
+
+def _tensor(value: Value) -> te.Tensor:
+    assert isinstance(value, te.Tensor)
+    return value
+
+
+@define.register
+def _(
+    op: Reduce, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
+) -> Value:
+    (x,), (given,) = operands, types
+    rows = Rows(given.shape, axes_of(op.axis, given.rank, op.kind), op.keepdims)
+    wide = summed_in(PART.get(result.dtype, result.dtype), result.device)
+    if op.kind in ("max", "min"):
+        reducer = te.max if op.kind == "max" else te.min
+        return rows.combined(lambda *i: element_at(x, i), reducer, op.kind)
+    if op.kind == "prod":
+        factors = as_dtype(x, given, result.dtype)
+        product = rows.combined(
+            lambda *i: widened(element_at(factors, i), wide), _multiplied, "product")
+        return narrowed(product, result, "prod")
+    if op.kind == "sum":
+        terms = as_dtype(x, given, result.dtype)
+        total = rows.sums(lambda *i: element_at(terms, i), wide, "total")
+        return narrowed(total, result, "sum")
+    mean = _mean(x, rows, wide)
+    if op.kind == "mean":
+        return narrowed(mean, result, "mean")
+    return narrowed(_spread(op, x, rows, wide), result, op.kind)
+
+
+def as_dtype(x: Value, given: PTensorType, dtype: str) -> Value:
+    """A value in another type."""
+    if given.dtype == dtype:
+        return x
+    return value_of(
+        given.shape, lambda *i: converted(element_at(x, i), given.dtype, dtype), "converted"
+    )
+
+
+def narrowed(value: Value, result: PTensorType, name: str) -> Value:
+    """What was computed in a wider type, in that of the result."""
+    dtype = PART.get(result.dtype, result.dtype)
+    return mapped(value, lambda part: cast_to(part, dtype, name))
+
+
+def cast_to(part: te.Tensor, dtype: str, name: str) -> te.Tensor:
+    """A tensor in another type."""
+    if part.dtype == dtype:
+        return part
+    made: te.Tensor = te.compute(part.shape, lambda *i: te.cast(part(*i), dtype), name=name)
+    return made
+
+
+def _mean(x: Value, rows: Rows, wide: str) -> Value:
+    count = _counted(rows.count, wide)
+
+    def mean(total: te.Tensor) -> te.Tensor:
+        made: te.Tensor = te.compute(total.shape, lambda *i: total(*i) / count, name="mean")
+        return made
+
+    return mapped(rows.sums(lambda *i: element_at(x, i), wide, "total"), mean)
+
+
+def _counted(count: Any, wide: str, correction: float = 0) -> te.Expr:
+    """A number of elements without some of them, which may be known in the call alone."""
+    if isinstance(count, int):
+        left = count - correction
+        return te.const(float(left) if left > 0 or not correction else float("nan"), wide)
+    if not correction:
+        return te.cast(count, wide)
+    difference = te.cast(count, wide) - te.const(float(correction), wide)
+    return te.select(difference > 0, difference, te.const(float("nan"), wide))
+
+
+def _spread(op: Reduce, x: Value, rows: Rows, wide: str) -> Value:
+    """The variance, or its root: squares of what is left without the mean, added up.
+
+    Nothing is known of as many elements as are taken off the count.
+    """
+    centre = _mean(x, rows, wide)
+    divisor = _counted(rows.count, wide, op.correction)
+
+    def square(part: te.Tensor, mean: te.Tensor, index: Sequence[Any]) -> te.Expr:
+        away = te.cast(part(*index), wide) - mean(*rows.place(index))
+        made: te.Expr = away * away
+        return made
+
+    def element(*index: te.Expr) -> te.Expr:
+        if isinstance(x, ComplexTensor):
+            assert isinstance(centre, ComplexTensor)
+            return square(x.re, centre.re, index) + square(x.im, centre.im, index)
+        return square(x, _tensor(centre), index)
+
+    total = _tensor(rows.sums(element, wide, "squares"))
+
+    def at(*index: te.Expr) -> te.Expr:
+        variance = total(*index) / divisor
+        return te.sqrt(variance) if op.kind == "std" else variance
+
+    return value_of(rows.result, at, op.kind)
+
+
+def is_true(value: Element) -> te.Expr:
+    """Whether an element counts as true: all but 0 do."""
+    if isinstance(value, Complex):
+        return te.any(value.re != 0, value.im != 0)
+    return value if value.dtype.is_bool else value != 0
+
+
+@define.register
+def _(
+    op: TruthTest, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
+) -> Value:
+    (x,), (given,) = operands, types
+    rows = Rows(given.shape, axes_of(op.axis, given.rank, op.kind), op.keepdims)
+    reducer = te.max if op.kind == "any" else te.min
+    return rows.combined(lambda *i: is_true(element_at(x, i)), reducer, op.kind)
+
+
+@define.register
+def _(
+    op: CountNonzero, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
+) -> Value:
+    (x,), (given,) = operands, types
+    rows = Rows(given.shape, axes_of(op.axis, given.rank, op.name), op.keepdims)
+    return rows.sums(lambda *i: is_true(element_at(x, i)), result.dtype, "count")
+
+
+_NARROW = 2
+"""Bytes of an element up to which finding a value again takes less than carrying its index along:
+an index has four bytes, and a vector as many fewer lanes."""
+
+
+@define.register
+def _(
+    op: FindIndex, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
+) -> Value:
+    (x,), (given,) = operands, types
+    assert isinstance(x, te.Tensor)
+    kind: Literal["argmax", "argmin"] = "argmax" if op.kind == "argmax" else "argmin"
+    axis, shape = 0, given.shape
+    if op.axis is not None:
+        axis = axis_of(op.axis, given.rank, op.kind)
+    elif given.rank != 1:
+        shape = (given.size,)
+        x = reshape(x, shape)
+    if x.dtype.bytes <= _NARROW:
+        found: te.Tensor = argreduce.define(x, axis, kind, out_dtype=result.dtype, name=kind)
+    else:
+        found = _carried(x, shape, axis, kind)
+    return te.compute(
+        result.shape, lambda *i: te.cast(found(*_own(i, op.keepdims, axis, found)), result.dtype),
+        name=kind,
+    )
+
+
+def _carried(
+    x: te.Tensor, shape: Shape, axis: int, kind: Literal["argmax", "argmin"]
+) -> te.Tensor:
+    """Values and their indices, reduced together; narrow indices, where they are enough."""
+    k = te.reduce_axis((0, shape[axis]), name="k")
+    extent = shape[axis]
+    is_narrow = isinstance(extent, int) and extent < 2**31 and x.dtype.bytes <= 4
+    index = te.cast(k, "int32" if is_narrow else "int64")
+    place, _ = te.compute(
+        (*shape[:axis], *shape[axis + 1 :]),
+        lambda *i: argreduce.first_of(x.dtype, kind)(
+            (index, x(*i[:axis], k, *i[axis:])), axis=k),
+        name=f"{kind}_found",
+    )
+    found: te.Tensor = place
+    return found
+
+
+def _own(
+    index: Sequence[te.Expr], keepdims: bool, axis: int, found: te.Tensor
+) -> Sequence[te.Expr]:
+    """The axes of the result that are no axes of extent 1 in the place of others."""
+    if not keepdims:
+        return index
+    return [*index[:axis], *index[axis + 1 :]] if found.shape else []

@@ -1,0 +1,471 @@
+"""Copy one box between two layouts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tecomp.codegen.memory.vector_access import STREAM
+from tecomp.compute.define import compute, placeholder
+from tecomp.compute.iter_var import IterVar
+from tecomp.copy_schedule import (
+    MOST_VECTORS,
+    ROW_BLOCK_BYTES,
+    Dim,
+    Moves,
+    by_result,
+    moves_of,
+    schedule_moves,
+)
+from tecomp.ir.nodes.dtype import INT64, DType
+from tecomp.ir.nodes.expr import (
+    BinOp,
+    BufferLoad,
+    Cast,
+    Const,
+    Expr,
+    Var,
+    binary,
+    index_value,
+    is_const,
+)
+from tecomp.ir.nodes.stmt import (
+    Allocate,
+    Buffer,
+    BufferStore,
+    DeclBuffer,
+    IndexMap,
+    Let,
+    Prefetch,
+    PrimFunc,
+    Stmt,
+    seq,
+)
+from tecomp.ir.traversal.rewrite import substitute
+from tecomp.lowering.loops.rectangular_loops import Counted
+from tecomp.lowering.vectorize.unroll import unroll_loops
+from tecomp.lowering.vectorize.vectorize import vectorize_loops
+from tecomp.scheduling.schedule import create_schedule
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Where the elements of a tensor are.
+
+    Attributes:
+        index_map: from an index to a place.
+        places: extents of its results; the memory is their box in row-major order.
+    """
+
+    index_map: IndexMap
+    places: tuple[int, ...]
+
+    @property
+    def key(self) -> tuple[str, tuple[int, ...]]:
+        """What two that are the same have in common."""
+        names = {old: Var(f"i{k}", INT64) for k, old in enumerate(self.index_map.initial_indices)}
+        return str([substitute(e, names) for e in self.index_map.final_indices]), self.places
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Side) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of a tensor to other places.
+
+    Attributes:
+        shape: of the tensor.
+        dtype: of its elements, which are moved as they are.
+        source: where they are.
+        result: where they go.
+        fill: the bits that places of the result without an element get; None to leave them.
+    """
+
+    shape: tuple[int, ...]
+    dtype: DType
+    source: Side
+    result: Side
+    fill: int | None = 0
+
+
+def bit_pattern(value: np.ndarray[Any, Any]) -> int:
+    """The bits of an array of one number, as `Copy.fill` takes them."""
+    return int.from_bytes(value.tobytes(), sys.byteorder)
+
+
+@dataclass(frozen=True, slots=True)
+class Memories:
+    """What is copied from where to where, as unsigned integers of one width.
+
+    Attributes:
+        source: the buffer that is read; a number if the result is filled with that.
+        result: the buffer that is written.
+        vector_bytes: of a register.
+        tile_bytes: what stays in the cache while it is worked on.
+    """
+
+    source: Buffer | int
+    result: Buffer
+    vector_bytes: int
+    tile_bytes: int
+
+    @property
+    def width(self) -> int:
+        """Bytes of an element of the result."""
+        return self.result.dtype.bytes
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Bytes of an element of the source, and of the result."""
+        source = self.source
+        return (self.width if isinstance(source, int) else source.dtype.bytes), self.width
+
+    @property
+    def lanes(self) -> int:
+        """Elements of a vector."""
+        return max(self.vector_bytes // self.width, 1)
+
+    def wider(self, times: int) -> Memories:
+        """The same bytes in elements of so many."""
+        source = self.source
+        if isinstance(source, Buffer):
+            source = _wider(source, times)
+        return replace(self, source=source, result=_wider(self.result, times))
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the result is stored past the caches."""
+        return self.result.scope == STREAM
+
+    def through_caches(self) -> Memories:
+        """The same without stores past the caches."""
+        if not self.is_streamed:
+            return self
+        return replace(self, result=replace(self.result, scope="global"))
+
+    def declared(self, body: Stmt) -> Stmt:
+        """`body` with the views of parameters made known."""
+        for buffer in (self.result, self.source):
+            if isinstance(buffer, Buffer) and buffer.scope != "local":
+                body = DeclBuffer(buffer, body)
+        return body
+
+
+def _wider(buffer: Buffer, times: int) -> Buffer:
+    (count,) = buffer.shape
+    assert isinstance(count, int)
+    kind = DType(f"uint{8 * buffer.dtype.bytes * times}")
+    return Buffer(buffer.name, (count // times,), kind, buffer.scope, data=buffer.data)
+
+
+def times(value: Expr, factor: int) -> Expr:
+    """`value * factor`."""
+    if isinstance(value, Const):
+        return index_value(int(value.value) * factor)
+    return value if factor == 1 else binary(BinOp.MUL, value, index_value(factor))
+
+
+def plus(base: Expr, value: Expr, factor: int = 1) -> Expr:
+    """`base + value * factor`."""
+    part = times(value, factor)
+    if isinstance(part, Const):
+        if isinstance(base, Const):
+            return index_value(int(base.value) + int(part.value))
+        return base if part.value == 0 else binary(BinOp.ADD, base, part)
+    return part if is_const(base, 0) else binary(BinOp.ADD, base, part)
+
+
+_TILE_ROW_BYTES, _TILE_COLUMN_BYTES = 1024, 512
+"""Of a row of the result, and of one of the source, in a tile that is transposed in the cache."""
+_ALIAS_BYTES = 4096
+"""Rows that are a multiple of it apart share their places in the first cache."""
+_LEAST_STREAM_BYTES = 1024
+"""Of the result in one stretch, where it is stored past the caches."""
+_WIDEST = 8
+"""Bytes of the widest integer."""
+
+Move = Callable[[Expr, Expr], Stmt]
+"""From places in both memories to a statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedBox:
+    """A box of elements that is copied.
+
+    Attributes:
+        dims: its dimensions.
+        source: offset of the first element in the source.
+        result: the same in the result.
+        memories: both.
+        joined: elements of the source, so far apart, that are one of the result; none if it is one.
+    """
+
+    dims: tuple[Dim, ...]
+    source: Expr
+    result: Expr
+    memories: Memories
+    joined: Dim | None = None
+
+
+def copy_box(box: CopiedBox, threads: int = 1) -> Stmt:
+    """Statements that copy a box, with the outer loops shared by so many threads."""
+    box = _to_memory(_neighbours_as_one(_forwards(box)))
+    if (short := _joining(box)) is not None:
+        return _walked(*short, threads)
+    moves = _moves(box)
+    if not box.memories.is_streamed:
+        return _walked(box, moves, threads)
+    if moves.is_transposed:
+        return _staged(box, moves, threads)
+    if not moves.is_in_rows or moves.granules[moves.innermost[0]] < box.memories.lanes:
+        # Parts of lines that are stored past the caches wait for the rest of them in memory.
+        return _walked(replace(box, memories=box.memories.through_caches()), moves, threads)
+    return _walked(box, replace(moves, line_bytes=1), threads)
+
+
+def _moves(box: CopiedBox) -> Moves:
+    memories = box.memories
+    return moves_of(
+        box.dims, memories.widths, memories.vector_bytes, by_source=memories.result.scope == "local"
+    )
+
+
+def _to_memory(box: CopiedBox) -> CopiedBox:
+    """The box without stores past the caches where these would be short of whole lines.
+
+    Each stretch of the result may begin and end inside a line, which is then written twice.
+    """
+    if not box.memories.is_streamed:
+        return box
+    run = 1
+    for dim in sorted(box.dims, key=lambda d: d.result):
+        if dim.result == run:
+            run *= dim.count
+    is_long = run * box.memories.width >= _LEAST_STREAM_BYTES
+    return box if is_long else replace(box, memories=box.memories.through_caches())
+
+
+def _forwards(box: CopiedBox) -> CopiedBox:
+    """Dimensions that are one in both memories taken together; all go forwards in the result."""
+    source, result = box.source, box.result
+    found: list[Dim] = []
+    for dim in box.dims:
+        if dim.count > 1 and dim.result < 0:
+            source = plus(source, index_value(dim.source * (dim.count - 1)))
+            result = plus(result, index_value(dim.result * (dim.count - 1)))
+            dim = Dim(dim.count, -dim.source, -dim.result)
+        if dim.count > 1:
+            found.append(dim)
+    found.sort(key=lambda d: (-d.result, -abs(d.source)))
+    k = 0
+    while k + 1 < len(found):
+        a, b = found[k], found[k + 1]
+        if (a.source, a.result) == (b.count * b.source, b.count * b.result):
+            found[k : k + 2] = [Dim(a.count * b.count, b.source, b.result)]
+            k = max(k - 1, 0)
+        else:
+            k += 1
+    return CopiedBox(tuple(found), source, result, box.memories)
+
+
+def _neighbours_as_one(box: CopiedBox) -> CopiedBox:
+    """Short rows as elements, if there is an integer so wide and all steps are whole ones."""
+    row = next((d for d in box.dims if (d.source, d.result) == (1, 1)), None)
+    if row is None or row.count * box.memories.width not in (2, 4, _WIDEST):
+        return box
+    rest = [d for d in box.dims if d is not row]
+    if isinstance(box.memories.source, int):
+        return box
+    numbers = [n for d in rest for n in (d.source, d.result)]
+    numbers += [int(e.value) if isinstance(e, Const) else 1 for e in (box.source, box.result)]
+    if not rest or any(n % row.count for n in numbers):
+        return box
+    dims = tuple(Dim(d.count, d.source // row.count, d.result // row.count) for d in rest)
+    source, result = (_divided(e, row.count) for e in (box.source, box.result))
+    return CopiedBox(dims, source, result, box.memories.wider(row.count))
+
+
+def _divided(value: Expr, divisor: int) -> Expr:
+    assert isinstance(value, Const)
+    return index_value(int(value.value) // divisor)
+
+
+def _joining(box: CopiedBox) -> tuple[CopiedBox, Moves] | None:
+    """Rows of few elements that are together one integer; None if there are none."""
+    row = next((d for d in box.dims if d.result == 1), None)
+    column = next((d for d in box.dims if d.source == 1), None)
+    if row is None or column is None or row is column:
+        return None
+    count = row.count
+    dims = [d for d in box.dims if d is not row]
+    steps = [d.result for d in dims]
+    steps.append(int(box.result.value) if isinstance(box.result, Const) else 1)
+    is_short = count in (2, 4, _WIDEST) and count * box.memories.width <= _WIDEST
+    if not is_short or column.result != count or any(n % count for n in steps):
+        return None
+    wide = box.memories.wider(count)
+    memories = replace(box.memories, result=wide.result)
+    along = dims.index(column)
+    size = min(memories.lanes, column.count)
+    granules = [1] * len(dims)
+    granules[along] = 1 << size.bit_length() - 1
+    dims = [Dim(d.count, d.source, d.result // count) for d in dims]
+    moves = Moves(
+        tuple(dims), memories.widths, tuple(granules), by_result(dims, along), (along,),
+        ROW_BLOCK_BYTES,
+    )
+    start = _divided(box.result, count)
+    return CopiedBox(tuple(dims), box.source, start, memories, row), moves
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """The loops of a box.
+
+    Attributes:
+        box: it.
+        axes: its dimensions.
+        loops: over them.
+        around: those around what is moved at once.
+    """
+
+    box: CopiedBox
+    axes: tuple[IterVar, ...]
+    loops: Counted
+    around: tuple[IterVar, ...]
+
+    @property
+    def at_once(self) -> tuple[IterVar, ...]:
+        """The other loops."""
+        return self.loops.stage.leaves[len(self.around) :]
+
+    def offsets(
+        self, source: Expr, result: Expr, values: Mapping[IterVar, Expr]
+    ) -> tuple[Expr, Expr]:
+        """Places so far behind two others in both memories; loops without a value are at 0."""
+        begun = dict.fromkeys(self.loops.stage.leaves, index_value(0))
+        index = self.loops.index({**begun, **values})
+        for axis, dim in zip(self.axes, self.box.dims, strict=True):
+            source = plus(source, index[axis], dim.source)
+            result = plus(result, index[axis], dim.result)
+        return source, result
+
+    def nest(self, at_once: Move) -> Stmt:
+        """The loops around what `at_once` makes from where it begins in both memories."""
+
+        def inside(values: Mapping[IterVar, Expr]) -> Stmt:
+            starts = Var("s", INT64), Var("r", INT64)
+            statement = at_once(*starts)
+            found = self.offsets(self.box.source, self.box.result, values)
+            for var, start in zip(starts, found, strict=True):
+                statement = Let(var, start, statement)
+            return statement
+
+        return self.loops.nest(self.around, {}, inside)
+
+
+def _walk(box: CopiedBox, moves: Moves, threads: int = 1) -> _Walk:
+    """A stage that copies the box, scheduled."""
+    counts = tuple(dim.count for dim in box.dims)
+    source = placeholder(counts, box.memories.result.dtype, name="source")
+    copy = compute(counts, lambda *n: source[n if n else ()], name="copy")
+    schedule = create_schedule(copy)
+    axes = tuple(copy.op.axis)
+    around = schedule_moves(schedule[copy], axes, moves, threads)
+    loops = Counted.of(schedule.state.stage(copy.op))
+    assert loops is not None
+    return _Walk(box, axes, loops, loops.stage.leaves[:around])
+
+
+def _walked(box: CopiedBox, moves: Moves, threads: int = 1) -> Stmt:
+    """The loops of a box, with what is moved at once as it is scheduled."""
+    walk = _walk(box, moves, threads)
+    is_tile = box.memories.result.scope == "local"
+
+    def at_once(source: Expr, result: Expr) -> Stmt:
+        def element(values: Mapping[IterVar, Expr]) -> Stmt:
+            return _element(box, *walk.offsets(source, result, values))
+
+        requests = _requests(box, moves, source) if is_tile and moves.is_transposed else ()
+        moved = walk.loops.nest(walk.at_once, {}, element)
+        return seq(*requests, _written_out(moved, MOST_VECTORS * box.memories.vector_bytes))
+
+    return box.memories.declared(walk.nest(at_once))
+
+
+def _written_out(moved: Stmt, most_lanes: int) -> Stmt:
+    """What is moved at once as vectors, one statement after the other."""
+    func = PrimFunc("moved", (), moved)
+    return unroll_loops(vectorize_loops(func, most_lanes, is_simple=True)).body
+
+
+def _element(box: CopiedBox, source: Expr, result: Expr) -> Stmt:
+    """One element stored; of what is joined, all parts."""
+    memories, dtype = box.memories, box.memories.result.dtype
+    if isinstance(memories.source, int):
+        return BufferStore(memories.result, Const(memories.source, dtype), (result,))
+    if box.joined is None:
+        return BufferStore(memories.result, BufferLoad(memories.source, (source,)), (result,))
+    bits = memories.source.dtype.bits
+    total: Expr | None = None
+    for k in range(box.joined.count):
+        place = plus(source, index_value(k * box.joined.source))
+        value: Expr = Cast(dtype, BufferLoad(memories.source, (place,)))
+        if k:
+            value = binary(BinOp.SHL, value, Const(k * bits, dtype))
+        total = value if total is None else binary(BinOp.BITOR, total, value)
+    assert total is not None
+    return BufferStore(memories.result, total, (result,))
+
+
+def _requests(box: CopiedBox, moves: Moves, source: Expr) -> Iterator[Stmt]:
+    """Asks for the lines of the tile below: no cache fetches ahead from one row to another.
+
+    Where rows share their places in the first cache, these would drive out each other.
+    """
+    row = moves.innermost[-1]
+    step, side, memory = box.dims[row].source, moves.granules[row], box.memories.source
+    if not isinstance(memory, Buffer) or step < 0 or step * memory.dtype.bytes % _ALIAS_BYTES == 0:
+        return
+    (places,) = memory.shape
+    assert isinstance(places, int)
+    last = index_value(places - 1 - (side - 1) * step)
+    below = binary(BinOp.MIN, plus(source, index_value(side * step)), last)
+    for k in range(side):
+        yield Prefetch(BufferLoad(memory, (plus(below, index_value(k * step)),)))
+
+
+def _staged(box: CopiedBox, moves: Moves, threads: int) -> Stmt:
+    """Squares transposed into a tile that stays in the cache, and its rows stored past the caches.
+
+    Lines of the result that are filled by one square after the other would leave half full.
+    """
+    memories = box.memories
+    column, row = moves.innermost
+    along, across = box.dims[row], box.dims[column]
+    rows = min(along.count, _TILE_ROW_BYTES // memories.width)
+    columns = min(
+        across.count, _TILE_COLUMN_BYTES // memories.width,
+        max(memories.tile_bytes // _TILE_ROW_BYTES, 1),
+    )
+    tile = Buffer("tile", (rows * columns,), memories.result.dtype, "local")
+    granules = {row: rows, column: columns}
+    sizes = tuple(granules.get(k, 1) for k in range(len(box.dims)))
+    tiles = Moves(box.dims, memories.widths, sizes, by_result(box.dims), moves.innermost, 1, 1)
+
+    def at_once(source: Expr, result: Expr) -> Stmt:
+        transposed = (Dim(rows, along.source, 1), Dim(columns, across.source, rows))
+        stored = (Dim(rows, 1, 1), Dim(columns, rows, across.result))
+        into = CopiedBox(transposed, source, index_value(0), replace(memories, result=tile))
+        out = CopiedBox(stored, index_value(0), result, replace(memories, source=tile))
+        return Allocate(tile, seq(copy_box(into), copy_box(out)))
+
+    return _walk(box, tiles, threads).nest(at_once)

@@ -1,0 +1,169 @@
+"""Functions and compiled kernels that copy a whole tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import product
+from math import prod
+
+from tecomp.codegen.dispatch.kernel import Kernel
+from tecomp.codegen.memory.vector_access import STREAM
+from tecomp.copy_schedule import Dim
+from tecomp.ir.arith.intervals import Box
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import CmpOp, Compare, Expr, Var, index_value
+from tecomp.ir.nodes.stmt import Buffer, For, ForKind, IfThenElse, PrimFunc, Stmt, seq
+from tecomp.ir.traversal.rewrite import free_variables
+from tecomp.machine.components import Core
+from tecomp.machine.descriptor import Target
+from tecomp.poly.transfers.common_digits import Axis, CommonDigits, common_digits
+from tecomp.poly.transfers.padding_boxes import empty_boxes
+from tecomp.relayout_kernels.box_copy import CopiedBox, Copy, Memories, copy_box, plus
+
+_MOST_BOXES = 16
+_SHARED_BYTES = 1 << 20
+"""A copy of fewer bytes is done before other threads have started."""
+
+
+def host_function(copy: Copy, name: str = "copy") -> PrimFunc:
+    """The loops of a copy for the processor that runs this."""
+    core = Target.load("cpu").core
+    assert core is not None
+    return function_of(copy, core, name)
+
+
+def function_of(copy: Copy, core: Core, name: str = "copy") -> PrimFunc:
+    """The loops of a copy for a processor."""
+    return _Maker(copy, core).function(name)
+
+
+class _Maker:
+    """The function of one copy in the making."""
+
+    def __init__(self, copy: Copy, core: Core) -> None:
+        self._copy = copy
+        self._source = Buffer("source", (prod(copy.source.places),), copy.dtype)
+        self._result = Buffer("result", (prod(copy.result.places),), copy.dtype)
+        self._bytes = prod(copy.result.places) * copy.dtype.bytes
+        self._threads = core.count if self._bytes >= _SHARED_BYTES else 1
+        bits = DType(f"uint{8 * copy.dtype.bytes}")
+        (reads,), (writes,) = self._source.shape, self._result.shape
+        # What fills the last cache alone would be gone from there before anybody reads it.
+        scope = STREAM if self._bytes >= core.cache_bytes[-1] else "global"
+        self._memories = Memories(
+            Buffer("from_bits", (reads,), bits, data=self._source.data),
+            Buffer("to_bits", (writes,), bits, scope, data=self._result.data),
+            core.vector_bytes,
+            core.second_cache // 2,
+        )
+
+    def function(self, name: str) -> PrimFunc:
+        copy = self._copy
+        parts: list[Stmt] = []
+        if prod(copy.result.places):
+            parts = list(self._parts()) if prod(copy.shape) else list(self._filled())
+        return PrimFunc(name, (self._source, self._result), seq(*parts))
+
+    def _parts(self) -> Iterator[Stmt]:
+        copy = self._copy
+        cut = common_digits(copy.shape, [
+            (side.index_map, side.places) for side in (copy.source, copy.result)
+        ])
+        places = prod(copy.result.places)
+        if copy.fill is not None and prod(copy.shape) < places:
+            boxes = empty_boxes(cut.axes, cut.offsets[1], places)
+            if boxes is None or len(boxes) > _MOST_BOXES:
+                yield from self._filled()
+            else:
+                yield from (self._fill(dims, start) for start, dims in boxes)
+        guarded = _guarded(cut)
+        for values in product(*(
+            [_all(axis)] if axis in guarded else list(axis.boxes()) for axis in cut.axes
+        )):
+            yield self._box(cut, values, guarded)
+
+    def _filled(self) -> Iterator[Stmt]:
+        """All of the result filled."""
+        if self._copy.fill is not None:
+            yield self._fill([(prod(self._copy.result.places), 1)], 0)
+
+    def _fill(self, dims: Sequence[tuple[int, int]], start: int) -> Stmt:
+        """Counts and strides filled."""
+        assert self._copy.fill is not None
+        memories = replace(self._memories, source=self._copy.fill)
+        steps = tuple(Dim(count, stride, stride) for count, stride in dims)
+        at = index_value(start)
+        return copy_box(CopiedBox(steps, at, at, memories), self._threads)
+
+    def _box(
+        self, cut: CommonDigits, values: Sequence[Box[int]], guarded: Sequence[Axis]
+    ) -> Stmt:
+        """One box copied; around it loops over what is no step in both memories."""
+        offsets = [index_value(offset.const) for offset in cut.offsets]
+        named = {var for o in cut.offsets if o.rest is not None for var in free_variables(o.rest)}
+        starts: list[Expr] = list(offsets)
+        dims: list[Dim] = []
+        loops: list[tuple[Var, int, int]] = []
+        for axis, box in zip(cut.axes, values, strict=True):
+            for digit, (first, count) in zip(axis.digits, box, strict=True):
+                steps = [offset.strides.get(digit.var, 0) for offset in cut.offsets]
+                at: Expr = index_value(first)
+                if digit.var in named or axis in guarded:
+                    loops.append((digit.var, first, count))
+                    at = digit.var
+                else:
+                    dims.append(Dim(count, *steps))
+                starts = [plus(e, at, n) for e, n in zip(starts, steps, strict=True)]
+        source, result = (
+            start if offset.rest is None else plus(start, offset.rest)
+            for start, offset in zip(starts, cut.offsets, strict=True)
+        )
+        threads = 1 if loops else self._threads
+        body = copy_box(CopiedBox(tuple(dims), source, result, self._memories), threads)
+        for axis in guarded:
+            body = IfThenElse(Compare(CmpOp.LT, _index(axis), index_value(axis.extent)), body)
+        for var, first, count in reversed(loops):
+            body = For(var, index_value(first), index_value(count), ForKind.SERIAL, body)
+        return body
+
+
+def _guarded(cut: CommonDigits) -> list[Axis]:
+    """Axes that end inside a block, and whose indices are compared: those of the longest steps.
+
+    Each of the others is two boxes or more, and so is every combination of them.
+    """
+    guarded: list[Axis] = []
+    cuts = {id(axis): len(list(axis.boxes())) for axis in cut.axes}
+    rest = sorted(
+        (axis for axis in cut.axes if cuts[id(axis)] > 1),
+        key=lambda axis: -min(
+            offset.strides.get(digit.var, 0) for offset in cut.offsets for digit in axis.digits
+        ),
+    )
+    while prod(cuts[id(axis)] for axis in rest) > _MOST_BOXES:
+        guarded.append(rest.pop(0))
+    return guarded
+
+
+def _all(axis: Axis) -> Box[int]:
+    return tuple((0, digit.size) for digit in axis.digits)
+
+
+def _index(axis: Axis) -> Expr:
+    """The index that the digits of an axis make up."""
+    total: Expr = index_value(0)
+    for digit in axis.digits:
+        total = plus(total, digit.var, digit.unit)
+    return total
+
+
+@lru_cache(maxsize=256)
+def kernel_of(copy: Copy, name: str = "copy") -> Kernel:
+    """A copy compiled, for two arrays in the shapes of the places."""
+    signature = [
+        Buffer("source", copy.source.places, copy.dtype),
+        Buffer("result", copy.result.places, copy.dtype),
+    ]
+    return Kernel(host_function(copy, name), signature)

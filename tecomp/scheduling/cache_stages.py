@@ -1,0 +1,459 @@
+"""Primitives that add a stage: cache_read, cache_write and rfactor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tecomp.compute.expression_analysis import in_order
+from tecomp.compute.extern import ExternOp
+from tecomp.compute.iter_var import IterKind, IterVar, make_axis
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.reduce import CommReducer, Reduce
+from tecomp.compute.scan import ScanOp
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.compute.tensor_compute import TensorComputeOp
+from tecomp.errors import ScheduleError
+from tecomp.ir.nodes.argument_checks import whole_number
+from tecomp.ir.nodes.dtype import BOOL
+from tecomp.ir.nodes.expr import (
+    Const,
+    Expr,
+    const,
+    if_then_else,
+    index_value,
+    is_const,
+    logical_and,
+)
+from tecomp.ir.nodes.stmt import Range
+from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
+from tecomp.scheduling.compute_location import check_loops, check_scope, direct_consumers
+from tecomp.scheduling.loop_relations import Iterations, iterations
+from tecomp.scheduling.state import (
+    At,
+    Fuse,
+    Relation,
+    Split,
+    StageState,
+    State,
+    Transform,
+    initial_stage,
+    is_reduction,
+    leaf_position,
+    unmarked,
+)
+
+
+def cache_read(
+    state: State, tensor: Tensor, scope: str, readers: Sequence[Operation]
+) -> tuple[State, Tensor]:
+    """Copy a tensor into memory `scope`, and let `readers` read the copy.
+
+    See `Schedule.cache_read`.
+
+    Returns:
+        The new state; the copy.
+    """
+    source = state.stage(tensor.op)
+    check_scope(scope, f"s.cache_read({source.name})")
+    where = f"s.cache_read({source.name}, {scope!r})"
+    if not readers:
+        raise ScheduleError(
+            f"{where}: name at least one stage that is to read the copy", kind="nothing-given"
+        )
+    for key in readers:
+        reader = state.stage(key)
+        if not any(_is_output_of(state, t, source, tensor) for t in reader.op.input_tensors):
+            names = ", ".join(s.name for s in direct_consumers(state, source)) or "nothing"
+            raise ScheduleError(
+                f"{where}: {reader.name} does not read {source.name}; it is read by {names}",
+                kind="no-reader",
+            )
+    copy = _copy_of(tensor, f"{source.name}.{scope}")
+    cached = copy.output(0)
+    after = _position(state, source) + 1
+    stages = (
+        *state.stages[:after],
+        initial_stage(copy, is_output=False, scope=scope),
+        *state.stages[after:],
+    )
+    state = replace(state, stages=stages)
+    for key in dict.fromkeys(readers):
+        reader = state.stage(key)
+        state = state.redefine(reader, _reading(reader.compute, state, tensor, cached))
+    return state, cached
+
+
+def cache_write(
+    state: State, written: Tensor | Sequence[Tensor], scope: str
+) -> tuple[State, Tensor | tuple[Tensor, ...]]:
+    """Compute a stage in memory `scope` first, and copy the result.
+
+    See `Schedule.cache_write`.
+
+    Returns:
+        The new state; the cache, or one for each output if a list was given.
+    """
+    tensors = [written] if isinstance(written, Tensor) else list(written)
+    stage = state.stage(tensors[0].op)
+    check_scope(scope, f"s.cache_write({stage.name})")
+    where = f"s.cache_write({stage.name}, {scope!r})"
+    _check_cached(state, stage, tensors, where)
+    compute = stage.compute
+    kept = _begun_anew(state, stage, where)
+    name = f"{stage.name}.{scope}"
+    made = _cached_calls if isinstance(compute, TensorComputeOp) else _cached_loops
+    cache_op, places = made(stage, name)
+    caches = cache_op.outputs
+    copies = tuple(TensorLoad(cache, places, compute.location) for cache in caches)
+    state = state.insert(initial_stage(cache_op, is_output=False, scope=scope), before=stage.key)
+    state = state.redefine(kept, redefined(compute, copies))
+    return state, caches[0] if isinstance(written, Tensor) else caches
+
+
+def _cached_loops(stage: StageState, name: str) -> tuple[ComputeOp, tuple[Expr, ...]]:
+    """What computes a stage with an axis for each of its loops, and where it has an element."""
+    compute = stage.compute
+    leaves = [leaf for leaf in stage.leaves if not is_reduction(leaf)]
+    roots = set(compute.axis)
+    axes = {
+        leaf: _for_cache(leaf)
+        if leaf in roots else make_axis(f"{leaf.name}.c", 0, leaf.extent, IterKind.DATA)
+        for leaf in leaves
+    }
+    relations = [r for r in stage.relations if not _is_reduction_relation(r)]
+    found = iterations(compute.axis, relations, {
+        leaf: index_value(axis) - leaf.dom.min for leaf, axis in axes.items()
+    })
+    body = tuple(_at_iterations(value, found) for value in compute.body)
+    cached = ComputeOp(
+        name, tuple(axes.values()), body, compute.tag, compute.attrs, compute.location)
+    return cached, tuple(found.loops[leaf] for leaf in leaves)
+
+
+def _cached_calls(stage: StageState, name: str) -> tuple[ComputeOp, tuple[Expr, ...]]:
+    """As `_cached_loops`, of a stage that an intrinsic computes: with its axes."""
+    compute = stage.compute
+    axes = {axis: _for_cache(axis) for axis in compute.axis}
+    moved = compute.rewritten(lambda value: substitute(value, axes))
+    return replace(moved, name=name, axis=tuple(axes.values())), compute.axis
+
+
+def _for_cache(axis: IterVar) -> IterVar:
+    return IterVar(f"{axis.name}.c", axis.dtype, dom=axis.dom, kind=IterKind.DATA)
+
+
+def _check_cached(
+    state: State, stage: StageState, tensors: Sequence[Tensor], where: str
+) -> None:
+    """Refuse what `cache_write` cannot take.
+
+    Raises:
+        ScheduleError: `tensors` are not the outputs of `stage`, it has no elements to compute
+            elsewhere, or one of its reduction axes has been split or fused already.
+    """
+    compute = stage.compute
+    if {state.stage(t.op).key for t in tensors} != {stage.key} or len(
+        {t.value_index for t in tensors}
+    ) != compute.num_outputs:
+        raise ScheduleError(
+            f"{where}: give all {compute.num_outputs} outputs of {stage.name}, and no others",
+            kind="wrong-count",
+        )
+    if isinstance(compute, ScanOp):
+        raise ScheduleError(
+            f"{where}: {stage.name} is a scan, which reads the elements it has made; make a "
+            "te.compute that copies the result",
+            kind="not-this-form",
+        )
+    if isinstance(compute, ExternOp):
+        raise ScheduleError(
+            f"{where}: {stage.name} is a te.extern, whose statements store to it; make a "
+            "te.compute that copies the result",
+            kind="not-this-form",
+        )
+    # Tiles of an intrinsic are where its axes say.
+    whole = compute.loops if isinstance(compute, TensorComputeOp) else compute.reduce_axis
+    missing = [axis for axis in whole if axis not in set(stage.leaves)]
+    if missing:
+        kind = "reduction axis" if is_reduction(missing[0]) else "axis"
+        raise ScheduleError(
+            f"{where}: {kind} {missing[0].name} was split or fused already; call cache_write "
+            "first and split the axes of the cache",
+            kind="too-late",
+        )
+
+
+def _begun_anew(state: State, stage: StageState, where: str) -> StageState:
+    """`stage` with the loops over its elements that its layout gives, and nothing done to them.
+
+    Raises:
+        ScheduleError: another stage is computed at one of its loops, or an operation of the machine
+            stands for them.
+    """
+    layouts = tuple(r for r in stage.relations if isinstance(r, Transform))
+    leaves = layouts[-1].after if layouts else stage.compute.axis
+    gone = set(stage.leaves) - set(leaves)
+    for other in state:
+        if isinstance(other.attach, At) and other.attach.axis in gone:
+            raise ScheduleError(
+                f"{where}: {other.name} is computed at {other.attach.axis.name}, and the loops of "
+                f"{stage.name} begin anew; call cache_write before compute_at",
+                kind="too-late",
+            )
+    if stage.tensorized is not None:
+        raise ScheduleError(
+            f"{where}: {stage.name} is tensorized at {stage.tensorized.axis.name}, and what it "
+            "computes moves to the cache; call cache_write first and tensorize the cache",
+            kind="too-late",
+        )
+    return unmarked(replace(stage, leaves=leaves, relations=layouts), *gone)
+
+
+def _at_iterations(value: Expr, found: Iterations) -> Expr:
+    """A body of a stage as one over its loops, which is 0 where these are at no element."""
+    moved = substitute(value, found.axes)
+    if not found.conditions:
+        return moved
+    inside = logical_and(*found.conditions)
+    if not isinstance(moved, Reduce):
+        return if_then_else(inside, moved, const(0, moved.dtype))
+    init = tuple(if_then_else(inside, each, const(0, each.dtype)) for each in moved.init)
+    return replace(moved, condition=_guarded(found.conditions, moved.condition), init=init)
+
+
+def _guarded(conditions: Sequence[Expr], condition: Expr) -> Expr:
+    """All of `conditions`, and `condition`, which is read only where those hold."""
+    if conditions and any(isinstance(node, TensorLoad) for node in walk(condition)):
+        # Past the end it must not read; `and` alone does not guard.
+        condition = if_then_else(logical_and(*conditions), condition, Const(False, BOOL))
+    return logical_and(*conditions, condition)
+
+
+def rfactor(
+    state: State, tensor: Tensor, axis: IterVar, factor_axis: int = 0, *, order: int | None = None
+) -> tuple[State, Tensor | tuple[Tensor, ...]]:
+    """Make partial results, one for each iteration of a reduction loop, and combine them after.
+
+    See `Schedule.rfactor`.
+
+    Returns:
+        The new state; the partial results, one tensor for each output if there are several.
+    """
+    stage = state.stage(tensor.op)
+    compute = stage.compute
+    reduce, at = _checked_rfactor(stage, axis, factor_axis)
+    combiner = reduce.combiner if order is None else _in_order(stage, reduce, axis, order)
+    factored, loops = _factored_op(stage, compute, reduce, axis, at)
+    partial = factored.outputs
+    combined = make_axis(f"{axis.name}.v", 0, axis.extent, IterKind.REDUCE)
+    indices = (*compute.axis[:at], combined, *compute.axis[at:])
+    loads = tuple(TensorLoad(t, indices, compute.location) for t in partial)
+    body = tuple(
+        Reduce(
+            combiner, loads, (combined,), Const(True, reduce.condition.dtype), reduce.init, k,
+            given=reduce.given,
+        )
+        for k in range(compute.num_outputs)
+    )
+    data_leaves = tuple(leaf for leaf in stage.leaves if not is_reduction(leaf))
+    relations = tuple(r for r in stage.relations if not _is_reduction_relation(r))
+    kept = unmarked(
+        replace(stage, leaves=(*data_leaves, combined), relations=relations),
+        *(leaf for leaf in stage.leaves if is_reduction(leaf)),
+    )
+    first = replace(
+        initial_stage(factored, is_output=False), leaves=(*factored.axis, *loops))
+    state = state.insert(first, before=stage.key)
+    state = state.redefine(kept, redefined(compute, body))
+    return state, partial if len(partial) > 1 else partial[0]
+
+
+def _checked_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tuple[Reduce, int]:
+    """The reduction of `stage`, and where the new axis goes, counted from the front."""
+    where = f"s.rfactor({stage.name}, {getattr(axis, 'name', axis)})"
+    reduce = stage.compute.body[0]
+    check_loops(stage, where)
+    if not isinstance(reduce, Reduce):
+        raise ScheduleError(f"{where}: {stage.name} is no reduction", kind="not-this-form")
+    leaf_position(stage, axis, "rfactor")
+    if not is_reduction(axis):
+        raise ScheduleError(f"{where}: {axis.name} is no reduction axis", kind="not-this-form")
+    if mixed := [leaf for leaf in stage.leaves if leaf in _over_data_too(stage)]:
+        raise ScheduleError(
+            f"{where}: {mixed[0].name} runs over data and reduction at once, so its iterations "
+            "belong to no one partial result; call rfactor before fusing them",
+            kind="too-late",
+        )
+    rank = len(stage.compute.axis)
+    if not isinstance(factor_axis, int) or not -rank - 1 <= factor_axis <= rank:
+        raise ScheduleError(
+            f"{where}: factor_axis must be between {-rank - 1} and {rank}, got {factor_axis!r}",
+            kind="wrong-number",
+        )
+    return reduce, factor_axis % (rank + 1)
+
+
+def _in_order(stage: StageState, reduce: Reduce, axis: IterVar, order: object) -> CommReducer:
+    """The reducer of partial results that are in the order of one of their values."""
+    count, number = len(reduce.source), whole_number(order)
+    if number is None or not 0 <= number < count:
+        raise ScheduleError(
+            f"s.rfactor({stage.name}, {axis.name}): order={order!r} is no number of a value of "
+            f"{stage.name}; give one from 0 to {count - 1}, or None",
+            kind="wrong-number",
+        )
+    return in_order(reduce.combiner, number)
+
+
+def _from_zero(axis: IterVar) -> IterVar:
+    """The axis, or one as long that begins at 0."""
+    is_so = isinstance(axis.low, int) and axis.low == 0
+    return axis if is_so else make_axis(axis.name, 0, axis.extent, IterKind.REDUCE)
+
+
+def _factored_op(
+    stage: StageState, compute: ComputeOp, reduce: Reduce, axis: IterVar, at: int
+) -> tuple[ComputeOp, tuple[IterVar, ...]]:
+    """The stage that makes one partial result for each iteration of `axis`.
+
+    And its loops over the reduction, which has the axes that are whole before all others, as TVM's.
+    """
+    relations = [r for r in stage.relations if _is_reduction_relation(r)]
+    leaves = [leaf for leaf in stage.leaves if is_reduction(leaf)]
+    data = tuple(IterVar(a.name, dom=a.dom, kind=IterKind.DATA) for a in compute.axis)
+    # Loops count from 0, wherever the axes that they come from begin.
+    factor = make_axis(axis.name, 0, axis.extent, IterKind.DATA)
+    rest = {a: _from_zero(a) for a in leaves if a is not axis}
+    loops: dict[IterVar, Expr] = {a: index_value(rest.get(a, factor)) for a in leaves}
+    found = iterations(compute.reduce_axis, relations, loops)
+    moved = {**dict(zip(compute.axis, data, strict=True)), **found.axes}
+    condition = _guarded(found.conditions, substitute(reduce.condition, moved))
+    source = tuple(substitute(value, moved) for value in reduce.source)
+    given = tuple(substitute(value, moved) for value in reduce.given)
+    made = replace(reduce, source=source, condition=condition, init=(), given=given)
+    if rest:
+        order = [*(a for a in compute.reduce_axis if a in rest), *rest]
+        left = tuple(dict.fromkeys(rest[a] for a in order))
+        body: tuple[Expr, ...] = tuple(
+            replace(made, axis=left, value_index=k)
+            for k in range(compute.num_outputs)
+        )
+    else:
+        body = tuple(
+            if_then_else(condition, value, identity)
+            for value, identity in zip(source, made.identity, strict=True)
+        )
+    axes = (*data[:at], factor, *data[at:])
+    name = f"{stage.name}.rf"
+    op = ComputeOp(name, axes, body, compute.tag, compute.attrs, compute.location)
+    return op, tuple(rest.values())
+
+
+def _over_data_too(stage: StageState) -> set[IterVar]:
+    """The reduction loops that were fused with data loops, and what was made of them."""
+    mixed: set[IterVar] = set()
+    for relation in stage.relations:
+        match relation:
+            case Split(parent, outer, inner) if parent in mixed:
+                mixed |= {outer, inner}
+            case Fuse(parts, fused) if is_reduction(fused):
+                if any(part in mixed or not is_reduction(part) for part in parts):
+                    mixed.add(fused)
+    return mixed
+
+
+def _is_reduction_relation(relation: Relation) -> bool:
+    match relation:
+        case Split(parent):
+            return is_reduction(parent)
+        case Fuse(parts, fused):
+            return bool(parts) and is_reduction(fused)
+    return False
+
+
+def _copy_of(tensor: Tensor, name: str) -> ComputeOp:
+    axes = tuple(
+        IterVar(f"ax{k}", dom=Range(Const(0), index_value(extent)), kind=IterKind.DATA)
+        for k, extent in enumerate(tensor.shape)
+    )
+    load = TensorLoad(tensor, axes, tensor.op.location)
+    return ComputeOp(name, axes, (load,), location=tensor.op.location)
+
+
+def whole_reduction(stage: StageState, where: str, why: str) -> Reduce:
+    """The reduction of one value over all of its terms that a stage is.
+
+    Args:
+        stage: the stage.
+        where: the call, for messages.
+        why: what there is for other stages.
+
+    Raises:
+        ScheduleError: it is none.
+    """
+    check_loops(stage, where)
+    reduce = stage.compute.body[0]
+    if not isinstance(reduce, Reduce) or len(stage.compute.body) > 1 or reduce.init or (
+        not is_const(reduce.condition, True)
+    ):
+        raise ScheduleError(
+            f"{where}: {stage.name} is no reduction of one value without where= and init=; {why}",
+            kind="not-this-form",
+        )
+    return reduce
+
+
+def redefined(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
+    """`op` with another body."""
+    return ComputeOp(op.name, op.axis, body, op.tag, op.attrs, op.location)
+
+
+def _reading(op: ComputeOp, state: State, tensor: Tensor, cached: Tensor) -> ComputeOp:
+    """`op` reading `cached` instead of `tensor`."""
+    return op.rewritten(lambda value: _read_instead(value, state, tensor, cached))
+
+
+def read_as_defined(state: State, stage: StageState) -> State:
+    """The state in which all that reads a stage, or what is made of it, reads what it is now."""
+    changed = {stage.key}
+
+    def rule(node: object) -> Expr | None:
+        if not isinstance(node, TensorLoad):
+            return None
+        source = state.find(node.tensor.op)
+        if source is None or source.key not in changed:
+            return None
+        now = source.op.output(node.tensor.value_index)
+        return TensorLoad(now, node.indices, node.location)
+
+    for reader in state:
+        sources = (state.find(x.op) for x in reader.op.input_tensors)
+        if not isinstance(reader.op, ComputeOp) or not any(
+            source is not None and source.key in changed for source in sources
+        ):
+            continue
+        changed.add(reader.key)
+        made: ComputeOp = reader.op.rewritten(lambda value: bottom_up(value, rule))
+        state = state.redefine(reader, made)
+    return state
+
+
+def _read_instead(body: Expr, state: State, tensor: Tensor, cached: Tensor) -> Expr:
+    source = state.stage(tensor.op)
+
+    def rule(node: object) -> Expr | None:
+        if isinstance(node, TensorLoad) and _is_output_of(state, node.tensor, source, tensor):
+            return TensorLoad(cached, node.indices, node.location)
+        return None
+
+    return bottom_up(body, rule)
+
+
+def _is_output_of(state: State, candidate: Tensor, source: StageState, tensor: Tensor) -> bool:
+    same_stage = state.find(candidate.op) is source
+    return same_stage and candidate.value_index == tensor.value_index
+
+
+def _position(state: State, stage: StageState) -> int:
+    return next(k for k, s in enumerate(state.stages) if s.key is stage.key)

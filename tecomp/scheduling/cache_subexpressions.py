@@ -1,0 +1,315 @@
+"""cache_factor, cache_terms, cache_repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce as reduce_by
+from operator import add, mul
+from typing import Any
+
+from tecomp.compute.access_relations import access_of
+from tecomp.compute.affine_index import Affine, affine_of, axes_of
+from tecomp.compute.expression_analysis import Factor, axes_instead, has_term, written_factors
+from tecomp.compute.iter_var import IterKind, IterVar, make_axis
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.errors import ScheduleError
+from tecomp.ir.nodes.expr import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Var,
+    as_expr,
+    cast,
+    const,
+    is_const,
+)
+from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.traversal.rewrite import children, substitute, top_down, walk
+from tecomp.scheduling.cache_stages import read_as_defined, redefined, whole_reduction
+from tecomp.scheduling.compute_location import check_loops, check_scope
+from tecomp.scheduling.state import StageState, State, initial_stage, is_map
+
+
+def cache_factor(
+    state: State, tensor: Tensor, factors: Sequence[int], scope: str
+) -> tuple[State, Tensor]:
+    """Compute the product of some factors of a reduction's terms first, each element once.
+
+    See `Schedule.cache_factor`.
+
+    Returns:
+        The new state; the product of the factors.
+    """
+    stage = state.stage(tensor.op)
+    where = f"s.cache_factor({stage.name}, {list(factors)}, {scope!r})"
+    check_scope(scope, where)
+    reduce = whole_reduction(
+        stage, where, "only factors of terms that are all computed can be computed first")
+    every = written_factors(reduce.source[0])
+    chosen = sorted(set(factors))
+    if not chosen or len(chosen) >= len(every) or not all(0 <= k < len(every) for k in chosen):
+        raise ScheduleError(
+            f"{where}: its terms have {len(every)} factors; name some of 0 to {len(every) - 1}, "
+            "and not all",
+            kind="no-such-loop",
+        )
+    value = _multiplied([every[k] for k in chosen])
+    sums = sums_of(value)
+    if not sums:
+        raise ScheduleError(
+            f"{where}: `{value}` depends on no axis; there is nothing to compute first",
+            kind="not-this-form",
+        )
+    made = stage_of(stage, value, sums, f"{stage.name}_factor")
+    element = TensorLoad(made, tuple(each.index for each in sums), stage.compute.location)
+    rest = [
+        Factor(element, divides=False) if k == chosen[0] else each
+        for k, each in enumerate(every) if k == chosen[0] or k not in chosen
+    ]
+    state = state.insert(
+        initial_stage(made.op, is_output=False, scope=scope), before=stage.key)
+    body = replace(reduce, source=(_multiplied(rest),))
+    state = state.redefine(stage, redefined(stage.compute, (body,)))
+    return read_as_defined(state, state.stage(stage.key)), made
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """What becomes an axis of the new stage.
+
+    Attributes:
+        axes: of the reduction or its result, each with what one step of it adds.
+    """
+
+    axes: tuple[tuple[IterVar, int], ...]
+
+    @property
+    def low(self) -> Expr:
+        """The least value."""
+        return reduce_by(add, [as_expr(axis.low) * step for axis, step in self.axes])
+
+    @property
+    def index(self) -> Expr:
+        """The place in the new stage, which begins at 0."""
+        places = [axis if is_const(axis.dom.min, 0) else axis - axis.low for axis, _ in self.axes]
+        return reduce_by(add, [
+            place if step == 1 else place * step
+            for place, (_, step) in zip(places, self.axes, strict=True)
+        ])
+
+    def axis(self) -> IterVar:
+        """A new axis that has all values."""
+        name = self.axes[-1][0].name
+        if len(self.axes) == 1:
+            return make_axis(name, 0, self.axes[0][0].extent, IterKind.DATA)
+        most = sum(step * (_number(axis) - 1) for axis, step in self.axes)
+        return make_axis(name, 0, most + 1, IterKind.DATA)
+
+    def instead(self, value: Expr, axis: IterVar) -> Expr:
+        """The value, in which this sum, wherever it or a multiple is written, is `axis`."""
+        place = axis if is_const(self.low, 0) else axis + self.low
+        if len(self.axes) == 1:
+            return substitute(value, {self.axes[0][0]: place})
+
+        single = next(each for each, step in self.axes if step == 1)
+
+        def rule(node: object) -> Expr | None:
+            if not isinstance(node, Binary) or not node.dtype.is_integer:
+                return None
+            found = affine_of(node)
+            times = found.coefficient(single)
+            if not times or any(found.coefficient(a) != times * step for a, step in self.axes):
+                return None
+            own = {each for each, _ in self.axes}
+            rest = [(term, step) for term, step in found.terms if term not in own]
+            constant = [] if found.const == 0 else [const(found.const, node.dtype)]
+            terms = [(cast(node.dtype, term), step) for term, step in [(place, times), *rest]]
+            return reduce_by(add, [*(x if n == 1 else x * n for x, n in terms), *constant])
+
+        return top_down(value, rule)
+
+
+def _multiplied(factors: Sequence[Factor]) -> Expr:
+    """The product of those that multiply, divided by that of the others."""
+    above, below = (
+        [each.value for each in factors if each.divides is divides] for divides in (False, True)
+    )
+    product = reduce_by(mul, above) if above else const(1, below[0].dtype)
+    return product / reduce_by(mul, below) if below else product
+
+
+def sums_of(value: Expr) -> list[Sum]:
+    """The axes of the new stage, in the order of what the value reads most of."""
+    used = axes_of(value)
+    loads = [node for node in walk(value) if isinstance(node, TensorLoad)]
+    main = max(loads, key=lambda load: len(axes_of(load)), default=None)
+    found = [] if main is None else [
+        each for index in access_of(main).index for each in _sums_of(index, value)
+    ]
+    taken = [axis for each in found for axis, _ in each.axes]
+    if len(set(taken)) < len(taken):
+        found, taken = [], []
+    rest = [Sum(((axis, 1),)) for axis in used if axis not in taken]
+    return [*rest, *found]
+
+
+def _sums_of(index: Affine, value: Expr) -> list[Sum]:
+    """One sum of all axes of an index, if the value depends on nothing else; else one for each."""
+    alone = [Sum(((axis, 1),)) for axis in index.axes]
+    axes = tuple((axis, index.coefficient(axis) or 0) for axis in index.axes)
+    if not index.is_window or not _is_dense(axes):
+        return alone
+    together = Sum(axes)
+    left = axes_of(together.instead(value, together.axis()))
+    return alone if any(axis in left for axis, _ in axes) else [together]
+
+
+def _is_dense(axes: Sequence[tuple[IterVar, int]]) -> bool:
+    """Whether sums of steps along axes take every value up to the greatest."""
+    most = 0
+    for axis, step in sorted(axes, key=lambda each: each[1]):
+        if not isinstance(axis.extent, int) or axis.extent < 1 or not 1 <= step <= most + 1:
+            return False
+        most += step * (axis.extent - 1)
+    return any(step == 1 for _, step in axes)
+
+
+def _number(axis: IterVar) -> int:
+    assert isinstance(axis.extent, int)
+    return axis.extent
+
+
+def stage_of(stage: StageState, value: Expr, sums: Sequence[Sum], name: str) -> Tensor:
+    """What a new stage makes: a value that `stage` computes so far, with an axis for each sum."""
+    axes = tuple(each.axis() for each in sums)
+    body = value
+    for each, axis in zip(sums, axes, strict=True):
+        body = each.instead(body, axis)
+    location = stage.compute.location
+    op = ComputeOp(name, axes, (body,), location=location)
+    return op.output(0)
+
+
+def cache_repeated(
+    state: State, tensor: Tensor, axis: IterVar, scope: str
+) -> tuple[State, Tensor]:
+    """Compute first what a formula computes again for each value of an axis: the longest such part.
+
+    See `Schedule.cache_repeated`.
+
+    Returns:
+        The new state; the part, which has all other axes.
+    """
+    stage = state.stage(tensor.op)
+    where = f"s.cache_repeated({stage.name}, {getattr(axis, 'name', axis)}, {scope!r})"
+    check_scope(scope, where)
+    check_loops(stage, where)
+    if not is_map(stage.op) or len(stage.op.outputs) > 1:
+        raise ScheduleError(
+            f"{where}: {stage.name} is no formula of elements; give one", kind="not-this-form"
+        )
+    compute = stage.compute
+    others = [own for own in compute.axis if own is not axis]
+    if len(others) == len(compute.axis):
+        names = ", ".join(own.name for own in compute.axis)
+        raise ScheduleError(
+            f"{where}: {stage.name} has no such axis; its axes are {names}", kind="no-such-loop"
+        )
+    found = [node for node in walk(*compute.body, parts=_computed) if _is_part(node, others)]
+    if not others or not found:
+        raise ScheduleError(
+            f"{where}: nothing is the same for all values of this axis, but not for those of the "
+            "others; leave it as it is",
+            kind="not-this-form",
+        )
+    chosen = max(found, key=lambda node: sum(1 for _ in walk(node)))
+    axes = [make_axis(own.name, 0, own.extent, IterKind.DATA) for own in others]
+    moved: dict[Var, Expr] = dict(zip(others, axes, strict=True))
+    op = ComputeOp(
+        f"{stage.name}_repeated", tuple(axes), (substitute(chosen, moved),),
+        location=compute.location,
+    )
+    element = TensorLoad(op.output(0), tuple(others), compute.location)
+    state = state.insert(initial_stage(op, is_output=False, scope=scope), before=stage.key)
+    state = state.redefine(stage, compute.rewritten(lambda value: top_down(
+        value, lambda node: element if type(node) is type(chosen) and same(node, chosen) else None
+    )))
+    return read_as_defined(state, state.stage(stage.key)), op.output(0)
+
+
+def _computed(node: Any) -> Sequence[Any]:
+    """What is computed for a node wherever it is; indices of elements are not counted."""
+    if isinstance(node, TensorLoad):
+        return ()
+    return node.args[:1] if _is_guarding(node) else children(node)
+
+
+def _is_guarding(node: Any) -> bool:
+    """Whether parts of a value are computed under a condition only."""
+    return isinstance(node, Call) and node.name == "if_then_else"
+
+
+def _is_part(node: Any, axes: Sequence[IterVar]) -> bool:
+    """Whether a value is computed from elements, and depends on these axes and no others."""
+    if not isinstance(node, Expr) or isinstance(node, TensorLoad | Const | Var | Cast):
+        return False
+    is_made = any(isinstance(part, TensorLoad) for part in walk(node, parts=_computed))
+    is_value = is_made and not _is_guarding(node) and not node.dtype.is_bool
+    return is_value and set(axes_of(node)) == set(axes)
+
+
+def cache_terms(
+    state: State, tensor: Tensor, scope: str, readers: Sequence[Operation]
+) -> tuple[State, Tensor]:
+    """Compute the terms of a reduction first, each once for all stages that compute them.
+
+    See `Schedule.cache_terms`.
+
+    Returns:
+        The new state; the terms.
+    """
+    stage = state.stage(tensor.op)
+    where = f"s.cache_terms({stage.name}, {scope!r})"
+    check_scope(scope, where)
+    reduce = whole_reduction(
+        stage, where, "only terms that are all computed can be computed first")
+    term = reduce.source[0]
+    sums = sums_of(term)
+    if isinstance(term, TensorLoad) or not sums:
+        raise ScheduleError(
+            f"{where}: each term is `{term}`; there is nothing to compute first, so leave it",
+            kind="not-this-form",
+        )
+    others = tuple(dict.fromkeys(state.stage(key).key for key in readers))
+    for key in others:
+        if not has_term(state.stage(key).compute, term):
+            raise ScheduleError(
+                f"{where}: {state.stage(key).name} computes no `{term}` for any axes of the same "
+                "extents; leave it out",
+                kind="not-this-form",
+            )
+    made = stage_of(stage, term, sums, f"{stage.name}_terms")
+    reading = {stage.key, *others}
+    first = next(each.key for each in state if each.key in reading)
+    state = state.insert(initial_stage(made.op, is_output=False, scope=scope), before=first)
+    for key in (stage.key, *others):
+        reader = state.stage(key)
+        state = state.redefine(reader, reader.compute.rewritten(
+            lambda value: top_down(value, lambda node: _element(node, term, made, sums))))
+    for key in (stage.key, *others):
+        state = read_as_defined(state, state.stage(key))
+    return state, made
+
+
+def _element(node: object, term: Expr, made: Tensor, sums: Sequence[Sum]) -> Expr | None:
+    """The element of the new stage that a value is, if it is such a term."""
+    axes = axes_instead(node, term)
+    if axes is None or not isinstance(node, Expr):
+        return None
+    indices = tuple(substitute(each.index, axes) for each in sums)
+    location = next(part.location for part in walk(node) if isinstance(part, TensorLoad))
+    return TensorLoad(made, indices, location)

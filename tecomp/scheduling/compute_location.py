@@ -1,0 +1,375 @@
+"""compute_at, compute_inline, set_scope, storage_align, buffering, groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from tecomp.compute.extern import ExternOp
+from tecomp.compute.iter_var import IterVar
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.scan import ScanOp
+from tecomp.compute.tensor import Tensor
+from tecomp.compute.tensor_compute import TensorComputeOp
+from tecomp.errors import ScheduleError
+from tecomp.ir.nodes.graph_utils import post_order
+from tecomp.ir.traversal.rewrite import walk
+from tecomp.scheduling.state import (
+    At,
+    AtRoot,
+    GroupKey,
+    GroupState,
+    Inline,
+    StageState,
+    State,
+    check_alike,
+    leaf_position,
+)
+
+
+def compute_at(
+    state: State, key: Operation, consumer: Operation, axis: IterVar
+) -> tuple[State, None]:
+    """Compute a stage anew in each iteration of a loop of a consumer, as much as it reads there.
+
+    See `Stage.compute_at`.
+    """
+    stage, parent = state.stage(key), state.stage(consumer)
+    where = f"s[{stage.name}].compute_at(s[{parent.name}])"
+    _computed(stage, "compute_at")
+    if stage.key is parent.key:
+        raise ScheduleError(f"{where}: a stage cannot be computed inside itself")
+    leaf_position(parent, axis, f"compute_at target of {stage.name}")
+    if parent.key not in consumers_below(state, stage.key):
+        readers = ", ".join(s.name for s in direct_consumers(state, stage)) or "nothing"
+        instead = (
+            f"{stage.name} reads {parent.name}: that is s[{parent.name}].compute_at("
+            f"s[{stage.name}], axis)"
+            if stage.key in consumers_below(state, parent.key) and not parent.is_placeholder
+            else f"{stage.name} is read by {readers}"
+        )
+        raise ScheduleError(
+            f"{where}: {parent.name} does not read {stage.name}, directly or through other "
+            f"stages; {instead}",
+            kind="no-reader",
+        )
+    return state.update(replace(stage, attach=At(parent.key, axis))), None
+
+
+def compute_inline(state: State, key: Operation) -> tuple[State, None]:
+    """Write the stage's expression wherever it is read; it gets no memory.
+
+    See `Stage.compute_inline`.
+    """
+    stage = state.stage(key)
+    where = f"s[{stage.name}].compute_inline"
+    _computed(stage, "compute_inline")
+    if stage.is_output:
+        raise ScheduleError(
+            f"{where}: {stage.name} is an output and needs its memory; inline what it reads",
+            kind="needs-memory",
+        )
+    if what := _why_memory(stage.compute):
+        raise ScheduleError(
+            f"{where}: {stage.name} {what} and needs memory for its results; "
+            "use compute_at with an inner loop of its consumer instead",
+            kind="needs-memory",
+        )
+    return state.update(replace(stage, attach=Inline())), None
+
+
+def compute_root(state: State, key: Operation) -> tuple[State, None]:
+    """Compute the whole stage before its first consumer, or where its group is.
+
+    See `Stage.compute_root`.
+    """
+    stage = state.stage(key)
+    _computed(stage, "compute_root")
+    return state.update(replace(stage, attach=state.place_in_groups(stage.group))), None
+
+
+def set_scope(state: State, key: Operation, scope: str) -> tuple[State, None]:
+    """Keep the stage's elements in memory `scope`; see `Stage.set_scope`."""
+    stage = state.stage(key)
+    check_scope(scope, f"s[{stage.name}].set_scope")
+    return state.update(replace(stage, scope=scope)), None
+
+
+def storage_align(
+    state: State, key: Operation, axis: IterVar, factor: int, offset: int
+) -> tuple[State, None]:
+    """Pad rows so that the stride of `axis` is `offset` modulo `factor` elements.
+
+    See `Stage.storage_align`.
+    """
+    stage = state.stage(key)
+    where = f"s[{stage.name}].storage_align"
+    _computed(stage, "storage_align")
+    check_alike(stage, where)
+    position = next((k for k, a in enumerate(stage.layout_axes) if a is axis), None)
+    if position is None:
+        names = ", ".join(a.name for a in stage.layout_axes)
+        raise ScheduleError(
+            f"{where}: expected an axis of the stored tensor ({names}), got {axis!r}",
+            kind="no-such-loop",
+        )
+    if not all(isinstance(n, int) and not isinstance(n, bool) for n in (factor, offset)):
+        raise ScheduleError(
+            f"{where}: factor and offset are integers, got {factor!r} and {offset!r}",
+            kind="wrong-argument",
+        )
+    if factor < 1 or not 0 <= offset < factor:
+        raise ScheduleError(
+            f"{where}: needs factor >= 1 and 0 <= offset < factor, "
+            f"got factor {factor} and offset {offset}",
+            kind="wrong-number",
+        )
+    kept = tuple(a for a in stage.aligns if a[0] != position)
+    return state.update(replace(stage, aligns=(*kept, (position, factor, offset)))), None
+
+
+def double_buffer(state: State, key: Operation) -> tuple[State, None]:
+    """Keep two copies of a stage that is computed inside a loop, one for the next iteration.
+
+    See `Stage.double_buffer`.
+    """
+    stage = state.stage(key)
+    where = f"s[{stage.name}].double_buffer"
+    _computed(stage, "double_buffer")
+    if stage.is_output:
+        raise ScheduleError(
+            f"{where}: {stage.name} is an output, whose memory the caller passes; "
+            f"use s.cache_write({stage.name}, ...) and place the cache",
+            kind="needs-memory",
+        )
+    if stage.compute.num_outputs > 1:
+        raise ScheduleError(
+            f"{where}: {stage.name} has several outputs; use it for stages with a single one",
+            kind="not-this-form",
+        )
+    return state.update(replace(stage, is_doubled=True)), None
+
+
+def rolling_buffer(state: State, key: Operation) -> tuple[State, None]:
+    """Keep what the last iteration of the loop around has computed, and compute what is new.
+
+    See `Stage.rolling_buffer`.
+    """
+    stage = state.stage(key)
+    _computed(stage, "rolling_buffer")
+    if stage.is_output:
+        raise ScheduleError(
+            f"s[{stage.name}].rolling_buffer: {stage.name} is an output, whose memory the caller "
+            f"passes; use it for a stage that {stage.name} reads",
+            kind="needs-memory",
+        )
+    return state.update(replace(stage, is_rolling=True)), None
+
+
+def _why_memory(op: ComputeOp) -> str:
+    """What is against computing the elements where they are read; nothing if empty."""
+    if isinstance(op, ScanOp):
+        return "is a scan"
+    if isinstance(op, ExternOp):
+        return "is a te.extern"
+    if isinstance(op, TensorComputeOp):
+        return f"is computed by {op.intrin.name}"
+    if op.reduce_axis:
+        return "is a reduction"
+    return "has several outputs" if op.num_outputs > 1 else ""
+
+
+def expand(state: State, key: Operation) -> tuple[State, None]:
+    """Compute a stage by loops, as its definition says, and not by the intrinsic that it calls.
+
+    See `Stage.expand`.
+    """
+    stage = state.stage(key)
+    op = stage.op
+    if not isinstance(op, TensorComputeOp):
+        raise ScheduleError(
+            f"s[{stage.name}].expand: no intrinsic computes {stage.name}, its loops are there; "
+            "use it for a te.compute that calls one",
+            kind="not-this-form",
+        )
+    plain = ComputeOp(op.name, op.axis, op.body, op.tag, op.attrs, op.location)
+    expanded = replace(stage, leaves=(*stage.leaves, *op.inner_loops))
+    return state.redefine(expanded, plain), None
+
+
+def check_loops(stage: StageState, where: str) -> None:
+    """Refuse a stage whose elements an intrinsic computes.
+
+    Raises:
+        ScheduleError: one does.
+    """
+    if isinstance(stage.op, TensorComputeOp):
+        raise ScheduleError(
+            f"{where}: {stage.op.intrin.name} computes {stage.name}; use s[{stage.name}].expand() "
+            "before, which computes it by loops",
+            kind="not-this-form",
+        )
+
+
+def check_scope(scope: object, where: str) -> None:
+    """Refuse what is no name of a memory.
+
+    Raises:
+        ScheduleError: `scope` is no text, or empty.
+    """
+    if not isinstance(scope, str) or not scope:
+        raise ScheduleError(
+            f"{where}: a scope is the name of a memory, got {scope!r}", kind="wrong-argument"
+        )
+
+
+def _computed(stage: StageState, call: str) -> None:
+    if stage.is_placeholder:
+        raise ScheduleError(
+            f"s[{stage.name}].{call}: {stage.name} is a placeholder, which the caller passes in; "
+            f"use s.cache_read({stage.name}, ...) for a copy that can be placed",
+            kind="needs-memory",
+        )
+
+
+def direct_consumers(state: State, stage: StageState) -> list[StageState]:
+    """The stages whose definitions read `stage`."""
+    return [
+        other
+        for other in state
+        if not other.is_placeholder
+        and any(state.find(t.op) is stage for t in other.op.input_tensors)
+    ]
+
+
+def consumers_below(state: State, key: Operation) -> set[Operation]:
+    """All stages that read `key`, directly or through others."""
+    first = state.stage(key)
+    readers = walk(first, parts=lambda stage: direct_consumers(state, stage))
+    return {reader.key for reader in readers if reader is not first}
+
+
+def create_group(
+    state: State, outputs: Sequence[Tensor], inputs: Sequence[Tensor], include_inputs: bool = False
+) -> tuple[State, GroupKey]:
+    """Put the stages between some tensors into a group, which can be placed at once.
+
+    See `Schedule.create_group`.
+
+    Returns:
+        The new state; the group.
+    """
+    names = ", ".join(tensor.name for tensor in outputs)
+    read = ", ".join(tensor.name for tensor in inputs)
+    where = f"s.create_group([{names}], [{read}])"
+    members = _between(state, outputs, inputs, include_inputs=include_inputs)
+    if not members:
+        raise ScheduleError(
+            f"{where}: no stage is on a way from {read or 'nothing'} to {names or 'nothing'}; name "
+            "what these read, directly or through other stages",
+            kind="no-reader",
+        )
+    made = GroupKey()
+    inside: list[GroupKey] = []
+    parent: GroupKey | None = None
+    for group in state.groups:
+        theirs = {stage.key for stage in stages_of(state, group)}
+        if members <= theirs and (parent is None or _is_inside(state, group, parent)):
+            parent = group
+        elif theirs < members:
+            inside.append(group)
+        elif theirs & members and not members <= theirs:
+            first = next(stage.name for stage in state if stage.key in theirs - members)
+            raise ScheduleError(
+                f"{where}: another group has some of its stages, and {first} too; groups are "
+                "inside one another or have no stage together",
+                kind="no-reader",
+            )
+    groups = dict(state.groups)
+    for group in inside:
+        if groups[group].parent is parent:
+            groups[group] = replace(groups[group], parent=made)
+    groups[made] = GroupState(parent)
+    for stage in state:
+        if stage.key in members and stage.group is parent:
+            state = state.update(replace(stage, group=made))
+    return replace(state, groups=MappingProxyType(groups)), made
+
+
+def place_group(
+    state: State, group: GroupKey, consumer: Operation | None = None, axis: IterVar | None = None
+) -> tuple[State, None]:
+    """Compute the stages of a group anew in each iteration of a loop, as `compute_at` does.
+
+    See `Schedule.place_group`.
+    """
+    members = stages_of(state, group)
+    if consumer is not None and any(stage.key is consumer for stage in members):
+        names = ", ".join(stage.name for stage in members)
+        raise ScheduleError(
+            f"s.place_group: {consumer.name} is in the group itself ({names}); place it in a stage "
+            "that reads these",
+            kind="no-reader",
+        )
+    around = state.place_in_groups(state.groups[group].parent)
+    for stage in members:
+        if stage.is_placeholder or not _is_placed_by(state, stage, group):
+            continue
+        if consumer is None or axis is None:
+            state = state.update(replace(stage, attach=around))
+            continue
+        state, _ = compute_at(state, stage.key, consumer, axis)
+        placed = state.stage(stage.key)
+        state = state.update(replace(placed, attach=At(consumer, axis, group)))
+    attach = AtRoot() if consumer is None or axis is None else At(consumer, axis, group)
+    groups = {**state.groups, group: replace(state.groups[group], attach=attach)}
+    return replace(state, groups=MappingProxyType(groups)), None
+
+
+def stages_of(state: State, group: GroupKey) -> list[StageState]:
+    """The stages of a group, and of groups inside of it."""
+    return [stage for stage in state if group in state.around(stage.group)]
+
+
+def _is_inside(state: State, group: GroupKey, other: GroupKey) -> bool:
+    return other in state.around(group)
+
+
+def _is_placed_by(state: State, stage: StageState, group: GroupKey) -> bool:
+    """Whether a stage has no place but that of a group, or of one around it."""
+    if isinstance(stage.attach, AtRoot):
+        return True
+    around = state.around(group)
+    return isinstance(stage.attach, At) and stage.attach.group in set(around)
+
+
+def scan_steps(state: State) -> dict[Operation, set[Operation]]:
+    """For each scan, the stages that its steps are computed by: a group that is always there."""
+    found: dict[Operation, set[Operation]] = {}
+    for stage in state:
+        for tensor in stage.op.states if isinstance(stage.op, ScanOp) else ():
+            if (placeholder := state.find(tensor.op)) is None:
+                continue
+            readers = consumers_below(state, placeholder.key) - {stage.key}
+            inside = {key for key in readers if stage.key in consumers_below(state, key)}
+            found.setdefault(stage.key, set()).update(inside)
+    return found
+
+
+def _between(
+    state: State, outputs: Sequence[Tensor], inputs: Sequence[Tensor], *, include_inputs: bool
+) -> set[Operation]:
+    """The stages on ways from inputs to outputs."""
+    first = {state.stage(tensor.op).key for tensor in inputs}
+    last = [state.stage(tensor.op).key for tensor in outputs]
+
+    def producers(key: Operation) -> list[Operation]:
+        if key in first:
+            return []
+        return [state.stage(tensor.op).key for tensor in state.stage(key).op.input_tensors]
+
+    leads: dict[Operation, bool] = {}
+    for key in post_order(*last, parts=producers):
+        leads[key] = key in first or any(leads[each] for each in producers(key))
+    return {key for key, is_led in leads.items() if is_led and (include_inputs or key not in first)}

@@ -1,0 +1,66 @@
+"""Where the user called a primitive that turns out to be impossible later, when all is known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tecomp.compute.iter_var import IterVar
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import LowerError, TargetError
+from tecomp.scheduling.schedule import Schedule
+from tecomp.source_locations import Location
+
+_CALL = re.compile(r"s\[([^]]+)\]\.(\w+)")
+_UNROLLED = re.compile(r"lower: loop (\S+) is unrolled")
+_BUFFER = re.compile(r"(?:.*? are needed at one time \()?([^\s:]+): ")
+_INTO_MEMORY = ("set_scope", "cache_read", "cache_write")
+
+
+@contextmanager
+def told_at_primitives(schedule: Schedule) -> Iterator[None]:
+    """Let errors of lowering be at the line of the primitive that they are about.
+
+    Messages begin with where: `s[B].compute_at(...)`, or the name of a buffer in some memory.
+    """
+    try:
+        yield
+    except (LowerError, TargetError) as error:
+        if (place := _place(schedule, error)) is not None:
+            error.location = place
+        raise
+
+
+def _place(schedule: Schedule, error: LowerError | TargetError) -> Location | None:
+    message = error.message
+    if found := _CALL.match(message):
+        return called(schedule, found[2], found[1])
+    if found := _UNROLLED.match(message):
+        return called(schedule, "unroll", found[1]) or called(schedule, "pragma", found[1])
+    if isinstance(error, TargetError) and (found := _BUFFER.match(message)):
+        # A message about what is needed together names the largest first.
+        places = (called(schedule, call, found[1]) for call in _INTO_MEMORY)
+        return next((place for place in places if place is not None), None)
+    return None
+
+
+def called(schedule: Schedule, call: str, name: str) -> Location | None:
+    """Where the user last called a primitive on a stage, a tensor or a loop of that name."""
+    place: Location | None
+    for (_, after, each, stage, args, _, result), place in reversed(schedule.calls):
+        own = [] if stage is None else [after.stage(stage).name]
+        names = {*own, *_names((*args, result))}
+        # Buffers have names of Python's.
+        if each == call and name in names | {re.sub(r"\W", "_", known) for known in names}:
+            return place
+    return None
+
+
+def _names(values: tuple[Any, ...]) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _names(value)
+        elif isinstance(value, Tensor | IterVar):
+            yield value.name

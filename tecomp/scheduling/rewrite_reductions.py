@@ -1,0 +1,230 @@
+"""merge_reduction, merge_formula, narrow_reduction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+from tecomp.compute import reduce as reducers
+from tecomp.compute.access_relations import accesses
+from tecomp.compute.iter_var import IterKind, IterVar, make_axis
+from tecomp.compute.operation import ComputeOp
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.errors import ScheduleError
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import Binary, BinOp, Call, Cast, Const, Expr, Select, Var, cast, const
+from tecomp.ir.nodes.operators import integer_range
+from tecomp.ir.traversal.rewrite import bottom_up, fold, substitute
+from tecomp.scheduling.cache_stages import read_as_defined, redefined, whole_reduction
+from tecomp.scheduling.compute_location import direct_consumers
+from tecomp.scheduling.state import At, StageState, State, initial_stage, is_map
+
+
+def merge_reduction(state: State, tensor: Tensor) -> tuple[State, None]:
+    """Reduce the terms of the reduction whose elements a stage reduces, by the same reducer.
+
+    See `Schedule.merge_reduction`.
+    """
+    stage = state.stage(tensor.op)
+    where = f"s.merge_reduction({stage.name})"
+    outer = whole_reduction(stage, where, "only such are one")
+    (load,) = outer.source
+    inside = state.find(load.tensor.op) if isinstance(load, TensorLoad) else None
+    if inside is None or inside.is_placeholder or not isinstance(load, TensorLoad):
+        raise ScheduleError(
+            f"{where}: `{load}` is no element of a reduction; give one of such",
+            kind="not-this-form",
+        )
+    inner = whole_reduction(inside, where, "only such are one")
+    _check_loops_of(state, (stage, inside), where, "the terms have new ones; merge them first")
+    kinds = [accesses(each.op.output(0)).reducer for each in (stage, inside)]
+    if kinds[0] is None or kinds[0] != kinds[1]:
+        raise ScheduleError(
+            f"{where}: {stage.name} and {inside.name} are not combined by the same of sum, prod, "
+            "min and max; leave them apart",
+            kind="not-this-form",
+        )
+    fresh = {axis: IterVar(axis.name, dom=axis.dom, kind=axis.kind) for axis in inner.axis}
+    moved: dict[Var, Expr] = dict(zip(inside.compute.axis, load.indices, strict=True))
+    source = substitute(inner.source[0], {**moved, **fresh})
+    axes = (*outer.axis, *fresh.values())
+    body = Reduce(outer.combiner, (source,), axes, Const(True, outer.condition.dtype), (), 0)
+    state = state.redefine(
+        replace(stage, leaves=(*stage.leaves, *fresh.values())), redefined(stage.compute, (body,))
+    )
+    if not inside.is_output and not direct_consumers(state, inside):
+        state = replace(state, stages=tuple(x for x in state if x.key is not inside.key))
+    return read_as_defined(state, state.stage(stage.key)), None
+
+
+def merge_formula(state: State, tensor: Tensor) -> tuple[State, None]:
+    """Make a formula of elements part of the operations that read it, and remove its stage.
+
+    See `Schedule.merge_formula`.
+    """
+    stage = state.stage(tensor.op)
+    where = f"s.merge_formula({stage.name})"
+    if stage.is_output or not is_map(stage.op) or len(stage.op.outputs) > 1:
+        raise ScheduleError(
+            f"{where}: {stage.name} is no formula of elements that others read alone; give one",
+            kind="not-this-form",
+        )
+    for reader in direct_consumers(state, stage):
+        if type(reader.op) is not ComputeOp:
+            raise ScheduleError(
+                f"{where}: {reader.name} is no formula and no reduction, and needs what it reads "
+                "in memory; leave it there",
+                kind="not-this-form",
+            )
+    _check_loops_of(state, (stage,), where, "its readers have their own; merge it first")
+    readers = direct_consumers(state, stage)
+    value, axes = stage.compute.body[0], stage.compute.axis
+
+    def rule(node: object) -> Expr | None:
+        if not isinstance(node, TensorLoad) or state.find(node.tensor.op) is not stage:
+            return None
+        place: dict[Var, Expr] = dict(zip(axes, node.indices, strict=True))
+        return substitute(value, place)
+
+    changed = state
+    for reader in readers:
+        changed = changed.redefine(
+            reader, reader.compute.rewritten(lambda body: bottom_up(body, rule)))
+    changed = replace(changed, stages=tuple(x for x in changed if x.key is not stage.key))
+    for reader in readers:
+        changed = read_as_defined(changed, changed.stage(reader.key))
+    return changed, None
+
+
+def _check_loops_of(
+    state: State, stages: tuple[StageState, ...], where: str, what_to_do: str
+) -> None:
+    """Refuse stages whose loops were changed, or in whose loops others are computed."""
+    own = {leaf for stage in stages for leaf in stage.leaves}
+    changed = [stage.name for stage in stages if stage.leaves != stage.compute.loops]
+    inside = [x.name for x in state if isinstance(x.attach, At) and x.attach.axis in own]
+    if changed or inside:
+        what = (
+            f"the loops of {changed[0]} were changed" if changed
+            else f"{inside[0]} is computed in their loops"
+        )
+        raise ScheduleError(f"{where}: {what}, and {what_to_do}")
+
+
+_Range = tuple[int, int]
+_REDUCERS: dict[str, Callable[..., Expr]] = {
+    "sum": reducers.sum, "min": reducers.min, "max": reducers.max,
+}
+
+
+def narrow_reduction(state: State, tensor: Tensor, dtype: str) -> tuple[State, Tensor]:
+    """Reduce integers in a narrower type, which holds all of the results, and widen those.
+
+    See `Schedule.narrow_reduction`.
+
+    Returns:
+        The new state; the reduction in that type.
+    """
+    stage = state.stage(tensor.op)
+    where = f"s.narrow_reduction({stage.name}, {dtype!r})"
+    reduce = whole_reduction(stage, where, "only such is made narrower")
+    kind = accesses(stage.op.output(0)).reducer
+    target = const(0, dtype).dtype
+    if not target.is_integer or not reduce.dtype.is_integer or kind not in _REDUCERS:
+        raise ScheduleError(
+            f"{where}: {stage.name} is no sum, least or greatest of integers as {dtype} are; leave "
+            "it as it is",
+            kind="not-this-form",
+        )
+    if stage.leaves != stage.compute.loops:
+        raise ScheduleError(
+            f"{where}: the loops of {stage.name} were changed; make it narrower first",
+            kind="too-late")
+    found = fold(reduce.source[0], _range_of)
+    extents = [axis.extent for axis in reduce.axis]
+    known = [n for n in extents if isinstance(n, int) and n > 0]
+    if len(known) == len(extents) and kind == "sum":
+        found = min(found[0] * prod(known), 0), max(found[1] * prod(known), 0)
+    if len(known) < len(extents) or not _holds(target, found):
+        raise ScheduleError(
+            f"{where}: results of {stage.name} from {found[0]} to {found[1]} are not known to fit; "
+            "take a type that holds them",
+            kind="not-this-form",
+        )
+    axes = [make_axis(axis.name, 0, axis.extent, IterKind.DATA) for axis in stage.compute.axis]
+    moved: dict[Var, Expr] = dict(zip(stage.compute.axis, axes, strict=True))
+    term = substitute(_narrowed(reduce.source[0], target), moved)
+    body = _REDUCERS[kind](term, axis=list(reduce.axis))
+    location = stage.compute.location
+    op = ComputeOp(f"{stage.name}_narrow", tuple(axes), (body,), location=location)
+    element = TensorLoad(op.output(0), tuple(stage.compute.axis), location)
+    state = state.insert(initial_stage(op, is_output=False), before=stage.key)
+    wide = redefined(stage.compute, (cast(reduce.dtype, element),))
+    state = state.redefine(replace(stage, leaves=wide.axis), wide)
+    return read_as_defined(state, state.stage(stage.key)), op.output(0)
+
+
+def _holds(dtype: DType, values: _Range) -> bool:
+    low, high = integer_range(dtype)
+    return low <= values[0] and values[1] <= high
+
+
+def _range_of(node: Any, parts: list[_Range]) -> _Range:
+    """The least and the greatest value of an integer, as far as its formula says."""
+    if not isinstance(node, Expr) or not node.dtype.is_integer:
+        return 0, int(isinstance(node, Expr) and node.dtype.is_bool)
+    found = _known_range(node, parts)
+    every = integer_range(node.dtype)
+    return found if found is not None and _holds(node.dtype, found) else every
+
+
+def _known_range(node: Any, parts: list[_Range]) -> _Range | None:
+    match node:
+        case Const(value):
+            return int(value), int(value)
+        case IterVar() if isinstance(node.extent, int) and isinstance(node.dom.min, Const):
+            low = int(node.dom.min.value)
+            return low, low + max(node.extent - 1, 0)
+        case Cast() if node.value.dtype.is_integer or node.value.dtype.is_bool:
+            return parts[-1]
+        case Select() | Call("if_then_else"):
+            return min(parts[-2][0], parts[-1][0]), max(parts[-2][1], parts[-1][1])
+        case Binary(BinOp.ADD):
+            return parts[0][0] + parts[1][0], parts[0][1] + parts[1][1]
+        case Binary(BinOp.SUB):
+            return parts[0][0] - parts[1][1], parts[0][1] - parts[1][0]
+        case Binary(BinOp.MUL):
+            corners = [a * b for a in parts[0] for b in parts[1]]
+            return min(corners), max(corners)
+        case Binary(BinOp.MIN):
+            return min(parts[0][0], parts[1][0]), min(parts[0][1], parts[1][1])
+        case Binary(BinOp.MAX):
+            return max(parts[0][0], parts[1][0]), max(parts[0][1], parts[1][1])
+    return None
+
+
+def _narrowed(term: Expr, dtype: DType) -> Expr:
+    """A term in a narrower type: what is chosen, and widened, is so at once."""
+
+    def rule(node: Any, parts: list[Expr]) -> Expr:
+        match node:
+            case Const(value) if node.dtype.is_integer:
+                return const(int(value), dtype)
+            case Cast() if node.value.dtype.is_integer or node.value.dtype.is_bool:
+                return cast(dtype, node.value)
+            case Select(condition):
+                return Select(condition, parts[0], parts[1])
+            case Call("if_then_else", (condition, _, _)):
+                return replace(node, args=(condition, parts[0], parts[1]), dtype=dtype)
+        return cast(dtype, node)
+
+    def chosen(node: Any) -> tuple[Expr, ...]:
+        match node:
+            case Select(_, a, b) | Call("if_then_else", (_, a, b)):
+                return a, b
+        return ()
+
+    return fold(term, rule, chosen)

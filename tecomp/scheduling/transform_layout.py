@@ -1,0 +1,367 @@
+"""The primitive that says at which place of memory every element of a tensor lives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from inspect import signature
+from math import prod
+from typing import Any, Protocol, runtime_checkable
+
+from tecomp.compute.expr_like import value_of
+from tecomp.compute.extern import ExternOp
+from tecomp.compute.iter_var import IterKind, IterVar
+from tecomp.compute.operation import Operation
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.scan import ScanOp
+from tecomp.compute.tensor import TensorLoad
+from tecomp.compute.tensor_compute import TensorComputeOp
+from tecomp.errors import LayoutError, ScheduleError, TypeMismatchError
+from tecomp.ir.nodes.argument_checks import is_one_of
+from tecomp.ir.nodes.dtype import DType, promote
+from tecomp.ir.nodes.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
+from tecomp.ir.nodes.operators import holds
+from tecomp.ir.nodes.stmt import Extent, PadValue, Range
+from tecomp.ir.traversal.rewrite import free_variables, substitute, walk
+from tecomp.poly.maps.index_map import IndexMap
+from tecomp.scheduling.state import (
+    Layout,
+    StageState,
+    State,
+    Transform,
+    check_alike,
+    unmarked,
+)
+
+LOOPS = ("physical", "logical")
+
+
+@runtime_checkable
+class HasIndexMap(Protocol):
+    """What says by an index map where elements are."""
+
+    @property
+    def index_map(self) -> IndexMap:
+        """From the indices of a tensor to its physical axes."""
+
+
+class StorageFormat(Protocol):
+    """How elements are stored, as far as a schedule asks."""
+
+    @property
+    def name(self) -> str:
+        """A type, if each element is stored as it is."""
+
+
+@runtime_checkable
+class NamedLayout(HasIndexMap, Protocol):
+    """The layout of one tensor, such as a `tecomp.Layout`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the tensor."""
+
+    @property
+    def storage(self) -> StorageFormat:
+        """How its elements are stored."""
+
+    @property
+    def pad_value(self) -> float | None:
+        """What places without an element hold, if that is defined."""
+
+
+def transform_layout(
+    state: State,
+    key: Operation,
+    mapping: object,
+    pad_value: object = None,
+    loops: str = "physical",
+) -> tuple[State, tuple[IterVar, ...]]:
+    """Store a tensor at `mapping(*index)`, and compute it in that order.
+
+    See `Stage.transform_layout`.
+
+    Returns:
+        The new state, and the loops that the map made: none for a placeholder, the
+        current ones with `loops="logical"` and for a scan.
+    """
+    stage = state.stage(key)
+    where = f"s[{stage.name}].transform_layout"
+    if not is_one_of(loops, LOOPS):
+        raise ScheduleError(
+            f"{where}: loops is 'physical' or 'logical', not {loops!r}", kind="unknown-choice"
+        )
+    check_alike(stage, where)
+    shape = stored_shape(stage)
+    _check_described(mapping, stage, shape, where)
+    index_map = _index_map(mapping, len(shape), where)
+    *first, last = index_map.parts
+    if first:
+        for part in first:
+            state, _ = transform_layout(state, key, part, loops=loops)
+        return transform_layout(state, key, last, pad_value, loops)
+    new_shape = _checked_shape(index_map, shape, stage, where)
+    layout = Layout(
+        maps=(*stage.layout.maps, index_map),
+        axis_separators=index_map.axis_separators or _kept_separators(stage, new_shape, where),
+        pad_value=_pad_value(pad_value, stage, new_shape, where),
+    )
+    changed = replace(stage, layout=layout, aligns=())
+    if stage.is_placeholder:
+        return state.update(changed), ()
+    before = stage.layout_axes
+    after = _axes(index_map, before, new_shape)
+    if loops == "logical" or isinstance(stage.op, ScanOp | ExternOp | TensorComputeOp):
+        return state.update(replace(changed, layout_axes=after)), before
+    changed = _reloop(changed, Transform(before, after, index_map), where)
+    return state.update(changed), after
+
+
+def pad_function(pad: PadValue) -> Callable[..., Expr]:
+    """A value of padding as the function of the physical indices that `pad_value=` takes."""
+
+    def value(*indices: Expr) -> Expr:
+        return substitute(pad.value, dict(zip(pad.indices, indices, strict=True)))
+
+    return value
+
+
+def stored_shape(stage: StageState) -> tuple[Extent, ...]:
+    """The shape of a stage's tensor after the maps that it has so far."""
+    shape = stage.op.output(0).shape
+    for index_map in stage.layout.maps:
+        shape = tuple(index_map.map_shape(shape))
+    return shape
+
+
+def _index_map(mapping: object, rank: int, where: str) -> IndexMap:
+    if isinstance(mapping, HasIndexMap):
+        mapping = mapping.index_map
+    if isinstance(mapping, IndexMap):
+        if len(mapping.initial_indices) != rank:
+            raise LayoutError(
+                f"{where}: the map takes {len(mapping.initial_indices)} indices, "
+                f"but the tensor has {rank} axes here",
+                kind="other-shape",
+            )
+        return _closed(mapping, where)
+    if not callable(mapping):
+        raise LayoutError(
+            f"{where}: expected a function of the indices, an IndexMap or a layout, "
+            f"got {mapping!r}",
+            kind="wrong-argument",
+        )
+    return _closed(IndexMap.from_func(mapping, ndim=rank), where)
+
+
+def _closed(index_map: IndexMap, where: str) -> IndexMap:
+    """`index_map`, whose results are made of its indices alone."""
+    known = set(index_map.initial_indices)
+    for position, result in enumerate(index_map.final_indices):
+        for var in free_variables(result):
+            if var not in known:
+                names = ", ".join(index.name for index in index_map.initial_indices)
+                raise LayoutError(
+                    f"{where}: result {position} of the map, `{result}`, uses {var.name}, which is "
+                    f"none of its indices ({names}); a layout is made of these and of numbers",
+                    kind="foreign-variable",
+                )
+    return index_map
+
+
+def _check_described(
+    mapping: object, stage: StageState, shape: tuple[Extent, ...], where: str
+) -> None:
+    """Refuse a named layout of another tensor: its places are for its own shape and type."""
+    if not isinstance(mapping, NamedLayout):
+        return
+    if mapping.shape != tuple(shape):
+        raise LayoutError(
+            f"{where}: the layout is for the shape {list(mapping.shape)}, but {stage.name} has "
+            f"{_brackets(shape)} here; make one for that shape",
+            kind="other-shape",
+        )
+    stored, dtype = mapping.storage.name, stage.op.output(0).dtype
+    if stored != dtype:
+        raise LayoutError(
+            f"{where}: the layout stores {stored}, but {stage.name} is {dtype}; compute a "
+            f"stage of {stored} and give that the layout",
+            kind="other-shape",
+        )
+
+
+def _checked_shape(
+    index_map: IndexMap, shape: tuple[Extent, ...], stage: StageState, where: str
+) -> tuple[Extent, ...]:
+    new_shape = tuple(index_map.map_shape(shape))
+    if prod(n for n in new_shape if isinstance(n, int)) >= 2**63:
+        raise LayoutError(
+            f"{where}: {stage.name} would take {_brackets(new_shape)[1:-1].replace(', ', ' * ')} "
+            "places, more than 64-bit indices count; use smaller factors in the map",
+            kind="too-much",
+        )
+    if (clash := index_map.collision(shape)) is not None:
+        first, second = clash
+        raise LayoutError(
+            f"{where}: elements {first} and {second} of {stage.name}{_brackets(shape)} would "
+            "share one place; keep every index in the map, e.g. both i // 4 and i % 4",
+            kind="shared-place",
+        )
+    return new_shape
+
+
+def _kept_separators(
+    stage: StageState, shape: tuple[Extent, ...], where: str
+) -> tuple[int, ...]:
+    kept = stage.layout.axis_separators
+    if kept and kept[-1] >= len(shape) - 1:
+        raise LayoutError(
+            f"{where}: the axis separators {list(kept)} of an earlier call do not fit the "
+            f"{len(shape)} axes of this map; put te.AXIS_SEPARATOR into it where a physical "
+            "axis begins",
+            kind="other-shape",
+        )
+    return kept
+
+
+def _pad_value(
+    value: object, stage: StageState, shape: tuple[Extent, ...], where: str
+) -> PadValue | None:
+    if value is None:
+        return _kept_pad_value(stage.layout.pad_value, shape, where)
+    if stage.is_placeholder:
+        raise ScheduleError(
+            f"{where}: {stage.name} is a placeholder, whose padding the caller fills "
+            "(kernel.pack does); pad_value= is for computed stages",
+            kind="pad-value",
+        )
+    indices = tuple(Var(f"p{k}") for k in range(len(shape)))
+    made = _called(value, indices, where) if callable(value) else value
+    expr = _expression(made, where)
+    if any(isinstance(node, TensorLoad | Reduce) for node in walk(expr)):
+        raise ScheduleError(
+            f"{where}: pad_value= is `{expr}`; it may use the physical indices and numbers, "
+            "and no elements of tensors",
+            kind="pad-value",
+        )
+    _check_held(expr, stage.op.output(0).dtype, stage.name, where)
+    return PadValue(indices, expr)
+
+
+def _check_held(expr: Expr, dtype: DType, name: str, where: str) -> None:
+    """Refuse what the type of the tensor would make another number of."""
+    if isinstance(expr, Const):
+        if not holds(dtype, expr.value):
+            raise ScheduleError(
+                f"{where}: pad_value= is {expr.value}, but {name} is {dtype}, which has no such "
+                "number; give one that it has",
+                kind="pad-value",
+            )
+        return
+    both = expr.dtype.is_float and dtype.is_float
+    if not both and promote(expr.dtype, dtype) != dtype:
+        raise ScheduleError(
+            f"{where}: pad_value= is `{expr}`, which is {expr.dtype}, but {name} is {dtype}; "
+            f'convert it with .astype("{dtype}") if that is meant',
+            kind="pad-value",
+        )
+
+
+def _expression(value: Any, where: str) -> Expr:
+    try:
+        return value_of(value)
+    except TypeMismatchError:
+        raise ScheduleError(
+            f"{where}: pad_value= is a number, an expression or a function that makes one, "
+            f"got {value!r}",
+            kind="pad-value",
+        ) from None
+
+
+def _called(function: Callable[..., object], indices: tuple[Var, ...], where: str) -> object:
+    try:
+        signature(function).bind(*indices)
+    except (TypeError, ValueError):
+        raise ScheduleError(
+            f"{where}: pad_value= is a function that does not take {len(indices)} indices, one "
+            "for each physical axis; name them all, or take them as *i",
+            kind="pad-value",
+        ) from None
+    return function(*indices)
+
+
+def _kept_pad_value(
+    earlier: PadValue | None, shape: tuple[Extent, ...], where: str
+) -> PadValue | None:
+    if earlier is None:
+        return None
+    if free_variables(earlier.value):
+        raise ScheduleError(
+            f"{where}: an earlier call gave pad_value= as a function of its own axes, which this "
+            "map replaces; give pad_value= in the last call only",
+            kind="pad-value",
+        )
+    return PadValue(tuple(Var(f"p{k}") for k in range(len(shape))), earlier.value)
+
+
+def _axes(
+    index_map: IndexMap, before: tuple[IterVar, ...], shape: Sequence[Extent]
+) -> tuple[IterVar, ...]:
+    names = dict(zip(index_map.initial_indices, (axis.name for axis in before), strict=True))
+    taken: set[str] = set()
+    axes = []
+    for k, (result, extent) in enumerate(zip(index_map.final_indices, shape, strict=True)):
+        name = _axis_name(result, names) or f"axis{k}"
+        name = name if name not in taken else f"{name}.{k}"
+        taken.add(name)
+        axes.append(IterVar(name, dom=Range(Const(0), index_value(extent)), kind=IterKind.DATA))
+    return tuple(axes)
+
+
+def _axis_name(result: Expr, names: dict[Var, str]) -> str | None:
+    """`i` for `i`, `i.outer` for `i // 4`, `i.inner` for `i % 4`, nothing for the rest."""
+    match result:
+        case Cast(_, value):
+            return _axis_name(value, names)
+        case Var():
+            return names.get(result)
+        case Binary(BinOp.FLOORDIV, Var() as var, Const()) if var in names:
+            return f"{names[var]}.outer"
+        case Binary(BinOp.MOD, Var() as var, Const()) if var in names:
+            return f"{names[var]}.inner"
+    return None
+
+
+def _reloop(stage: StageState, transform: Transform, where: str) -> StageState:
+    """`stage` with the loops over its data axes replaced by those over physical axes."""
+    old = set(transform.before)
+    missing = [axis.name for axis in transform.before if axis not in set(stage.leaves)]
+    if missing:
+        raise ScheduleError(
+            f"{where}: axis {missing[0]} of {stage.name} was split or fused already, so its loops "
+            "cannot follow the new layout; call transform_layout first and split the axes that "
+            "it returns, or keep the loops with loops='logical'",
+            kind="too-late",
+        )
+    if not transform.index_map.initial_indices:
+        return replace(stage, layout_axes=transform.after)
+    if transform.index_map.inverse_or_none([axis.extent for axis in transform.before]) is None:
+        raise ScheduleError(
+            f"{where}: no expression for the inverse of this map was found, so loops cannot "
+            "follow it; keep them with loops='logical'",
+            kind="no-inverse",
+        )
+    first = min(k for k, leaf in enumerate(stage.leaves) if leaf in old)
+    kept = [leaf for leaf in stage.leaves if leaf not in old]
+    leaves = (*kept[:first], *transform.after, *kept[first:])
+    changed = replace(
+        stage,
+        leaves=leaves,
+        relations=(*stage.relations, transform),
+        layout_axes=transform.after,
+    )
+    return unmarked(changed, *transform.before)
+
+
+def _brackets(shape: Sequence[Extent]) -> str:
+    return f"[{', '.join(map(str, shape))}]"

@@ -1,0 +1,246 @@
+"""User source locations in messages, and traceback trimming."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import islice
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+from unicodedata import east_asian_width
+
+DEBUG = "TECOMP_DEBUG"
+"""The environment variable that asks for whole tracebacks, if it is set and not 0."""
+
+
+def users_frame() -> FrameType | None:
+    """The innermost frame on the call stack that is the user's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_between(frame):
+        frame = frame.f_back
+    return frame
+
+
+def _top(frame: FrameType) -> str:
+    # By module name: a dataclass's generated methods have no file.
+    return str(frame.f_globals.get("__name__", "")).split(".")[0]
+
+
+def _is_between(frame: FrameType) -> bool:
+    # The standard library is between two of our frames where a cached property is computed.
+    top = _top(frame)
+    return top == "tecomp" or top in sys.stdlib_module_names
+
+
+def end_at_user(error: BaseException) -> None:
+    """Take our frames out of the tracebacks of an error and of those that it came from."""
+    if os.environ.get(DEBUG, "0") != "0":
+        return
+    known: set[int] = set()
+    each: BaseException | None = error
+    while each is not None and getattr(each, "ends_at_user", True) and id(each) not in known:
+        known.add(id(each))
+        each.__traceback__ = _users_part(each.__traceback__)
+        origin = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
+        if origin is not None and not _has_users_code(origin.__traceback__):
+            # It was raised and caught by us, and the message says what it means.
+            each.__cause__ = origin = None
+        each = origin
+
+
+def _users_part(traceback: TracebackType | None) -> TracebackType | None:
+    frames = []
+    while traceback is not None:
+        frames.append(traceback)
+        traceback = traceback.tb_next
+    while frames and _is_between(frames[-1].tb_frame):
+        frames.pop()
+    rest: TracebackType | None = None
+    for entry in reversed(frames):
+        if _top(entry.tb_frame) != "tecomp":
+            rest = TracebackType(rest, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return rest
+
+
+def _has_users_code(traceback: TracebackType | None) -> bool:
+    return _users_part(traceback) is not None
+
+
+@cache
+def watch() -> None:
+    """From now on tracebacks of errors of ours that nobody catches end at the user's line."""
+    shown_by = sys.excepthook
+
+    def shortened(
+        kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+    ) -> None:
+        if getattr(error, "ends_at_user", False):
+            end_at_user(error)
+            traceback = error.__traceback__
+        shown_by(kind, error, traceback)
+
+    sys.excepthook = shortened
+
+
+LONGEST = 4000
+"""Characters of a message; it may quote names, shapes or values of any length."""
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in the user's source, kept cheaply as code object and instruction offset."""
+
+    code: CodeType
+    instruction: int
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Code objects stay in their process; the line is what another one can show.
+        return _line_of, (self.file, self.line)
+
+    def __deepcopy__(self, memo: object) -> Location:
+        return self
+
+    @cached_property
+    def _span(self) -> tuple[int | None, int | None, int | None, int | None]:
+        return next(
+            islice(self.code.co_positions(), self.instruction // 2, None),
+            (self.code.co_firstlineno, None, None, None),
+        )
+
+    @property
+    def file(self) -> str:
+        """File that the code came from (a notebook cell has a name of its own)."""
+        return self.code.co_filename
+
+    @property
+    def line(self) -> int:
+        """Line number, counted from 1."""
+        return self._span[0] or self.code.co_firstlineno
+
+    @property
+    def text(self) -> str:
+        """The expression itself, or its whole line where Python kept no columns."""
+        first, last, start, stop = self._span
+        if first is None:
+            return ""
+        line = linecache.getline(self.file, first)
+        if first != last or start is None or stop is None:
+            return line.strip()
+        # Python counts columns in UTF-8 bytes.
+        return line.encode()[start:stop].decode(errors="replace")
+
+    @property
+    def picture(self) -> str:
+        """The lines of the expression, with carets under it; empty where there is no source."""
+        first, last, start, stop = self._span
+        if first is None or last is None:
+            return ""
+        lines = [linecache.getline(self.file, k).rstrip() for k in range(first, last + 1)]
+        if not any(lines):
+            return ""
+        if start is None or stop is None:
+            return _indented(lines[:1])
+        ends = [*(len(line.encode()) for line in lines[:-1]), stop]
+        begins = [start, *(len(line) - len(line.lstrip()) for line in lines[1:])]
+        marked = [
+            (line, _carets(line, *span))
+            for line, *span in zip(lines, begins, ends, strict=True) if line
+        ]
+        if len(marked) > _MOST_LINES:
+            half = _MOST_LINES // 2
+            marked = [*marked[:half], ("...", ""), *marked[-half:]]
+        return _indented([text for pair in marked for text in pair if text])
+
+    def __str__(self) -> str:
+        return _described(self)
+
+
+@dataclass(frozen=True)
+class Described:
+    """A place in the source of another process, whose code is not here."""
+
+    file: str
+    line: int
+    text: str
+    picture: str = ""
+
+    def __str__(self) -> str:
+        return _described(self)
+
+
+_MOST_LINES = 8
+"""Of an expression over many lines, its two ends are shown."""
+
+
+def _carets(line: str, start: int, stop: int) -> str:
+    """A line that marks what is from one byte of another line to the next."""
+    before, marked = line.encode()[:start].decode(errors="replace"), line.encode()[start:stop]
+    blank = "".join("\t" if c == "\t" else " " * _width(c) for c in before)
+    return blank + "^" * max(sum(map(_width, marked.decode(errors="replace"))), 1)
+
+
+def _width(character: str) -> int:
+    return 2 if east_asian_width(character) in "WF" else 1
+
+
+def _indented(lines: list[str]) -> str:
+    """Lines as a block, with four spaces before what is leftmost."""
+    least = min(
+        (len(line) - len(line.lstrip()) for line in lines if line != "..."), default=0
+    )
+    return "\n".join(
+        "    " + ends_of(line if line == "..." else line[least:], 200) for line in lines
+    )
+
+
+def _described(place: Location | Described) -> str:
+    where = f"{place.file}:{place.line}"
+    return f"{where}: {ends_of(place.text, LONGEST)}" if place.text else where
+
+
+def shown_place(at: Location | Described) -> str:
+    """Where an expression is, and the expression: what is below a message."""
+    where = f"{_cell(at.file) or at.file}:{at.line}"
+    return f"{where}\n{at.picture}" if at.picture else where
+
+
+def _cell(file: str) -> str | None:
+    """The number of the notebook's cell that has this name as a file, `In[3]`."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    named = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    return found[1] if named is not None and (found := named(file)) is not None else None
+
+
+_ANYWHERE = compile("0", "", "exec")
+
+
+def _line_of(file: str, line: int) -> Location:
+    code = _ANYWHERE.replace(co_filename=file, co_firstlineno=line, co_linetable=b"")
+    return Location(code, 0)
+
+
+def user_location() -> Location | None:
+    """The innermost place on the call stack that is the user's."""
+    frame = users_frame()
+    return Location(frame.f_code, frame.f_lasti) if frame is not None else None
+
+
+def users_call() -> Location | None:
+    """Where the user called the method that asks; None if one of ours called it.
+
+    Quick, as primitives ask at each call: between are files of the room that asks, and no others.
+    """
+    own = (frame := sys._getframe(1)).f_globals["__package__"]
+    while (caller := frame.f_back) is not None and caller.f_globals.get("__package__") == own:
+        frame = caller
+    if caller is None or str(caller.f_globals.get("__name__")).startswith("tecomp."):
+        return None
+    return Location(caller.f_code, caller.f_lasti)
+
+
+def ends_of(text: str, most: int) -> str:
+    """A text, of which only the two ends are left where it is longer."""
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"

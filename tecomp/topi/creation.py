@@ -1,0 +1,172 @@
+"""full, eye, arange and window functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from tecomp import DefinitionError, TypeMismatchError, te
+from tecomp.schedules.common import wide_type
+from tecomp.topi import tag
+from tecomp.topi.broadcast import add
+from tecomp.topi.extents import Size, ceil_div, minus
+from tecomp.topi.validation import (
+    Operand,
+    constant_of,
+    extent_of,
+    integer_of,
+    operand_of,
+    shape_of,
+    tensor_of,
+    tensors_of,
+)
+
+
+def full(shape: Size | Sequence[Size], dtype: str, fill_value: Operand) -> te.Tensor:
+    """A tensor whose elements are all `fill_value`.
+
+    Raises:
+        TypeMismatchError: the type cannot hold the value.
+
+    >>> full((4, 8), "int8", 3).dtype
+    'int8'
+    """
+    return _filled(shape_of(shape), dtype, fill_value, "topi.full")
+
+
+def _filled(shape: tuple[Size, ...], dtype: str, fill_value: Operand, where: str) -> te.Tensor:
+    value = constant_of(fill_value, dtype, where, "fill_value")
+    return te.compute(shape, lambda *_: value, name="T_full", tag=tag.ELEMWISE)
+
+
+def full_like(x: te.Tensor, fill_value: Operand) -> te.Tensor:
+    """A tensor of the shape and type of `x`, whose elements are all `fill_value`.
+
+    >>> full_like(te.placeholder((4, 8), "int8", name="A"), 3).shape
+    (4, 8)
+    """
+    x = tensor_of(x, "topi.full_like", "x")
+    return _filled(x.shape, x.dtype, fill_value, "topi.full_like")
+
+
+def eye(n: Size, m: Size | None = None, k: int = 0, dtype: str = "float32") -> te.Tensor:
+    """A matrix of ones on a diagonal, and zeros elsewhere.
+
+    Args:
+        n: rows.
+        m: columns; as many as rows if None.
+        k: of the diagonal: how many columns it lies to the right of the main one.
+        dtype: type of an element.
+
+    >>> eye(3, 5, k=1).shape
+    (3, 5)
+    """
+    shift = integer_of(k, "topi.eye", "k")
+    rows = extent_of(n, "topi.eye", "n")
+    columns = rows if m is None else extent_of(m, "topi.eye", "m")
+    return te.compute(
+        (rows, columns), lambda i, j: te.cast(j - i == shift, dtype), name="T_eye",
+        tag=tag.INJECTIVE,
+    )
+
+
+def elemwise_sum(xs: Sequence[te.Tensor]) -> te.Tensor:
+    """The sum of several tensors, element by element.
+
+    Raises:
+        DefinitionError: there is none, or their shapes do not broadcast.
+
+    >>> A = te.placeholder((4, 8), name="A")
+    >>> elemwise_sum([A, A, A]).shape
+    (4, 8)
+    """
+    total: te.Tensor = reduce(add, tensors_of(xs, "topi.elemwise_sum", "xs"))
+    return total
+
+
+def arange(
+    start: Operand, stop: Operand | None = None, step: Operand = 1, dtype: str = "float32"
+) -> te.Tensor:
+    """`start`, `start + step`, ... before `stop`.
+
+    Args:
+        start: the first; the numbers go from 0 to before it if there is no `stop`.
+        stop: what they end before. It may be an expression of sizes, if the step is a number.
+        step: from one to the next.
+        dtype: type of the numbers.
+
+    Raises:
+        DefinitionError: the step is 0.
+        TypeMismatchError: a bound is no number, and no size.
+
+    >>> arange(2, 10, 3).shape, arange(5, dtype="int8").shape
+    ((3,), (5,))
+    """
+    where = "topi.arange"
+    first, last = (0, start) if stop is None else (start, stop)
+    for given, what in ((first, "start"), (last, "stop"), (step, "step")):
+        operand_of(given, where, what)
+    count = _count(first, last, step)
+    has_fraction = any(isinstance(x, float) for x in (first, step))
+    kind = "float64" if has_fraction and "float" not in str(dtype) else wide_type(dtype)
+
+    def value(i: te.Expr) -> te.Expr:
+        low, by = (constant_of(x, kind, "topi.arange", what)
+                   for x, what in ((first, "start"), (step, "step")))  # fmt: skip
+        return te.cast(low + te.cast(i, kind) * by, dtype)
+
+    return te.compute((count,), value, name="T_arange", tag=tag.INJECTIVE)
+
+
+def _count(first: Operand, last: Operand, step: Operand) -> Size:
+    numbers: list[Any] = [getattr(x, "value", x) for x in (first, last, step)]
+    low, high, step = numbers
+    if isinstance(step, int | float) and step == 0:
+        raise DefinitionError(
+            "topi.arange: step is 0; the numbers would not end", kind="wrong-number"
+        )
+    if any(isinstance(x, float) and not math.isfinite(x) for x in numbers):
+        raise DefinitionError(
+            f"topi.arange: it goes from {low} to {high} by {step}; give numbers that are finite",
+            kind="wrong-number",
+        )
+    if all(isinstance(x, int | float) for x in numbers):
+        known: int = max(math.ceil((high - low) / step), 0)
+        return known
+    if not isinstance(step, int) or any(isinstance(x, float | te.Tensor) for x in numbers):
+        raise TypeMismatchError(
+            f"topi.arange: from {low} to {high} by {step} there is no count that is known; give "
+            "numbers, or sizes and an integer step"
+        )
+    length = minus(high, low) if step > 0 else minus(low, high)
+    count: Size = te.max(ceil_div(length, abs(step)), 0)
+    return count
+
+
+def hamming_window(
+    window_size: Size, periodic: bool, alpha: float, beta: float, dtype: str
+) -> te.Tensor:
+    """`alpha - beta * cos(2 * pi * i / n)` for a window of n, or of n + 1 if it is not periodic.
+
+    Args:
+        window_size: elements of the window.
+        periodic: whether the cosine has its period after `window_size` elements, or after one less.
+        alpha: the mean of the cosine.
+        beta: its amplitude.
+        dtype: type of the result.
+
+    >>> hamming_window(16, True, 0.54, 0.46, "float32").shape
+    (16,)
+    """
+    kind = wide_type(dtype)
+    span = te.cast(window_size, kind) - te.const(0 if periodic else 1, kind)
+
+    def value(i: te.Expr) -> te.Expr:
+        if isinstance(window_size, int) and window_size == 1:
+            return te.const(1, dtype)
+        angle = te.cast(i, kind) * te.const(2 * math.pi, kind) / span
+        return te.cast(te.const(alpha, kind) - te.const(beta, kind) * te.cos(angle), dtype)
+
+    return te.compute((window_size,), value, name="T_hamming_window", tag=tag.INJECTIVE)

@@ -1,0 +1,271 @@
+"""Transposed convolutions: what the gradient of a convolution does with images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tecomp import DefinitionError, te
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.topi import tag
+from tecomp.topi.extents import Size, equal, is_multiple, plus, quotient, times
+from tecomp.topi.nn.convolution import convolved
+from tecomp.topi.validation import integer_of, integers_of
+from tecomp.topi.windows import SPATIAL, Images, images_of, paddings
+
+Numbers = Any
+
+
+def _transposed(
+    data: te.Tensor, kernel: te.Tensor, strides: Numbers, padding: Numbers,
+    out_dtype: str | None, output_padding: Numbers, groups: int, space: str, name: str,
+) -> te.Tensor:
+    """A convolution of images with gaps, with filters the other way round."""
+    where = f"topi.nn.{name}"
+    images = images_of(data, f"NC{space}", f"NC{space}", where)
+    filters = images_of(kernel, f"IO{space}", f"IO{space}", where, "kernel")
+    count = len(space)
+    steps = integers_of(strides, count, where, "strides", least=1)
+    more = integers_of(output_padding, count, where, "output_padding", least=0)
+    parts = integer_of(groups, where, "groups", least=1)
+    for k in range(count):
+        if more[k] >= steps[k]:
+            raise DefinitionError(
+                f"{where}: output_padding is {more} and strides {steps}; padding of the result is "
+                "less than the stride",
+                kind="wrong-number",
+            )
+    given, own = data.shape[1], kernel.shape[0]
+    if not equal(given, own) or not is_multiple(own, parts):
+        multiple = "" if isinstance(own, int) else f", such as {parts} * n"
+        raise DefinitionError(
+            f"{where}: {data.name}, shape {shape_text(data.shape)}, has {given} channels, and "
+            f"{kernel.name}, shape {shape_text(kernel.shape)}, takes {own} in {parts} groups; make "
+            f"them equal, and a multiple of the groups{multiple}",
+            kind="shapes",
+        )
+    before, after = paddings(padding, filters.extents, where)
+    low = [plus(size, -1 - a) for size, a in zip(filters.extents, before, strict=True)]
+    high = [plus(size, -1 - b + m) for size, b, m in zip(filters.extents, after, more, strict=True)]
+    image = _spread(images, steps, low, high)
+    return convolved(
+        image, _turned(filters, parts), 1, 0, 1, parts, f"NC{space}", f"OI{space}",
+        out_dtype or data.dtype, name)
+
+
+def _spread(
+    images: Images, steps: Sequence[int], low: Sequence[Size], high: Sequence[Size]
+) -> te.Tensor:
+    """The images with gaps of zeros between elements, and zeros around."""
+    x = images.tensor
+    shape = list(x.shape)
+    for k, axis in enumerate(images.spatial):
+        wide = plus(times(plus(shape[axis], -1), steps[k]), 1)
+        shape[axis] = plus(plus(wide, low[k]), high[k])
+
+    def value(*i: te.Expr) -> te.Expr:
+        at, inside = list(i), []
+        for k, axis in enumerate(images.spatial):
+            place = i[axis] if equal(low[k], 0) else i[axis] - low[k]
+            at[axis] = place if steps[k] == 1 else place // steps[k]
+            inside += [place >= 0, at[axis] < x.shape[axis]]
+            inside += [] if steps[k] == 1 else [place % steps[k] == 0]
+        return te.if_then_else(te.all(*inside), x(*at), te.const(0, x.dtype))
+
+    return te.compute(tuple(shape), value, name="data_dilate_pad", tag=tag.INJECTIVE)
+
+
+def _turned(filters: Images, parts: int) -> te.Tensor:
+    """Filters (i, o, ...) as (o, i, ...) of each group, with their taps in reverse."""
+    x = filters.tensor
+    taken, each = quotient(x.shape[0], parts), x.shape[1]
+
+    def value(o: te.Expr, i: te.Expr, *taps: te.Expr) -> te.Expr:
+        reverse = (n - 1 - tap for n, tap in zip(filters.extents, taps, strict=True))
+        if parts == 1:
+            return x(i, o, *reverse)
+        return x(o // each * taken + i, o % each, *reverse)
+
+    shape = (times(each, parts), taken, *filters.extents)
+    return te.compute(shape, value, name="kernel_transform", tag=tag.INJECTIVE)
+
+
+def conv1d_transpose_ncw(
+    data: te.Tensor, kernel: te.Tensor, stride: Numbers, padding: Numbers, out_dtype: str | None,
+    output_padding: Numbers,
+) -> te.Tensor:
+    """The transposed convolution of rows (n, i, w) with filters (i, o, w).
+
+    Args:
+        data: rows.
+        kernel: filters.
+        stride: elements of the result from one element of the rows to the next.
+        padding: elements that are cut off the result: in the forms of `conv`.
+        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
+            floats it is added up in float32.
+        output_padding: elements that the result has more at its end, less than the stride.
+
+    Raises:
+        DefinitionError: shapes or numbers do not fit.
+
+    >>> X, W = te.placeholder((1, 3, 5), name="X"), te.placeholder((3, 8, 3), name="W")
+    >>> conv1d_transpose_ncw(X, W, 2, 1, "float32", 1).shape
+    (1, 8, 10)
+    """
+    return _transposed(
+        data, kernel, stride, padding, out_dtype, output_padding, 1, "W", "conv1d_transpose_ncw")
+
+
+def group_conv1d_transpose_ncw(
+    data: te.Tensor, kernel: te.Tensor, stride: Numbers, padding: Numbers, out_dtype: str | None,
+    output_padding: Numbers, groups: int,
+) -> te.Tensor:
+    """The transposed convolution of rows (n, i, w) with filters (i, o, w), in groups.
+
+    Args:
+        data: rows (n, i, w).
+        kernel: filters (i, o, w), where o counts the channels that one group gives.
+        stride: elements of the result from one element of the rows to the next.
+        padding: elements that are cut off the result: one number, one before and one after, `VALID`
+            or `SAME`.
+        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
+            floats it is added up in float32.
+        output_padding: elements that the result has more at its end, less than the stride.
+        groups: parts that the channels are cut into; each output sees one part.
+
+    Raises:
+        DefinitionError: shapes or numbers do not fit.
+
+    >>> X = te.placeholder((1, 4, 16), name="X")
+    >>> W = te.placeholder((4, 3, 3), name="W")
+    >>> group_conv1d_transpose_ncw(X, W, 1, 0, None, 0, 2).shape
+    (1, 6, 18)
+    """
+    return _transposed(
+        data, kernel, stride, padding, out_dtype, output_padding, groups, "W",
+        "group_conv1d_transpose_ncw")
+
+
+def conv2d_transpose_nchw(
+    Input: te.Tensor, Filter: te.Tensor, strides: Numbers, padding: Numbers, out_dtype: str | None,
+    output_padding: Numbers,
+) -> te.Tensor:
+    """The transposed convolution of images (n, i, h, w) with filters (i, o, h, w).
+
+    Args:
+        Input: images (n, i, h, w).
+        Filter: filters (i, o, h, w).
+        strides: elements of the result from one element of the images to the next; one number, or
+            one for each axis.
+        padding: elements that are cut off the result: one number, one for each axis, all before and
+            all after, `VALID` or `SAME`.
+        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
+            floats it is added up in float32.
+        output_padding: elements that the result has more at its end, less than the stride; one
+            number, or one for each axis.
+
+    Raises:
+        DefinitionError: shapes or numbers do not fit.
+
+    >>> X, W = te.placeholder((1, 3, 5, 5), name="X"), te.placeholder((3, 8, 3, 3), name="W")
+    >>> conv2d_transpose_nchw(X, W, (2, 2), (1, 1), "float32", (0, 0)).shape
+    (1, 8, 9, 9)
+    """
+    return _transposed(
+        Input, Filter, strides, padding, out_dtype, output_padding, 1, "HW",
+        "conv2d_transpose_nchw")
+
+
+def group_conv2d_transpose_nchw(
+    data: te.Tensor, kernel: te.Tensor, stride: Numbers, padding: Numbers, out_dtype: str | None,
+    output_padding: Numbers, groups: int,
+) -> te.Tensor:
+    """The transposed convolution of images (n, i, h, w) with filters (i, o, h, w), in groups.
+
+    Args:
+        data: images (n, i, h, w).
+        kernel: filters (i, o, h, w), where o counts the channels that one group gives.
+        stride: elements of the result from one element of the images to the next; one number, or
+            one for each axis.
+        padding: elements that are cut off the result: one number, one for each axis, all before and
+            all after, `VALID` or `SAME`.
+        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
+            floats it is added up in float32.
+        output_padding: elements that the result has more at its end, less than the stride; one
+            number, or one for each axis.
+        groups: parts that the channels are cut into; each output sees one part.
+
+    Raises:
+        DefinitionError: shapes or numbers do not fit.
+
+    >>> X = te.placeholder((1, 4, 8, 8), name="X")
+    >>> W = te.placeholder((4, 3, 3, 3), name="W")
+    >>> group_conv2d_transpose_nchw(X, W, 1, 0, None, 0, 2).shape
+    (1, 6, 10, 10)
+    """
+    return _transposed(
+        data, kernel, stride, padding, out_dtype, output_padding, groups, "HW",
+        "group_conv2d_transpose_nchw")
+
+
+def conv3d_transpose_ncdhw(
+    Input: te.Tensor, Filter: te.Tensor, strides: Numbers, padding: Numbers, out_dtype: str | None,
+    output_padding: Numbers,
+) -> te.Tensor:
+    """The transposed convolution of volumes (n, i, d, h, w) with filters (i, o, d, h, w).
+
+    Args:
+        Input: volumes (n, i, d, h, w).
+        Filter: filters (i, o, d, h, w).
+        strides: elements of the result from one element of the volumes to the next; one number, or
+            one for each axis.
+        padding: elements that are cut off the result: one number, one for each axis, all before and
+            all after, `VALID` or `SAME`.
+        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
+            floats it is added up in float32.
+        output_padding: elements that the result has more at its end, less than the stride; one
+            number, or one for each axis.
+
+    Raises:
+        DefinitionError: shapes or numbers do not fit.
+
+    >>> X = te.placeholder((1, 4, 4, 8, 8), name="X")
+    >>> W = te.placeholder((4, 3, 3, 3, 3), name="W")
+    >>> conv3d_transpose_ncdhw(X, W, 1, 0, None, 0).shape
+    (1, 3, 6, 10, 10)
+    """
+    return _transposed(
+        Input, Filter, strides, padding, out_dtype, output_padding, 1, SPATIAL,
+        "conv3d_transpose_ncdhw")
+
+
+def group_conv3d_transpose_ncdhw(
+    data: te.Tensor, kernel: te.Tensor, strides: Numbers, padding: Numbers, out_dtype: str | None,
+    output_padding: Numbers, groups: int,
+) -> te.Tensor:
+    """Transposed convolution of volumes (n, i, d, h, w) with filters (i, o, d, h, w), in groups.
+
+    Args:
+        data: volumes (n, i, d, h, w).
+        kernel: filters (i, o, d, h, w), where o counts the channels that one group gives.
+        strides: elements of the result from one element of the volumes to the next; one number, or
+            one for each axis.
+        padding: elements that are cut off the result: one number, one for each axis, all before and
+            all after, `VALID` or `SAME`.
+        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
+            floats it is added up in float32.
+        output_padding: elements that the result has more at its end, less than the stride; one
+            number, or one for each axis.
+        groups: parts that the channels are cut into; each output sees one part.
+
+    Raises:
+        DefinitionError: shapes or numbers do not fit.
+
+    >>> X = te.placeholder((1, 4, 4, 8, 8), name="X")
+    >>> W = te.placeholder((4, 3, 3, 3, 3), name="W")
+    >>> group_conv3d_transpose_ncdhw(X, W, 1, 0, None, 0, 2).shape
+    (1, 6, 6, 10, 10)
+    """
+    return _transposed(
+        data, kernel, strides, padding, out_dtype, output_padding, groups, SPATIAL,
+        "group_conv3d_transpose_ncdhw")

@@ -1,0 +1,496 @@
+"""Normalization operators and softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tecomp import DefinitionError, te
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.schedules import norm as library
+from tecomp.schedules import softmax as library_softmax
+from tecomp.schedules.common import wide_type
+from tecomp.topi import tag
+from tecomp.topi.extents import Size, equal, is_multiple, product, quotient
+from tecomp.topi.nn.elemwise import channels
+from tecomp.topi.transform.views import reshape, transpose
+from tecomp.topi.validation import (
+    Axes,
+    axes_of,
+    axis_of,
+    check_float,
+    float_of,
+    integer_of,
+    tensor_of,
+)
+
+
+def batch_norm(
+    data: te.Tensor,
+    gamma: te.Tensor,
+    beta: te.Tensor,
+    moving_mean: te.Tensor,
+    moving_var: te.Tensor,
+    axis: int | None = None,
+    epsilon: float | None = None,
+    center: bool | None = None,
+    scale: bool | None = None,
+    training: bool | None = None,
+    momentum: float | None = None,
+) -> list[te.Tensor]:
+    """`(data - mean) / sqrt(var + epsilon) * gamma + beta`, with numbers for each channel.
+
+    Args:
+        data: floats.
+        gamma: factors.
+        beta: summands.
+        moving_mean: the mean, unless it is `training`.
+        moving_var: the variance, unless it is `training`.
+        axis: of the channels; 1 if None.
+        epsilon: keeps what is divided by from 0; 1e-5 if None.
+        center: whether `beta` is added; it is if None.
+        scale: whether is multiplied by `gamma`; it is if None.
+        training: whether mean and variance are those of the data; not if None.
+        momentum: weight of the data in the moving mean and variance; 0.1 if None.
+
+    Returns:
+        The result, and the moving mean and variance as they are from now on.
+
+    Raises:
+        DefinitionError: there is no such axis, or it has another extent than these have numbers.
+        TypeMismatchError: the data are no floats.
+
+    >>> A, c = te.placeholder((2, 8, 4, 4), name="A"), te.placeholder((8,), name="c")
+    >>> [x.shape for x in batch_norm(A, c, c, c, c)]
+    [(2, 8, 4, 4), (8,), (8,)]
+    """
+    where = "topi.nn.batch_norm"
+    along = channels(
+        data, 1 if axis is None else axis, where, gamma=gamma, beta=beta, moving_mean=moving_mean,
+        moving_var=moving_var)
+    check_float(data, where)
+    mean, var = moving_mean, moving_var
+    if training:
+        mean, var = _moments(data, [k for k in range(data.ndim) if k != along], "T_batch_norm")
+    wide = wide_type(data.dtype)
+    least = te.const(1e-5 if epsilon is None else epsilon, wide)
+
+    def value(*i: te.Expr) -> te.Expr:
+        own = i[along]
+        x = (te.cast(data(*i), wide) - te.cast(mean(own), wide)) * (
+            te.const(1, wide) / te.sqrt(te.cast(var(own), wide) + least))
+        x = x if scale is False else x * te.cast(gamma(own), wide)
+        x = x if center is False else x + te.cast(beta(own), wide)
+        return te.cast(x, data.dtype)
+
+    result = te.compute(data.shape, value, name="T_batch_norm", tag=tag.BROADCAST)
+    if not training:
+        return [result, moving_mean, moving_var]
+    weight = 0.1 if momentum is None else momentum
+    moved_mean = _moved(moving_mean, mean, weight, "mean")
+    return [result, moved_mean, _moved(moving_var, var, weight, "var")]
+
+
+def _moved(before: te.Tensor, now: te.Tensor, weight: float, name: str) -> te.Tensor:
+    kind = before.dtype
+
+    def value(c: te.Expr) -> te.Expr:
+        return before(c) * te.const(1 - weight, kind) + te.cast(now(c), kind) * te.const(
+            weight, kind)
+
+    return te.compute(before.shape, value, name=f"T_batch_norm_moving_{name}", tag=tag.BROADCAST)
+
+
+def _moments(
+    data: te.Tensor, axes: Sequence[int], name: str
+) -> tuple[te.Tensor, te.Tensor]:
+    """Mean and variance along axes, in a wide type; the variance of differences from the mean."""
+    wide = wide_type(data.dtype)
+    kept = [k for k in range(data.ndim) if k not in axes]
+    shape = tuple(data.shape[k] for k in kept)
+    count = te.cast(product(data.shape[k] for k in axes), wide)
+
+    def total(of: Callable[[te.Expr, Any], te.Expr], what: str) -> te.Tensor:
+        runs = {k: te.reduce_axis((0, data.shape[k]), name=f"k{k}") for k in axes}
+
+        def at(*i: te.Expr) -> te.Expr:
+            own = dict(zip(kept, i, strict=True)) | runs
+            element = te.cast(data(*(own[k] for k in range(data.ndim))), wide)
+            return te.sum(of(element, i), axis=list(runs.values()))
+
+        return te.compute(shape, at, name=f"{name}_{what}")
+
+    sums = total(lambda x, _: x, "sum")
+    mean = te.compute(shape, lambda *i: sums(*i) / count, name=f"{name}_mean")
+    squares = total(lambda x, i: (x - mean(*i)) * (x - mean(*i)), "squares")
+    return mean, te.compute(shape, lambda *i: squares(*i) / count, name=f"{name}_var")
+
+
+def _standardised(
+    data: te.Tensor, axes: Sequence[int], epsilon: float, name: str,
+    finish: Callable[[te.Expr, Sequence[te.Expr]], te.Expr],
+) -> te.Tensor:
+    """`finish((data - mean) / sqrt(var + epsilon), index)`, with moments along axes."""
+    wide = wide_type(data.dtype)
+    mean, var = _moments(data, axes, name)
+    kept = [k for k in range(data.ndim) if k not in axes]
+    rate = te.compute(
+        var.shape, lambda *i: te.const(1, wide) / te.sqrt(var(*i) + te.const(epsilon, wide)),
+        name=f"{name}_rate",
+    )
+
+    def value(*i: te.Expr) -> te.Expr:
+        own = [i[k] for k in kept]
+        x = (te.cast(data(*i), wide) - mean(*own)) * rate(*own)
+        return te.cast(finish(x, i), data.dtype)
+
+    return te.compute(data.shape, value, name=name, tag=tag.INJECTIVE)
+
+
+def _scaled(
+    x: te.Expr, index: Sequence[te.Expr], scale: te.Tensor | None, shift: te.Tensor | None
+) -> te.Expr:
+    """`x * scale + shift`, each where it is there."""
+    x = x if scale is None else x * te.cast(scale(*index), x.dtype)
+    return x if shift is None else x + te.cast(shift(*index), x.dtype)
+
+
+def _check_weights(
+    data: te.Tensor, axes: Sequence[int], where: str, **given: te.Tensor | None
+) -> None:
+    """Refuse weights of another shape than that of the axes."""
+    wanted = [data.shape[k] for k in axes]
+    for what, x in given.items():
+        if x is None:
+            continue
+        shape = tensor_of(x, where, what).shape
+        if len(shape) != len(wanted) or not all(map(equal, shape, wanted)):
+            raise DefinitionError(
+                f"{where}: {what} has shape {shape_text(shape)}, and axis {tuple(axes)} of "
+                f"{data.name}, shape {shape_text(data.shape)}, has {shape_text(wanted)}; give one "
+                "number for each element",
+                kind="shapes",
+            )
+
+
+def layer_norm(
+    data: te.Tensor,
+    gamma: te.Tensor | None,
+    beta: te.Tensor | None,
+    axis: Axes,
+    epsilon: float = 1e-5,
+) -> te.Tensor:
+    """`(data - mean) / sqrt(variance + epsilon) * gamma + beta` along axes.
+
+    Args:
+        data: floats; narrow ones are computed with in float32.
+        gamma: factors, of the shape of the axes; 1 if None.
+        beta: summands, as `gamma`; 0 if None.
+        axis: one axis or several.
+        epsilon: keeps what is divided by from 0.
+
+    Raises:
+        DefinitionError: there is no such axis, or weights have another shape.
+        TypeMismatchError: the data are no floats.
+
+    >>> A, g = te.placeholder((4, 8), name="A"), te.placeholder((8,), name="g")
+    >>> layer_norm(A, g, None, -1).shape
+    (4, 8)
+    """
+    where = "topi.nn.layer_norm"
+    data, axes = _checked(data, axis, where, gamma=gamma, beta=beta)
+    if axes == [data.ndim - 1]:
+        done: te.Tensor = library.layer_norm(
+            data, gamma, beta, epsilon=epsilon, name="T_layer_norm")
+        return done
+    return _standardised(
+        data, axes, epsilon, "T_layer_norm",
+        lambda x, i: _scaled(x, [i[k] for k in axes], gamma, beta))
+
+
+def rms_norm(
+    data: te.Tensor, weight: te.Tensor | None, axis: Axes, epsilon: float = 1e-5
+) -> te.Tensor:
+    """`data / sqrt(mean(data * data) + epsilon) * weight` along axes.
+
+    Args:
+        data: floats; narrow ones are computed with in float32.
+        weight: factors, of the shape of the axes; 1 if None.
+        axis: one axis or several.
+        epsilon: keeps what is divided by from 0.
+
+    Raises:
+        DefinitionError: there is no such axis, or weights have another shape.
+        TypeMismatchError: the data are no floats.
+
+    >>> rms_norm(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="w"), [1]).shape
+    (4, 8)
+    """
+    where = "topi.nn.rms_norm"
+    data, axes = _checked(data, axis, where, weight=weight)
+    if axes == [data.ndim - 1]:
+        done: te.Tensor = library.rms_norm(data, weight, epsilon=epsilon, name="T_rms_norm")
+        return done
+    wide = wide_type(data.dtype)
+    count = te.cast(product(data.shape[k] for k in axes), wide)
+    squares = _squares(data, axes, "T_rms_norm_squares")
+    kept = [k for k in range(data.ndim) if k not in axes]
+
+    def value(*i: te.Expr) -> te.Expr:
+        mean = squares(*(i[k] for k in kept)) / count
+        x = te.cast(data(*i), wide) / te.sqrt(mean + te.const(epsilon, wide))
+        return te.cast(_scaled(x, [i[k] for k in axes], weight, None), data.dtype)
+
+    return te.compute(data.shape, value, name="T_rms_norm", tag=tag.INJECTIVE)
+
+
+def _checked(
+    data: te.Tensor, axis: Axes, where: str, **weights: te.Tensor | None
+) -> tuple[te.Tensor, list[int]]:
+    data = tensor_of(data, where)
+    check_float(data, where)
+    axes = axes_of(axis, data.ndim, where)
+    if not axes:
+        raise DefinitionError(
+            f"{where}: axis is {axis}; give one axis at least", kind="nothing-given"
+        )
+    _check_weights(data, axes, where, **weights)
+    return data, axes
+
+
+def _squares(data: te.Tensor, axes: Sequence[int], name: str) -> te.Tensor:
+    """The sums of squares along axes, in a wide type."""
+    wide = wide_type(data.dtype)
+    kept = [k for k in range(data.ndim) if k not in axes]
+    runs = {k: te.reduce_axis((0, data.shape[k]), name=f"k{k}") for k in axes}
+
+    def total(*i: te.Expr) -> te.Expr:
+        own: dict[int, Any] = dict(zip(kept, i, strict=True)) | runs
+        x = te.cast(data(*(own[k] for k in range(data.ndim))), wide)
+        return te.sum(x * x, axis=list(runs.values()))
+
+    return te.compute(tuple(data.shape[k] for k in kept), total, name=name)
+
+
+def instance_norm(
+    data: te.Tensor, gamma: te.Tensor, beta: te.Tensor, channel_axis: int, axis: Axes,
+    epsilon: float = 1e-5,
+) -> te.Tensor:
+    """`layer_norm` along axes of an image, with a factor and a summand for each channel.
+
+    Args:
+        data: floats; narrow ones are computed with in float32.
+        gamma: a factor for each channel; 1 if None.
+        beta: a summand for each channel; 0 if None.
+        channel_axis: of the channels.
+        axis: one axis or several, along which the moments are taken.
+        epsilon: keeps what is divided by from 0.
+
+    Raises:
+        DefinitionError: there is no such axis, or weights have another shape.
+        TypeMismatchError: the data are no floats.
+
+    >>> A, c = te.placeholder((2, 8, 4, 4), name="A"), te.placeholder((8,), name="c")
+    >>> instance_norm(A, c, c, 1, [2, 3]).shape
+    (2, 8, 4, 4)
+    """
+    where = "topi.nn.instance_norm"
+    data, axes = _checked(data, axis, where)
+    along = channels(data, channel_axis, where, gamma=gamma, beta=beta)
+    return _standardised(
+        data, axes, epsilon, "T_instance_norm",
+        lambda x, i: _scaled(x, [i[along]], gamma, beta))
+
+
+def group_norm(
+    data: te.Tensor, gamma: te.Tensor | None, beta: te.Tensor | None, num_groups: int,
+    channel_axis: int, axes: Sequence[int], epsilon: float = 1e-5,
+) -> te.Tensor:
+    """`layer_norm` along axes and groups of channels, with two numbers for each channel.
+
+    Args:
+        data: floats.
+        gamma: a factor for each channel; 1 if None.
+        beta: a summand for each channel; 0 if None.
+        num_groups: groups of channels.
+        channel_axis: of the channels.
+        axes: the axes along which the moments are taken, the channels apart.
+        epsilon: keeps what is divided by from 0.
+
+    Raises:
+        DefinitionError: there is no such axis, or the groups do not divide the channels.
+
+    >>> A, c = te.placeholder((2, 8, 4, 4), name="A"), te.placeholder((8,), name="c")
+    >>> group_norm(A, c, c, 2, 1, [2, 3]).shape
+    (2, 8, 4, 4)
+    """
+    where = "topi.nn.group_norm"
+    data = tensor_of(data, where)
+    check_float(data, where)
+    along = channels(data, channel_axis, where, gamma=gamma, beta=beta)
+    own = [k for k in axes_of(axes, data.ndim, where, "axes") if k != along]
+    count, extent = integer_of(num_groups, where, "num_groups", least=1), data.shape[along]
+    if not is_multiple(extent, count):
+        why = "do not divide them; take another number of groups"
+        if not isinstance(extent, int):
+            why = f"are not known to divide them; write the extent as a multiple, {count} * n"
+        raise DefinitionError(
+            f"{where}: there are {extent} channels and {count} groups, which {why}", kind="shapes"
+        )
+    each = quotient(extent, count)
+    shape: list[Size] = [*data.shape[:along], count, each, *data.shape[along + 1 :]]
+    runs = [along + 1, *(k + (k > along) for k in own)]
+
+    def finish(x: te.Expr, i: Sequence[te.Expr]) -> te.Expr:
+        return _scaled(x, [i[along] * each + i[along + 1]], gamma, beta)
+
+    grouped = _standardised(reshape(data, shape), runs, epsilon, "T_group_norm", finish)
+    return reshape(grouped, data.shape)
+
+
+def l2_normalize(data: te.Tensor, eps: float, axis: Axes = None) -> te.Tensor:
+    """`data / sqrt(max(sum(data * data), eps))` along axes.
+
+    Args:
+        data: floats; narrow ones are computed with in float32.
+        eps: keeps what is divided by from 0.
+        axis: one axis or several, counted from the end if negative; all of them if None.
+
+    Raises:
+        DefinitionError: there is no such axis, or none is given.
+        TypeMismatchError: the data are no floats.
+
+    >>> l2_normalize(te.placeholder((4, 8), name="A"), 1e-12, 1).shape
+    (4, 8)
+    """
+    where = "topi.nn.l2_normalize"
+    data, axes = _checked(data, axis, where)
+    wide = wide_type(data.dtype)
+    squares = _squares(data, axes, "T_l2_normalize_squares")
+    kept = [k for k in range(data.ndim) if k not in axes]
+
+    def value(*i: te.Expr) -> te.Expr:
+        total = te.max(squares(*(i[k] for k in kept)), te.const(eps, wide))
+        return te.cast(te.cast(data(*i), wide) / te.sqrt(total), data.dtype)
+
+    return te.compute(data.shape, value, name="T_l2_normalize", tag=tag.INJECTIVE)
+
+
+def lrn(
+    data: te.Tensor, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75,
+    bias: float = 2,
+) -> te.Tensor:
+    """`data / (bias + alpha / size * squares) ** beta`, with the squares of neighbours added up.
+
+    Args:
+        data: floats.
+        size: how many neighbours along the axis, itself one of them; odd.
+        axis: of the neighbours.
+        alpha: weight of the squares.
+        beta: the power.
+        bias: what is added to them.
+
+    Raises:
+        DefinitionError: there is no such axis, or the size is even.
+
+    >>> lrn(te.placeholder((1, 8, 4, 4), name="A"), 5).shape
+    (1, 8, 4, 4)
+    """
+    where = "topi.nn.lrn"
+    data = tensor_of(data, where)
+    check_float(data, where)
+    along = axis_of(axis, data.ndim, where)
+    width = integer_of(size, where, "size", least=1)
+    if width % 2 == 0:
+        raise DefinitionError(
+            f"{where}: size is {width}; it is odd, to have a middle", kind="wrong-number"
+        )
+    weight, power, base = (
+        float_of(value, where, what)
+        for value, what in ((alpha, "alpha"), (beta, "beta"), (bias, "bias")))
+    wide = wide_type(data.dtype)
+    k = te.reduce_axis((0, width), name="k")
+
+    def squares(*i: te.Expr) -> te.Expr:
+        at = i[along] + k - width // 2
+        inside = te.all(at >= 0, at < data.shape[along])
+        x = te.cast(te.if_then_else(
+            inside, data(*i[:along], at, *i[along + 1 :]), te.const(0, data.dtype)), wide)
+        return te.sum(x * x, axis=k)
+
+    total = te.compute(data.shape, squares, name="T_lrn_squares")
+
+    def value(*i: te.Expr) -> te.Expr:
+        scale = te.const(base, wide) + te.const(weight / width, wide) * total(*i)
+        return te.cast(
+            te.cast(data(*i), wide) / te.power(scale, te.const(power, wide)), data.dtype)
+
+    return te.compute(data.shape, value, name="T_lrn", tag=tag.INJECTIVE)
+
+
+def softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
+    """`exp(x) / sum(exp(x))` along an axis, in the type of `x`.
+
+    Args:
+        x: floats; narrow ones are computed with in float32.
+        axis: counted from the end if negative.
+
+    Raises:
+        DefinitionError: there is no such axis.
+        TypeMismatchError: the elements are no floats.
+
+    >>> softmax(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
+    rows, order = _rows(x, axis, "topi.nn.softmax")
+    done = library_softmax.define(rows, name="T_softmax" if order is None else "T_softmax_rows")
+    return done if order is None else transpose(done, order)
+
+
+fast_softmax = softmax
+
+
+def log_softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
+    """The logarithm of `softmax` along an axis, without overflow in between.
+
+    Args:
+        x: floats; narrow ones are computed with in float32.
+        axis: counted from the end if negative.
+
+    Raises:
+        DefinitionError: there is no such axis.
+        TypeMismatchError: the elements are no floats.
+
+    >>> log_softmax(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
+    rows, order = _rows(x, axis, "topi.nn.log_softmax")
+    *outer, n = rows.shape
+    wide = wide_type(rows.dtype)
+    k, r = (te.reduce_axis((0, n), name=name) for name in ("k", "r"))
+    most = te.compute(
+        outer, lambda *i: te.max(te.cast(rows(*i, k), wide), axis=k), name="T_log_softmax_most")
+    total = te.compute(
+        outer, lambda *i: te.sum(te.exp(te.cast(rows(*i, r), wide) - most(*i)), axis=r),
+        name="T_log_softmax_total",
+    )
+    done = te.compute(
+        rows.shape,
+        lambda *i: te.cast(
+            te.cast(rows(*i), wide) - most(*i[:-1]) - te.log(total(*i[:-1])), rows.dtype),
+        name="T_log_softmax",
+    )
+    return done if order is None else transpose(done, order)
+
+
+def _rows(x: te.Tensor, axis: int, where: str) -> tuple[te.Tensor, list[int] | None]:
+    """The tensor with an axis last, and the order that brings it back; None if it was."""
+    x = tensor_of(x, where, "x")
+    check_float(x, where)
+    along = axis_of(axis, x.ndim, where)
+    last = x.ndim - 1
+    if along == last:
+        return x, None
+    order = list(range(x.ndim))
+    order[along], order[last] = last, along
+    return transpose(x, order), order

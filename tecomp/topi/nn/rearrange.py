@@ -1,0 +1,322 @@
+"""Blocks of images moved to channels or batches and back, gaps, and buffers of what came last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tecomp import DefinitionError, te
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.topi import tag
+from tecomp.topi.extents import Size, differ, equal, plus, product, quotient, ravel, times
+from tecomp.topi.nn.pad import pad
+from tecomp.topi.transform.concatenate import concatenate
+from tecomp.topi.transform.slices import part_of, strided_slice
+from tecomp.topi.transform.views import in_blocks, reshape, transpose
+from tecomp.topi.validation import (
+    Operand,
+    axis_of,
+    integer_of,
+    integers_of,
+    listed,
+    one_of,
+    tensor_of,
+)
+from tecomp.topi.windows import images_of
+
+
+def flatten(data: te.Tensor) -> te.Tensor:
+    """All axes but the first as one.
+
+    Args:
+        data: the tensor, of one axis at least.
+
+    Raises:
+        DefinitionError: it has no axes.
+
+    >>> flatten(te.placeholder((2, 3, 4), name="A")).shape
+    (2, 12)
+    """
+    data = tensor_of(data, "topi.nn.flatten")
+    if not data.ndim:
+        raise DefinitionError(
+            f"topi.nn.flatten: {data.name} has no axes; give it one at least", kind="wrong-number"
+        )
+    return reshape(data, (data.shape[0], product(data.shape[1:])))
+
+
+def dilate(
+    data: te.Tensor, strides: Sequence[int], dilation_value: Operand = 0.0,
+    name: str = "DilatedInput",
+) -> te.Tensor:
+    """`data` with gaps between its elements.
+
+    Args:
+        data: the tensor.
+        strides: for each axis how far elements are from one another.
+        dilation_value: what is between them.
+        name: of the result.
+
+    Raises:
+        DefinitionError: there is not one number for each axis, from 1.
+
+    >>> dilate(te.placeholder((3, 4), name="A"), [2, 1]).shape
+    (5, 4)
+    """
+    where = "topi.nn.dilate"
+    data = tensor_of(data, where)
+    steps = integers_of(
+        listed(strides, where, "strides"), data.ndim, where, "strides", least=1)
+    shape = tuple(
+        n if step == 1 else _spread(n, step) for n, step in zip(data.shape, steps, strict=True))
+    between = te.cast(dilation_value, data.dtype)
+
+    def value(*i: te.Expr) -> te.Expr:
+        inside = [axis % step == 0 for axis, step in zip(i, steps, strict=True) if step > 1]
+        read = data(*(
+            axis if step == 1 else axis // step for axis, step in zip(i, steps, strict=True)))
+        return te.if_then_else(te.all(*inside), read, between) if inside else read
+
+    return te.compute(shape, value, name=name, tag="injective,dilate")
+
+
+def _spread(extent: Size, step: int) -> Size:
+    if equal(extent, 0):
+        return 0
+    return plus(times(plus(extent, -1), step), 1)
+
+
+def space_to_depth(data: te.Tensor, block_size: int, layout: str = "NCHW") -> te.Tensor:
+    """Blocks of images as channels, those of one place of a block side by side.
+
+    Args:
+        data: images.
+        block_size: rows, and columns, of a block.
+        layout: NCHW or NHWC.
+
+    Raises:
+        DefinitionError: blocks do not divide the images, or there is no such layout.
+
+    >>> space_to_depth(te.placeholder((1, 3, 4, 4), name="A"), 2).shape
+    (1, 12, 2, 2)
+    """
+    where = "topi.nn.space_to_depth"
+    n, c, h, w, size = _block(data, block_size, layout, where)
+    for extent in (h, w):
+        _check_divides(extent, size, data, where)
+    rows, columns, depth = quotient(h, size), quotient(w, size), times(c, size * size)
+    if layout == "NCHW":
+        cut = in_blocks(in_blocks(data, 3, size), 2, size)
+        return reshape(transpose(cut, (0, 3, 5, 1, 2, 4)), (n, depth, rows, columns))
+    cut = in_blocks(in_blocks(data, 2, size), 1, size)
+    return reshape(transpose(cut, (0, 1, 3, 2, 4, 5)), (n, rows, columns, depth))
+
+
+def depth_to_space(
+    data: te.Tensor, block_size: int, layout: str = "NCHW", mode: str = "DCR"
+) -> te.Tensor:
+    """Channels as blocks of images.
+
+    Args:
+        data: images.
+        block_size: rows, and columns, of a block.
+        layout: NCHW or NHWC.
+        mode: `DCR` for channels that have the places of a block outside, `CRD` inside.
+
+    Raises:
+        DefinitionError: blocks do not divide the channels, or there is no such layout or mode.
+
+    >>> depth_to_space(te.placeholder((1, 12, 2, 2), name="A"), 2).shape
+    (1, 3, 4, 4)
+    """
+    where = "topi.nn.depth_to_space"
+    one_of(mode, ("DCR", "CRD"), where, "mode")
+    n, c, h, w, size = _block(data, block_size, layout, where)
+    _check_divides(c, size * size, data, where)
+    channels = quotient(c, size * size)
+    y, x, depth = (0, 1, 2) if mode == "DCR" else (1, 2, 0)
+    shape = (n, channels, times(h, size), times(w, size))
+    axis = layout.index("C")
+    cut = _apart(data, axis, size, channels, outside=mode == "DCR")
+    if layout == "NCHW":
+        return reshape(transpose(cut, (0, 1 + depth, 4, 1 + y, 5, 1 + x)), shape)
+    order = (0, 1, 3 + y, 2, 3 + x, 3 + depth)
+    return reshape(transpose(cut, order), (n, *shape[2:], channels))
+
+
+def _apart(
+    data: te.Tensor, axis: int, size: int, channels: Size, *, outside: bool
+) -> te.Tensor:
+    """Channels as rows and columns of blocks, and channels inside of these, or outside."""
+    shape = (size, size, channels) if outside else (channels, size, size)
+
+    def value(*i: te.Expr) -> te.Expr:
+        place = ravel(i[axis : axis + 3], shape)
+        return data(*i[:axis], place, *i[axis + 3 :])
+
+    return te.compute(
+        (*data.shape[:axis], *shape, *data.shape[axis + 1 :]), value, name="T_blocks",
+        tag=tag.INJECTIVE)
+
+
+def _block(
+    data: te.Tensor, block_size: int, layout: str, where: str
+) -> tuple[Size, Size, Size, Size, int]:
+    one_of(layout, ("NCHW", "NHWC"), where, "layout")
+    images = images_of(data, layout, "NCHW", where)
+    n, c, h, w = (data.shape[images.axis(letter)] for letter in "NCHW")
+    return n, c, h, w, integer_of(block_size, where, "block_size", least=1)
+
+
+def _check_divides(extent: Size, size: int, data: te.Tensor, where: str) -> None:
+    if isinstance(extent, int) and extent % size:
+        raise DefinitionError(
+            f"{where}: {data.name} has shape {shape_text(data.shape)}, and blocks take {size} of "
+            f"{extent} at a time; pad it to a multiple with topi.nn.pad",
+            kind="shapes",
+        )
+
+
+def space_to_batch_nd(
+    data: te.Tensor, block_shape: Sequence[int], pad_before: Sequence[int],
+    pad_after: Sequence[int], pad_value: Operand = 0.0,
+) -> te.Tensor:
+    """Blocks of the axes after the first, padded, as batches: one for each place of a block.
+
+    Args:
+        data: shape (batch, ...).
+        block_shape: extents of a block, for the axes after the first, or some of them.
+        pad_before: elements before these axes.
+        pad_after: elements after them.
+        pad_value: the value of those.
+
+    Raises:
+        DefinitionError: blocks do not divide the axes, or the numbers are not one for each.
+
+    >>> space_to_batch_nd(te.placeholder((1, 4, 6, 3), name="A"), [2, 3], [0, 0], [0, 0]).shape
+    (6, 2, 2, 3)
+    """
+    where = "topi.nn.space_to_batch_nd"
+    data = tensor_of(data, where)
+    sizes = _blocks(data, block_shape, where)
+    count = len(sizes)
+    low = _counts(pad_before, count, where, "pad_before")
+    high = _counts(pad_after, count, where, "pad_after")
+    rest = [0] * (data.ndim - 1 - count)
+    wide = data
+    if any((*low, *high)):
+        wide = pad(data, [0, *low, *rest], [0, *high, *rest], pad_value)
+    for extent, size in zip(wide.shape[1 : count + 1], sizes, strict=True):
+        _check_divides(extent, size, wide, where)
+    outer = [quotient(n, size) for n, size in zip(wide.shape[1 : count + 1], sizes, strict=True)]
+    tail = wide.shape[count + 1 :]
+    cut = wide
+    for k in reversed(range(count)):
+        cut = in_blocks(cut, k + 1, sizes[k])
+    order = [
+        *(2 + 2 * k for k in range(count)), 0, *(1 + 2 * k for k in range(count)),
+        *(1 + 2 * count + k for k in range(len(tail)))]
+    moved = transpose(cut, order)
+    return reshape(moved, (times(wide.shape[0], _all(sizes)), *outer, *tail))
+
+
+def batch_to_space_nd(
+    data: te.Tensor, block_shape: Sequence[int], crop_begin_list: Sequence[int],
+    crop_end_list: Sequence[int],
+) -> te.Tensor:
+    """Batches as blocks of the axes after the first, which are cut: undoes `space_to_batch_nd`.
+
+    Args:
+        data: shape (batch, ...).
+        block_shape: extents of a block, for the axes after the first, or some of them.
+        crop_begin_list: elements cut off before these axes.
+        crop_end_list: elements cut off after them.
+
+    Raises:
+        DefinitionError: blocks do not divide the batch, or the numbers are not one for each.
+
+    >>> batch_to_space_nd(te.placeholder((6, 2, 2, 3), name="A"), [2, 3], [0, 1], [0, 0]).shape
+    (1, 4, 5, 3)
+    """
+    where = "topi.nn.batch_to_space_nd"
+    data = tensor_of(data, where)
+    sizes = _blocks(data, block_shape, where)
+    count = len(sizes)
+    low = _counts(crop_begin_list, count, where, "crop_begin_list")
+    high = _counts(crop_end_list, count, where, "crop_end_list")
+    _check_divides(data.shape[0], _all(sizes), data, where)
+    batch = quotient(data.shape[0], _all(sizes))
+    tail = data.shape[count + 1 :]
+    cut = _batches(data, sizes, batch)
+    order = [count, *(axis for k in range(count) for axis in (count + 1 + k, k)),
+             *(2 * count + 1 + k for k in range(len(tail)))]
+    whole = [times(n, size) for n, size in zip(data.shape[1 : count + 1], sizes, strict=True)]
+    joined = reshape(transpose(cut, order), (batch, *whole, *tail))
+    if not any((*low, *high)):
+        return joined
+    ends = [plus(n, -b) for n, b in zip(whole, high, strict=True)]
+    return strided_slice(joined, low, ends, axes=list(range(1, count + 1)))
+
+
+def _batches(data: te.Tensor, sizes: Sequence[int], batch: Size) -> te.Tensor:
+    """Batches with one axis for each axis of a block in front."""
+    shape = (*sizes, batch)
+
+    def value(*i: te.Expr) -> te.Expr:
+        return data(ravel(i[: len(shape)], shape), *i[len(shape) :])
+
+    return te.compute(
+        (*shape, *data.shape[1:]), value, name="T_batches", tag=tag.INJECTIVE)
+
+
+def _counts(given: Sequence[int], count: int, where: str, what: str) -> tuple[int, ...]:
+    return integers_of(listed(given, where, what), count, where, what, least=0)
+
+
+def _blocks(data: te.Tensor, block_shape: Sequence[int], where: str) -> tuple[int, ...]:
+    given = listed(block_shape, where, "block_shape")
+    sizes = integers_of(given, len(given), where, "block_shape", least=1)
+    if len(sizes) >= data.ndim:
+        raise DefinitionError(
+            f"{where}: block_shape is {sizes}, and {data.name} has shape {shape_text(data.shape)}; "
+            "give numbers for axes after the first",
+            kind="shapes",
+        )
+    return sizes
+
+
+def _all(sizes: Sequence[int]) -> int:
+    result = 1
+    for size in sizes:
+        result *= size
+    return result
+
+
+def fifo_buffer(data: te.Tensor, buffer: te.Tensor, axis: int) -> te.Tensor:
+    """What came last along an axis: `buffer` without its first elements, and `data` after them.
+
+    Raises:
+        DefinitionError: there is no such axis, or `data` does not fit in.
+
+    >>> A, B = te.placeholder((4, 1), name="A"), te.placeholder((4, 5), name="B")
+    >>> fifo_buffer(A, B, 1).shape
+    (4, 5)
+    """
+    where = "topi.nn.fifo_buffer"
+    data, before = tensor_of(data, where), tensor_of(buffer, where, "buffer")
+    along = axis_of(axis, before.ndim, where)
+    fits = data.ndim == before.ndim and not any(
+        differ(a, b) for k, (a, b) in enumerate(zip(data.shape, before.shape, strict=True))
+        if k != along)
+    new, room = data.shape[along] if fits else 0, before.shape[along]
+    if not fits or (isinstance(new, int) and isinstance(room, int) and new > room):
+        raise DefinitionError(
+            f"{where}: data has shape {shape_text(data.shape)} and buffer "
+            f"{shape_text(before.shape)}; data has the axes of buffer, and no more along axis "
+            f"{along}",
+            kind="shapes",
+        )
+    kept: Any = plus(room, -new) if isinstance(new, int) else room - new
+    return concatenate([part_of(before, along, new, kept, "T_fifo_kept"), data], along)
+
+

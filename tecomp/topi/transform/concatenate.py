@@ -1,0 +1,201 @@
+"""Tensors put together along an axis, and taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+
+from tecomp import DefinitionError, te
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.topi import tag
+from tecomp.topi.extents import Size, ceil_div, differ, equal, minus, plus, times
+from tecomp.topi.transform.slices import part_of
+from tecomp.topi.validation import axis_of, extents_of, integer_of, one_of, tensor_of, tensors_of
+
+_MOST_PARTS = 1 << 16
+"""Of one tensor."""
+
+
+def concatenate(a_tuple: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
+    """Tensors one after the other along an axis.
+
+    Args:
+        a_tuple: tensors that have the same extents along all other axes.
+        axis: counted from the end if negative.
+
+    Raises:
+        DefinitionError: there is none, they have no such axis, or other extents.
+
+    >>> A, B = te.placeholder((4, 8), name="A"), te.placeholder((2, 8), name="B")
+    >>> concatenate([A, B]).shape
+    (6, 8)
+    """
+    where = "topi.concatenate"
+    parts = tensors_of(a_tuple, where, "a_tuple")
+    along = axis_of(axis, parts[0].ndim, where)
+    _check_alike(parts, along, where)
+    ends = list(accumulate((x.shape[along] for x in parts), plus))
+
+    def value(*i: te.Expr) -> te.Expr:
+        def read(k: int) -> te.Expr:
+            start = ends[k - 1] if k else 0
+            return parts[k](*i[:along], i[along] if k == 0 else i[along] - start, *i[along + 1 :])
+
+        return chosen(i[along], ends, read)
+
+    shape = (*parts[0].shape[:along], ends[-1], *parts[0].shape[along + 1 :])
+    return te.compute(shape, value, name="T_concat", tag=tag.INJECTIVE)
+
+
+def stack(tensors: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
+    """Tensors of one shape along a new axis.
+
+    Args:
+        tensors: the tensors.
+        axis: the new one; counted from the end of the result if negative.
+
+    Raises:
+        DefinitionError: there is none, they have other shapes, or there is no such place.
+
+    >>> A, B = te.placeholder((4, 8), name="A"), te.placeholder((4, 8), name="B")
+    >>> stack([A, B], -1).shape
+    (4, 8, 2)
+    """
+    where = "topi.stack"
+    parts = tensors_of(tensors, where, "tensors")
+    along = axis_of(axis, parts[0].ndim + 1, where)
+    _check_alike(parts, None, where)
+    ends: list[Size] = list(range(1, len(parts) + 1))
+
+    def value(*i: te.Expr) -> te.Expr:
+        return chosen(i[along], ends, lambda k: parts[k](*i[:along], *i[along + 1 :]))
+
+    shape = (*parts[0].shape[:along], len(parts), *parts[0].shape[along:])
+    return te.compute(shape, value, name="T_stack", tag=tag.INJECTIVE)
+
+
+def _check_alike(parts: Sequence[te.Tensor], along: int | None, where: str) -> None:
+    """Refuse tensors of other shapes, where the extents of one axis may differ."""
+    first = parts[0]
+    for k, x in enumerate(parts):
+        fits = x.ndim == first.ndim and all(
+            axis == along or equal(a, b)
+            for axis, (a, b) in enumerate(zip(x.shape, first.shape, strict=True))
+        )
+        if not fits:
+            but = "" if along is None else f" but along axis {along}"
+            raise DefinitionError(
+                f"{where}: tensor 0 has shape {shape_text(first.shape)} and tensor {k} "
+                f"{shape_text(x.shape)}; give tensors of one shape{but}",
+                kind="shapes",
+            )
+
+
+def chosen(index: te.Expr, ends: Sequence[Size], read: Callable[[int], te.Expr]) -> te.Expr:
+    """What one of several gives, where each is for the indices below its end.
+
+    Conditions are halved, so that as few are asked as digits of the count.
+    """
+
+    def between(low: int, high: int) -> te.Expr:
+        if high - low == 1:
+            return read(low)
+        middle = (low + high) // 2
+        return te.if_then_else(
+            index < ends[middle - 1], between(low, middle), between(middle, high))
+
+    return between(0, len(ends))
+
+
+def split(
+    ary: te.Tensor, indices_or_sections: int | Sequence[Size], axis: int = 0
+) -> list[te.Tensor]:
+    """A tensor cut along an axis.
+
+    Args:
+        ary: the tensor.
+        indices_or_sections: into how many parts, which are even but for the last; or where all but
+            the first begin.
+        axis: counted from the end if negative.
+
+    Raises:
+        DefinitionError: there is no such axis, or the places are not in order.
+
+    >>> [x.shape for x in split(te.placeholder((6, 8), name="A"), [1, 4])]
+    [(1, 8), (3, 8), (2, 8)]
+    """
+    where = "topi.split"
+    ary = tensor_of(ary, where, "ary")
+    along = axis_of(axis, ary.ndim, where)
+    extent = ary.shape[along]
+    if isinstance(indices_or_sections, list | tuple):
+        begins = extents_of(indices_or_sections, where, "indices_or_sections")
+        places: list[Size] = [0, *begins, extent]
+    else:
+        count = integer_of(indices_or_sections, where, "indices_or_sections", least=1)
+        if count > _MOST_PARTS:
+            raise DefinitionError(
+                f"{where}: indices_or_sections is {count}; it is at most {_MOST_PARTS}",
+                kind="too-much",
+            )
+        each = ceil_div(extent, count)
+        places = [_least(times(each, k), extent) for k in range(count)] + [extent]
+    known = [place for place in places if isinstance(place, int)]
+    if sorted(known) != known or known[0] < 0:
+        raise DefinitionError(
+            f"{where}: the parts begin at {tuple(places[1:-1])}, and axis {along} of {ary.name} "
+            f"has extent {extent}; give places in order, from 0 to the extent",
+            kind="shapes",
+        )
+    return [
+        part_of(ary, along, begin, minus(end, begin), f"T_split_{k}")
+        for k, (begin, end) in enumerate(pairwise(places))
+    ]
+
+
+def _least(a: Size, b: Size) -> Size:
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    return a if equal(a, b) or equal(a, 0) or not differ(a, b) else te.min(a, b)
+
+
+def meshgrid(a_tuple: Sequence[te.Tensor], indexing: str) -> list[te.Tensor]:
+    """Grids of coordinates: each repeats one tensor along the axes of the others.
+
+    Args:
+        a_tuple: tensors of one axis, or of none.
+        indexing: `ij`, or `xy` for the first two axes exchanged.
+
+    Raises:
+        DefinitionError: a tensor has more axes, or there is no such indexing.
+
+    >>> x, y = te.placeholder((3,), name="x"), te.placeholder((4,), name="y")
+    >>> [grid.shape for grid in meshgrid([x, y], "ij")]
+    [(3, 4), (3, 4)]
+    """
+    where = "topi.meshgrid"
+    parts = tensors_of(a_tuple, where, "a_tuple")
+    one_of(indexing, ("ij", "xy"), where, "indexing")
+    for x in parts:
+        if x.ndim > 1:
+            raise DefinitionError(
+                f"{where}: {x.name} has shape {shape_text(x.shape)}; coordinates have one axis, or "
+                "none",
+                kind="shapes",
+            )
+    order = list(range(len(parts)))
+    if indexing == "xy" and len(parts) > 1:
+        order[:2] = [1, 0]
+    extents: list[Size] = [x.shape[0] if x.ndim else 1 for x in parts]
+    shape = tuple(extents[k] for k in order)
+
+    def grid(k: int, x: te.Tensor) -> te.Tensor:
+        own = order.index(k)
+        return te.compute(
+            shape, lambda *i: x(i[own]) if x.ndim else x(), name=f"T_meshgrid_{k}",
+            tag=tag.INJECTIVE,
+        )
+
+    return [grid(k, x) for k, x in enumerate(parts)]
+
+

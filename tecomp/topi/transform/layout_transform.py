@@ -1,0 +1,143 @@
+"""Axes cut into blocks and put in another order, as layouts such as `NCHW16c` say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tecomp import DefinitionError, te
+from tecomp.topi import tag
+from tecomp.topi.extents import Size, differ, quotient, times
+from tecomp.topi.validation import check_rank, tensor_of
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of a layout: a whole one or the blocks of one (`C`), or inside of a block (`16c`).
+
+    Attributes:
+        name: the letter, a capital.
+        block: elements of a block; None for a whole axis, or one of blocks.
+    """
+
+    name: str
+    block: int | None = None
+
+
+def layout_transform(
+    array: te.Tensor, src_layout: str, dst_layout: str, schedule_rule: str = "None"
+) -> te.Tensor:
+    """`array` in another layout: capitals are axes, `16c` are the places in a block of 16 of C.
+
+    Args:
+        array: a tensor with an axis for each of `src_layout`.
+        src_layout: such as `NCHW`.
+        dst_layout: such as `NCHW16c`.
+        schedule_rule: not used: `tecomp.compile` schedules.
+
+    Raises:
+        DefinitionError: a layout is none, the two have not the same axes, or a block does not
+            divide its axis.
+
+    >>> layout_transform(te.placeholder((1, 32, 8, 8), name="A"), "NCHW", "NCHW16c").shape
+    (1, 2, 8, 8, 16)
+    """
+    where = "topi.layout_transform"
+    array = tensor_of(array, where, "array")
+    source, target = _axes(src_layout, where), _axes(dst_layout, where)
+    if {axis.name for axis in source} != {axis.name for axis in target}:
+        raise DefinitionError(
+            f"{where}: {src_layout} and {dst_layout} have not the same axes; write the same "
+            "capitals in both",
+            kind="layout-text",
+        )
+    check_rank(array, len(source), where, array.name, src_layout)
+    extents = _extents(array, source, src_layout, where)
+    shape = [_extent(axis, target, extents, dst_layout, where) for axis in target]
+
+    def value(*i: te.Expr) -> te.Expr:
+        whole = _joined(target, i)
+        return array(*(_part(axis, source, whole[axis.name]) for axis in source))
+
+    return te.compute(tuple(shape), value, name="T_layout_trans", tag=tag.INJECTIVE)
+
+
+def _axes(layout: object, where: str) -> list[Axis]:
+    """The axes of a layout, in order.
+
+    Raises:
+        DefinitionError: it is none.
+    """
+    text = str(layout)
+    parts = re.findall(r"([A-Z])|(\d+)([a-z])", text)
+    axes = [
+        Axis(capital) if capital else Axis(small.upper(), int(size))
+        for capital, size, small in parts
+    ]
+    whole = [axis.name for axis in axes if axis.block is None]
+    inner = [axis.name for axis in axes if axis.block is not None]
+    is_read = "".join(f"{capital}{size}{small}" for capital, size, small in parts) == text
+    is_made = len(set(whole)) == len(whole) and set(inner) <= set(whole) and len(
+        set(inner)) == len(inner) and all(axis.block != 0 for axis in axes)
+    if is_read and is_made and whole:
+        return axes
+    raise DefinitionError(
+        f"{where}: {layout!r} is no layout; write a capital for each axis, once, and blocks with "
+        "small letters after their size, as in NCHW16c",
+        kind="unknown-choice",
+    )
+
+
+def _blocks(axes: list[Axis], name: str) -> int | None:
+    return next((axis.block for axis in axes if axis.name == name and axis.block), None)
+
+
+def _extents(
+    array: te.Tensor, source: list[Axis], layout: str, where: str
+) -> Mapping[str, Size]:
+    """The whole extent of each axis."""
+    extents: dict[str, Size] = {}
+    for axis, extent in zip(source, array.shape, strict=True):
+        if axis.block is not None and differ(extent, axis.block):
+            raise DefinitionError(
+                f"{where}: {layout} has blocks of {axis.block} of {axis.name}, and {array.name} "
+                f"{extent} there; give a tensor of that layout",
+                kind="shapes",
+            )
+        extents[axis.name] = times(extents.get(axis.name, 1), extent)
+    return extents
+
+
+def _extent(
+    axis: Axis, target: list[Axis], extents: Mapping[str, Size], layout: str, where: str
+) -> Size:
+    """The extent of one axis of the result."""
+    block, extent = _blocks(target, axis.name), extents[axis.name]
+    if axis.block is not None or block is None:
+        return axis.block or extent
+    if isinstance(extent, int) and extent % block:
+        raise DefinitionError(
+            f"{where}: {layout} has blocks of {block} of {axis.name}, whose extent is {extent}; "
+            "pad it to a multiple with topi.nn.pad, or use transform_layout",
+            kind="shapes",
+        )
+    return quotient(extent, block)
+
+
+def _joined(target: list[Axis], index: tuple[te.Expr, ...]) -> dict[str, Any]:
+    """The index of each whole axis."""
+    whole: dict[str, Any] = {}
+    for axis, i in zip(target, index, strict=True):
+        part = i if axis.block is not None else i * (_blocks(target, axis.name) or 1)
+        whole[axis.name] = whole[axis.name] + part if axis.name in whole else part
+    return whole
+
+
+def _part(axis: Axis, source: list[Axis], index: Any) -> Any:
+    """The index of one axis of the source, from that of the whole axis."""
+    block = _blocks(source, axis.name)
+    if block is None:
+        return index
+    return index // block if axis.block is None else index % block

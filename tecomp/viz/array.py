@@ -1,0 +1,163 @@
+"""Arrays as pictures: type and device, who has which part, what lies where, and what would run."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from tecomp.array.array_object import Array, node_of
+from tecomp.array.graph.node import Node, looking
+from tecomp.array.graph.pending import Pending, pending
+from tecomp.dist.partition.partition import Partition
+from tecomp.dist.partition.placements import Places
+from tecomp.drawing.canvas import MARGIN, NEUTRAL, STRONG, Canvas, colour, text_width
+from tecomp.drawing.panels import connect, head, heading, legend, sampled
+from tecomp.drawing.svg import Svg
+from tecomp.ir.nodes.printer import counted, shortened
+from tecomp.layout.core.layout import Layout, formula
+from tecomp.viz.layout import draw_layout, sizes_of
+
+_ROW, _BAR = 26.0, 20.0
+_MOST_ROWS, _MOST_PARTS = 48, 64
+_MOST_RUNS = 16
+_WIDE, _HIGH = 360.0, 200.0
+
+Runs = tuple[tuple[int, int], ...]
+
+
+def drawn(array: Array) -> Svg:
+    """The picture of an array; nothing is computed."""
+    node = node_of(array, "picture")
+    title = f"array {node.type.dtype}{list(array.shape)}"
+    partition = array.partition
+    part: Node = node if partition is None else getattr(node, "_part", None) or node
+    with looking:
+        work = pending([node for node in (part,) if node.op is not None])
+        layout = _layout(part)
+    canvas = Canvas()
+    size = prod(array.shape) * array.dtype.itemsize
+    left = f"{counted(len(work.nodes), 'operation')} to come" if work.nodes else "computed"
+    where = "on the processor" if array.device == "cpu" else f"on {array.device}"
+    lines = [f"{size:,} B {where}, {left}"]
+    if partition is not None:
+        lines.append(shortened(str(partition), 140))
+    if layout is not None:
+        lines += [shortened(formula(layout), 140), *sizes_of(layout)]
+    y = head(canvas, title, *lines) + 30
+    if partition is not None:
+        y = _parts(canvas, partition, y) + 36
+    if work.nodes:
+        _operations(canvas, work, y)
+    elif layout is not None:
+        draw_layout(canvas, layout, y)
+    return canvas.finished(title)
+
+
+def _layout(node: Node) -> Layout | None:
+    """Where the elements are; None if there are none yet, or none that a layout describes."""
+    if node.stored is not None:
+        found: Layout = getattr(node.stored, "shown", node.stored.layout)
+        return found
+    data = node.data
+    if data is None or not data.flags.c_contiguous or data.dtype.kind == "c":
+        return None
+    return Layout.row_major(data.shape, data.dtype.name)
+
+
+def _operations(canvas: Canvas, work: Pending, y: float) -> None:
+    """The operations that are to come, each behind what it needs."""
+    heading(canvas, MARGIN, y, "Operations", "in an order in which they can run; lines are values")
+    rows = [(f"x{k}: {_type(leaf)}", NEUTRAL) for k, leaf in enumerate(work.leaves)]
+    for node in work.nodes:
+        name = node.op.where if node.op is not None else "there"
+        rows.append((f"{name}: {_type(node)}", colour(0)))
+    rows[-1] = rows[-1][0], STRONG
+    order, readers = _ordered(work)
+    values = [None if k is None else order[k] for k in sampled(len(order), _MOST_ROWS)]
+    wide = 16 + max(text_width(rows[k][0], 10, "mono") for k in values if k is not None)
+    tops = [y + 14 + k * _ROW for k in range(len(values))]
+    for value, top in zip(values, tops, strict=True):
+        if value is None:
+            left_out = f"⋮ {len(order) - len(values) + 1} more"
+            canvas.text(MARGIN + 8, top + 14, left_out, style="soft")
+            continue
+        words, fill = rows[value]
+        canvas.box(MARGIN, top, wide, _BAR, fill, words)
+        canvas.text(MARGIN + 8, top + 14, words, size=10, style="mono dark")
+    lines = {each: line for line, each in enumerate(values) if each is not None}
+    flows = {k: (line, [lines[each] for each in readers[k] if each in lines])
+             for k, line in lines.items()}
+    connect(canvas, MARGIN + wide, flows, [top + _BAR * 0.7 for top in tops],
+            [top + _BAR * 0.3 for top in tops], {k: rows[k][0] for k in lines})
+    legend(canvas, tops[-1] + _ROW + 12, [
+        (NEUTRAL, "is there"), (colour(0), "an operation to come"), (STRONG, "the array"),
+    ])
+
+
+def _ordered(work: Pending) -> tuple[list[int], dict[int, list[int]]]:
+    """Values in the order in which they are shown, and the readers of each.
+
+    What is there comes just before its first reader: so operations are seen, however much there is.
+    """
+    count = len(work.leaves)
+    order: dict[int, None] = {}
+    readers: dict[int, list[int]] = {k: [] for k in range(count + len(work.nodes))}
+    for k, (_, operands) in enumerate(work.steps):
+        for place in dict.fromkeys(operands):
+            value = count + place if place >= 0 else -1 - place
+            readers[value].append(count + k)
+            order[value] = None
+        order[count + k] = None
+    return list(order), readers
+
+
+def _type(node: Node) -> str:
+    return shortened(f"{node.type.dtype}{list(node.type.shape)}", 60)
+
+
+def _parts(canvas: Canvas, partition: Partition, y: float) -> float:
+    """Which process has what, along two axes, those that are cut first; where it ends."""
+    axes = _drawn_axes(partition)
+    names = " and ".join(f"axis {axis}" for axis in axes) or "no axes"
+    heading(canvas, MARGIN, y, "Parts", f"numbers are processes; {names} of the array")
+    held: dict[tuple[Runs, ...], list[int]] = {}
+    for rank in range(min(partition.mesh.size, _MOST_PARTS)):
+        index = partition.local_index(rank)
+        held.setdefault(tuple(_runs(index[axis]) for axis in axes), []).append(rank)
+    top, high = y + 14, _HIGH if len(axes) > 1 else 40.0
+    canvas.box(MARGIN, top, _WIDE, high, "plain", "the array")
+    for number, (part, ranks) in enumerate(held.items()):
+        words = ", ".join(map(str, ranks))
+        *down, across = part or (((0, 1),),)
+        extents = [partition.shape[axis] for axis in axes] or [1]
+        tall = high / (max(extents[0], 1) if down else 1)
+        wide = _WIDE / max(extents[-1], 1)
+        for (first, last), (left, right) in product(down[0] if down else ((0, 1),), across):
+            canvas.box(MARGIN + left * wide, top + first * tall, max((right - left) * wide - 2, 1),
+                       max((last - first) * tall - 2, 1), colour(number, number // 8),
+                       f"process {words}: {part}", words, size=11)
+    if partition.mesh.size > _MOST_PARTS:
+        more = partition.mesh.size - _MOST_PARTS
+        canvas.text(MARGIN, top + high + 16, f"⋮ and of {more} other processes", style="soft")
+        high += 18
+    return top + high
+
+
+def _drawn_axes(partition: Partition) -> list[int]:
+    several = [
+        axis for axis, cuts in enumerate(partition.cuts) if prod(cut.count for cut in cuts.cuts) > 1
+    ]
+    others = [axis for axis in reversed(range(len(partition.shape))) if axis not in several]
+    return sorted([*several, *others][:2])
+
+
+def _runs(places: Places) -> Runs:
+    """What lies side by side, as starts and ends; the first of many."""
+    if isinstance(places, slice) and places.step in (1, None):
+        return ((places.start, places.stop),) if places.start < places.stop else ()
+    indices = np.sort(np.arange(places.start, places.stop, places.step)
+                      if isinstance(places, slice) else places)
+    pieces = np.split(indices, np.flatnonzero(np.diff(indices) > 1) + 1)
+    return tuple((int(each[0]), int(each[-1]) + 1) for each in pieces[:_MOST_RUNS] if len(each))

@@ -1,0 +1,181 @@
+"""Draw relayouts, transfers and core grids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from tecomp.compiled_copies import Relayout
+from tecomp.drawing.canvas import MARGIN, NEUTRAL, Canvas, colour, text_width
+from tecomp.drawing.panels import head, heading, legend, many, sampled
+from tecomp.drawing.svg import Svg
+from tecomp.errors import LayoutError
+from tecomp.ir.nodes.printer import counted, shortened
+from tecomp.ir.traversal.rewrite import free_variables
+from tecomp.layout.core.layout import Layout, formula
+from tecomp.layout.sharding.virtual_grid import GridMap
+from tecomp.layout.transfers import DmaNest, Runs
+from tecomp.poly.maps.brute_force import unravel
+from tecomp.poly.maps.index_map import IndexMap
+from tecomp.viz.layout import Scale, draw_memories, row_colours
+from tecomp.viz.layout_parts import Piece, parts_of
+from tecomp.viz.loop_nest import Row, draw_nest
+
+_MOST_DEVICES, _MOST_ROWS, _MOST_COLUMNS = 4, 12, 12
+_HIGH = 22.0
+
+
+def drawn(grid: GridMap) -> Svg:
+    """The picture of a virtual grid: the cores of the machine, each with the one it stands for."""
+    canvas = Canvas()
+    lines = [shortened(grid.index_map.formula, 140),
+             f"{counted(prod(grid.shape), 'virtual core')} on {list(grid.physical)}, "
+             f"{counted(grid.idle_count, 'core')} idle"]
+    y = head(canvas, f"virtual grid {list(grid.shape)}", *lines) + 30
+    *outer, rows, columns = (1, 1, *grid.physical)[-max(len(grid.physical), 2):]
+    last = ",".join(str(n - 1) for n in grid.shape)
+    wide = max(30.0, text_width(last, 9, "mono") + 8)
+    for number in sampled(prod(outer), _MOST_DEVICES):
+        if number is None:
+            canvas.text(MARGIN, y, "⋮", style="soft")
+            y += 24
+            continue
+        heading(canvas, MARGIN, y, f"Device {number}" if outer else "Cores",
+                "numbers are virtual cores")
+        y = _device(canvas, grid, number * rows * columns, (rows, columns), wide, y + 14) + 34
+    legend(canvas, y - 20, [("pad", "stands idle")] if grid.idle_count else [])
+    return canvas.finished(f"the virtual grid {list(grid.shape)}")
+
+
+def _device(
+    canvas: Canvas, grid: GridMap, first: int, extents: tuple[int, int], wide: float, y: float
+) -> float:
+    """The cores of one device; where they end."""
+    rows = sampled(extents[0], _MOST_ROWS)
+    for line, row in enumerate(rows):
+        top = y + line * _HIGH
+        for place, column in enumerate(sampled(extents[1], _MOST_COLUMNS)):
+            x = MARGIN + place * wide
+            if row is None or column is None:
+                canvas.text(x + 8, top + 14, "⋯" if row is not None else "⋮", style="soft")
+                continue
+            core = unravel(first + row * extents[1] + column, grid.physical)
+            virtual = grid.virtual(core)
+            words = "" if virtual is None else ",".join(map(str, virtual))
+            fill = "pad" if virtual is None else colour(virtual[-2] if len(virtual) > 1 else 0, 1)
+            canvas.box(x, top, wide - 2, _HIGH - 2, fill, f"core {core}: {words or 'idle'}", words)
+    return y + len(rows) * _HIGH
+
+
+_MOST_LENGTHS = 12
+
+
+def drawn_nest(nest: DmaNest) -> Svg:
+    """The picture of loops that a DMA engine runs: how far each goes in both memories."""
+    canvas = Canvas()
+    start = f"from host {nest.host_offset:,} to device {nest.device_offset:,} on"
+    y = head(canvas, "loops of a DMA engine", f"{counted(nest.size, 'element')}, {start}") + 24
+    rows = [
+        Row(depth, "loop", f"{count:,} times",
+            f"{host:,} further on the host, {device:,} further on the device")
+        for depth, (count, device, host) in enumerate(
+            zip(nest.ranges, nest.device_strides, nest.host_strides, strict=True))
+    ]
+    draw_nest(canvas, [*rows, Row(len(rows), "statement", "copies an element")], MARGIN, y)
+    return canvas.finished("loops of a DMA engine")
+
+
+def drawn_runs(runs: Runs) -> Svg:
+    """The picture of the runs of a copy."""
+    canvas = Canvas()
+    draw_runs(canvas, runs, head(canvas, "runs of a copy") + 24)
+    return canvas.finished("the runs of a copy")
+
+
+def draw_runs(canvas: Canvas, runs: Runs, y: float) -> float:
+    """How many runs there are of each length; where they end."""
+    heading(canvas, MARGIN, y, "Runs",
+            f"{many(runs.count, 'sequence')} of elements that follow each other on both sides: "
+            f"{runs.elements:,} of {many(runs.total, 'element')}")
+    most = max((count for _, count in runs.lengths), default=1)
+    top = y + 14
+    for k in sampled(len(runs.lengths), _MOST_LENGTHS):
+        if k is None:
+            canvas.text(MARGIN, top + 12, "⋮", style="soft")
+            top += 18
+            continue
+        length, count = runs.lengths[k]
+        words = f"{many(count, 'run')} of {many(length, 'element')}"
+        wide = max(420 * count / most, 1)
+        canvas.box(MARGIN, top, wide, 14, colour(0, 1), words)
+        canvas.text(MARGIN + wide + 8, top + 11, words, size=10, style="soft")
+        top += 18
+    return top
+
+
+def drawn_relayout(relayout: Relayout) -> Svg:
+    """The picture of a copy from one layout to another."""
+    src, dst = relayout.src, relayout.dst
+    canvas = Canvas()
+    title = f"{src.dtype}{list(src.shape)}"
+    y = head(canvas, f"relayout of {title}", f"from {shortened(formula(src), 140)}",
+             f"to {shortened(formula(dst), 140)}") + 34
+    if not src.num_elements:
+        canvas.text(MARGIN, y, "nothing is copied", style="soft")
+        return canvas.finished(f"relayout of {title}: nothing is copied")
+    pieces: list[Piece] = []
+    for words, layout in (("From", src), ("To", dst)):
+        y, shown = _memory(canvas, words, layout, y)
+        y += 40
+        pieces += shown
+    y = draw_runs(canvas, src.runs_to(dst), y) + 30
+    legend(canvas, y, row_colours(src.shape, pieces), ["A row has one colour on both sides."])
+    return canvas.finished(f"relayout of {title}")
+
+
+def _memory(
+    canvas: Canvas, words: str, layout: Layout, y: float
+) -> tuple[float, Sequence[Piece]]:
+    """The memory of one side; where it ends, and what is shown of it."""
+    try:
+        parts = parts_of(layout, by_rows=True)
+    except LayoutError:
+        heading(canvas, MARGIN, y, words, "no expression was found for what a place holds")
+        return y + 10, ()
+    scale = Scale(layout, parts)
+    remark = f"physical {list(layout.physical_shape)} in {layout.memory}"
+    end = draw_memories(canvas, layout, parts, scale, (MARGIN, y), (words, remark))
+    return end, parts.pieces
+
+
+def drawn_map(index_map: IndexMap) -> Svg:
+    """The picture of an index map: which index each result takes."""
+    canvas = Canvas()
+    indices, results = index_map.initial_indices, index_map.final_indices
+    names = [shortened(variable.name, 40) for variable in indices]
+    texts = [shortened(str(expr), 90) for expr in results]
+    y = head(canvas, "index map", shortened(index_map.formula, 160)) + 34
+    wide = 24 + max([text_width(name, 12, "mono") for name in names], default=0)
+    right = MARGIN + wide + 120
+    heading(canvas, MARGIN, y, "Index")
+    heading(canvas, right, y, "Place", "an axis of the memory for each border")
+    for k, name in enumerate(names):
+        canvas.box(MARGIN, y + 14 + k * 32, wide, 24, colour(k), f"index {name}")
+        canvas.text(MARGIN + 12, y + 30 + k * 32, name, size=12, style="mono dark")
+    ends = {axis + 1 for axis in index_map.axis_separators}
+    top = y + 14
+    for k, (expr, text) in enumerate(zip(results, texts, strict=True)):
+        if k in ends:
+            canvas.line([(right - 10, top), (right + 220, top)], is_dashed=True,
+                        title="an axis of the memory ends here")
+            top += 10
+        used = free_variables(expr)
+        fill = next((colour(n) for n, each in enumerate(indices) if each in used), NEUTRAL)
+        canvas.box(right, top, 24 + text_width(text, 12, "mono"), 24, fill, f"place {k}: {text}")
+        canvas.text(right + 12, top + 16, text, size=12, style="mono dark")
+        for n, each in enumerate(indices):
+            if each in used:
+                canvas.line([(MARGIN + wide, y + 26 + n * 32), (right, top + 12)], colour(n, 3),
+                            title=f"{names[n]} is in place {k}")
+        top += 32
+    return canvas.finished(f"the index map {index_map.formula}")

@@ -1,0 +1,557 @@
+"""Draw iteration domains and dependences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from math import hypot
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tecomp.compute.iter_var import IterKind, IterVar
+from tecomp.compute.operation import ComputeOp, Operation
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.scan import ScanOp
+from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.drawing.canvas import MARGIN, Canvas, colour, text_width
+from tecomp.drawing.panels import head, heading, legend
+from tecomp.drawing.svg import Svg
+from tecomp.errors import ScheduleError
+from tecomp.ir.nodes.expr import Const, Expr, Var, index_value
+from tecomp.ir.nodes.printer import counted, shortened
+from tecomp.ir.nodes.stmt_nodes import ForKind
+from tecomp.ir.traversal.analyses import Guards
+from tecomp.ir.traversal.rewrite import free_variables, substitute, walk
+from tecomp.poly.maps.brute_force import values
+from tecomp.scheduling.loop_relations import Frame, Frames, derive_frames
+from tecomp.scheduling.schedule import Stage
+from tecomp.scheduling.state import At as DomainAt
+from tecomp.scheduling.state import Inline, StageState, State, Transform
+
+Numbers = npt.NDArray[np.int64]
+At = Mapping[Var, Any]
+
+SIZE = 16
+"""What a size is in a picture that is known when the kernel is called."""
+_MOST_ROWS, _MOST_COLUMNS = 12, 16
+_MOST_READS, _MOST_TERMS = 64, 16
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The points of a picture: those of two axes, or of one, in a corner of all.
+
+    Attributes:
+        axes: the axes, the first of which goes down.
+        extents: how many values each has.
+        firsts: the first value of each.
+        is_inside: whether there is a point.
+        leaves: for each loop its value at each point.
+        thread: a number for each point: those with one number run after each other.
+        time: when each runs among those of its thread; what runs at once has one number.
+        at: the values of all variables.
+    """
+
+    axes: tuple[IterVar, ...]
+    extents: tuple[int, ...]
+    firsts: tuple[int, ...]
+    is_inside: npt.NDArray[np.bool_]
+    leaves: Mapping[IterVar, Numbers]
+    thread: Numbers
+    time: Numbers
+    at: At
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many rows and columns of points there are."""
+        return self.is_inside.shape
+
+    def in_order(self) -> list[list[tuple[int, ...]]]:
+        """For each thread its points, as they are met."""
+        found: dict[int, list[tuple[int, ...]]] = {}
+        points = [tuple(map(int, point)) for point in np.argwhere(self.is_inside)]
+        lanes = [*self.leaves.values()]
+        for point in sorted(points, key=lambda p: (self.time[p], *(each[p] for each in lanes))):
+            found.setdefault(int(self.thread[point]), []).append(point)
+        return [found[thread] for thread in sorted(found)]
+
+
+def domain_of(state: State, stage: StageState, axes: tuple[IterVar, ...]) -> Domain:
+    """The points of some axes; all others have their first value."""
+    op = stage.compute
+    at: dict[Var, Any] = {size: np.asarray(SIZE) for size in _sizes(state, stage)}
+    extents, firsts = [], []
+    for axis in dict.fromkeys((*op.axis, *op.reduce_axis, *op.loops)):
+        first = int(values(index_value(axis.low), at))
+        at[axis] = np.asarray(first)
+    for number, axis in enumerate(axes):
+        extent = max(int(values(index_value(axis.extent), at)), 0)
+        most = _MOST_COLUMNS if number == len(axes) - 1 else _MOST_ROWS
+        extents.append(extent)
+        firsts.append(int(at[axis]))
+        counted = at[axis] + np.arange(min(extent, most))
+        at[axis] = counted if number == len(axes) - 1 else counted[:, None]
+    shape = tuple(min(n, most) for n, most in zip(
+        extents, (_MOST_ROWS, _MOST_COLUMNS)[-len(extents):], strict=True))
+    is_inside = np.full(shape, fill_value=True)
+    for condition in _conditions(op):
+        is_inside &= _seen(condition, at, shape).astype(bool)
+    leaves = {leaf: _seen(value, at, shape) for leaf, value in _loops(stage).items()}
+    thread, time = _order(stage, leaves, shape)
+    return Domain(axes, tuple(extents), tuple(firsts), is_inside, leaves, thread, time, at)
+
+
+def _sizes(state: State, stage: StageState) -> Iterator[Var]:
+    """The variables that calls give, of shapes and of loops."""
+    yield from state.sizes.values()
+    op = stage.compute
+    bounds = (n for axis in (*op.axis, *op.reduce_axis) for n in (axis.low, axis.extent))
+    for value in (*map(index_value, bounds), *_loops(stage).values()):
+        yield from (var for var in free_variables(value) if not isinstance(var, IterVar))
+
+
+def _conditions(op: ComputeOp) -> Iterator[Expr]:
+    """What holds where there is an iteration."""
+    for axis in op.reduce_axis:
+        first, end = axis.inside
+        if first is not None:
+            yield index_value(axis) >= first
+        if end is not None:
+            yield index_value(axis) < end
+    for body in op.body:
+        if isinstance(body, Reduce):
+            yield body.condition
+
+
+def _seen(expr: Expr, at: At, shape: tuple[int, ...]) -> Numbers:
+    """A value at each point; what reads memory is taken to be 1."""
+    try:
+        found = values(expr, at)
+    except KeyError:
+        found = np.asarray(1)
+    return np.broadcast_to(found, shape)
+
+
+def _loops(stage: StageState) -> dict[IterVar, Expr]:
+    """The loops as functions of the axes."""
+    op = stage.compute
+    roots: Frames = {
+        axis: Frame(index_value(axis.low), axis.extent)
+        for axis in (*op.axis, *op.reduce_axis, *op.loops)
+    }
+
+    def box_of(relation: Transform, frames: Frames, places: object) -> Sequence[Frame]:
+        return [Frame(Const(0), axis.extent) for axis in relation.after]
+
+    _, found = derive_frames(stage.relations, roots, box_of)
+    return {leaf: found[leaf] for leaf in stage.leaves}
+
+
+def at_once(stage: StageState) -> tuple[IterVar, ...]:
+    """The loops of which all iterations run at once."""
+    lanes = [leaf for leaf in stage.leaves if stage.marks.get(leaf) is ForKind.VECTORIZED]
+    if stage.tensorized is not None:
+        lanes += stage.leaves[stage.leaves.index(stage.tensorized.axis):]
+    return tuple(dict.fromkeys(lanes))
+
+
+def shared(stage: StageState) -> tuple[IterVar, ...]:
+    """The loops that threads and cores share."""
+    return tuple(
+        leaf for leaf in stage.leaves
+        if leaf in stage.threads or stage.marks.get(leaf) is ForKind.PARALLEL
+    )
+
+
+def numbered(columns: Sequence[Numbers], shape: tuple[int, ...]) -> Numbers:
+    """Numbers for the values of some loops together, in their order."""
+    if not columns or 0 in shape:
+        return np.zeros(shape, np.int64)
+    stacked = np.stack([np.asarray(each).ravel() for each in columns], axis=1)
+    return np.unique(stacked, axis=0, return_inverse=True)[1].reshape(shape)
+
+
+def _order(
+    stage: StageState, leaves: Mapping[IterVar, Numbers], shape: tuple[int, ...]
+) -> tuple[Numbers, Numbers]:
+    """The thread of each point, and when it runs there."""
+    apart, lanes = shared(stage), at_once(stage)
+    thread = numbered([leaves[leaf] for leaf in apart], shape)
+    rest = [leaves[leaf] for leaf in stage.leaves if leaf not in (*apart, *lanes)]
+    time = numbered(rest, shape)
+    for each in np.unique(thread):
+        mine = thread == each
+        time[mine] = np.unique(time[mine], return_inverse=True)[1]
+    return thread, time
+
+
+Arrow = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def sums(domain: Domain) -> list[Arrow]:
+    """From each point of a reduction to the next one that adds to the same element."""
+    down = [k for k, axis in enumerate(domain.axes) if axis.kind is not IterKind.REDUCE]
+    found: list[Arrow] = []
+    for points in domain.in_order():
+        last: dict[tuple[int, ...], tuple[int, ...]] = {}
+        for point in points:
+            element = tuple(point[k] for k in down)
+            before = last.get(element)
+            if before is not None and domain.time[before] == domain.time[point]:
+                continue
+            if before is not None:
+                found.append((before, point))
+            last[element] = point
+    return found
+
+
+@dataclass(frozen=True)
+class Read:
+    """An element of an earlier step that a step reads.
+
+    Attributes:
+        indices: which one.
+        conditions: where it is read.
+    """
+
+    indices: tuple[Expr, ...]
+    conditions: tuple[Expr, ...]
+
+
+def steps(state: State, stage: StageState, domain: Domain) -> list[Arrow]:
+    """From the points of earlier steps of a scan to those that read what they computed."""
+    found: dict[Arrow, None] = {}
+    axes = stage.compute.axis
+    places = [axes.index(axis) for axis in domain.axes if axis in axes]
+    if len(places) < len(domain.axes):
+        return []
+    for read in _reads(state, stage):
+        for at in _terms(read, domain):
+            try:
+                indices = [np.broadcast_to(values(i, at), domain.shape) for i in read.indices]
+            except KeyError:
+                continue  # an index that is read from memory
+            holds = domain.is_inside.copy()
+            for condition in read.conditions:
+                holds &= _seen(condition, at, domain.shape).astype(bool)
+            for k, (axis, index) in enumerate(zip(axes, indices, strict=True)):
+                if k not in places:
+                    holds &= index == domain.at[axis]
+            for point in map(tuple, np.argwhere(holds).tolist()):
+                source = tuple(
+                    int(indices[k][point]) - first
+                    for k, first in zip(places, domain.firsts, strict=True))
+                if source != point and _is_shown(source, domain):
+                    found[source, point] = None
+    return list(found)
+
+
+def _is_shown(point: tuple[int, ...], domain: Domain) -> bool:
+    return all(0 <= n < count for n, count in zip(point, domain.shape, strict=True)) and bool(
+        domain.is_inside[point])
+
+
+def _terms(read: Read, domain: Domain) -> Iterator[At]:
+    """The values of variables, with the first ones of what a reduction on the way adds up."""
+    variables = dict.fromkeys(
+        node for node in walk(*read.indices, *read.conditions)
+        if isinstance(node, IterVar) and node not in domain.axes
+        and (node.kind is IterKind.REDUCE or node not in domain.at)
+    )
+    counts = [
+        range(first := int(values(index_value(axis.low), domain.at)),
+              first + min(int(values(index_value(axis.extent), domain.at)), _MOST_TERMS))
+        for axis in variables
+    ]
+    for chosen in islice(product(*counts), _MOST_TERMS ** 2):
+        yield {**domain.at, **dict(zip(variables, map(np.asarray, chosen), strict=True))}
+
+
+def scan_around(state: State, stage: StageState) -> ScanOp | None:
+    """The scan that a stage is, or whose steps it computes; None of others."""
+    if isinstance(stage.op, ScanOp):
+        return stage.op
+    for each in state:
+        if not isinstance(each.op, ScanOp):
+            continue
+        for body in each.op.body:
+            if isinstance(body, TensorLoad) and state.find(body.tensor.op) is stage and all(
+                index is axis for index, axis in zip(body.indices, each.op.axis, strict=True)
+            ):
+                return each.op
+    return None
+
+
+def _reads(state: State, stage: StageState) -> Iterator[Read]:
+    """What the body of a step reads of earlier ones, through the stages between."""
+    scan = scan_around(state, stage)
+    if scan is None:
+        return
+    states = frozenset(scan.states)
+    has_state = _reaching(state, states)
+    found: Iterator[Read] = _inside(state, stage.compute.body, states, has_state, {}, ())
+    yield from islice(found, _MOST_READS)
+
+
+def _reaching(state: State, states: frozenset[Tensor]) -> set[Operation]:
+    """The stages that read states, also through others."""
+    placeholders = {each.op for each in states}
+    found: set[Operation] = set()
+    for stage in state:
+        inputs = [tensor.op for tensor in stage.op.input_tensors]
+        known = [each.key for op in inputs if (each := state.find(op)) is not None]
+        if placeholders & {*inputs, *known} or found & {*known}:
+            found.add(stage.key)
+    return found
+
+
+def _inside(
+    state: State, body: Sequence[Expr], states: frozenset[Tensor], reaching: set[Operation],
+    known: Mapping[Var, Expr], around: tuple[Expr, ...],
+) -> Iterator[Read]:
+    parts = [part for each in body for part in _sources(each)]
+    guards = Guards(parts)
+    for node in walk(*parts):
+        if not isinstance(node, TensorLoad):
+            continue
+        guard = guards.of(node)
+        holds = () if guard is None else tuple(guard.conditions())
+        conditions = (*around, *(substitute(each, known) for each in holds))
+        indices = tuple(substitute(index_value(each), known) for each in node.indices)
+        stage = state.find(node.tensor.op)
+        if node.tensor in states:
+            yield Read(indices, conditions)
+        elif stage is not None and stage.key in reaching and not isinstance(stage.op, ScanOp):
+            inner: dict[Var, Expr] = dict(zip(stage.compute.axis, indices, strict=True))
+            yield from _inside(state, stage.compute.body, states, reaching, inner, conditions)
+
+
+def _sources(value: Expr) -> Sequence[Expr]:
+    return value.source if isinstance(value, Reduce) else (value,)
+
+
+_STEP, _DOT = 34.0, 11.0
+_MOST_COLOURS = 16
+_MOST_ARROWS = 400
+
+Point = tuple[int, ...]
+
+
+def drawn(stage: Stage, axes: Sequence[IterVar]) -> Svg:
+    """The picture of two axes of a stage.
+
+    Args:
+        stage: of a schedule.
+        axes: those of its definition that go down and to the right; none for those that an
+            element follows from others along, or the first.
+
+    Raises:
+        ScheduleError: the stage is a placeholder, or has no such axes.
+    """
+    state, own = stage._schedule.state, stage._state
+    chosen = _axes(state, own, axes)
+    canvas = Canvas()
+    if not chosen:
+        y = head(canvas, f"iteration domain of {own.name}", "one point: it has no axes") + 30
+        canvas.dot(MARGIN + _DOT, y, _DOT, colour(0), "the only point")
+        return canvas.finished(f"the iteration domain of {own.name}")
+    domain = domain_of(state, own, chosen)
+    names = ", ".join(shortened(axis.name, 40) for axis in chosen)
+    loops = ", ".join(f"{leaf.name}" for leaf in own.leaves) or "none"
+    y = head(canvas, f"iteration domain of {own.name}", _slice(own.compute, chosen, domain),
+             f"loops, outermost first: {loops}") + 30
+    heading(canvas, MARGIN, y, f"Points ({names})", "numbers: when each is computed")
+    arrows, remark = _dependences(state, own, domain)
+    fills, words = _colours(own, domain)
+    bottom = _draw(canvas, own, domain, arrows, fills, y + 18)
+    entries = [(colour(0, 1), words)] if words else []
+    legend(canvas, bottom + 20, entries, [*_remarks(own, domain), remark])
+    return canvas.finished(f"the iteration domain of {own.name} over {names}")
+
+
+def _axes(state: State, stage: StageState, given: Sequence[IterVar]) -> tuple[IterVar, ...]:
+    """The axes that are drawn.
+
+    Raises:
+        ScheduleError: they are not two of the stage.
+    """
+    op = stage.compute
+    known = (*op.axis, *op.reduce_axis)
+    if given:
+        is_known = all(any(axis is each for each in known) for axis in given)
+        if not is_known or len({*map(id, given)}) != len(given) or len(given) > 2:
+            names = ", ".join(axis.name for axis in known) or "none"
+            raise ScheduleError(
+                f"s[{stage.name}].domain_picture: a slice is of one or two axes of the definition, "
+                f"each once, got {', '.join(map(str, given))}; the axes are {names}",
+                kind="no-such-loop",
+            )
+        return tuple(given)
+    if op.reduce_axis and scan_around(state, stage) is None:
+        return (*op.axis[-1:], op.reduce_axis[0]) if op.axis else op.reduce_axis[:2]
+    return known[:2]
+
+
+def _slice(op: ComputeOp, chosen: Sequence[IterVar], domain: Domain) -> str:
+    """What is defined, and where the axes are that are not drawn."""
+    text = shortened(" ".join(str(op).split()), 120)
+    others = [axis for axis in (*op.axis, *op.reduce_axis) if axis not in chosen]
+    fixed = ", ".join(f"{axis.name} = {int(domain.at[axis])}" for axis in others)
+    return f"{text}, where {fixed}" if fixed else text
+
+
+def _dependences(
+    state: State, stage: StageState, domain: Domain
+) -> tuple[Sequence[Arrow], str]:
+    """Arrows from a point to those that need what it computed, and what is to be said of them."""
+    reduces = any(axis.kind is IterKind.REDUCE for axis in domain.axes)
+    if reduces:
+        return sums(domain), "Arrows: each point adds to what the one before it left."
+    found = steps(state, stage, domain)
+    if found:
+        words = "Arrows go from a step to those that read what it computed"
+        if len(found) <= _MOST_ARROWS:
+            return found, f"{words}."
+        points = sorted({point for _, point in found})
+        one = points[len(points) // 2]
+        return [each for each in found if each[1] == one], f"{words}; those to one point are drawn."
+    if stage.compute.reduce_axis:
+        name = stage.compute.reduce_axis[0].name
+        return (), f"Elements are sums over other axes: a slice along {name} shows its dependences."
+    return (), "No point needs what another one computes."
+
+
+def _colours(stage: StageState, domain: Domain) -> tuple[dict[Point, str], str]:
+    """A colour for each point, and what points of one colour have in common.
+
+    It is the iteration of as many outer loops as few colours can show.
+    """
+    best, used = np.zeros(domain.shape, np.int64), 0
+    for count in range(1, len(stage.leaves) + 1):
+        found = numbered([domain.leaves[leaf] for leaf in stage.leaves[:count]], domain.shape)
+        different = len(np.unique(found[domain.is_inside]))
+        if different > _MOST_COLOURS or 1 < different == domain.is_inside.sum():
+            break
+        best, used = found, count
+    varied = [
+        leaf.name for leaf in stage.leaves[:used]
+        if domain.is_inside.any() and np.ptp(domain.leaves[leaf][domain.is_inside])
+    ]
+    fills = {
+        tuple(point): colour(int(best[tuple(point)]), int(best[tuple(point)]) // 8)
+        for point in np.argwhere(domain.is_inside).tolist()
+    }
+    words = f"one colour: one iteration of {', '.join(varied)}" if varied else ""
+    return fills, shortened(words, 120)
+
+
+def _draw(
+    canvas: Canvas, stage: StageState, domain: Domain, arrows: Sequence[Arrow],
+    fills: dict[Point, str], y: float,
+) -> float:
+    """Draw the points with their order and their arrows; where they end."""
+    left, top = _names(canvas, domain, y)
+
+    def middle(point: Point) -> tuple[float, float]:
+        return left + point[-1] * _STEP + _DOT, top + sum(point[:-1]) * _STEP
+
+    for points in domain.in_order():
+        if len(points) > 1:
+            canvas.line([middle(point) for point in points], style="faint", width=2,
+                        title="the order of the loops")
+    for source, point in arrows:
+        _arrow(canvas, middle(source), middle(point),
+               f"{_at(domain, source)} is needed for {_at(domain, point)}")
+    for point, fill in fills.items():
+        _point(canvas, stage, domain, point, middle(point), fill)
+    if not fills:
+        canvas.text(left, top + 4, "none", style="soft")
+    return _ends(canvas, domain, left, top)
+
+
+def _names(canvas: Canvas, domain: Domain, y: float) -> tuple[float, float]:
+    """Write the values of the axes; where the points begin."""
+    *down, across = domain.axes
+    rows = [str(domain.firsts[0] + k) for k in range(domain.shape[0])] if down else []
+    corner = f"{shortened(down[0].name, 20)} ↓" if down else ""
+    widths = [text_width(name, 10, "mono") for name in (*rows, corner)]
+    left, top = MARGIN + max(widths) + 18, y + 30
+    canvas.text(left - 16, y + 14, corner, size=10, style="mono soft", anchor="end")
+    label = f"{shortened(across.name, 20)} →"
+    canvas.text(left - 8, y - 2, label, size=10, style="mono soft")
+    for k in range(domain.shape[-1]):
+        canvas.text(left + k * _STEP + _DOT, y + 14, str(domain.firsts[-1] + k), size=9,
+                    style="mono soft", anchor="middle")
+    for k, name in enumerate(rows):
+        canvas.text(left - 16, top + k * _STEP + 5, name, size=10, style="mono soft", anchor="end")
+    return left, top
+
+
+def _ends(canvas: Canvas, domain: Domain, left: float, top: float) -> float:
+    """Mark where there are more points than those shown; where the picture of them ends."""
+    rows = domain.shape[0] if len(domain.shape) > 1 else 1
+    if domain.extents[-1] > domain.shape[-1]:
+        canvas.text(left + domain.shape[-1] * _STEP + 6, top + 4, "⋯", style="soft")
+    bottom = top + max(rows - 1, 0) * _STEP + _DOT
+    if len(domain.shape) == 1 or domain.extents[0] == rows:
+        return bottom
+    canvas.text(left + _DOT, bottom + 16, "⋮", style="soft", anchor="middle")
+    return bottom + 18
+
+
+def _point(
+    canvas: Canvas, stage: StageState, domain: Domain, point: Point,
+    middle: tuple[float, float], fill: str,
+) -> None:
+    x, y = middle
+    loops = ", ".join(f"{leaf.name} {int(domain.leaves[leaf][point])}" for leaf in stage.leaves)
+    title = f"{_at(domain, point)}: {shortened(loops, 120)}"
+    canvas.dot(x, y, _DOT, fill, title)
+    canvas.text(x, y + 3, str(int(domain.time[point])), size=9, style="mono dark", anchor="middle")
+
+
+def _at(domain: Domain, point: Point) -> str:
+    return ", ".join(
+        f"{shortened(axis.name, 30)} = {first + k}"
+        for axis, first, k in zip(domain.axes, domain.firsts, point, strict=True))
+
+
+def _arrow(
+    canvas: Canvas, start: tuple[float, float], end: tuple[float, float], title: str
+) -> None:
+    """An arrow from the border of one point to that of another."""
+    across, down = end[0] - start[0], end[1] - start[1]
+    length = hypot(across, down)
+    x, y = across / length * (_DOT + 1), down / length * (_DOT + 1)
+    canvas.arrow((start[0] + x, start[1] + y), (end[0] - x, end[1] - y), title)
+
+
+def _remarks(stage: StageState, domain: Domain) -> list[str]:
+    """What has to be said of the order, and what is left out."""
+    found = []
+    if lanes := [leaf.name for leaf in at_once(stage)]:
+        found.append("Points with one number are computed at once, in lanes of "
+                     f"{', '.join(lanes)}.")
+    if apart := [leaf.name for leaf in shared(stage)]:
+        found.append(f"Iterations of {', '.join(apart)} run beside each other, each with numbers "
+                     "of its own.")
+    match stage.attach:
+        case DomainAt():
+            where = f"{stage.attach.stage.name}, {stage.attach.axis.name}"
+            found.append(f"It is computed at {where}, in parts; this is the order if it was "
+                         "computed once.")
+        case Inline():
+            found.append("It is computed inline, in the order of what reads it.")
+        case _:
+            pass
+    if any(not isinstance(axis.extent, int) for axis in domain.axes):
+        found.append(f"Sizes that calls give are {SIZE} here.")
+    if any(n > shown for n, shown in zip(domain.extents, domain.shape, strict=True)):
+        whole = " by ".join(f"{n:,}" for n in domain.extents)
+        shown = " by ".join(map(str, domain.shape))
+        found.append(f"A corner of {shown} of the {whole} points is shown; numbers count its "
+                     f"{counted(int(domain.is_inside.sum()), 'point')} alone.")
+    return found

@@ -1,0 +1,323 @@
+"""Which parts of a layout a picture shows: a few of all cores, parts of their memory, and blocks.
+
+What is shown is chosen in memory, and the tensor's part of it follows from the layout. So both
+sides of a picture have the same elements, and no step of sampling leaves a core or a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tecomp.drawing.panels import sampled
+from tecomp.errors import LayoutError
+from tecomp.layout.addressing.stored_tensor import (
+    StoredTensor,
+    all_offsets,
+    elements_at,
+    offset_of,
+    offsets_at,
+    row_major,
+)
+from tecomp.poly.maps.brute_force import unravel
+
+Index: TypeAlias = tuple[int, ...]
+Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+
+_MOST_PLACES = 1 << 12
+"""Places of a block that are looked at; those of a longer one stand for the rest."""
+_MOST_TABLE = 1 << 16
+_FEW_PLACES = 256
+_FEW_CORES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Places side by side in one block, with elements that are side by side, or with padding.
+
+    Attributes:
+        start: number of the first place in its block.
+        count: how many places there are.
+        first: index of the first element; None for padding.
+        offset: of the first place, in the memory of its core.
+        core: number of the core.
+        part: which of the parts of the tensor, or which of the cores shown: its hue.
+    """
+
+    start: int
+    count: int
+    first: Index | None
+    offset: int
+    core: int
+    part: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Places along the last axis: `number` of its slab; None stands for pieces left out."""
+
+    number: int
+    pieces: tuple[Piece | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slab:
+    """Blocks below each other; `at` is its place on the axes before, `offset` in its core."""
+
+    at: Index
+    offset: int
+    blocks: tuple[Block | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What is shown of the memory of one core."""
+
+    core: int
+    at: Index
+    slabs: tuple[Slab | None, ...]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a layout that are shown.
+
+    Attributes:
+        layout: what is shown.
+        memories: one for each core that is shown, or the only one.
+    """
+
+    layout: StoredTensor
+    memories: tuple[Memory | None, ...]
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All that are shown, in the order of memory."""
+        return tuple(
+            piece
+            for memory in self.memories if memory
+            for slab in memory.slabs if slab
+            for block in slab.blocks if block
+            for piece in block.pieces if piece
+        )
+
+
+@dataclass(frozen=True)
+class Space:
+    """The axes of a layout as a picture takes them, and where elements are.
+
+    Attributes:
+        layout: what is shown.
+        few: whether each place is shown for itself.
+        by_rows: whether rows of the tensor are told apart, or cores.
+    """
+
+    layout: StoredTensor
+    few: bool
+    by_rows: bool
+
+    @property
+    def cores(self) -> int:
+        """How many memories there are."""
+        return prod(self.layout.grid_shape)
+
+    @cached_property
+    def shard(self) -> Index:
+        """The physical shape of one memory."""
+        return shard_of(self.layout) or (1,)
+
+    @property
+    def size(self) -> int:
+        """Places of a block."""
+        return self.shard[-1]
+
+    @cached_property
+    def rows_axis(self) -> int:
+        """The axis of a memory whose blocks lie below each other; -1 if there is one block."""
+        axes = [k for k, n in enumerate(self.shard[:-1]) if n > 1]
+        return axes[-1] if axes else -1
+
+    @property
+    def rows(self) -> int:
+        """Blocks of a slab."""
+        return self.shard[self.rows_axis] if self.rows_axis >= 0 else 1
+
+    @property
+    def slabs(self) -> int:
+        """Slabs of a memory."""
+        return prod(self.shard[:-1]) // self.rows
+
+    @cached_property
+    def _table(self) -> dict[int, int]:
+        """Of a layout without a written inverse: the element of each offset."""
+        return {int(offset): n for n, offset in enumerate(all_offsets(self.layout).flat)}
+
+    @cached_property
+    def _has_inverse(self) -> bool:
+        try:
+            self.layout.inverse  # noqa: B018 - whether there is one
+        except LayoutError:
+            if self.layout.num_elements > _MOST_TABLE:
+                raise
+            return False
+        return True
+
+    def elements(self, core: int, start: int, count: int) -> Numbers:
+        """For places of a memory the index of each element, or -1 throughout."""
+        grid = dict(zip(
+            self.layout.grid_axes, unravel(core, self.layout.grid_shape), strict=True))
+        inside = iter(np.unravel_index(np.arange(start, start + count), self.shard))
+        place = [
+            grid[axis] if axis in grid else next(inside)
+            for axis in range(len(self.layout.physical_shape))
+        ]
+        offsets = np.broadcast_to(offset_of(place, self.layout.physical_shape), count)
+        if not self.layout.shape:
+            real = offsets == offsets_at(self.layout, ())
+            return np.where(real, 0, -1)[:, None]
+        if self._has_inverse:
+            return elements_at(self.layout, np.ascontiguousarray(offsets))
+        found = [self._table.get(int(n)) for n in offsets]
+        nowhere = (-1,) * len(self.layout.shape)
+        return np.array([nowhere if n is None else unravel(n, self.layout.shape) for n in found])
+
+
+def shard_of(layout: StoredTensor) -> Index:
+    """The physical shape of what one core has, whatever a kind of layouts calls its shards."""
+    grid = set(layout.grid_axes)
+    return tuple(n for axis, n in enumerate(layout.physical_shape) if axis not in grid)
+
+
+def parts_of(layout: StoredTensor, *, by_rows: bool = False) -> Parts:
+    """The parts that are shown of a layout that has places.
+
+    Args:
+        layout: what is shown.
+        by_rows: whether rows of the tensor are told apart where there are several cores too.
+
+    Raises:
+        LayoutError: it is large, and no expression for its inverse was found.
+    """
+    space = Space(layout, layout.num_places <= _FEW_PLACES, by_rows or prod(layout.grid_shape) == 1)
+    most = 4 if space.few else 3
+    memories: list[Memory | None] = []
+    before = -1
+    for number, core in enumerate(_cores(layout.grid_shape)):
+        if core > before + 1:
+            memories.append(None)
+        memories.append(_memory(space, core, number, most))
+        before = core
+    return Parts(layout, tuple(memories))
+
+
+def _cores(grid: Index) -> list[int]:
+    """The cores that are shown: all of a few, else the first, its neighbours, and the last."""
+    count = prod(grid)
+    if count <= _FEW_CORES:
+        return list(range(count))
+    steps = [step for step, extent in zip(row_major(grid), grid, strict=True) if extent > 1]
+    return sorted({0, *steps[-_FEW_CORES + 2 :], count - 1})
+
+
+def _memory(space: Space, core: int, number: int, most: int) -> Memory:
+    several = space.cores > 1
+    most_rows = 16 if space.few else 4 if several else 8
+    most_slabs = 16 if space.few else most if several else 4
+    slabs = [
+        None if n is None else _slab(space, core, number, n, most_rows)
+        for n in sampled(space.slabs, most_slabs)
+    ]
+    return Memory(core, unravel(core, space.layout.grid_shape), tuple(slabs))
+
+
+def _slab(space: Space, core: int, number: int, slab: int, most: int) -> Slab:
+    outer = space.shard[: max(space.rows_axis, 0)]
+    each = space.rows * space.size
+    blocks = [
+        None if n is None else
+        Block(n, tuple(_pieces(space, core, number, slab * each + n * space.size)))
+        for n in sampled(space.rows, most)
+    ]
+    return Slab(unravel(slab, outer), slab * each, tuple(blocks))
+
+
+def _pieces(space: Space, core: int, number: int, start: int) -> Iterator[Piece | None]:
+    """The pieces of the block that starts there."""
+    count = min(space.size, _MOST_PLACES)
+    found = space.elements(core, start, count)
+    cuts = _cuts(found, space.few)
+    chosen = [*sampled(len(cuts) - 1, 1 << 9 if space.few else 5)]
+    for n in chosen:
+        if n is None:
+            yield None
+            continue
+        first, end = cuts[n], cuts[n + 1]
+        # What is looked at stands for all of a block that goes on alike.
+        length = space.size - first if n == len(cuts) - 2 and first == 0 else end - first
+        yield _piece(space, core, number, start, first, length, found[first])
+    if count < space.size and len(cuts) > 2:
+        yield None
+
+
+def _piece(
+    space: Space, core: int, number: int, start: int, first: int, count: int, at: Numbers
+) -> Piece:
+    rank = len(space.layout.shape)
+    if at[0] < 0:
+        return Piece(first, count, None, start + first, core, number)
+    index = tuple(int(n) for n in at[:rank])
+    if rank:
+        count = min(count, space.layout.shape[-1] - index[-1])
+    row = 0
+    for n, extent in zip(index[:-1], space.layout.shape[:-1], strict=False):
+        row = row * extent + n
+    rows = max(prod(space.layout.shape[:-1]), 1)
+    part = row * min(rows, 4) // rows if space.by_rows else number
+    return Piece(first, count, index, start + first, core, part)
+
+
+def _cuts(found: Numbers, few: bool) -> list[int]:
+    """Where pieces start, and the end of the last."""
+    count = len(found)
+    if few:
+        return list(range(count + 1))
+    real = found[:, 0] >= 0
+    step = np.zeros(found.shape[1], np.int64)
+    step[-1] = 1
+    goes_on = (np.diff(found, axis=0) == step).all(axis=1) & real[1:] & real[:-1]
+    goes_on |= ~real[1:] & ~real[:-1]
+    return [0, *map(int, np.flatnonzero(~goes_on) + 1), count]
+
+
+def rows_of(layout: StoredTensor, pieces: Sequence[Piece]) -> dict[int, list[Piece]]:
+    """The rows of the tensor, which all indices but the last count, with what is shown of them."""
+    found: dict[int, list[Piece]] = {}
+    for piece in pieces:
+        if piece.first is None:
+            continue
+        row = 0
+        for n, extent in zip(piece.first[:-1], layout.shape[:-1], strict=False):
+            row = row * extent + n
+        found.setdefault(row, []).append(piece)
+    return {
+        row: sorted(found[row], key=lambda piece: piece.first or ()) for row in sorted(found)
+    }
+
+
+def shades_of(layout: StoredTensor, rows: dict[int, list[Piece]]) -> dict[tuple[int, int], int]:
+    """For the core and the offset of a piece, how often its row left a block on its way to it."""
+    size = (shard_of(layout) or (1,))[-1]
+    found: dict[tuple[int, int], int] = {}
+    for pieces in rows.values():
+        shade, at = -1, (-1, -1)
+        for piece in pieces:
+            block = piece.core, piece.offset // size
+            shade = 0 if piece.core != at[0] else shade + (block != at)
+            at = block
+            found[piece.core, piece.offset] = shade
+    return found

@@ -1,0 +1,430 @@
+"""Draw functions, kernels and schedules as loop trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from math import prod
+
+from tecomp.codegen.dispatch.kernel import Kernel
+from tecomp.compute.iter_var import IterKind
+from tecomp.compute.operation import Operation
+from tecomp.compute.tensor import Tensor
+from tecomp.drawing.canvas import MARGIN, NEUTRAL, Canvas, colour, text_width, with_tail
+from tecomp.drawing.panels import connect, head, heading, legend
+from tecomp.drawing.svg import Svg
+from tecomp.errors import ScheduleError
+from tecomp.ir.nodes.argument_checks import whole_number
+from tecomp.ir.nodes.buffer import Buffer
+from tecomp.ir.nodes.expr import Const, Expr, Var
+from tecomp.ir.nodes.printer import counted, shortened
+from tecomp.ir.nodes.stmt import PrimFunc, TensorOp
+from tecomp.ir.nodes.stmt_nodes import (
+    Allocate,
+    BufferRealize,
+    BufferStore,
+    DeclBuffer,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    SeqStmt,
+    Stmt,
+)
+from tecomp.ir.traversal.rewrite import walk
+from tecomp.lowering.pipeline import Lowered
+from tecomp.scheduling.schedule import Schedule, Stage
+from tecomp.scheduling.state import At, Inline, StageState, State
+
+STEP, ROW, BAR = 18.0, 22.0, 18.0
+_WIDEST = 620.0
+
+KINDS = {
+    "loop": (colour(0), "a loop"),
+    "vectorized": (colour(1, 1), "vectorized: all at once, in lanes"),
+    "unrolled": (colour(4), "unrolled: written out"),
+    "parallel": (colour(2, 1), "parallel: shared by threads"),
+    "bound": (colour(3), "bound: one core each"),
+    "tensorized": (colour(5), "tensorized: an operation of the machine"),
+    "stage": (NEUTRAL, "a stage"),
+    "memory": (NEUTRAL, "memory"),
+    "condition": (colour(6), "a condition"),
+    "statement": ("plain", "a statement"),
+}
+"""For each kind of row its fill, and what it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a nest.
+
+    Attributes:
+        depth: of nesting.
+        kind: one of `KINDS`.
+        words: what it is.
+        remark: beside it.
+        title: for a mouse over it.
+    """
+
+    depth: int
+    kind: str
+    words: str
+    remark: str = ""
+    title: str = ""
+
+
+def extent_text(extent: Expr | int) -> str:
+    """An extent as it is read: a number without its type.
+
+    >>> from tecomp.ir.nodes.dtype import INT32
+    >>> extent_text(Const(64, INT32)), extent_text(3)
+    ('64', '3')
+    """
+    return str(extent.value if isinstance(extent, Const) else extent)
+
+
+def draw_nest(canvas: Canvas, rows: Sequence[Row], x: float, y: float) -> tuple[float, float]:
+    """Draw the rows below each other; where they end to the right and at the bottom."""
+    right = x
+    for number, row in enumerate(rows):
+        left, top = x + min(row.depth, 24) * STEP, y + number * ROW
+        style = "mono dark" if row.kind != "statement" else "mono"
+        inner = min(text_width(row.words, 10, style), _WIDEST - 16)
+        wide = inner + 16
+        canvas.box(left, top, wide, BAR, KINDS[row.kind][0], row.title or row.words)
+        canvas.text(left + 8, top + 13, row.words, size=10, style=style, width=inner,
+                    title=row.title)
+        end = left + wide
+        if row.remark:
+            end = canvas.text(end + 8, top + 13, row.remark, size=10, style="soft", width=420)
+        right = max(right, end)
+    _bars(canvas, rows, x, y)
+    return right, y + len(rows) * ROW
+
+
+def _bars(canvas: Canvas, rows: Sequence[Row], x: float, y: float) -> None:
+    """A line down from each row along all that is inside of it."""
+    for number, row in enumerate(rows):
+        end = number
+        while end + 1 < len(rows) and rows[end + 1].depth > row.depth:
+            end += 1
+        if end > number and row.depth < 24:
+            left = x + row.depth * STEP + 5
+            top = y + number * ROW + BAR
+            canvas.line([(left, top), (left, y + end * ROW + BAR)], style="faint", width=1)
+
+
+def kinds_of(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """The legend of the kinds that occur."""
+    used = {row.kind for row in rows}
+    return [KINDS[kind] for kind in KINDS if kind in used]
+
+
+_MOST_ROWS, _MOST_BUFFERS = 72, 40
+_LETTERS = 48
+"""Of a name that something is said of behind it."""
+_KINDS = {
+    ForKind.SERIAL: "loop", ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized",
+    ForKind.UNROLLED: "unrolled",
+}
+
+
+def drawn(func: PrimFunc) -> Svg:
+    """The picture of a function."""
+    return _drawn(func, [f"a function of {counted(len(func.params), 'parameter')}"])
+
+
+def drawn_kernel(kernel: Kernel) -> Svg:
+    """The picture of a kernel: its loops before they become vectors, if its passes are known."""
+    func = kernel.func
+    note = "the loops that were compiled"
+    lowered = getattr(kernel, "lowered", None)
+    if isinstance(lowered, Lowered):
+        func = lowered.functions.get("pack_reads", lowered.final)
+        note = "its loops, before vectorized and unrolled ones are written out"
+    return _drawn(func, [repr(kernel)[1:-1], note])
+
+
+def drawn_passes(lowered: Lowered) -> Svg:
+    """The picture of what the passes made: the loops that there are before vectors."""
+    changed = [
+        name for (name, func), before in zip(
+            lowered.functions.items(), (None, *lowered.functions.values()), strict=False)
+        if func is not before
+    ]
+    func = lowered.functions.get("pack_reads", lowered.final)
+    return _drawn(func, [f"passes that changed it: {', '.join(changed)}"])
+
+
+def _drawn(func: PrimFunc, lines: list[str]) -> Svg:
+    canvas = Canvas()
+    y = head(canvas, func.name, *lines) + 30
+    end = heading(canvas, MARGIN, y, "Loops", "outer loops hold what is below and further right")
+    rows = list(islice(_rows(func.body), _MOST_ROWS + 1))
+    left_out = len(rows) > _MOST_ROWS
+    rows = rows[:_MOST_ROWS]
+    right, bottom = draw_nest(canvas, rows, MARGIN, y + 14)
+    if left_out:
+        canvas.text(MARGIN, bottom + 12, "⋮ the rest is left out", style="soft")
+        bottom += ROW
+    bottom = max(bottom, _buffers(canvas, func, max(right, end) + 48, y))
+    legend(canvas, bottom + 20, kinds_of(rows))
+    return canvas.finished(f"the loops of {func.name}")
+
+
+def _rows(body: Stmt) -> Iterator[Row]:
+    """The rows of a statement, from the outside in, with no recursion on depth."""
+    left: list[tuple[Stmt | str, int, int | None]] = [(body, 0, 1)]
+    while left:
+        node, depth, times = left.pop()
+        if isinstance(node, str):
+            yield Row(depth, "condition", node)
+            continue
+        match node:
+            case SeqStmt():
+                left += [(each, depth, times) for each in reversed(node.stmts)]
+            case For():
+                inner = _times(node.extent, times)
+                yield _loop(node, depth, inner)
+                left.append((node.body, depth + 1, inner))
+            case IfThenElse():
+                yield Row(depth, "condition", f"if {shortened(str(node.condition), 80)}")
+                if node.else_case is not None:
+                    left += [(node.else_case, depth + 1, times), ("else", depth, times)]
+                left.append((node.then_case, depth + 1, times))
+            case Allocate() | DeclBuffer() | BufferRealize():
+                yield Row(depth, "memory", _memory(node))
+                left.append((node.body, depth + 1, times))
+            case Let():
+                yield Row(depth, "statement", f"{node.var.name} = {shortened(str(node.value), 80)}")
+                left.append((node.body, depth, times))
+            case TensorOp():
+                unit = f"on {node.unit}" if node.unit else ""
+                yield Row(depth, "tensorized", node.name, unit)
+            case _:
+                yield _statement(node, depth, times)
+
+
+def _times(extent: Expr, outer: int | None) -> int | None:
+    """How often the body of a loop runs; None where that is not known."""
+    return outer * int(extent.value) if outer is not None and isinstance(extent, Const) else None
+
+
+def _loop(node: For, depth: int, times: int | None) -> Row:
+    kind = "bound" if node.thread else _KINDS[node.kind]
+    start = "" if isinstance(node.min, Const) and not node.min.value else f" from {node.min}"
+    words = f"{node.loop_var.name}: {shortened(extent_text(node.extent), 60)}{start}"
+    marks = [node.thread or ("" if kind == "loop" else kind)]
+    if times is not None and depth:
+        marks.append(f"runs {times:,} times in all" if times != 1 else "")
+    return Row(depth, kind, words, ", ".join(filter(None, marks)))
+
+
+def _memory(node: Allocate | DeclBuffer | BufferRealize) -> str:
+    if isinstance(node, BufferRealize):
+        extents = ", ".join(extent_text(part.extent) for part in node.bounds)
+        where = f": {node.buffer.dtype}[{extents}] in {node.buffer.scope}"
+    else:
+        where = _described(node.buffer)
+    kind = "another view: " if isinstance(node, DeclBuffer) else ""
+    return shortened(f"{kind}{shortened(node.buffer.name, _LETTERS)}{where}", 90)
+
+
+def _described(buffer: Buffer) -> str:
+    """What is said of a buffer behind its name."""
+    extents = ", ".join(map(extent_text, buffer.shape))
+    text = f": {buffer.dtype}[{extents}] in {buffer.scope}"
+    size = _bytes(buffer)
+    return text if size is None else f"{text}, {size:,} B"
+
+
+def _bytes(buffer: Buffer) -> int | None:
+    extents = [int(n.value) if isinstance(n, Const) else n for n in buffer.shape]
+    if not all(isinstance(n, int) for n in extents):
+        return None
+    return prod(n for n in extents if isinstance(n, int)) * buffer.dtype.bytes
+
+
+def _statement(node: Stmt, depth: int, times: int | None) -> Row:
+    text = str(node)
+    lanes = 1
+    if isinstance(node, BufferStore):
+        lanes = max((index.dtype.lanes for index in node.indices), default=1)
+    marks = [f"{lanes} lanes" if lanes > 1 else "", f"{times:,} times" if times else ""]
+    first = " ".join(text.split())
+    return Row(depth, "statement", shortened(first, 100), ", ".join(filter(None, marks)),
+               shortened(first, 400))
+
+
+def _buffers(canvas: Canvas, func: PrimFunc, x: float, y: float) -> float:
+    """The buffers with what is done to them; where the list ends."""
+    params = [each for each in func.params if isinstance(each, Buffer)]
+    held: dict[Var, Buffer] = {buffer.data: buffer for buffer in params}
+    written: set[Var] = set()
+    for node in walk(func.body):
+        if isinstance(node, Allocate | BufferRealize):
+            held.setdefault(node.buffer.data, node.buffer)
+        elif isinstance(node, BufferStore):
+            written.add(node.buffer.data)
+    heading(canvas, x, y, "Buffers", "parameters first; blue ones are written")
+    data = {buffer.data for buffer in params}
+    bottom = y + 14
+    for number, (var, buffer) in enumerate(held.items()):
+        if number == _MOST_BUFFERS:
+            more = counted(len(held) - number, "more buffer")
+            canvas.text(x, bottom + 13, f"⋮ {more}", style="soft")
+            return bottom + ROW
+        role = "parameter, " if var in data else ""
+        use = "written" if var in written else "read"
+        canvas.dot(x + 5, bottom + 9, 4, "#4a9ad9" if var in written else "#aab2bd",
+                   f"{role}{use}")
+        said = _described(buffer)
+        words, whole = with_tail(buffer.name, said, 420, 10, "mono"), buffer.name + said
+        canvas.text(x + 16, bottom + 13, words, size=10, style="mono", width=420,
+                    title=whole if words != whole else "")
+        bottom += ROW
+    return bottom
+
+
+_MOST_STAGES = 40
+_MARKS = {
+    ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized", ForKind.UNROLLED: "unrolled",
+}
+
+
+def drawn_schedule(schedule: Schedule) -> Svg:
+    """The picture of a schedule."""
+    state = schedule.state
+    canvas = Canvas()
+    names = ", ".join(op.name for op in state.outputs)
+    stages = list(state)
+    calls = counted(len(schedule.trace.steps), "call")
+    y = head(canvas, f"schedule of {names}", f"{counted(len(stages), 'stage')}, {calls}") + 30
+    heading(canvas, MARGIN, y, "Stages", "with their loops; lines go from a tensor to its readers")
+    rows, bottom = _draw_stages(canvas, state, MARGIN, y + 14, connects=True)
+    legend(canvas, bottom + 20, kinds_of(rows))
+    return canvas.finished(f"the schedule of {names}")
+
+
+def drawn_stage(stage: Stage) -> Svg:
+    """The picture of a stage: its loops alone."""
+    canvas = Canvas()
+    state = stage._state
+    y = head(canvas, f"stage {stage.op.name}") + 20
+    rows = list(_rows_of(state))
+    _, bottom = draw_nest(canvas, rows, MARGIN, y)
+    legend(canvas, bottom + 20, kinds_of(rows))
+    return canvas.finished(f"the loops of {stage.op.name}")
+
+
+def drawn_step(schedule: Schedule, step: int) -> Svg:
+    """The picture of one call of a schedule: the stages that it changes, before and after it.
+
+    Args:
+        schedule: what was scheduled.
+        step: number of the call; negative ones count from the end.
+
+    Raises:
+        ScheduleError: there is no such call, or it was made in another process.
+    """
+    calls = schedule._calls
+    number = whole_number(step)
+    if number is None or not -len(calls) <= number < len(calls):
+        raise ScheduleError(
+            f"schedule: no call has the number {step!r}; this schedule saw "
+            f"{counted(len(calls), 'call')} in this process",
+            kind="wrong-number",
+        )
+    step = number
+    before, after = calls[step][:2]
+    text = schedule.trace.steps[step].to_python().splitlines()[-1]
+    canvas = Canvas()
+    y = head(canvas, shortened(text, 120), f"call {step % len(calls) + 1} of {len(calls)}") + 30
+    same = {id(stage) for stage in before} & {id(stage) for stage in after}
+    changed = {stage.key for state in (before, after) for stage in state if id(stage) not in same}
+    left, rows, bottom = MARGIN, [], y
+    for words, state in (("Before", before), ("After", after)):
+        heading(canvas, left, y, words)
+        found, end = _draw_stages(canvas, state, left, y + 14, only=changed)
+        rows += found
+        bottom = max(bottom, end)
+        left = canvas.right + 48
+    legend(canvas, bottom + 20, kinds_of(rows))
+    return canvas.finished(f"before and after {text}")
+
+
+def _draw_stages(
+    canvas: Canvas, state: State, x: float, y: float, *,
+    connects: bool = False, only: set[Operation] | None = None,
+) -> tuple[list[Row], float]:
+    """Draw stages below each other; their rows, and where they end."""
+    stages = [stage for stage in state if only is None or stage.key in only]
+    shown = stages[:_MOST_STAGES]
+    rows: list[Row] = []
+    starts: list[int] = []
+    for stage in shown:
+        starts.append(len(rows))
+        rows += _rows_of(stage)
+    right, bottom = draw_nest(canvas, rows, x, y)
+    if len(shown) < len(stages):
+        more = counted(len(stages) - len(shown), "more stage")
+        canvas.text(x, bottom + 13, f"⋮ {more}", style="soft")
+        bottom += ROW
+    if connects:
+        tops = [y + start * ROW for start in starts]
+        connect(
+            canvas, right + 8, _flows(shown), [top + BAR * 0.7 for top in tops],
+            [top + BAR * 0.3 for top in tops],
+            {tensor: f"{tensor.name}: {tensor.dtype}{list(tensor.shape)}"
+             for stage in shown for tensor in _outputs(stage)},
+        )
+    return rows, bottom
+
+
+def _outputs(stage: StageState) -> Sequence[Tensor]:
+    return stage.op.outputs
+
+
+def _flows(stages: Sequence[StageState]) -> dict[Tensor, tuple[int, list[int]]]:
+    """For each tensor the stage that makes it, and those that read it."""
+    made: dict[Tensor, tuple[int, list[int]]] = {
+        tensor: (k, []) for k, stage in enumerate(stages) for tensor in _outputs(stage)
+    }
+    for k, stage in enumerate(stages):
+        for tensor in dict.fromkeys(stage.op.input_tensors):
+            if tensor in made:
+                made[tensor][1].append(k)
+    return made
+
+
+def _rows_of(stage: StageState) -> Iterator[Row]:
+    """A stage, and its loops below it."""
+    yield Row(0, "stage", stage.name, _place(stage))
+    for depth, axis in enumerate(stage.leaves):
+        tag = stage.threads.get(axis)
+        tensorized = stage.tensorized is not None and stage.tensorized.axis == axis
+        mark = "bound" if tag else _MARKS.get(stage.marks.get(axis, ForKind.SERIAL), "loop")
+        kind = "tensorized" if tensorized else mark
+        extent = f": {shortened(extent_text(axis.dom.extent), 40)}"
+        remarks = [tag or ("" if kind == "loop" else kind)]
+        remarks += ["adds up"] if axis.kind is IterKind.REDUCE else []
+        yield Row(depth + 1, kind, f"{axis.name}{extent}", ", ".join(filter(None, remarks)))
+
+
+def _place(stage: StageState) -> str:
+    """Where it is computed and what becomes of its elements."""
+    words = [f"in {stage.scope}"]
+    match stage.attach:
+        case At():
+            words.insert(0, f"computed at {stage.attach.stage.name}, {stage.attach.axis.name}")
+        case Inline():
+            words = ["computed inline"]
+        case _:
+            pass
+    if stage.is_output:
+        words.append("an output")
+    if stage.layout.maps:
+        words.append("in a layout of its own")
+    words += ["two copies"] * stage.is_doubled + ["rolling"] * stage.is_rolling
+    return ", ".join(words)

@@ -1,0 +1,206 @@
+"""Draw programs and memory plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tecomp.compute.tensor import Tensor
+from tecomp.drawing.canvas import MARGIN, NEUTRAL, STRONG, Canvas, colour, text_width
+from tecomp.drawing.panels import connect, head, heading, legend
+from tecomp.drawing.svg import Svg
+from tecomp.graph.fusion import border_of
+from tecomp.graph.kernels import Call
+from tecomp.graph.memory_plan import Plan
+from tecomp.graph.program import Program
+from tecomp.ir.nodes.printer import counted, shortened
+from tecomp.layout.core.layout import Layout
+
+_WIDE = 420.0
+_ROW, _BAR = 26.0, 22.0
+_MOST_ROWS = 160
+
+
+def drawn(plan: Plan) -> Svg:
+    """The picture of a plan of memory."""
+    canvas = Canvas()
+    y = head(canvas, "memory between kernels", sizes_of(plan)) + 30
+    rows = 1 + max((value.last for value in plan.values), default=-1)
+    shown = min(rows, _MOST_ROWS)
+    heading(canvas, MARGIN, y, "Kernels", "time runs downwards, addresses to the right")
+    left = MARGIN + text_width(str(max(rows - 1, 0)), 10, "mono") + 16
+    for k in range(shown):
+        canvas.text(left - 10, y + 14 + k * _ROW + 15, str(k), size=10, style="mono soft",
+                    anchor="end")
+    end = draw_values(canvas, plan, left, lambda row: y + 14 + row * _ROW, _BAR, shown)
+    if shown < rows:
+        canvas.text(left, end + 14, f"⋮ {rows - shown} more kernels", style="soft")
+    return canvas.finished("the memory between kernels")
+
+
+def sizes_of(plan: Plan) -> str:
+    """How much memory it is, in words."""
+    if not plan.values:
+        return "none"
+    return f"{plan.bytes:,} bytes, of which {plan.lower_bound:,} are needed at one time"
+
+
+def draw_values(
+    canvas: Canvas, plan: Plan, left: float, top_of: Callable[[float], float], bar: float,
+    rows: int,
+) -> float:
+    """Draw the values at their addresses while they are needed; where they end.
+
+    Args:
+        canvas: the picture.
+        plan: the values.
+        left: where address 0 is.
+        top_of: where the row of a kernel begins.
+        bar: how high a row is drawn.
+        rows: how many kernels are shown.
+    """
+    if not plan.values:
+        canvas.text(left, top_of(0) + 14, "none", style="soft")
+        return top_of(0) + 20
+    places = dict.fromkeys(value.offset for value in plan.values)
+    hues = {place: k for k, place in enumerate(places)}
+    scale = _WIDE / max(plan.bytes, 1)
+    bottom = top_of(max(rows - 1, 0)) + bar
+    canvas.box(left, top_of(0), _WIDE, bottom - top_of(0), "plain", "memory that is free")
+    for value in plan.values:
+        if value.first >= rows:
+            continue
+        x, y = left + value.offset * scale, top_of(value.first)
+        high = top_of(min(value.last, rows - 1)) + bar - y
+        wide, name = value.bytes * scale, value.tensor.name
+        title = (f"{name}: {value.bytes:,} bytes from {value.offset:,} on, "
+                 f"kernels {value.first} to {value.last}")
+        hue = hues[value.offset]
+        canvas.box(x, y, max(wide - 1, 1), max(high - 1, 1), colour(hue, hue // 8), title)
+        if text_width(name, 10, "mono") < wide - 8:
+            canvas.text(x + 4, y + 14, name, size=10, style="dark mono", title=title)
+    return bottom
+
+
+_TOP, _ROW_PROGRAM, _BOX = 104.0, 46.0, 34.0
+_MOST_ROWS_PROGRAM = 120
+_WIDEST = 64
+"""Letters of a line of text in a box."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the picture: an input, or a kernel.
+
+    Attributes:
+        name: what it is.
+        made: the values that it gives.
+        read: those that it takes.
+        remark: the values with their shapes.
+        relayouts: what it takes in an order of its own, with the shape in memory.
+        colour: the same for calls of one kernel.
+    """
+
+    name: str
+    made: tuple[Tensor, ...]
+    read: tuple[Tensor, ...]
+    remark: str
+    relayouts: str
+    colour: str
+
+
+def drawn_program(program: Program) -> Svg:
+    """The picture of a program."""
+    details, stored = program.details, program.details.stored
+    rows = [Row(x.name, (x,), (), _text(x, stored), "", NEUTRAL) for x in details.inputs]
+    colours: dict[int, str] = {}
+    for call in details.kernels:
+        fill = colours.setdefault(id(call.part), colour(len(colours), len(colours) // 8))
+        rows.append(_kernel_row(call, details.outputs, stored, fill))
+    whole, rows = len(rows), rows[:_MOST_ROWS_PROGRAM]
+    width = max((_box_width(row) for row in rows), default=0.0)
+    canvas = Canvas()
+    calls = counted(len(details.kernels), "call")
+    kinds = counted(len({id(call.part) for call in details.kernels}), "kernel")
+    head(canvas, program.name, f"{calls} of {kinds} on {program.target.name}")
+    end = heading(canvas, MARGIN, 82, "Kernels", "in the order in which they run")
+    for number, row in enumerate(rows):
+        _draw_row(canvas, _y(number), row, width)
+    right = max(_draw_values(canvas, rows, MARGIN + width), end)
+    _draw_memory(canvas, details.memory, len(details.inputs), len(rows), right + 40)
+    has_relayouts = any(call.is_relayout or call.packed for call in details.kernels)
+    fills = [
+        *[(NEUTRAL, "an input")] * bool(details.inputs),
+        (colour(0), "a kernel, each with a colour of its own"),
+        *[(STRONG, "a relayout")] * has_relayouts,
+    ]
+    left = [f"⋮ {whole - len(rows)} more calls are left out."] if whole > len(rows) else []
+    legend(canvas, _y(len(rows)) + 16, fills, left)
+    return canvas.finished(f"the kernels and the memory of {program.name}")
+
+
+def _kernel_row(
+    call: Call, outputs: Sequence[Tensor], stored: Mapping[Tensor, Layout], fill: str
+) -> Row:
+    made = tuple(call.group.result.outputs)
+    name = " ".join(op.name for op in call.group.operations)
+    given = {x: " (output)" for x in outputs}
+    gives = ", ".join(_text(x, stored) + given.get(x, "") for x in made)
+    relayouts = ", ".join(f"{each.source.name} as {list(each.shape)}" for each in call.packed)
+    read = tuple(border_of(call.group))
+    fill = STRONG if call.is_relayout else fill
+    return Row(_short(name), made, read, _short(gives), _short(relayouts), fill)
+
+
+def _text(tensor: Tensor, stored: Mapping[Tensor, Layout]) -> str:
+    text = f"{tensor.name}: {tensor.dtype}{list(tensor.shape)}"
+    return f"{text} as {list(stored[tensor].physical_shape)}" if tensor in stored else text
+
+
+def _short(text: str) -> str:
+    return shortened(text, _WIDEST)
+
+
+def _y(row: float) -> float:
+    return _TOP + row * _ROW_PROGRAM
+
+
+def _box_width(row: Row) -> float:
+    lower = text_width(row.remark, 10, "mono")
+    if row.relayouts:
+        lower += 14 + text_width(row.relayouts, 10, "mono")
+    return 16 + max(text_width(row.name, 11, "bold"), lower)
+
+
+def _draw_row(canvas: Canvas, y: float, row: Row, width: float) -> None:
+    canvas.box(MARGIN, y, width, _BOX, row.colour, row.name)
+    canvas.text(MARGIN + 8, y + 14, row.name, size=11, style="dark bold")
+    canvas.text(MARGIN + 8, y + 28, row.remark, size=10, style="dark mono")
+    if row.relayouts:
+        x = MARGIN + 8 + text_width(row.remark, 10, "mono") + 6
+        canvas.box(x, y + 18, text_width(row.relayouts, 10, "mono") + 8, 13, STRONG)
+        canvas.text(x + 4, y + 28, row.relayouts, size=10, style="dark mono")
+
+
+def _draw_values(canvas: Canvas, rows: Sequence[Row], right: float) -> float:
+    """Lines from what makes a value to what reads it; where they end."""
+    made: dict[Tensor, tuple[int, list[int]]] = {
+        tensor: (k, []) for k, row in enumerate(rows) for tensor in row.made
+    }
+    for k, row in enumerate(rows):
+        for tensor in row.read:
+            if tensor in made:
+                made[tensor][1].append(k)
+    tops = [_y(k) for k in range(len(rows))]
+    return connect(
+        canvas, right, made, [y + _BOX * 0.7 for y in tops], [y + _BOX * 0.3 for y in tops],
+        {x: f"{x.name}: {x.dtype}{list(x.shape)}" for x in made},
+    )
+
+
+def _draw_memory(canvas: Canvas, plan: Plan, above: int, rows: int, left: float) -> None:
+    """The values between kernels, at their addresses; so many rows are above the first kernel."""
+    heading(canvas, left, 82, "Memory between kernels")
+    if plan.values:
+        canvas.text(left, 98, sizes_of(plan), style="soft")
+    draw_values(canvas, plan, left, lambda row: _y(above + row), _BOX, rows - above)

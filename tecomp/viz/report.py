@@ -1,0 +1,402 @@
+"""Draw cost reports and rooflines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import ceil, floor, log10
+
+from tecomp.cost_model.report import Report
+from tecomp.cost_model.roofline import Mark, Roof, Roofline, roofline_of
+from tecomp.cost_model.timeline import Activity, Event
+from tecomp.drawing.canvas import MARGIN, Canvas, colour, text_width, with_tail
+from tecomp.drawing.panels import head, heading, in_bytes, legend, sampled, short, ticks
+from tecomp.drawing.svg import Svg
+from tecomp.ir.nodes.printer import counted
+
+_WIDE, _HIGH = 560.0, 280.0
+_LINE, _WORDS, _SIZE = 15.0, 330.0, 11.0
+_SAME = 0.01
+"""Between the logarithms of rates whose lines lie on each other."""
+_SPARE = 1.5
+"""How much further than the outermost point the axes reach."""
+
+
+def drawn(roofline: Roofline) -> Svg:
+    """The picture of a roofline."""
+    canvas = Canvas()
+    kernels = list(dict.fromkeys(mark.kernel for mark in roofline.marks))
+    title = f"{kernels[0]} on {roofline.target}" if len(kernels) == 1 else roofline.target
+    panel(canvas, roofline, head(canvas, title) + 34)
+    return canvas.finished(f"the roofline of {title}")
+
+
+def panel(canvas: Canvas, roofline: Roofline, y: float) -> float:
+    """Operations in a time over operations for a byte, on logarithmic axes; where it ends."""
+    heading(canvas, MARGIN, y, "Roofline",
+            f"operations in a {roofline.unit}, by operations for a byte moved")
+    if not roofline.memories:
+        return legend(canvas, y + 11, (), roofline.remarks)
+    names = dict.fromkeys(roof.name for roof in roofline.memories)
+    fills = {name: colour(n, 2) for n, name in enumerate(names)}
+    labels = _labels(roofline)
+    high = max(_HIGH, _LINE * len(labels))
+    plot = _plot(roofline, (MARGIN + 60, y + 16, _WIDE, high))
+    plot.axes(canvas)
+    # What others lie on is drawn the wider, so that all are seen.
+    below = _covered([(log10(roof.rate), fills[roof.name]) for roof in roofline.memories])
+    for roof, covers in zip(roofline.memories, below, strict=True):
+        _slope(canvas, plot, roof, fills[roof.name], 2 + 3 * covers, roofline)
+    for roof in roofline.compute:
+        plot.line(canvas, [(plot.low, roof.rate), (plot.high, roof.rate)], "",
+                  f"{roof.title}: at most {roof.rate:,.4g} operations in a {roofline.unit}",
+                  is_dashed=roof.cores > 1)
+    _write(canvas, plot, labels)
+    places = [plot.at(mark.intensity, mark.speed) for mark in roofline.marks]
+    below = _covered([
+        (round(x) * 1e4 + round(y), fills[mark.memory])
+        for (x, y), mark in zip(places, roofline.marks, strict=True)
+    ])
+    for mark, covers in zip(roofline.marks, below, strict=True):
+        plot.dot(canvas, mark, fills[mark.memory], 5 + 2 * min(covers, 4), roofline.unit)
+    entries = [(fills[roof.name], f"{roof.title}: {in_bytes(roof.rate)} in a {roofline.unit}")
+               for roof in roofline.memories]
+    return legend(canvas, y + 16 + high + 34, entries, roofline.remarks)
+
+
+def _covered(things: Sequence[tuple[float, str]]) -> list[int]:
+    """How many later ones of other colours are in the same place, and drawn over each.
+
+    >>> _covered([(1.0, "a"), (2.0, "a"), (1.0, "b"), (1.0, "b")])
+    [1, 0, 0, 0]
+    """
+    return [
+        len({fill for other, fill in things[k + 1 :] if abs(other - value) < _SAME} - {own})
+        for k, (value, own) in enumerate(things)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    """Words beside the frame, and the point that they are about."""
+
+    words: str
+    x: float
+    y: float
+    style: str
+    title: str = ""
+
+
+def _labels(roofline: Roofline) -> list[_Label]:
+    """What is named beside the frame: roofs of computing, and each kernel once."""
+    found = [
+        _Label(f"{roof.title}: {short(roof.rate)}", 0.0, roof.rate, "bold")
+        for roof in roofline.compute
+    ]
+    for mark in roofline.marks:
+        if mark.is_main:
+            said = f": {mark.said(short(mark.speed))}"
+            words = with_tail(mark.kernel, said, _WORDS, _SIZE)
+            found.append(_Label(words, mark.intensity, mark.speed, "", mark.kernel + said))
+    return found
+
+
+def _write(canvas: Canvas, plot: _Plot, labels: Sequence[_Label]) -> None:
+    """Words below each other on the right, in the order of their points, each with a line to it."""
+    points = [plot.at(label.x or plot.high, label.y) for label in labels]
+    # Of points on one height the rightmost first: so their lines do not cross.
+    order = sorted(range(len(labels)), key=lambda k: (round(points[k][1]), -points[k][0]))
+    for k, y in zip(order, _apart([points[k][1] for k in order], plot.bottom_edge), strict=True):
+        label, left = labels[k], plot.right_edge + 24
+        canvas.line([points[k], (left - 12, y), (left - 4, y)], style="faint", width=1)
+        title = label.title if label.title != label.words else ""
+        canvas.text(left, y + 4, label.words, size=_SIZE, style=label.style, title=title)
+
+
+def _apart(places: Sequence[float], last: float) -> list[float]:
+    """Places in order, moved until they are a line apart and end before the last.
+
+    >>> _apart([10.0, 12.0, 100.0], 200.0), _apart([190.0, 195.0], 200.0)
+    ([10.0, 25.0, 100.0], [182.0, 197.0])
+    """
+    found: list[float] = []
+    for place in places:
+        found.append(max(place, found[-1] + _LINE) if found else place)
+    limit = last - 3
+    for k in reversed(range(len(found))):
+        found[k] = min(found[k], limit)
+        limit = found[k] - _LINE
+    return found
+
+
+def _plot(roofline: Roofline, frame: tuple[float, float, float, float]) -> _Plot:
+    """Axes that are wide enough for all marks, and for where each memory meets computing."""
+    ys = [roof.rate for roof in roofline.compute] + [mark.speed for mark in roofline.marks]
+    ys = ys or [max(roof.rate for roof in roofline.memories)]
+    ridges = [_peak(roof, roofline, max(ys)) / roof.rate for roof in roofline.memories]
+    return _Plot(frame, ridges + [mark.intensity for mark in roofline.marks], ys)
+
+
+def _peak(roof: Roof, roofline: Roofline, highest: float) -> float:
+    """How high a memory's roof goes: up to that of computing on as many cores, if it is known."""
+    return max((each.rate for each in roofline.compute if each.cores <= roof.cores),
+               default=highest)
+
+
+def _slope(
+    canvas: Canvas, plot: _Plot, roof: Roof, fill: str, width: float, roofline: Roofline
+) -> None:
+    """The roof of a memory, up to where computing is one."""
+    title = f"{roof.title}: at most {roof.rate:,.4g} bytes in a {roofline.unit}"
+    end = min(_peak(roof, roofline, plot.top) / roof.rate, plot.high)
+    plot.line(canvas, [(plot.low, plot.low * roof.rate), (end, end * roof.rate)], fill, title,
+              is_dashed=roof.cores > 1, width=width)
+
+
+class _Plot:
+    """Logarithmic axes in a frame, wide enough for all that is to be shown."""
+
+    def __init__(
+        self, frame: tuple[float, float, float, float], xs: Sequence[float], ys: Sequence[float]
+    ) -> None:
+        self._x, self._y, self._wide, self._high = frame
+        self.low, self.high = _around(xs)
+        self.bottom, self.top = _around(ys)
+        self.right_edge, self.bottom_edge = self._x + self._wide, self._y + self._high
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """Where a point is in the picture."""
+        across = (log10(x) - log10(self.low)) / (log10(self.high) - log10(self.low))
+        up = (log10(y) - log10(self.bottom)) / (log10(self.top) - log10(self.bottom))
+        return self._x + across * self._wide, self._y + (1 - up) * self._high
+
+    def axes(self, canvas: Canvas) -> None:
+        """The frame, and powers of ten along it."""
+        canvas.frame(self._x, self._y, self._wide, self._high)
+        for power in _powers(self.low, self.high, 8):
+            x, _ = self.at(10.0**power, self.bottom)
+            canvas.text(x, self.bottom_edge + 14, short(10.0**power), size=9, style="mono soft",
+                        anchor="middle")
+        for power in _powers(self.bottom, self.top, 8):
+            _, y = self.at(self.low, 10.0**power)
+            canvas.text(self._x - 6, y + 3, short(10.0**power), size=9, style="mono soft",
+                        anchor="end")
+
+    def line(
+        self, canvas: Canvas, points: Sequence[tuple[float, float]], fill: str, title: str,
+        *, is_dashed: bool, width: float = 2.0,
+    ) -> None:
+        """A straight line, cut where it leaves the frame below."""
+        (x0, y0), (x1, y1) = points
+        if y0 < self.bottom and y1 > y0:
+            x0, y0 = x0 * self.bottom / y0, self.bottom
+        canvas.line([self.at(x0, y0), self.at(x1, y1)], fill, title=title, width=width,
+                    is_dashed=is_dashed)
+
+    def dot(self, canvas: Canvas, mark: Mark, fill: str, radius: float, unit: str) -> None:
+        """A kernel: full where its time was measured, else a ring."""
+        across, up = self.at(mark.intensity, mark.speed)
+        bound = "" if mark.bound == float("inf") else f", of {mark.bound:,.4g}"
+        canvas.dot(across, up, radius, fill,
+                   f"{mark.kernel} and {mark.memory}: {mark.intensity:.4g} operations for a byte, "
+                   f"{mark.speed:,.4g} in a {unit}{bound}")
+        if not mark.is_measured:
+            canvas.dot(across, up, 2.5, "paper")
+
+
+def _around(values: Sequence[float]) -> tuple[float, float]:
+    """Powers of ten below and above all values, with some room.
+
+    >>> _around([2.0, 300.0]), _around([1.0])
+    ((1.0, 1000.0), (0.1, 10.0))
+    """
+    low, high = log10(min(values) / _SPARE), log10(max(values) * _SPARE)
+    return 10.0 ** floor(low), 10.0 ** ceil(high)
+
+
+def _powers(low: float, high: float, most: int) -> range:
+    first, last = round(log10(low)), round(log10(high))
+    return range(first, last + 1, max(1, ceil((last - first) / most)))
+
+
+_Named = tuple[str, tuple[Activity, ...], tuple[Event, ...]]
+"""A core or the chip: its name, what it does, and when."""
+_WIDE_REPORT = 820.0
+_ROW = 20.0
+_MOST_BARS, _MOST_NAMES, _MOST_CORES = 220, 24, 128
+
+
+def drawn_report(report: Report) -> Svg:
+    """The picture of a report: all of it, below each other."""
+    canvas = Canvas()
+    y = _with_timeline(canvas, report) + 40
+    for part in (_cores, _roofline, _memories):
+        y = part(canvas, report, y) + 40
+    return canvas.finished(f"what {report.kernel} costs on {report.target}")
+
+
+def drawn_timeline(report: Report) -> Svg:
+    """When each resource works."""
+    canvas = Canvas()
+    _with_timeline(canvas, report)
+    return canvas.finished(f"the timeline of {report.kernel} on {report.target}")
+
+
+def drawn_roofline(report: Report) -> Svg:
+    """How fast the kernel is, beside what compute and each memory allow."""
+    canvas = Canvas()
+    _roofline(canvas, report, _head(canvas, report) + 34)
+    return canvas.finished(f"the roofline of {report.kernel} on {report.target}")
+
+
+def _with_timeline(canvas: Canvas, report: Report) -> float:
+    """The head and the timeline, which say how long all of it takes; where they end."""
+    lanes = report.timelines()
+    end = max((event.end for _, _, found in lanes for event in found), default=0.0)
+    order = f"{_cycles(end)} in the order of the timeline" if end else ""
+    return _timeline(canvas, lanes, end, _head(canvas, report, order) + 34)
+
+
+def _head(canvas: Canvas, report: Report, order: str = "") -> float:
+    cycles = f"at least {_cycles(report.cycles)} cycles"
+    if report.seconds is not None:
+        cycles += f", {report.seconds:.3g} s"
+    cores = f"{len(report.cores)} of {counted(report.available, 'core')}"
+    parts = (f"{cycles}, bound by {report.bound_by}", order, cores)
+    return head(canvas, f"{report.kernel} on {report.target}", "; ".join(filter(None, parts)))
+
+
+def _cycles(count: float) -> str:
+    """Whole cycles, but where there are few.
+
+    >>> _cycles(61595.5), _cycles(0.03125)
+    ('61,596', '0.0312')
+    """
+    return f"{count:,.0f}" if count >= 100 or count == round(count) else f"{count:.3g}"
+
+
+def _timeline(canvas: Canvas, lanes: Sequence[_Named], end: float, y: float) -> float:
+    """Bars of what works when; where they end."""
+    shown = _lanes(lanes)
+    heading(canvas, MARGIN, y, "Timeline", "each resource of some cores; a colour for each buffer")
+    if not end:
+        canvas.text(MARGIN, y + 22, "nothing takes time", style="soft")
+        return y + 22
+    names = list(dict.fromkeys(each.name for k in shown for each in lanes[k][1]))
+    colours = {name: colour(n % 8, n // 8) for n, name in enumerate(names)}
+    resources = {each.resource for k in shown for each in lanes[k][1]}
+    left = MARGIN + max(text_width(name, 10, "mono") for name in resources) + 14
+    scale = (_WIDE_REPORT - left) / end
+    top = y + 14
+    for k in shown:
+        name, activities, found = lanes[k]
+        canvas.text(MARGIN, top + 14, name, size=11, style="bold")
+        top += _ROW
+        for resource in dict.fromkeys(each.resource for each in activities):
+            canvas.text(left - 8, top + 13, resource, size=10, style="mono soft", anchor="end")
+            for activity, start, stop in _bars(activities, found, resource):
+                title = f"{activity.name}: {resource}, cycles {start:,.0f} to {stop:,.0f}"
+                canvas.box(left + start * scale, top + 2, max((stop - start) * scale, 0.6), 14,
+                           colours[activity.name], title, activity.name)
+            canvas.line([(left, top + _ROW), (_WIDE_REPORT, top + _ROW)], style="faint", width=0.5)
+            top += _ROW
+    ticks(canvas, left, _WIDE_REPORT, top, end, "cycles")
+    words = "Bars with no name are named where a mouse rests."
+    if len(shown) < len(lanes):
+        words += f" Left out: {len(lanes) - len(shown)} of {counted(len(lanes), 'lane')}."
+    entries = [(colours[name], name) for name in names[:_MOST_NAMES]]
+    return legend(canvas, top + 34, entries, [words])
+
+
+def _lanes(lanes: Sequence[_Named]) -> list[int]:
+    """Those that are shown: the chip, the first core, the next one, and the one that ends last."""
+    chip = [len(lanes) - 1] if lanes and lanes[-1][0] == "chip" else []
+    cores = range(len(lanes) - len(chip))
+    if len(cores) <= 3:
+        return [*cores, *chip]
+    last = max(cores, key=lambda k: max((event.end for event in lanes[k][2]), default=0.0))
+    return [*sorted({0, 1, last}), *chip]
+
+
+def _bars(
+    activities: Sequence[Activity], found: Sequence[Event], resource: str
+) -> Iterator[tuple[Activity, float, float]]:
+    """What a resource does, slices of one activity that follow each other taken together."""
+    events = [event for event in found if activities[event.activity].resource == resource]
+    bars: list[tuple[Activity, float, float]] = []
+    for k, group in groupby(events, key=lambda event: event.activity):
+        for event in group:
+            if bars and bars[-1][0] is activities[k] and event.start - bars[-1][2] < 1e-6:
+                bars[-1] = activities[k], bars[-1][1], event.end
+            else:
+                bars.append((activities[k], event.start, event.end))
+    longest = sorted(bars, key=lambda bar: bar[1] - bar[2])[:_MOST_BARS]
+    yield from sorted((bar for bar in longest if bar[2] > bar[1]), key=lambda bar: bar[1])
+
+
+def _cores(canvas: Canvas, report: Report, y: float) -> float:
+    """A bar for each core: for how long its busiest resource works; where they end."""
+    heading(canvas, MARGIN, y, "Cores",
+            f"cycles of the busiest resource of each; imbalance {report.imbalance:.2f}")
+    most = max((core.busy for core in report.cores), default=0.0)
+    if not most:
+        canvas.text(MARGIN, y + 22, "no core has anything to do", style="soft")
+        return y + 22
+    chosen = sampled(len(report.cores), _MOST_CORES)
+    wide = max(min((_WIDE_REPORT - MARGIN) / len(chosen), 40.0), 5.0)
+    base = y + 14 + 90
+    for place, k in enumerate(chosen):
+        x = MARGIN + place * wide
+        if k is None:
+            continue
+        core = report.cores[k]
+        name = ", ".join(f"{each} {cycles:,.0f}" for each, cycles in core.cycles.items())
+        high = 88 * core.busy / most
+        title = f"core {core.core}: {core.operations:,} operations; cycles: {name}"
+        canvas.box(x, base - high, wide - 1, high, colour(0, 1), title)
+        bar = 88 * core.computing / most
+        canvas.box(x, base - bar, max(wide / 3, 1), bar, colour(1, 1),
+                   f"core {core.core}: computes for {core.computing:,.0f} cycles")
+    canvas.line([(MARGIN, base), (MARGIN + len(chosen) * wide, base)])
+    words = [f"The highest bar is {_cycles(most)} cycles."]
+    if len(chosen) < len(report.cores):
+        left = len(report.cores) - _MOST_CORES
+        words.append(f"Left out: {left} of {counted(len(report.cores), 'core')}.")
+    fills = [
+        (colour(0, 1), "busiest resource, with the latency before"), (colour(1, 1), "computing"),
+    ]
+    return legend(canvas, base + 12, fills, words)
+
+
+def _roofline(canvas: Canvas, report: Report, y: float) -> float:
+    """The roofline, where it ends."""
+    return panel(canvas, roofline_of(report), y)
+
+
+def _memories(canvas: Canvas, report: Report, y: float) -> float:
+    """How full memories are; where they end."""
+    heading(canvas, MARGIN, y, "Memories", "the most bytes in use at one time; padding is hatched")
+    top = y + 14
+    wide = 420.0
+    left = MARGIN + max((text_width(m.memory, 11, "mono") for m in report.memories), default=0) + 12
+    for memory in report.memories:
+        whole = memory.usable_bytes or max(memory.peak_bytes, memory.padding_bytes, 1)
+        canvas.text(MARGIN, top + 13, memory.memory, size=11, style="mono")
+        canvas.box(left, top, wide, 16, "plain", f"{memory.memory}: {whole:,} B")
+        used = wide * min(memory.peak_bytes / whole, 1)
+        words = f"{memory.peak_bytes:,} B"
+        if memory.usable_bytes is not None:
+            words += f" of {memory.usable_bytes:,} B ({memory.peak_bytes / whole:.1%})"
+        canvas.box(left, top, max(used, 1), 16, colour(0, 1), words)
+        if memory.padding_bytes:
+            pad = wide * min(memory.padding_bytes / whole, 1)
+            canvas.box(left, top + 10, max(pad, 1), 6, "pad",
+                       f"{memory.padding_bytes:,} B of padding")
+            words += f", {memory.padding_bytes:,} B of padding"
+        canvas.text(left + wide + 10, top + 12, words, style="soft")
+        top += 24
+    if not report.memories:
+        canvas.text(MARGIN, top + 8, "no memory is in use that the target describes", style="soft")
+        top += 12
+    return top

@@ -1,0 +1,160 @@
+"""Targets as pictures: memories with their sizes and speeds, what moves between them, engines."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tecomp.drawing.canvas import MARGIN, NEUTRAL, Canvas, colour, text_width
+from tecomp.drawing.panels import connect, head, heading, in_bytes, legend, sampled, short
+from tecomp.drawing.svg import Svg
+from tecomp.ir.nodes.printer import counted, shortened
+from tecomp.machine.components import Link, Memory, Rates, VectorUnit
+from tecomp.machine.descriptor import Target
+
+_SCOPES = {"host": (NEUTRAL, "of the host"), "chip": (colour(0), "of the chip"),
+           "core": (colour(2), "of each core")}
+_ROW, _BAR, _MOST = 50.0, 38.0, 40
+
+
+def drawn(target: Target) -> Svg:
+    """The picture of a machine."""
+    canvas = Canvas()
+    clock = "" if target.clock_hz is None else f", {target.clock_hz / 1e9:.4g} GHz"
+    y = head(canvas, target.name, target.description,
+             f"{counted(target.cores, 'core')}{clock}{_units_of_data(target)}") + 34
+    heading(canvas, MARGIN, y, "Memories", "the fill says whose; lines are links")
+    bottom = _memories(canvas, target, y + 14)
+    if target.grid:
+        bottom = _grid(canvas, target, bottom + 34)
+    if target.core is not None or target.engine:
+        bottom = _engine(canvas, target, bottom + 34)
+    used = [fill for scope, fill in _SCOPES.items()
+            if any(memory.scope == scope for memory in target.memories.values())]
+    legend(canvas, bottom + 24, used)
+    return canvas.finished(f"the machine {target.name}")
+
+
+def _units_of_data(target: Target) -> str:
+    words = ""
+    if target.stick is not None:
+        words += f"; sticks of {target.stick.bytes} B"
+    if target.tile is not None:
+        words += f"; tiles of {target.tile.rows} x {target.tile.columns}"
+    return words
+
+
+def _amount(count: float) -> str:
+    """Bytes in a unit that is easy to read.
+
+    >>> _amount(512), _amount(2_097_152), _amount(137_438_953_472)
+    ('512 B', '2 MiB', '128 GiB')
+    """
+    for power, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count >= 1 << power:
+            return f"{count / (1 << power):.4g} {name}"
+    return f"{count:.4g} B"
+
+
+def _described(memory: Memory) -> str:
+    size = "no limit" if memory.capacity_bytes is None else _amount(memory.capacity_bytes)
+    words = [size, "1 axis" if memory.rank == 1 else f"{memory.rank} axes"]
+    words.append(f"aligned to {memory.alignment_bytes} B")
+    rates = memory.read_bytes_per_cycle, memory.write_bytes_per_cycle
+    for what, rate in zip(("read", "write"), rates, strict=True):
+        if rate is not None:
+            words.append(f"{what} {rate:.4g} B/cycle")
+    return ", ".join(words)
+
+
+def _memories(canvas: Canvas, target: Target, y: float) -> float:
+    """A bar for each memory, and lines for links between them; where they end."""
+    memories = list(target.memories.values())[:_MOST]
+    lines = [_described(memory) for memory in memories]
+    wide = 24 + max(
+        [text_width(line, 10, "mono") for line in lines]
+        + [text_width(shortened(memory.name, 60), 12, "bold") for memory in memories]
+    )
+    rows = {memory.name: k for k, memory in enumerate(memories)}
+    for k, (memory, line) in enumerate(zip(memories, lines, strict=True)):
+        top = y + k * _ROW
+        canvas.box(MARGIN, top, wide, _BAR, _SCOPES[memory.scope][0],
+                   f"{memory.name}: {line}. {memory.source}")
+        canvas.text(MARGIN + 10, top + 16, shortened(memory.name, 60), size=12, style="dark bold")
+        canvas.text(MARGIN + 10, top + 31, line, size=10, style="mono dark")
+    links = {name: link for name, link in target.links.items() if {link.from_, link.to} <= {*rows}}
+    starts = [y + k * _ROW + _BAR * 0.75 for k in range(len(memories))]
+    ends = [y + k * _ROW + _BAR * 0.3 for k in range(len(memories))]
+    # A line that goes up leaves where others arrive: a lane has one direction.
+    flows = {
+        name: (rows[link.from_], [rows[link.to]])
+        for name, link in links.items() if rows[link.from_] <= rows[link.to]
+    }
+    names = {name: _link_text(link) for name, link in links.items()}
+    right = connect(canvas, MARGIN + wide, flows, starts, ends, names)
+    for number, name in enumerate(name for name in links if name not in flows):
+        x = right + 14 + 13 * number
+        link = links[name]
+        start, end = starts[rows[link.from_]], ends[rows[link.to]]
+        canvas.line([(MARGIN + wide, start), (x, start), (x, end)], title=names[name])
+        canvas.arrow((x, end), (MARGIN + wide + 2, end), names[name])
+    left = max(canvas.right, right) + 20
+    for number, text in enumerate(names.values()):
+        canvas.text(left, y + 12 + number * 17, text, size=10, style="mono soft", width=560)
+    return max(y + len(memories) * _ROW - _ROW + _BAR, y + len(names) * 17)
+
+
+def _link_text(link: Link) -> str:
+    whose = "each core" if link.scope == "core" else "the chip"
+    return f"{link.name}: {link.from_} to {link.to}, {link.bytes_per_cycle:.4g} B/cycle of {whose}"
+
+
+def _grid(canvas: Canvas, target: Target, y: float) -> float:
+    """The cores as they lie; where they end."""
+    extents = list(target.grid.values())
+    axes = " x ".join(f"{axis} = {extent}" for axis, extent in target.grid.items())
+    heading(canvas, MARGIN, y, "Cores", axes)
+    rows, columns = prod(extents[:-1]), extents[-1]
+    for line, row in enumerate(sampled(rows, 16)):
+        for place, column in enumerate(sampled(columns, 32)):
+            x, top = MARGIN + place * 22, y + 14 + line * 18
+            if row is None or column is None:
+                canvas.text(x + 4, top + 12, "⋮" if row is None else "⋯", style="soft")
+                continue
+            canvas.box(x, top, 20, 16, colour(2), f"core {row}, {column}")
+    return y + 14 + len(sampled(rows, 16)) * 18
+
+
+def _rates(rates: Rates) -> list[str]:
+    """What one core does in a second."""
+    reads = zip(rates.levels, rates.read_bytes_per_second, strict=True)
+    lines = [f"reads in a second: {', '.join(f'{name} {in_bytes(rate)}' for name, rate in reads)}"]
+    for how, of in (("with vectors", rates.flops), ("one by one", rates.scalar_flops)):
+        if of:
+            each = ", ".join(f"{dtype} {short(rate)}" for dtype, rate in of.items())
+            lines.append(f"operations in a second, {how}: {each}")
+    return lines
+
+
+def _engine(canvas: Canvas, target: Target, y: float) -> float:
+    """What computes; where it ends."""
+    heading(canvas, MARGIN, y, "Engines", "what each core computes with")
+    lines: list[str] = []
+    if target.core is not None:
+        core = target.core
+        caches = ", ".join(_amount(size) for size in core.cache_bytes)
+        lines.append(f"vectors of {core.vector_bytes} B, {core.vector_operations} operations in a "
+                     f"cycle, {core.vector_registers} registers, caches of {caches}")
+    if target.rates is not None:
+        lines += _rates(target.rates)
+    for unit in target.engine.values():
+        if isinstance(unit, VectorUnit):
+            lines.append(f"{unit.name}: vectors of {unit.width_bytes} B of "
+                         f"{', '.join(unit.types)} in {unit.memory}")
+        else:
+            lines.append(f"{unit.name}: products {unit.m} x {unit.n} x {unit.k} of "
+                         f"{', '.join(unit.inputs)} in {unit.memory}")
+    for number, line in enumerate(lines):
+        top = y + 14 + number * 20
+        canvas.box(MARGIN, top, 12, 12, colour(1, 1), line)
+        canvas.text(MARGIN + 20, top + 10, line, size=11, width=1000)
+    return y + 14 + len(lines) * 20

@@ -1,0 +1,182 @@
+"""Traces as pictures: lanes of bars along time, and how much there is of something meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from tecomp.drawing.canvas import MARGIN, NEUTRAL, Canvas, colour, text_width
+from tecomp.drawing.chrome_trace import Trace
+from tecomp.drawing.panels import head, legend, sampled, short, ticks
+from tecomp.drawing.svg import Svg, written
+from tecomp.ir.nodes.printer import counted
+
+_WIDE, _ROW, _HIGH = 820.0, 20.0, 40.0
+_MOST_BARS, _MOST_NAMES, _MOST_LANES = 880, 24, 24
+"""Bars in all lanes together, each of which has as many."""
+_UNITS = ((1e6, "s"), (1e3, "ms"), (1.0, "us"), (1e-3, "ns"))
+_TOUCHING = 1e-6
+"""Of the whole time: bars of one name that are nearer are drawn as one."""
+
+
+@dataclass(slots=True)
+class _Bar:
+    name: str
+    start: float
+    stop: float
+    said: str
+
+
+@dataclass(slots=True)
+class _Lane:
+    """What one thread or resource did."""
+
+    process: str
+    name: str
+    bars: list[_Bar] = field(default_factory=list)
+
+
+def drawn(trace: Trace) -> Svg:
+    """The picture of a trace."""
+    events: list[dict[str, Any]] = json.loads(trace)["traceEvents"]
+    lanes = _lanes(events)
+    end = max((bar.stop for lane in lanes for bar in lane.bars), default=0.0)
+    canvas = Canvas()
+    titles = list(dict.fromkeys(lane.process for lane in lanes))
+    title = titles[0] if len(titles) == 1 else "timeline"
+    size, unit = next((each for each in _UNITS if end >= each[0]), _UNITS[-1])
+    y = head(canvas, title, f"{end / size:.4g} {unit}; a colour for each name") + 14
+    if not end:
+        canvas.text(MARGIN, y + 14, "nothing takes time", style="soft")
+        return canvas.finished(title)
+    left = MARGIN + 14 + max(text_width(lane.name, 10, "mono") for lane in lanes)
+    y, remarks, fills = _draw_lanes(canvas, lanes, left, end, y, is_titled=len(titles) > 1)
+    y = _draw_levels(canvas, events, left, end, y)
+    ticks(canvas, left, _WIDE, y, end / size, unit)
+    legend(canvas, y + 34, fills[:_MOST_NAMES], remarks)
+    return canvas.finished(f"the timeline of {title}")
+
+
+def saved(trace: Trace, path: str | os.PathLike[str]) -> None:
+    """Write the trace, its picture or a page with it, as the path ends."""
+    picture = trace.picture()
+    written({".json": trace, ".svg": picture, ".html": picture.page()}, path)
+
+
+def _lanes(events: Sequence[dict[str, Any]]) -> list[_Lane]:
+    """The lanes in the order of the trace."""
+    titles: dict[int, str] = {}
+    found: dict[tuple[int, int], _Lane] = {}
+    for event in events:
+        process, name = event["pid"], event["name"]
+        key = process, event.get("tid", 0)
+        if name == "process_name":
+            titles[process] = event["args"]["name"]
+        elif name == "thread_name":
+            found[key] = _Lane(titles[process], event["args"]["name"])
+        elif event["ph"] == "X":
+            lane = found.setdefault(key, _Lane(titles[process], ""))
+            said = "; ".join(f"{what}: {each}" for what, each in event.get("args", {}).items())
+            start = event["ts"]
+            lane.bars.append(_Bar(name, start, start + event["dur"], said))
+    return list(found.values())
+
+
+def _draw_lanes(
+    canvas: Canvas, lanes: Sequence[_Lane], left: float, end: float, y: float, *, is_titled: bool
+) -> tuple[float, list[str], list[tuple[str, str]]]:
+    """Draw what is shown; where it ends, what is left out, and the meaning of colours."""
+    shown = _shown(lanes)
+    names = dict.fromkeys(bar.name for k in shown if k is not None for bar in lanes[k].bars)
+    colours = {name: colour(n % 8, n // 8) for n, name in enumerate(names)}
+    title, too_many = "", 0
+    for k in shown:
+        if k is None:
+            canvas.text(MARGIN, y + 14, "⋮", style="soft")
+            y += _ROW
+            continue
+        lane = lanes[k]
+        if is_titled and lane.process != title:
+            title = lane.process
+            canvas.text(MARGIN, y + 14, title, size=11, style="bold")
+            y += _ROW
+        canvas.text(left - 8, y + 13, lane.name, size=10, style="mono soft", anchor="end")
+        bars = sorted(_joined(lane.bars, end), key=lambda bar: bar.start - bar.stop)
+        most = _MOST_BARS // len(shown)
+        too_many += len(bars[most:])
+        for bar in sorted(bars[:most], key=lambda bar: bar.start):
+            _draw_bar(canvas, bar, left, end, y, colours[bar.name])
+        canvas.line([(left, y + _ROW), (_WIDE, y + _ROW)], style="faint", width=0.5)
+        y += _ROW
+    remarks = ["Bars with no name are named where a mouse rests."]
+    if None in shown:
+        remarks.append(f"Left out: {len(lanes) - len(shown) + 1} of {len(lanes)} lanes.")
+    if too_many:
+        remarks.append(f"Left out: {counted(too_many, 'bar')}, the shortest of their lanes.")
+    if len(names) > _MOST_NAMES:
+        remarks.append(f"Not in this list: {counted(len(names) - _MOST_NAMES, 'name')}.")
+    return y, remarks, [(fill, name) for name, fill in colours.items()]
+
+
+def _shown(lanes: Sequence[_Lane]) -> list[int | None]:
+    """Lanes that are shown: of many the first processes and the last one, all lanes of each."""
+    if len(lanes) <= _MOST_LANES:
+        return list(range(len(lanes)))
+    groups = [list(group) for _, group in groupby(range(len(lanes)), lambda k: lanes[k].process)]
+    *before, last = groups
+    first: list[int | None] = []
+    for group in before:
+        if len(first) + len(group) + len(last) > _MOST_LANES:
+            break
+        first += group
+    return [*first, None, *last] if first else sampled(len(lanes), _MOST_LANES)
+
+
+def _draw_bar(
+    canvas: Canvas, bar: _Bar, left: float, end: float, y: float, fill: str
+) -> None:
+    scale = (_WIDE - left) / end
+    words = f"{bar.name}: {bar.start:,.4g} to {bar.stop:,.4g} us"
+    canvas.box(left + bar.start * scale, y + 2, max((bar.stop - bar.start) * scale, 0.6), 14,
+               fill, f"{words}; {bar.said}" if bar.said else words, bar.name)
+
+
+def _joined(bars: Sequence[_Bar], end: float) -> list[_Bar]:
+    """Bars in order, those of one name that touch as one."""
+    made: list[_Bar] = []
+    for bar in sorted(bars, key=lambda bar: bar.start):
+        last = made[-1] if made else None
+        if last and last.name == bar.name and bar.start - last.stop < _TOUCHING * end:
+            made[-1] = _Bar(bar.name, last.start, max(bar.stop, last.stop), last.said)
+        else:
+            made.append(bar)
+    return made
+
+
+def _draw_levels(
+    canvas: Canvas, events: Sequence[dict[str, Any]], left: float, end: float, y: float
+) -> float:
+    """Draw how much there is of what is counted; where it ends."""
+    levels: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for event in events:
+        if event["ph"] == "C":
+            (value,) = event["args"].values()
+            levels[event["name"]].append((event["ts"], value))
+    for name, steps in levels.items():
+        most = max(value for _, value in steps)
+        if not most:
+            continue
+        canvas.text(MARGIN, y + 16, f"{name}, at most {short(most)}", size=11, style="bold")
+        y += _ROW + _HIGH
+        for (start, value), (stop, _) in zip(steps, [*steps[1:], (end, 0)], strict=True):
+            high = (_HIGH - 4) * value / most
+            x, wide = left + start * (_WIDE - left) / end, (stop - start) * (_WIDE - left) / end
+            if high and wide > 0:
+                canvas.box(x, y - high, wide, high, NEUTRAL, f"{name}: {value:,}")
+        canvas.line([(left, y), (_WIDE, y)], style="faint", width=0.5)
+    return y
