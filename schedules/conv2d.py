@@ -19,8 +19,13 @@ from pathlib import Path
 from typing import Literal
 
 from tecomp import Target, te
-from tecomp.schedules.analysis.convolution import Convolution, Sliding, need_convolution, pair
-from tecomp.schedules.analysis.convolution import ImagesPair as Pair
+from tecomp.schedules.analysis.convolution import (
+    Convolution,
+    Pair,
+    Sliding,
+    need_convolution,
+    pair,
+)
 from tecomp.schedules.analysis.matmul import of_images
 from tecomp.schedules.analysis.stages import begin, is_computed, is_own
 from tecomp.schedules.common import is_one, wide_type

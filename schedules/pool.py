@@ -12,8 +12,14 @@ from typing import Literal
 
 from tecomp import Target, te
 from tecomp.schedules import reduce
-from tecomp.schedules.analysis.convolution import ImagesPair as Pair
-from tecomp.schedules.analysis.convolution import Sliding, Windows, need_windows, pair, windows_of
+from tecomp.schedules.analysis.convolution import (
+    Pair,
+    Sliding,
+    Windows,
+    need_windows,
+    pair,
+    windows_of,
+)
 from tecomp.schedules.analysis.stages import begin, is_own
 from tecomp.schedules.common import Size, ceil_div, product, wide_type
 from tecomp.schedules.tiling.reduction import one

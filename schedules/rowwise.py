@@ -1,4 +1,4 @@
-"""Operators that make rows from rows: all that belongs to a row is computed inside its loop.
+"""Schedule row-wise operators: fuse everything that belongs to a row into one row loop.
 
 A row stays in the first cache while it is walked through once for each of its stages. Rows that
 fill few vectors are transposed: a vector then has one element of each of several rows.

@@ -135,7 +135,8 @@ def _dims(output: te.Tensor, read: Moved) -> list[copy_schedule.Dim]:
     sources = dict(zip(read.dims, steps, strict=True))
     results = zip(map(_count, output.shape), _steps(output.shape), strict=True)
     return [
-        copy_schedule.Dim(count, sources.get(axis, 0), step) for axis, (count, step) in enumerate(results)
+        copy_schedule.Dim(count, sources.get(axis, 0), step)
+        for axis, (count, step) in enumerate(results)
     ]
 
 

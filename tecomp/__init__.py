@@ -209,7 +209,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 if not typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        if name in _ROOMS:
+        if name in _ROOMS or name == "moves":  # the deprecated name of `copy_schedule`
             return import_module(f"tecomp.{name}")
         home = _HOME.get(name)
         if home is None:

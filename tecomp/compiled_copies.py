@@ -19,7 +19,6 @@ from tecomp.ir.nodes.dtype import DType
 from tecomp.layout.addressing.layout_tags import plain_mark
 from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout, formula
-from tecomp.layout.formats.format import Array as ConversionArray
 from tecomp.layout.formats.format import Format
 from tecomp.relayout_kernels.box_copy import Copy, Side, bit_pattern
 from tecomp.relayout_kernels.kernel import kernel_of
@@ -29,7 +28,7 @@ _LANES = 16
 _ROW = 1024
 
 
-def encoded(storage: Format, array: ConversionArray) -> ConversionArray:
+def encoded(storage: Format, array: Array) -> Array:
     """`array` as `storage` keeps it; its last axis holds whole blocks.
 
     Raises:
@@ -44,7 +43,7 @@ def encoded(storage: Format, array: ConversionArray) -> ConversionArray:
     return out
 
 
-def decoded(storage: Format, array: ConversionArray, dtype: DType) -> ConversionArray:
+def decoded(storage: Format, array: Array, dtype: DType) -> Array:
     """The values of what `storage` keeps in `array`.
 
     Raises:
@@ -65,7 +64,7 @@ def decoded(storage: Format, array: ConversionArray, dtype: DType) -> Conversion
     return out
 
 
-def _run(kernel: ScheduledKernel, array: ConversionArray, row: int, out: ConversionArray, new_row: int) -> None:
+def _run(kernel: ScheduledKernel, array: Array, row: int, out: Array, new_row: int) -> None:
     """Whole rows where they are; what is left in a row of its own, with zeros behind it."""
     flat, result = np.ascontiguousarray(array).reshape(-1), out.reshape(-1)
     rows = len(flat) // row
@@ -80,7 +79,7 @@ def _run(kernel: ScheduledKernel, array: ConversionArray, row: int, out: Convers
         result[rows * new_row :] = its_result[0, : len(result) - rows * new_row]
 
 
-def _resized(storage: Format, array: ConversionArray, old: int, new: int, what: str) -> tuple[int, ...]:
+def _resized(storage: Format, array: Array, old: int, new: int, what: str) -> tuple[int, ...]:
     shape: tuple[int, ...] = array.shape
     if old == new == 1:
         return shape
@@ -147,7 +146,7 @@ class Relayout(Pictured):
     (True, True, True)
     """
 
-    _drawn_by: ClassVar[str] = "copies:drawn_relayout"
+    _drawn_by: ClassVar[str] = "copies:draw_relayout"
 
     __slots__ = ("_is_direct", "dst", "kernel", "src")
 

@@ -1,4 +1,4 @@
-"""How a box of elements is copied: what one step moves, and in which blocks.
+"""Tile and schedule element copies (transposes, relayouts).
 
 Source and result want to be walked in different orders. A block takes as many steps along every
 dimension as lie side by side within some bytes of either memory, so that both are touched in whole

@@ -18,7 +18,10 @@ MODULES = [
 ]
 
 
-WITH_MPI = [name for name in MODULES if name.startswith(("tecomp.dist.runtime", "tecomp.dist.prot"))]
+WITH_MPI = [
+    name for name in MODULES
+    if name.startswith(("tecomp.dist.runtime", "tecomp.dist.fault_tolerance"))
+]
 
 
 @pytest.mark.parametrize("module", sorted({*MODULES} - {*WITH_MPI}))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 import tecomp
 
@@ -39,3 +43,27 @@ def test_all_that_is_promised_is_there() -> None:
 
 def test_rooms_are_modules() -> None:
     assert all(find_spec(f"tecomp.{name}") is not None for name in tecomp._ROOMS)
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("tecomp.moves", "tecomp.copy_schedule"),
+    ("tecomp.array.counters", "tecomp.array.statistics"),
+])
+def test_deprecated_module_paths_are_aliases(old: str, new: str) -> None:
+    """As an import and as an attribute of the package, each with a warning."""
+    package, _, name = old.rpartition(".")
+    run = f"""
+import importlib, sys, warnings
+import {new}
+import {package} as package
+for found in (lambda: importlib.import_module("{old}"), lambda: package.{name}):
+    sys.modules.pop("{old}", None)
+    vars(package).pop("{name}", None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert found() is {new}
+    (warning,) = caught
+    assert warning.category is DeprecationWarning
+    assert "import {new}" in str(warning.message)
+"""
+    subprocess.run([sys.executable, "-c", run], check=True)

@@ -25,7 +25,7 @@ LAYERS = [
     {"layout"},
     {"codegen", "scheduling"},
     {"copy_schedule", "cost_model", "lowering"},
-    {"relayout_kernels"},
+    {"moves", "relayout_kernels"},
     {"driver"},
     {"compiled_copies", "constraints"},
     {"te"},
@@ -100,7 +100,7 @@ INSIDE = {
     ],
     "array": [
         {"constants", "lru_cache", "statistics", "unsupported_names"},
-        {"graph"},
+        {"counters", "graph"},
         {"kernels", "validation"},
         {"single_controller"},
         {"library_fallback"},

@@ -10,7 +10,7 @@ from tecomp import Access, Accesses, Affine, ScheduleError, accesses, te
 from tecomp.schedules.analysis.stages import steps_to_reduction
 from tecomp.schedules.common import Size
 
-Pair = tuple[int, int]
+_Ints = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Convolution:
     first: bool
     order: tuple[int, int, int, int]
     taps: tuple[int, int, int]
-    steps: Pair
-    apart: Pair
+    steps: _Ints
+    apart: _Ints
     groups: int
     is_swapped: bool
 
@@ -154,7 +154,7 @@ def _dims(first: bool) -> tuple[int, int, int, int]:
     return (0, 2, 3, 1) if first else (0, 1, 2, 3)
 
 
-def _window(index: Affine, place: te.IterVar, tap: te.IterVar) -> Pair | None:
+def _window(index: Affine, place: te.IterVar, tap: te.IterVar) -> _Ints | None:
     """How far an index moves with a place and with a tap, if it is the sum of both."""
     step, apart = index.coefficient(place), index.coefficient(tap)
     is_sum = len(index.terms) == 2 and not index.const and step and apart
@@ -175,11 +175,11 @@ def _groups(index: Affine, out: te.IterVar, channel: te.IterVar) -> int | None:
     return out.extent // size if out.extent % size == 0 else None
 
 
-ImagesPair: TypeAlias = "int | tuple[int, int]"
+Pair: TypeAlias = "int | tuple[int, int]"
 """Numbers down and across; one number stands for both."""
 
 
-def pair(value: ImagesPair) -> tuple[int, int]:
+def pair(value: Pair) -> tuple[int, int]:
     """Numbers down and across."""
     return value if isinstance(value, tuple) else (value, value)
 

@@ -1,4 +1,4 @@
-"""What a program is made of, read off its access relations: never off names or who made it."""
+"""Properties of stages read off their access relations."""
 
 from __future__ import annotations
 

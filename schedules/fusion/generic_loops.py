@@ -1,4 +1,4 @@
-"""Loops for a reduction of any kind: vectors along memory, whose results stay in registers."""
+"""Loop nest for a reduction that matches no known pattern."""
 
 from __future__ import annotations
 

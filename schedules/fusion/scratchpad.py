@@ -333,7 +333,7 @@ def together(s: te.Schedule, p: Program, where: Placement) -> te.Schedule:
     for member in _members(heads, p, where):
         whole = {*given, *heads, *(group.output for group in member.groups)}
         for group in member.groups:
-            s = _scheduled(s, group, member, whole, where)
+            s = _schedule_resident(s, group, member, whole, where)
     where.put_arguments(s)
     # Inside of the innermost of its loops over cores.
     attached = (partial(_attach, heads, axis) for axis in reversed(where.target.grid))
@@ -371,7 +371,7 @@ def _result_of(p: Program, where: Placement) -> te.Tensor:
     return result
 
 
-def _scheduled(
+def _schedule_resident(
     s: te.Schedule, group: Group, member: Member, whole: Collection[te.Tensor], where: Placement
 ) -> te.Schedule:
     is_last = group is member.groups[-1]
@@ -477,7 +477,7 @@ def on_scratchpads(results: Sequence[te.Tensor], where: Placement) -> te.Schedul
     _check_cuts(groups, where)
     whole = whole_of(s, groups)
     for group in groups:
-        s = _scheduled_on_scratchpads(s, group, p, whole, where)
+        s = _schedule_group(s, group, p, whole, where)
     where.put_arguments(s)
     return s
 
@@ -511,7 +511,7 @@ def _is_beside(x: te.Tensor, others: Sequence[te.Tensor]) -> ScheduleError:
     )
 
 
-def _scheduled_on_scratchpads(
+def _schedule_group(
     s: te.Schedule, group: Group, p: Program, whole: set[te.Tensor], where: Placement
 ) -> te.Schedule:
     """The schedule with the loops of a group, of the first kind that it is."""
@@ -530,5 +530,5 @@ def _scheduled_on_scratchpads(
         raise _is_beside(group.output, group.rows)
     whole |= set(group.rows)
     for x in group.rows:
-        s = _scheduled_on_scratchpads(s, Group(x, (x,)), p, whole, where)
-    return _scheduled_on_scratchpads(s, Group(group.output, group.chain), p, whole, where)
+        s = _schedule_group(s, Group(x, (x,)), p, whole, where)
+    return _schedule_group(s, Group(group.output, group.chain), p, whole, where)

@@ -1,4 +1,4 @@
-"""How a product of matrices is cut into blocks: for registers, caches and cores."""
+"""Choose GEMM block sizes for registers, caches and cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations of processors for `s[T].tensorize`: dot products of the numbers in 32 bits.
+"""CPU dot-product intrinsics for `tensorize` (VNNI, BF16).
 
 The instructions (`vpdpbusd` of AVX-512 VNNI, `vdpbf16ps` of AVX-512 BF16, `sdot`, `bfdot` and
 others of ARM) multiply neighbouring numbers of two vectors and add the products to sums of 32 bits.

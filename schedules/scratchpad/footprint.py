@@ -1,4 +1,4 @@
-"""What a part of a result needs: boxes of all that it is made of, and what they take."""
+"""Scratchpad footprint of a tile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any formula or reduction on the cores of a machine with scratchpads, a part after the other.
+"""Tile and schedule arbitrary formulas and reductions on scratchpad cores.
 
 The result is divided among the cores. A core computes blocks of its part: it brings what a block
 is made of into its scratchpad, twice if there is room, so that the next part comes in while one is

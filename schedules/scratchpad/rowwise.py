@@ -1,4 +1,4 @@
-"""Operators on rows, on a machine with scratchpads: blocks of rows, shared among the cores.
+"""Schedule row-wise operators on cores in blocks of rows.
 
 A core brings a block of rows to its scratchpad, computes there all that belongs to it, and writes
 the result back. Of rows that are longer than the scratchpad it brings pieces, once for each walk

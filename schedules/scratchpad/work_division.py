@@ -1,4 +1,4 @@
-"""Which part of the result each core computes: even parts, of whole sticks and tiles.
+"""Divide a result among cores in whole sticks and tiles.
 
 A part is a box: along each axis so many sticks, tiles, or single values. The largest part says how
 long all take, so it is made as small as the grid allows; of parts that are as large, even ones are

@@ -26,7 +26,7 @@ from tecomp.schedules.tiling.register_blocking import (
 
 _STEPS = 16
 """Steps that are written out: the state goes through memory once for all of them."""
-_FEW = 2
+_FEW_STEP_VECTORS = 2
 """Vectors of a step up to which it waits for the one before."""
 
 
@@ -59,7 +59,10 @@ def walk_steps(
     if is_across:
         # Squares are read along memory, and transposed in registers.
         rows = _write_out(stage, steps, lanes)
-    elif is_apart and isinstance(last.extent, int) and min(last.extent, most) <= _FEW * lanes:
+    elif (
+        is_apart and isinstance(last.extent, int)
+        and min(last.extent, most) <= _FEW_STEP_VECTORS * lanes
+    ):
         rows = _write_out(stage, steps, _STEPS)
     strips = [*axes, strip]
     stage.reorder(*([*strips, *rows] if is_apart else [*rows, *strips]), vectors, lane)
@@ -107,7 +110,7 @@ _STREAM = "global.stream"
 
 _LINE = 64
 """Bytes that go to memory at once."""
-_LONG = 32
+_LONG_ROW_LINES = 32
 """Lines of a row beside which the one at its end does not count."""
 
 _VECTORS = 2
@@ -128,7 +131,7 @@ _LANES_ONE_BY_ONE = 8
 """Lanes of a vector whose lanes are read or written one after the other: each is a few
 instructions, and more lanes gain nothing."""
 
-_FEW_STREAMS = 4
+_FEW_ROW_VECTORS = 4
 """Vectors of a row up to which it is walked through together with the next."""
 
 
@@ -192,7 +195,7 @@ def _are_many(rows: Sequence[te.IterVar], target: Target) -> bool:
     return isinstance(count, int) and count >= _ROWS_EACH * core_of(target).count
 
 
-def is_short(axis: te.IterVar, lanes: int, few: int = _FEW_STREAMS) -> bool:
+def is_short(axis: te.IterVar, lanes: int, few: int = _FEW_ROW_VECTORS) -> bool:
     """Whether an axis is so `few` vectors long that a part of one at its end counts."""
     return isinstance(axis.extent, int) and axis.extent < few * lanes
 
@@ -215,7 +218,7 @@ def stream_large(s: te.Schedule, output: te.Tensor, target: Target, count: int =
     if len(sizes) < len(output.shape) or _STREAM not in target.memories:
         return
     row = prod(sizes[-count:]) * width_of(output)
-    if row % _LINE and row < _LONG * _LINE:
+    if row % _LINE and row < _LONG_ROW_LINES * _LINE:
         return
     if prod(sizes) * width_of(output) >= core_of(target).cache_bytes[-1]:
         s[output].set_scope(_STREAM)
@@ -225,7 +228,7 @@ _MOST = 256
 """Elements of a row up to which a few rows, transposed, stay in the first cache."""
 _MANY = 8
 """Rows from which on they fill a vector."""
-_LONG_TRANSPOSED, _MANY_LONG = 2048, 64
+_LONG, _MANY_LONG = 2048, 64
 """The same for the second cache, and for longer rows: each of several cores has some."""
 _PAGE_BYTES = 4096
 _LINE_BYTES = 64
@@ -247,7 +250,7 @@ def are_long_rows_transposed(A: te.Tensor) -> bool:
     if are_transposed(A):
         return True
     is_counted = isinstance(product(A.shape[:-1]), int)
-    if not is_counted or not _are_transposed(A, _LONG_TRANSPOSED, _MANY_LONG):
+    if not is_counted or not _are_transposed(A, _LONG, _MANY_LONG):
         return False
     apart = A.shape[-1] * A.dtype.bytes
     sets = {row * apart % _PAGE_BYTES // _LINE_BYTES for row in range(_TOGETHER)}

@@ -1,5 +1,6 @@
 """Arrays as the array-API standard has them: lazy, compiled, with devices and teams."""
 
+import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -185,6 +186,8 @@ def _is_shown(name: str, value: object) -> object:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
+        if name == "counters":  # the deprecated name of `statistics`
+            return importlib.import_module("tecomp.array.counters")
         raise absent_function(name, [n for n, value in globals().items() if callable(value)])
 
     def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""`Array`, what users hold: its type is known at once, its elements when they are asked for."""
+"""The `Array` class."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Array(Drawable):
     """
 
     __slots__ = ("__weakref__", "_above", "_below", "_node")
-    _drawn_by: ClassVar[str] = "array:drawn"
+    _drawn_by: ClassVar[str] = "array:draw_array"
     _node: Node
     _above: Relations | None
     _below: Relations | None

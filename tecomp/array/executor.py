@@ -1,4 +1,4 @@
-"""Lowered functions, run: what a process computes of its parts, and its calls of the runtime."""
+"""Execute lowered ptensor functions: local computations and runtime calls."""
 
 from __future__ import annotations
 

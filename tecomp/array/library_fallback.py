@@ -1,4 +1,4 @@
-"""Operations that a library computes: at once, and each call is counted."""
+"""Operations computed eagerly by an external library (NumPy, SciPy)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was made for keys and used not long ago."""
+"""A bounded least-recently-used cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of NumPy's that the standard has not, and what takes their place."""
+"""NumPy names that the standard lacks, and their replacements."""
 
 from __future__ import annotations
 

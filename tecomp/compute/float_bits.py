@@ -1,4 +1,4 @@
-"""Functions of numbers that are functions of their bits: signs, neighbours, exponents, zeros."""
+"""Bit-level float functions."""
 
 from __future__ import annotations
 

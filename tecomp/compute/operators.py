@@ -26,9 +26,6 @@ from tecomp.ir.nodes.expr import (
     logical_or,
     match_types,
 )
-from tecomp.ir.nodes.expr import (
-    select as select_division,
-)
 
 
 def floordiv(a: Value, b: Value) -> Expr:
@@ -86,7 +83,7 @@ def truncmod(a: Value, b: Value) -> Expr:
     rest = divided(BinOp.MOD, x, y)
     if x.dtype.kind == "uint":
         return rest
-    return binary(BinOp.SUB, rest, select_division(_rounded_down(x, y), y, const(0, y.dtype)))
+    return binary(BinOp.SUB, rest, ir.select(_rounded_down(x, y), y, const(0, y.dtype)))
 
 
 def div(a: Value, b: Value) -> Expr:

@@ -1,4 +1,4 @@
-"""What may be a shape, an extent, a type, a name or attributes, and what a refusal says."""
+"""Validate shapes, extents, dtypes, names and attributes."""
 
 from __future__ import annotations
 

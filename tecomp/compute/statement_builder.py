@@ -1,4 +1,4 @@
-"""Statements as a user builds them: loops, conditions, memory, and operands to load and store."""
+"""Build statements for intrinsic and extern bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of tensors, as intrinsics are called on: `A[i, 0:16]`."""
+"""Rectangular regions of tensors (`A[i, 0:16]`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other layouts of an operand, among which may be one that keeps a rule."""
+"""Alternative layouts of an operand that may satisfy a constraint."""
 
 from __future__ import annotations
 

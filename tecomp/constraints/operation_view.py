@@ -1,4 +1,4 @@
-"""Operations as rules about operands see them: what is computed, and where each operand lies."""
+"""Operations as constraints see them: operands, layouts, access functions."""
 
 from __future__ import annotations
 

@@ -30,8 +30,7 @@ from tecomp.cost_model.interconnect import (
     link_between,
     outside_of_transfer,
 )
-from tecomp.cost_model.iteration_counting import Core, Counter, Frame, Loop
-from tecomp.cost_model.iteration_counting import Sequence as Accesses
+from tecomp.cost_model.iteration_counting import AccessSequence, Core, Counter, Frame, Loop
 from tecomp.cost_model.report import CoreWork, Direction, Occupancy, Report, Traffic, Transfers
 from tecomp.cost_model.timeline import Activity
 from tecomp.ir.nodes.dtype import DType
@@ -163,14 +162,16 @@ class _Model:
             if link is not None:
                 self._transfer(part, link, apart, memory, source)
 
-    def _accesses(self, site: Site, memory: Memory, link: Link | None) -> dict[Core, Accesses]:
+    def _accesses(
+        self, site: Site, memory: Memory, link: Link | None
+    ) -> dict[Core, AccessSequence]:
         return self.counter.accesses(
             site.frames, site.buffer, site.indices, memory.transaction_bytes,
             link.burst_bytes if link is not None else None,
         )
 
     def _flow(
-        self, site: Site, memory: Memory, accesses: Accesses, owner: Core, user: Core
+        self, site: Site, memory: Memory, accesses: AccessSequence, owner: Core, user: Core
     ) -> None:
         """Add accesses of one core to the memory that is its own, that of another or the chip's."""
         flow = self.flows.setdefault((memory.name, site.direction), _Flow(memory))
@@ -203,7 +204,7 @@ class _Model:
             self._take(site, core, resource, moved / rate, is_shared=memory.scope != "core")
 
     def _transfer(
-        self, site: Site, link: Link, found: Mapping[Core, Accesses], memory: Memory,
+        self, site: Site, link: Link, found: Mapping[Core, AccessSequence], memory: Memory,
         source: Core | None = None,
     ) -> None:
         """Add what goes over a link, from the memory of core `source` if it is that of one."""
@@ -352,7 +353,7 @@ def cores_among(frames: Sequence[Frame], target: Target) -> int:
     return 1
 
 
-def _moved(accesses: Accesses, size: int, memory: Memory) -> int:
+def _moved(accesses: AccessSequence, size: int, memory: Memory) -> int:
     """Bytes that the memory moves for some accesses: whole transactions where it has any."""
     block = memory.transaction_bytes
     return max(accesses.count * size, accesses.blocks * block if block else 0)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from collections.abc import Sequence as SurroundingsSequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import gcd
@@ -80,7 +79,7 @@ class Granularity:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class AccessSequence:
     """Accesses one after another, each of one element.
 
     A run goes on while the next access is to the next element, or to the same one again.
@@ -107,22 +106,22 @@ class Sequence:
     blocks: int = 0
     bursts: int = 0
 
-    def shifted(self, amount: int) -> Sequence:
+    def shifted(self, amount: int) -> AccessSequence:
         """The same accesses, further by a multiple of the bytes of a transaction."""
         if not amount or not self.count:
             return self
-        return Sequence(
+        return AccessSequence(
             self.count, self.first + amount, self.last + amount, self.runs, self.longest,
             self.head, self.tail, self.blocks, self.bursts,
         )
 
 
-NOTHING = Sequence()
+NOTHING = AccessSequence()
 
 
-def single(address: int, unit: Granularity) -> Sequence:
+def single(address: int, unit: Granularity) -> AccessSequence:
     """One access."""
-    return Sequence(1, address, address, 1, 1, 1, 1, _blocks(address, unit), 1)
+    return AccessSequence(1, address, address, 1, 1, 1, 1, _blocks(address, unit), 1)
 
 
 def _blocks(address: int, unit: Granularity) -> int:
@@ -132,18 +131,18 @@ def _blocks(address: int, unit: Granularity) -> int:
     return (address + unit.size - 1) // unit.block - address // unit.block + 1
 
 
-def joined(a: Sequence, b: Sequence, unit: Granularity) -> Sequence:
+def joined(a: AccessSequence, b: AccessSequence, unit: Granularity) -> AccessSequence:
     """The accesses of `a`, and then those of `b`."""
     if not a.count or not b.count:
         return a if a.count else b
     gap = b.first - a.last
     if gap not in (0, unit.size):
-        return Sequence(
+        return AccessSequence(
             a.count + b.count, a.first, b.last, a.runs + b.runs, max(a.longest, b.longest),
             a.head, b.tail, a.blocks + b.blocks, a.bursts + b.bursts,
         )
     middle = a.tail + b.head - (gap == 0)
-    return Sequence(
+    return AccessSequence(
         a.count + b.count, a.first, b.last, a.runs + b.runs - 1,
         max(a.longest, b.longest, middle),
         middle if a.runs == 1 else a.head,
@@ -200,7 +199,7 @@ class Surroundings:
     loops: tuple[CountedLoop, ...]
 
 
-def surroundings_of(terms: Terms, frames: SurroundingsSequence[Frame]) -> Surroundings:
+def surroundings_of(terms: Terms, frames: Sequence[Frame]) -> Surroundings:
     """The loops and conditions of `frames`.
 
     What depends on data is left out: such a condition holds, such a loop has no iterations.
@@ -254,7 +253,7 @@ def known_outside(exprs: Iterable[Expr], depths: Mapping[Var, int], k: int) -> l
 def _parts(condition: Expr) -> Iterator[Expr]:
     """Conditions that hold together if and only if `condition` does."""
 
-    def inside(node: Expr) -> SurroundingsSequence[Expr]:
+    def inside(node: Expr) -> Sequence[Expr]:
         match node:
             case Binary(BinOp.AND, a, b):
                 return a, b
@@ -302,7 +301,6 @@ def _quotient(terms: Terms, value: QuasiAffine, divisor: int) -> Expr:
     return found if divisor == 1 else binary(BinOp.FLOORDIV, found, index_value(divisor))
 
 
-Accesses = Sequence
 BUDGET = 1_000_000
 """Parts that are joined, at most, for all places of a function together."""
 
@@ -329,17 +327,17 @@ class Counter:
     grid: Mapping[str, int]
     iterations: int = 0
     terms: Terms = field(default_factory=Terms)
-    _times: dict[tuple[int, ...], tuple[SurroundingsSequence[Frame], dict[Core, int]]] = field(
+    _times: dict[tuple[int, ...], tuple[Sequence[Frame], dict[Core, int]]] = field(
         default_factory=dict)
 
     def accesses(
         self,
-        frames: SurroundingsSequence[Frame],
+        frames: Sequence[Frame],
         buffer: Buffer,
-        indices: SurroundingsSequence[Expr],
+        indices: Sequence[Expr],
         block: int | None,
         burst: int | None = None,
-    ) -> dict[Core, Accesses]:
+    ) -> dict[Core, AccessSequence]:
         """The accesses of each core that makes any.
 
         Args:
@@ -358,7 +356,7 @@ class Counter:
             return {core: _apart(each, block) for core, each in found.items()}
         return found
 
-    def times(self, frames: SurroundingsSequence[Frame]) -> dict[Core, int]:
+    def times(self, frames: Sequence[Frame]) -> dict[Core, int]:
         """How often each core comes to a place."""
         key = tuple(map(id, frames))
         if key not in self._times:
@@ -368,10 +366,10 @@ class Counter:
         return self._times[key][1]
 
     def _by_core(
-        self, frames: SurroundingsSequence[Frame], address: QuasiAffine, unit: Granularity
-    ) -> dict[Core, Accesses]:
+        self, frames: Sequence[Frame], address: QuasiAffine, unit: Granularity
+    ) -> dict[Core, AccessSequence]:
         place = _Place(self, frames, address, unit)
-        found: dict[Core, Accesses] = {}
+        found: dict[Core, AccessSequence] = {}
         for core in place.cores(self.grid):
             accesses = place.run(dict(zip(self.grid, core, strict=True)))
             if accesses.count:
@@ -379,13 +377,13 @@ class Counter:
         return found
 
 
-def _apart(accesses: Accesses, block: int | None) -> Accesses:
+def _apart(accesses: AccessSequence, block: int | None) -> AccessSequence:
     count = accesses.count
-    return Accesses(count, 0, 0, count, 1, 1, 1, count if block else 0, count)
+    return AccessSequence(count, 0, 0, count, 1, 1, 1, count if block else 0, count)
 
 
 def address_of(
-    terms: Terms, buffer: Buffer, indices: SurroundingsSequence[Expr], block: int | None
+    terms: Terms, buffer: Buffer, indices: Sequence[Expr], block: int | None
 ) -> QuasiAffine:
     """The byte of an element; rows of a memory with several axes are apart from each other."""
     size = buffer.dtype.bytes
@@ -435,7 +433,7 @@ class _Place:
     """One place, and the parts of the loops around it that were counted so far."""
 
     def __init__(
-        self, counter: Counter, frames: SurroundingsSequence[Frame], address: QuasiAffine, unit: Granularity
+        self, counter: Counter, frames: Sequence[Frame], address: QuasiAffine, unit: Granularity
     ) -> None:
         self.counter = counter
         self.unit = unit
@@ -449,13 +447,13 @@ class _Place:
         self.loops = self._loops(around.loops, address)
         self.env: list[Any] = [None] * self.scope.slots
         self.env[0] = True
-        self.lines: dict[Any, dict[tuple[int, int], Accesses]] = {}
+        self.lines: dict[Any, dict[tuple[int, int], AccessSequence]] = {}
         self.core: Mapping[str, int] = {}
 
     def _compiled(self, exprs: Iterable[Expr]) -> list[_Compiled]:
         return [compile_expr(self.scope, expr) for expr in exprs]
 
-    def _loops(self, loops: SurroundingsSequence[CountedLoop], address: QuasiAffine) -> list[_Loop]:
+    def _loops(self, loops: Sequence[CountedLoop], address: QuasiAffine) -> list[_Loop]:
         """The loops, from the innermost outwards, as each needs what is inside of it."""
         texts = self.counter.terms.listed(address)
         terms = [(a, c) for a, c in texts if is_known(a, self.depths)]
@@ -486,7 +484,7 @@ class _Place:
         ranges = [range(cores) if axis in mine else range(1) for axis, cores in grid.items()]
         return product(*ranges)
 
-    def run(self, core: Mapping[str, int]) -> Accesses:
+    def run(self, core: Mapping[str, int]) -> AccessSequence:
         """The accesses of one core."""
         self.core = core
         if not all(condition(self.env) for condition in self.conditions):
@@ -494,7 +492,7 @@ class _Place:
         offset = self.const % self.block
         return self._from(0, offset).shifted(self.const - offset)
 
-    def _from(self, k: int, offset: int) -> Accesses:
+    def _from(self, k: int, offset: int) -> AccessSequence:
         """What comes inside of the first `k` loops; `offset` is less than a block."""
         if k == len(self.loops):
             return single(offset, self.unit)
@@ -517,8 +515,9 @@ class _Place:
         return total
 
     def _part(
-        self, k: int, line: dict[tuple[int, int], Accesses], offset: int, power: int, start: int
-    ) -> Accesses:
+        self, k: int, line: dict[tuple[int, int], AccessSequence], offset: int, power: int,
+        start: int,
+    ) -> AccessSequence:
         """`2 ** power` iterations from a value on."""
         loop = self.loops[k]
         if not loop.is_needed:
@@ -544,7 +543,7 @@ class _Place:
         line[power, start] = made
         return made
 
-    def _round(self, k: int, loop: _Loop, offset: int, value: int) -> Accesses:
+    def _round(self, k: int, loop: _Loop, offset: int, value: int) -> AccessSequence:
         env = self.env
         env[loop.slot] = value
         if not all(condition(env) for condition in loop.conditions):

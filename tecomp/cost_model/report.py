@@ -133,7 +133,7 @@ class Report(Pictured):
         rates: of a processor's core, if its description states them.
     """
 
-    _drawn_by: ClassVar[str] = "report:drawn_report"
+    _drawn_by: ClassVar[str] = "report:draw_report"
 
     kernel: str
     target: str
@@ -219,12 +219,12 @@ class Report(Pictured):
 
     def timeline_picture(self) -> Svg:
         """When each resource of some cores works, as SVG; a part of `picture()`."""
-        made: Svg = drawn_by("report:drawn_timeline", self)
+        made: Svg = drawn_by("report:draw_timeline", self)
         return made
 
     def roofline_picture(self) -> Svg:
         """How fast the kernel is, and what compute and memories allow; a part of `picture()`."""
-        made: Svg = drawn_by("report:drawn_roofline", self)
+        made: Svg = drawn_by("report:draw_kernel_roofline", self)
         return made
 
     def timelines(self) -> list[tuple[str, tuple[Activity, ...], tuple[Event, ...]]]:

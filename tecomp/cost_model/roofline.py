@@ -121,7 +121,7 @@ class Roofline(Pictured):
     [('naive', 0.02), ('tiled', 0.5)]
     """
 
-    _drawn_by: ClassVar[str] = "report:drawn"
+    _drawn_by: ClassVar[str] = "report:draw_roofline"
 
     target: str
     unit: Literal["second", "cycle"]

@@ -10,7 +10,7 @@ from zlib import crc32
 from tecomp.drawing.svg import Svg
 
 # Hundredths of the size, rounded up, for the characters from the space on.
-_SANS = (
+_SANS_WIDTHS = (
     32, 41, 46, 84, 64, 96, 78, 28, 40, 40, 50, 84, 32, 37, 32, 34, 64, 64, 64, 64, 64, 64, 64, 64,
     64, 64, 34, 34, 84, 84, 84, 54, 100, 69, 69, 70, 78, 64, 58, 78, 76, 30, 30, 66, 56, 87, 75, 79,
     61, 79, 70, 64, 62, 74, 69, 99, 69, 62, 69, 40, 34, 40, 84, 50, 50, 62, 64, 55, 64, 62, 36, 64,
@@ -22,7 +22,7 @@ _BOLD = (
     86, 74, 86, 78, 73, 69, 82, 78, 111, 78, 73, 73, 46, 37, 46, 84, 50, 50, 68, 72, 60, 72, 68, 44,
     72, 72, 35, 35, 67, 35, 105, 72, 69, 72, 72, 50, 60, 48, 72, 66, 93, 65, 66, 59, 72, 37, 72, 84,
 )
-_MONO = 61
+_MONO_WIDTH = 61
 _OTHER = 105
 """Of any other character: those of most scripts are no wider than the size."""
 ASCENT, DESCENT = 0.8, 0.24
@@ -41,8 +41,8 @@ def text_width(words: str, size: float, style: str = "") -> float:
     (5.6, 12.2, 22.2)
     """
     if "mono" in style and words.isascii():
-        return len(words) * _MONO * size / 100
-    table = _BOLD if "bold" in style else _SANS
+        return len(words) * _MONO_WIDTH * size / 100
+    table = _BOLD if "bold" in style else _SANS_WIDTHS
     is_mono = "mono" in style
     total = 0
     for letter in words:
@@ -50,7 +50,7 @@ def text_width(words: str, size: float, style: str = "") -> float:
         if not 0 <= place < len(table):
             total += _OTHER
         else:
-            total += _MONO if is_mono else table[place]
+            total += _MONO_WIDTH if is_mono else table[place]
     return total * size / 100
 
 
@@ -109,12 +109,12 @@ def colour(hue: int, shade: int = 0) -> str:
     return shades[min(shade, len(shades) - 1)]
 
 
-_SANS_CANVAS = "system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"
-_MONO_CANVAS = "ui-monospace,'SF Mono','DejaVu Sans Mono',Menlo,Consolas,monospace"
+_SANS_FONT = "system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"
+_MONO_FONT = "ui-monospace,'SF Mono','DejaVu Sans Mono',Menlo,Consolas,monospace"
 # Each rule is for pictures alone: a notebook has them inside of its own page.
 _STYLE = f"""\
-.te text{{font-family:{_SANS_CANVAS};fill:#1a1d21}}
-.te text.mono{{font-family:{_MONO_CANVAS}}}
+.te text{{font-family:{_SANS_FONT};fill:#1a1d21}}
+.te text.mono{{font-family:{_MONO_FONT}}}
 .te text.soft{{fill:#59626d}}
 .te text.bold{{font-weight:700}}
 .te text.dark{{fill:#10202f}}

@@ -1,4 +1,4 @@
-"""Timelines as text for Perfetto and chrome://tracing, which notebooks show as pictures."""
+"""Chrome trace (Perfetto) output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Trace(str, Pictured):
 
     __slots__ = ()
 
-    _drawn_by = "trace:drawn"
+    _drawn_by = "trace:draw_trace"
 
     def __repr__(self) -> str:
         return f"<Trace of {len(self):_} characters>"
@@ -51,7 +51,7 @@ class Trace(str, Pictured):
         ...     print([path.name for path in Path(folder).iterdir()])
         ['sums.json']
         """
-        drawn_by("trace:saved", self, path)
+        drawn_by("trace:save_trace", self, path)
 
 
 def trace_of(events: Iterable[Mapping[str, Any]]) -> Trace:

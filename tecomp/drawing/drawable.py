@@ -1,4 +1,4 @@
-"""Objects that know by its name the function that draws them."""
+"""The `Drawable` mixin: objects that know their drawing function by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures as SVG text that notebooks show and files hold."""
+"""SVG and HTML output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machine code of kernels that run one after another as one function."""
+"""Machine code of a kernel sequence."""
 
 from __future__ import annotations
 

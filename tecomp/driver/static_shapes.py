@@ -1,4 +1,4 @@
-"""Extents and functions once sizes are known."""
+"""Substitute known sizes into functions."""
 
 from __future__ import annotations
 

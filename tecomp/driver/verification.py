@@ -1,4 +1,4 @@
-"""Kernels whose results the interpreter checks at each call, and which pass changed the numbers."""
+"""Kernels checked against the interpreter on each call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of compiling: operations, groups, kernels, memory, and one function that runs all."""
+"""Steps of compiling a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tecomp.compile` is asked for, with everything about it that needs no graph checked."""
+"""Validated arguments of `compile`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows from constants alone: computed once, when a program is compiled."""
+"""Fold operations on constants at compile time."""
 
 from __future__ import annotations
 

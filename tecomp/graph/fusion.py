@@ -1,4 +1,4 @@
-"""Which operations become one kernel: what costs no computation twice, and no memory in between."""
+"""Partition operations into fusion groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program whose operations read and write values in layouts: with copies to and from them.
+"""Rewrite a program with explicit layouts and insert the required relayouts.
 
 Callers have their arrays in the order of NumPy, or as they lie on the machine. What a machine
 wants otherwise is copied when a call begins, or once where it is a constant, and results are copied

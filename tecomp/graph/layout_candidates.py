@@ -1,4 +1,4 @@
-"""The layouts that a value may lie in on a machine: what of it runs along the lanes, or nothing."""
+"""Candidate layouts of a value."""
 
 from __future__ import annotations
 

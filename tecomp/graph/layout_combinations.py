@@ -1,4 +1,4 @@
-"""Which layouts of its result and of what it reads go together in an operation, and at what cost.
+"""Enumerate the layout combinations that an operation supports, with their costs.
 
 A value lies in a layout of its own, or is a view: then its elements are those of another tensor,
 where that has them. Rules of the machine decide about views as about layouts, by what the loops of

@@ -1,4 +1,4 @@
-"""What is found: the layout of each value of a program, relayouts, and how sure that is."""
+"""Result of layout assignment: layouts, inserted relayouts and the optimality certificate."""
 
 from __future__ import annotations
 

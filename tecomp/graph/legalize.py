@@ -1,4 +1,4 @@
-"""What a machine does in no one operation, done by several: reads as copies, terms apart from sums.
+"""Legalize operations that the target cannot execute as a single operation.
 
 A formula whose lanes would read other lanes, as `A[i, j - 1]` beside `A[i - 1, j]`, reads a copy
 that has each element where it is read. A reduction whose terms are no operation of the machine, as

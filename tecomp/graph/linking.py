@@ -1,4 +1,4 @@
-"""Kernels put together to what is called, with where everything is that they read and write."""
+"""Link kernels to one native entry point."""
 
 from __future__ import annotations
 

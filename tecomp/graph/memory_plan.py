@@ -148,7 +148,7 @@ class Plan(Pictured):
         spills: why the others do not, on a machine with scratchpads.
     """
 
-    _drawn_by: ClassVar[str] = "program:drawn"
+    _drawn_by: ClassVar[str] = "program:draw_memory_plan"
 
     values: tuple[Value, ...]
     bytes: int

@@ -1,4 +1,4 @@
-"""A program in machine code: one function for calls, one that lays out constants."""
+"""A linked program: entry point and constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What padding of values holds: what readers ask for, and what follows from what is read.
+"""Propagate padding values through operations.
 
 Padding is not defined as long as nobody asks. A rule may ask for what changes no result, such as 0
 in a sum: then a value is made, or copied, with that in its padding, which takes as much as its

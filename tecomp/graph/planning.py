@@ -1,4 +1,4 @@
-"""What is decided about a program before there are kernels: layouts, groups, what stays near."""
+"""Decisions made before code generation: layouts, groups, residency."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Program(Pictured):
         target: the machine.
     """
 
-    _drawn_by: ClassVar[str] = "program:drawn_program"
+    _drawn_by: ClassVar[str] = "program:draw_program"
 
     __slots__ = (
         "_asked", "_constants", "_details", "_kernel", "_make", "_native", "inputs", "outputs",
@@ -105,7 +105,8 @@ class Program(Pictured):
         if not self._asked.packed:
             return {}
         # Known without what the program is made of, which is not made to call it.
-        found = import_module("tecomp.graph.definition_keys").definitions_from(self._native.packed_in)
+        keys = import_module("tecomp.graph.definition_keys")
+        found = keys.definitions_from(self._native.packed_in)
         return dict(zip(self._asked.packed, found, strict=True))
 
     @property

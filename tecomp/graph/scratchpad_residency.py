@@ -1,4 +1,4 @@
-"""Which values between kernels stay in scratchpads: those of which a core reads what it made.
+"""Keep values in scratchpads between kernels.
 
 Kernels are looked at from the last to the first. One whose value is only read by kernels that have
 one loop over cores joins that loop, if its result can be cut as they read it. How it is cut is what

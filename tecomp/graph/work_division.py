@@ -1,4 +1,4 @@
-"""Which kernels hints about divisions are for, and what becomes of them there."""
+"""Apply work-division hints to kernels."""
 
 from __future__ import annotations
 

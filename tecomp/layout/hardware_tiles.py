@@ -1,4 +1,4 @@
-"""Tiles that matrix units and vector memories of known machines work on."""
+"""Tile layouts of known matrix units."""
 
 from __future__ import annotations
 

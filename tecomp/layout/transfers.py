@@ -47,7 +47,7 @@ class DmaNest(Pictured):
     (0, 192)
     """
 
-    _drawn_by: ClassVar[str] = "copies:drawn_nest"
+    _drawn_by: ClassVar[str] = "copies:draw_dma_nest"
 
     ranges: tuple[int, ...]
     device_strides: tuple[int, ...]
@@ -229,7 +229,7 @@ class Runs(Pictured):
     (4000, 8, 64, 64, 8)
     """
 
-    _drawn_by: ClassVar[str] = "copies:drawn_runs"
+    _drawn_by: ClassVar[str] = "copies:draw_copy_runs"
 
     lengths: tuple[tuple[int, int], ...]
     elements: int

@@ -86,7 +86,7 @@ STAGES = ("nest", *(p.name for p in PASSES))
 class Lowered(Pictured):
     """A function after each pass, in order: `functions["flatten_buffer"]`."""
 
-    _drawn_by: ClassVar[str] = "loop_nest:drawn_passes"
+    _drawn_by: ClassVar[str] = "loop_nest:draw_passes"
 
     functions: dict[str, PrimFunc]
 

@@ -154,7 +154,7 @@ class Target(Pictured):
     True
     """
 
-    _drawn_by: ClassVar[str] = "target:drawn"
+    _drawn_by: ClassVar[str] = "target:draw_target"
 
     name: str
     description: str

@@ -1,4 +1,4 @@
-"""What a machine asks of the operands of operations: a closed vocabulary, decided elsewhere.
+"""Vocabulary of operand constraints.
 
 An operation is an innermost computation of one stage:
 

@@ -1,4 +1,4 @@
-"""Tables to objects: the fields of a class say which keys a table has and what they may be."""
+"""Read target descriptions from TOML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a library computes: the functions that operations without loops call."""
+"""Library implementations of operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All operations, by name."""
+"""All operation classes by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Primitives that add a stage: cache_read, cache_write and rfactor."""
+"""cache_read, cache_write, rfactor."""
 
 from __future__ import annotations
 

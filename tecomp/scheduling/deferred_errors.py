@@ -1,4 +1,4 @@
-"""Where the user called a primitive that turns out to be impossible later, when all is known."""
+"""Attach late errors to the primitive call that caused them."""
 
 from __future__ import annotations
 

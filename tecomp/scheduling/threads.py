@@ -1,4 +1,4 @@
-"""Thread axes: names that `bind` gives to loops."""
+"""Thread and block axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The primitive that says at which place of memory every element of a tensor lives."""
+"""The `transform_layout` primitive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extents that are numbers or expressions: sums, products, comparison, positions."""
+"""Arithmetic of extents and linear indices."""
 
 from __future__ import annotations
 

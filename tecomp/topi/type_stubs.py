@@ -1,4 +1,4 @@
-"""What type checkers are told of functions of elements: a tensor makes a tensor of all of them."""
+"""Static types of elementwise operators."""
 
 from __future__ import annotations
 

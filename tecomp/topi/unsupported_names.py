@@ -1,4 +1,4 @@
-"""Operators of TVM's topi that are not here, and what takes their place."""
+"""TOPI operators that are not provided, and replacements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users give: tensors, axes, extents and counts, checked, with the call in the message."""
+"""Validate operator arguments."""
 
 from __future__ import annotations
 

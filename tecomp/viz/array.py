@@ -1,4 +1,4 @@
-"""Arrays as pictures: type and device, who has which part, what lies where, and what would run."""
+"""Draw arrays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WIDE, _HIGH = 360.0, 200.0
 Runs = tuple[tuple[int, int], ...]
 
 
-def drawn(array: Array) -> Svg:
+def draw_array(array: Array) -> Svg:
     """The picture of an array; nothing is computed."""
     node = node_of(array, "picture")
     title = f"array {node.type.dtype}{list(array.shape)}"

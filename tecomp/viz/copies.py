@@ -25,7 +25,7 @@ _MOST_DEVICES, _MOST_ROWS, _MOST_COLUMNS = 4, 12, 12
 _HIGH = 22.0
 
 
-def drawn(grid: GridMap) -> Svg:
+def draw_core_grid(grid: GridMap) -> Svg:
     """The picture of a virtual grid: the cores of the machine, each with the one it stands for."""
     canvas = Canvas()
     lines = [shortened(grid.index_map.formula, 140),
@@ -70,7 +70,7 @@ def _device(
 _MOST_LENGTHS = 12
 
 
-def drawn_nest(nest: DmaNest) -> Svg:
+def draw_dma_nest(nest: DmaNest) -> Svg:
     """The picture of loops that a DMA engine runs: how far each goes in both memories."""
     canvas = Canvas()
     start = f"from host {nest.host_offset:,} to device {nest.device_offset:,} on"
@@ -85,7 +85,7 @@ def drawn_nest(nest: DmaNest) -> Svg:
     return canvas.finished("loops of a DMA engine")
 
 
-def drawn_runs(runs: Runs) -> Svg:
+def draw_copy_runs(runs: Runs) -> Svg:
     """The picture of the runs of a copy."""
     canvas = Canvas()
     draw_runs(canvas, runs, head(canvas, "runs of a copy") + 24)
@@ -113,7 +113,7 @@ def draw_runs(canvas: Canvas, runs: Runs, y: float) -> float:
     return top
 
 
-def drawn_relayout(relayout: Relayout) -> Svg:
+def draw_relayout(relayout: Relayout) -> Svg:
     """The picture of a copy from one layout to another."""
     src, dst = relayout.src, relayout.dst
     canvas = Canvas()
@@ -148,7 +148,7 @@ def _memory(
     return end, parts.pieces
 
 
-def drawn_map(index_map: IndexMap) -> Svg:
+def draw_index_map(index_map: IndexMap) -> Svg:
     """The picture of an index map: which index each result takes."""
     canvas = Canvas()
     indices, results = index_map.initial_indices, index_map.final_indices

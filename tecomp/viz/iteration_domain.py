@@ -28,7 +28,7 @@ from tecomp.ir.traversal.rewrite import free_variables, substitute, walk
 from tecomp.poly.maps.brute_force import values
 from tecomp.scheduling.loop_relations import Frame, Frames, derive_frames
 from tecomp.scheduling.schedule import Stage
-from tecomp.scheduling.state import At as DomainAt
+from tecomp.scheduling.state import At as AttachedAt
 from tecomp.scheduling.state import Inline, StageState, State, Transform
 
 Numbers = npt.NDArray[np.int64]
@@ -340,7 +340,7 @@ _MOST_ARROWS = 400
 Point = tuple[int, ...]
 
 
-def drawn(stage: Stage, axes: Sequence[IterVar]) -> Svg:
+def draw_domain(stage: Stage, axes: Sequence[IterVar]) -> Svg:
     """The picture of two axes of a stage.
 
     Args:
@@ -539,7 +539,7 @@ def _remarks(stage: StageState, domain: Domain) -> list[str]:
         found.append(f"Iterations of {', '.join(apart)} run beside each other, each with numbers "
                      "of its own.")
     match stage.attach:
-        case DomainAt():
+        case AttachedAt():
             where = f"{stage.attach.stage.name}, {stage.attach.axis.name}"
             found.append(f"It is computed at {where}, in parts; this is the order if it was "
                          "computed once.")

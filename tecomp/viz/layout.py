@@ -36,7 +36,7 @@ _TOO_MANY = 1 << 60
 """Places that no machine addresses, nor NumPy."""
 
 
-def drawn(layout: Layout) -> Svg:
+def draw_layout_figure(layout: Layout) -> Svg:
     """The picture of a layout: every place if there are few, else parts that stand for all."""
     canvas = Canvas()
     title = f"{layout.dtype}{list(layout.shape)}"
@@ -45,9 +45,9 @@ def drawn(layout: Layout) -> Svg:
     return canvas.finished(f"{title}: {left_out}" if left_out else f"{title} as {formula(layout)}")
 
 
-def drawn_tiled(value: FixedTiledLayout) -> Svg:
+def draw_tiled_layout(value: FixedTiledLayout) -> Svg:
     """The picture of a value on the host and a device: that of its layout there."""
-    return drawn(value.device_layout)
+    return draw_layout_figure(value.device_layout)
 
 
 def draw_layout(canvas: Canvas, layout: Layout, y: float) -> str:

@@ -238,7 +238,7 @@ build();draw();
 """
 
 
-def page(layout: Layout) -> Page:
+def explorer_page(layout: Layout) -> Page:
     """The page of a layout.
 
     Raises:

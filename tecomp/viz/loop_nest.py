@@ -130,12 +130,12 @@ _KINDS = {
 }
 
 
-def drawn(func: PrimFunc) -> Svg:
+def draw_function(func: PrimFunc) -> Svg:
     """The picture of a function."""
     return _drawn(func, [f"a function of {counted(len(func.params), 'parameter')}"])
 
 
-def drawn_kernel(kernel: Kernel) -> Svg:
+def draw_kernel(kernel: Kernel) -> Svg:
     """The picture of a kernel: its loops before they become vectors, if its passes are known."""
     func = kernel.func
     note = "the loops that were compiled"
@@ -146,7 +146,7 @@ def drawn_kernel(kernel: Kernel) -> Svg:
     return _drawn(func, [repr(kernel)[1:-1], note])
 
 
-def drawn_passes(lowered: Lowered) -> Svg:
+def draw_passes(lowered: Lowered) -> Svg:
     """The picture of what the passes made: the loops that there are before vectors."""
     changed = [
         name for (name, func), before in zip(
@@ -293,7 +293,7 @@ _MARKS = {
 }
 
 
-def drawn_schedule(schedule: Schedule) -> Svg:
+def draw_schedule(schedule: Schedule) -> Svg:
     """The picture of a schedule."""
     state = schedule.state
     canvas = Canvas()
@@ -307,7 +307,7 @@ def drawn_schedule(schedule: Schedule) -> Svg:
     return canvas.finished(f"the schedule of {names}")
 
 
-def drawn_stage(stage: Stage) -> Svg:
+def draw_stage(stage: Stage) -> Svg:
     """The picture of a stage: its loops alone."""
     canvas = Canvas()
     state = stage._state
@@ -318,7 +318,7 @@ def drawn_stage(stage: Stage) -> Svg:
     return canvas.finished(f"the loops of {stage.op.name}")
 
 
-def drawn_step(schedule: Schedule, step: int) -> Svg:
+def draw_step(schedule: Schedule, step: int) -> Svg:
     """The picture of one call of a schedule: the stages that it changes, before and after it.
 
     Args:

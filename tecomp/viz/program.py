@@ -17,22 +17,22 @@ from tecomp.ir.nodes.printer import counted, shortened
 from tecomp.layout.core.layout import Layout
 
 _WIDE = 420.0
-_ROW, _BAR = 26.0, 22.0
-_MOST_ROWS = 160
+_PLAN_ROW, _BAR = 26.0, 22.0
+_MOST_PLAN_ROWS = 160
 
 
-def drawn(plan: Plan) -> Svg:
+def draw_memory_plan(plan: Plan) -> Svg:
     """The picture of a plan of memory."""
     canvas = Canvas()
     y = head(canvas, "memory between kernels", sizes_of(plan)) + 30
     rows = 1 + max((value.last for value in plan.values), default=-1)
-    shown = min(rows, _MOST_ROWS)
+    shown = min(rows, _MOST_PLAN_ROWS)
     heading(canvas, MARGIN, y, "Kernels", "time runs downwards, addresses to the right")
     left = MARGIN + text_width(str(max(rows - 1, 0)), 10, "mono") + 16
     for k in range(shown):
-        canvas.text(left - 10, y + 14 + k * _ROW + 15, str(k), size=10, style="mono soft",
+        canvas.text(left - 10, y + 14 + k * _PLAN_ROW + 15, str(k), size=10, style="mono soft",
                     anchor="end")
-    end = draw_values(canvas, plan, left, lambda row: y + 14 + row * _ROW, _BAR, shown)
+    end = draw_values(canvas, plan, left, lambda row: y + 14 + row * _PLAN_ROW, _BAR, shown)
     if shown < rows:
         canvas.text(left, end + 14, f"⋮ {rows - shown} more kernels", style="soft")
     return canvas.finished("the memory between kernels")
@@ -82,8 +82,8 @@ def draw_values(
     return bottom
 
 
-_TOP, _ROW_PROGRAM, _BOX = 104.0, 46.0, 34.0
-_MOST_ROWS_PROGRAM = 120
+_TOP, _ROW, _BOX = 104.0, 46.0, 34.0
+_MOST_ROWS = 120
 _WIDEST = 64
 """Letters of a line of text in a box."""
 
@@ -109,7 +109,7 @@ class Row:
     colour: str
 
 
-def drawn_program(program: Program) -> Svg:
+def draw_program(program: Program) -> Svg:
     """The picture of a program."""
     details, stored = program.details, program.details.stored
     rows = [Row(x.name, (x,), (), _text(x, stored), "", NEUTRAL) for x in details.inputs]
@@ -117,7 +117,7 @@ def drawn_program(program: Program) -> Svg:
     for call in details.kernels:
         fill = colours.setdefault(id(call.part), colour(len(colours), len(colours) // 8))
         rows.append(_kernel_row(call, details.outputs, stored, fill))
-    whole, rows = len(rows), rows[:_MOST_ROWS_PROGRAM]
+    whole, rows = len(rows), rows[:_MOST_ROWS]
     width = max((_box_width(row) for row in rows), default=0.0)
     canvas = Canvas()
     calls = counted(len(details.kernels), "call")
@@ -162,7 +162,7 @@ def _short(text: str) -> str:
 
 
 def _y(row: float) -> float:
-    return _TOP + row * _ROW_PROGRAM
+    return _TOP + row * _ROW
 
 
 def _box_width(row: Row) -> float:

@@ -15,7 +15,7 @@ from tecomp.drawing.panels import head, heading, in_bytes, legend, sampled, shor
 from tecomp.drawing.svg import Svg
 from tecomp.ir.nodes.printer import counted
 
-_WIDE, _HIGH = 560.0, 280.0
+_PLOT_WIDTH, _PLOT_HEIGHT = 560.0, 280.0
 _LINE, _WORDS, _SIZE = 15.0, 330.0, 11.0
 _SAME = 0.01
 """Between the logarithms of rates whose lines lie on each other."""
@@ -23,7 +23,7 @@ _SPARE = 1.5
 """How much further than the outermost point the axes reach."""
 
 
-def drawn(roofline: Roofline) -> Svg:
+def draw_roofline(roofline: Roofline) -> Svg:
     """The picture of a roofline."""
     canvas = Canvas()
     kernels = list(dict.fromkeys(mark.kernel for mark in roofline.marks))
@@ -41,8 +41,8 @@ def panel(canvas: Canvas, roofline: Roofline, y: float) -> float:
     names = dict.fromkeys(roof.name for roof in roofline.memories)
     fills = {name: colour(n, 2) for n, name in enumerate(names)}
     labels = _labels(roofline)
-    high = max(_HIGH, _LINE * len(labels))
-    plot = _plot(roofline, (MARGIN + 60, y + 16, _WIDE, high))
+    high = max(_PLOT_HEIGHT, _LINE * len(labels))
+    plot = _plot(roofline, (MARGIN + 60, y + 16, _PLOT_WIDTH, high))
     plot.axes(canvas)
     # What others lie on is drawn the wider, so that all are seen.
     below = _covered([(log10(roof.rate), fills[roof.name]) for roof in roofline.memories])
@@ -222,12 +222,12 @@ def _powers(low: float, high: float, most: int) -> range:
 
 _Named = tuple[str, tuple[Activity, ...], tuple[Event, ...]]
 """A core or the chip: its name, what it does, and when."""
-_WIDE_REPORT = 820.0
+_TIMELINE_WIDTH = 820.0
 _ROW = 20.0
 _MOST_BARS, _MOST_NAMES, _MOST_CORES = 220, 24, 128
 
 
-def drawn_report(report: Report) -> Svg:
+def draw_report(report: Report) -> Svg:
     """The picture of a report: all of it, below each other."""
     canvas = Canvas()
     y = _with_timeline(canvas, report) + 40
@@ -236,14 +236,14 @@ def drawn_report(report: Report) -> Svg:
     return canvas.finished(f"what {report.kernel} costs on {report.target}")
 
 
-def drawn_timeline(report: Report) -> Svg:
+def draw_timeline(report: Report) -> Svg:
     """When each resource works."""
     canvas = Canvas()
     _with_timeline(canvas, report)
     return canvas.finished(f"the timeline of {report.kernel} on {report.target}")
 
 
-def drawn_roofline(report: Report) -> Svg:
+def draw_kernel_roofline(report: Report) -> Svg:
     """How fast the kernel is, beside what compute and each memory allow."""
     canvas = Canvas()
     _roofline(canvas, report, _head(canvas, report) + 34)
@@ -287,7 +287,7 @@ def _timeline(canvas: Canvas, lanes: Sequence[_Named], end: float, y: float) -> 
     colours = {name: colour(n % 8, n // 8) for n, name in enumerate(names)}
     resources = {each.resource for k in shown for each in lanes[k][1]}
     left = MARGIN + max(text_width(name, 10, "mono") for name in resources) + 14
-    scale = (_WIDE_REPORT - left) / end
+    scale = (_TIMELINE_WIDTH - left) / end
     top = y + 14
     for k in shown:
         name, activities, found = lanes[k]
@@ -299,9 +299,10 @@ def _timeline(canvas: Canvas, lanes: Sequence[_Named], end: float, y: float) -> 
                 title = f"{activity.name}: {resource}, cycles {start:,.0f} to {stop:,.0f}"
                 canvas.box(left + start * scale, top + 2, max((stop - start) * scale, 0.6), 14,
                            colours[activity.name], title, activity.name)
-            canvas.line([(left, top + _ROW), (_WIDE_REPORT, top + _ROW)], style="faint", width=0.5)
+            canvas.line([(left, top + _ROW), (_TIMELINE_WIDTH, top + _ROW)], style="faint",
+                        width=0.5)
             top += _ROW
-    ticks(canvas, left, _WIDE_REPORT, top, end, "cycles")
+    ticks(canvas, left, _TIMELINE_WIDTH, top, end, "cycles")
     words = "Bars with no name are named where a mouse rests."
     if len(shown) < len(lanes):
         words += f" Left out: {len(lanes) - len(shown)} of {counted(len(lanes), 'lane')}."
@@ -344,7 +345,7 @@ def _cores(canvas: Canvas, report: Report, y: float) -> float:
         canvas.text(MARGIN, y + 22, "no core has anything to do", style="soft")
         return y + 22
     chosen = sampled(len(report.cores), _MOST_CORES)
-    wide = max(min((_WIDE_REPORT - MARGIN) / len(chosen), 40.0), 5.0)
+    wide = max(min((_TIMELINE_WIDTH - MARGIN) / len(chosen), 40.0), 5.0)
     base = y + 14 + 90
     for place, k in enumerate(chosen):
         x = MARGIN + place * wide

@@ -16,7 +16,7 @@ _SCOPES = {"host": (NEUTRAL, "of the host"), "chip": (colour(0), "of the chip"),
 _ROW, _BAR, _MOST = 50.0, 38.0, 40
 
 
-def drawn(target: Target) -> Svg:
+def draw_target(target: Target) -> Svg:
     """The picture of a machine."""
     canvas = Canvas()
     clock = "" if target.clock_hz is None else f", {target.clock_hz / 1e9:.4g} GHz"

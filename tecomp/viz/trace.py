@@ -41,7 +41,7 @@ class _Lane:
     bars: list[_Bar] = field(default_factory=list)
 
 
-def drawn(trace: Trace) -> Svg:
+def draw_trace(trace: Trace) -> Svg:
     """The picture of a trace."""
     events: list[dict[str, Any]] = json.loads(trace)["traceEvents"]
     lanes = _lanes(events)
@@ -62,7 +62,7 @@ def drawn(trace: Trace) -> Svg:
     return canvas.finished(f"the timeline of {title}")
 
 
-def saved(trace: Trace, path: str | os.PathLike[str]) -> None:
+def save_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
     """Write the trace, its picture or a page with it, as the path ends."""
     picture = trace.picture()
     written({".json": trace, ".svg": picture, ".html": picture.page()}, path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tecomp.dist.runtime.call_tracking import KEPT, SAME, Calls
+from tecomp.dist.runtime.call_tracking import KEPT_CALLS, SAME, Calls
 
 
 class Node:
@@ -72,7 +72,7 @@ def test_the_last_one_to_begin_sees_the_others() -> None:
 
 
 def test_names_that_were_written_over_are_not_compared() -> None:
-    calls = calls_of(["a", *["b"] * (KEPT + 5)], ["a"])
+    calls = calls_of(["a", *["b"] * (KEPT_CALLS + 5)], ["a"])
 
     assert calls.began("b")
     assert calls.complaint() is None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tecomp.ir.arith.intervals import Interval
 from tecomp.ir.arith.quasi_affine import Digit, Opaque, QuasiAffine, Term
-from tecomp.ir.arith.rewrite_rules import floordiv, joined, modulo
+from tecomp.ir.arith.rewrite_rules import floordiv, modulo, recombine_digits
 from tecomp.ir.nodes.expr import BinOp
 from tecomp.poly.sets.quasi_affine_reader import Reader
 from tests.strategies.draws import Draws
@@ -89,7 +89,7 @@ def test_operations_have_the_values_that_they_are_named_for(
 ) -> None:
     reader, values, total, d = case
     quotient, remainder = floordiv(reader, total, d), modulo(reader, total, d)
-    normal, whole = joined(reader, total), reader.normal(total)
+    normal, whole = recombine_digits(reader, total), reader.normal(total)
     part, rest = total.split(d)
     back = reader.plus(remainder, quotient, d)
     note(f"{total} by {d}: quotient {quotient}, remainder {remainder}, joined {normal}")

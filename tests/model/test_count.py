@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.cost_model.iteration_counting import Counter, Frame, Loop, Where
-from tecomp.cost_model.iteration_counting import Sequence as Accesses
+from tecomp.cost_model.iteration_counting import AccessSequence, Counter, Frame, Loop, Where
 from tecomp.ir.nodes.dtype import FLOAT32, INT64
 from tecomp.ir.nodes.expr import Const, Expr, Not, Var, logical_and
 from tecomp.ir.nodes.stmt import Buffer
@@ -31,7 +30,7 @@ def watched(addresses: Sequence[int], block: int) -> tuple[int, int, int, int]:
     return len(addresses), len(runs), longest, sum(map(len, touched))
 
 
-def figures(found: Accesses) -> tuple[int, int, int, int]:
+def figures(found: AccessSequence) -> tuple[int, int, int, int]:
     return found.count, found.runs, found.longest, found.blocks
 
 
@@ -47,7 +46,7 @@ def test_random_loops(nest: tuple[list[Frame], Expr], block: int) -> None:
     for core in cores:
         places = visited(frames, dict(zip(axes, core, strict=True)), {})
         addresses = [value(index, at) * SIZE for at in places]
-        assert figures(found.get(core, Accesses())) == watched(addresses, block)
+        assert figures(found.get(core, AccessSequence())) == watched(addresses, block)
 
 
 def loop(var: Var, low: Expr | int, end: Expr | int) -> Loop:

@@ -7,10 +7,16 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.cost_model.iteration_counting import NOTHING, Granularity, Sequence, joined, single
+from tecomp.cost_model.iteration_counting import (
+    NOTHING,
+    AccessSequence,
+    Granularity,
+    joined,
+    single,
+)
 
 
-def counted(addresses: list[int], unit: Granularity) -> Sequence:
+def counted(addresses: list[int], unit: Granularity) -> AccessSequence:
     """By looking at each address."""
     runs: list[list[int]] = []
     for address in addresses:
@@ -26,7 +32,7 @@ def counted(addresses: list[int], unit: Granularity) -> Sequence:
         {byte // block for address in run for byte in range(address, address + unit.size)}
         for run in runs
     ] if block else []
-    return Sequence(len(addresses), addresses[0], addresses[-1], len(runs), max(lengths),
+    return AccessSequence(len(addresses), addresses[0], addresses[-1], len(runs), max(lengths),
                     lengths[0], lengths[-1], sum(map(len, touched)),
                     sum(-(-n // unit.burst) if unit.burst else 1 for n in lengths))
 

@@ -19,24 +19,26 @@ GROUPS: list[tuple[str, ModuleType, str]] = [
 ]
 
 FORMULA = "formula of elements"
+SOFTMAX = "schedule: softmax"
 VIEW = "view"
 PLACES = "reads places that are data or conditions"
 # By the module that a function is in; the first that fits.
 KINDS: list[tuple[str, str]] = [
-    ("math", FORMULA), ("broadcast", FORMULA), ("tensor", FORMULA),
+    ("math", FORMULA), ("broadcast", FORMULA), ("creation", FORMULA),
     ("reduction", "schedule: reduce"), ("scan", "schedule: cumsum, or a scan"),
-    ("contraction", "schedule: matmul"), ("transform.gathers", PLACES),
-    ("transform.ranges", FORMULA), ("transform", VIEW), ("sort", "library: NumPy"),
-    ("scatter", "statements, compiled"), ("nn.softmax", "schedule: softmax"),
-    ("nn.norms", "schedule: rows"), ("nn.dense", "schedule: matmul"),
-    ("nn.convolution", "schedule: conv2d"), ("nn.packed", "schedule: auto"), ("nn.transposed", "schedule: conv2d"),
-    ("nn.pooling", "schedule: pool"), ("nn.blocks", VIEW), ("nn.pad", PLACES),
+    ("contraction", "schedule: matmul"), ("transform.gather", PLACES), ("transform", VIEW),
+    ("sort", "library: NumPy"), ("scatter", "statements, compiled"),
+    ("nn.normalization", "schedule: rows"), ("nn.dense", "schedule: matmul"),
+    ("nn.convolution", "schedule: conv2d"), ("nn.conv2d_nchwc", "schedule: auto"),
+    ("nn.conv_transpose", "schedule: conv2d"), ("nn.pooling", "schedule: pool"),
+    ("nn.rearrange", VIEW), ("nn.pad", PLACES),
     ("nn.loss", "formula of elements; schedule: reduce"), ("nn.upsampling", PLACES), ("nn", FORMULA),
     ("image", PLACES), ("generic", "`tecomp.schedules.auto`"),
 ]
 EXCEPT = {
     "argmax": "schedule: argreduce", "argmin": "schedule: argreduce",
     "broadcast_to": VIEW, "expand_like": VIEW, "nn.dilate": PLACES, "nn.lrn": FORMULA,
+    "nn.softmax": SOFTMAX, "nn.log_softmax": SOFTMAX, "nn.fast_softmax": SOFTMAX,
 }
 
 NOTES = {

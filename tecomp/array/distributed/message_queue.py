@@ -344,7 +344,7 @@ class _Group:
         if not self.jobs:
             return None
         for why, moves, _ in self.jobs:
-            _count(why, moves, self.team.rank)
+            _count_sent(why, moves, self.team.rank)
         name = " and ".join([str(moves) for _, moves, _ in self.jobs])
         pending = Transfer(self.team, name, [job for _, _, job in self.jobs])
         counters.messages += pending.n_sent
@@ -407,36 +407,37 @@ def _split(data: Buffer, sizes: Sequence[int]) -> list[Buffer]:
     return np.split(data, np.cumsum(sizes)[:-1]) if len(sizes) > 1 else [data]
 
 
-def _count(why: str, moves: Moves, rank: int) -> None:
+def _count_sent(why: str, moves: Moves, rank: int) -> None:
     counters.sent[why] += sum(m.nbytes for m in moves.sent_by(rank) if m.target != rank)
 
 
 def told(team: int, data: Buffer) -> Buffer:
     """The arrays of all processes, one after the other along the first axis."""
-    _count_collectives(team, "all_gather", data.nbytes)
+    _count_collective(team, "all_gather", data.nbytes)
     return allgather(team, data)
 
 
 def dealt(team: int, parts: Sequence[Buffer]) -> list[Buffer]:
     """What each process has for this one, in the order of ranks."""
     own = queue_of(team).team.rank
-    _count_collectives(team, "all_to_all", sum(part.nbytes for k, part in enumerate(parts) if k != own))
+    sent = sum(part.nbytes for k, part in enumerate(parts) if k != own)
+    _count_collective(team, "all_to_all", sent)
     return alltoall(team, parts)
 
 
 def added_up(team: int, data: Buffer) -> Buffer:
     """The sum of the arrays of all processes, on all of them."""
-    _count_collectives(team, "all_reduce", data.nbytes)
+    _count_collective(team, "all_reduce", data.nbytes)
     return allreduce(team, data)
 
 
 def before(team: int, data: Buffer, op: str) -> Buffer | None:
     """The arrays of the processes before this one combined; None on the first."""
-    _count_collectives(team, "exscan", data.nbytes)
+    _count_collective(team, "exscan", data.nbytes)
     return exscan(team, data, op)
 
 
-def _count_collectives(team: int, what: str, nbytes: int) -> None:
+def _count_collective(team: int, what: str, nbytes: int) -> None:
     queue = queue_of(team)
     if queue.team.size > 1:
         counters.collectives += 1

@@ -1,4 +1,4 @@
-"""Messages on their way while this process computes what does not need them.
+"""Overlap communication with computation.
 
 What is computed next of what arrives is cut into boxes: a core whose elements need nothing that is
 on its way, and what is around it, for which the process waits.

@@ -1,4 +1,4 @@
-"""The rules for arrays of teams, in use from when the first of them is made."""
+"""Import and enable all sharding rules."""
 
 from __future__ import annotations
 

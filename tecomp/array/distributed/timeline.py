@@ -1,4 +1,4 @@
-"""What the processes of a team did when, as a trace with a lane for each of them."""
+"""Per-rank activity timeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads that share arrays: one at a time looks at the graph, and others wait for what it does.
+"""Thread synchronization for the recorded graph.
 
 Nobody computes, compiles or writes elements while he looks. What a thread computes, and what it
 writes, is known to the others, who wait for these arrays and for no others. Who computes waits for

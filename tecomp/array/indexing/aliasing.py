@@ -1,4 +1,4 @@
-"""Arrays that are parts of others: what is written to one is seen in all.
+"""Track views that share a buffer and propagate writes between them.
 
 An array knows the arrays that it was taken of, and these know it, as long as somebody holds them.
 The outermost of them has the elements; the others are taken of it anew after each change. While
@@ -18,7 +18,7 @@ from tecomp.array.graph.locking import Written, wait, wake, writers
 from tecomp.array.graph.node import Node, looking
 from tecomp.array.graph.views import moved
 from tecomp.array.indexing.getitem import part_at
-from tecomp.array.indexing.setitem import Holder, assign
+from tecomp.array.indexing.setitem import NodeHolder, assign
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.manipulation import PermuteDims, Reshape
 
@@ -51,7 +51,7 @@ class Indexed:
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
+class ReshapedView:
     """All elements, in another shape or order of axes.
 
     Attributes:
@@ -75,8 +75,8 @@ def turned(op: Operation, whole: Node) -> View:
     """An operation that loses no element of an array, and what undoes it."""
     if isinstance(op, PermuteDims):
         order = sorted(range(len(op.axis)), key=lambda k: op.axis[k])
-        return Turned(op, PermuteDims(tuple(order)))
-    return Turned(op, Reshape(whole.type.shape))
+        return ReshapedView(op, PermuteDims(tuple(order)))
+    return ReshapedView(op, Reshape(whole.type.shape))
 
 
 Path = tuple[View, ...]
@@ -172,8 +172,8 @@ def write(array: Any, change: Callable[[Any], None], seen: Node | None = None) -
             whole, path, parts = _family(array)
             if seen is not None and array._node is not seen:
                 return False
-            holder = Holder(whole._node)
-            part = holder if whole is array else Holder(array._node)
+            holder = NodeHolder(whole._node)
+            part = holder if whole is array else NodeHolder(array._node)
             everyone = [(whole, ()), *parts]
             # So that nobody gets the elements now, and what only the family has is its own.
             for each, _ in everyone:
@@ -223,7 +223,7 @@ def _write_together(array: Any, change: Callable[[Any], None]) -> None:
     if whole is array:
         change(array)
     else:
-        part = Holder(array._node)
+        part = NodeHolder(array._node)
         change(part)
         _put(whole, path, part._node)
     for each, way in parts:
@@ -260,7 +260,7 @@ def _alive(relations: Relations | None) -> Iterator[tuple[Any, Path]]:
 def _put(holder: Any, path: Path, part: Node) -> None:
     view, *rest = path
     if rest:
-        inner = Holder(view.of(holder._node))
+        inner = NodeHolder(view.of(holder._node))
         _put(inner, tuple(rest), part)
         part = inner._node
     view.put(holder, part)

@@ -1,4 +1,4 @@
-"""Kernels for rows of any length whose results depend on values: places, indices, counts."""
+"""Kernels for data-dependent results."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def is_read_only(data: Buffer) -> bool:
     return isinstance(base, Borrowed) and base.read_only
 
 
-class Holder:
+class NodeHolder:
     """What has a node and no more."""
 
     __slots__ = ("_node",)
@@ -95,22 +95,22 @@ def _references(holder: Any) -> tuple[int, int, int]:
     return getrefcount(node), getrefcount(data), getrefcount(owner_of(data))
 
 
-_OF_OWNER = _references(Holder(leaf(np.empty(2), PTensorType((2,), "float64"))))
+_OF_OWNER = _references(NodeHolder(leaf(np.empty(2), PTensorType((2,), "float64"))))
 
-_OF_VIEW = _references(Holder(leaf(np.empty(4)[::2], PTensorType((2,), "float64"))))
+_OF_VIEW = _references(NodeHolder(leaf(np.empty(4)[::2], PTensorType((2,), "float64"))))
 """The references that the question itself takes."""
 
 
 WHERE = "x[...] = value"
 
 
-class AssignmentHolder(Protocol):
+class MutableNodeHolder(Protocol):
     """What has a node, and another one after it is written."""
 
     _node: Node
 
 
-def assign(holder: AssignmentHolder, key: Any, value: Node) -> None:
+def assign(holder: MutableNodeHolder, key: Any, value: Node) -> None:
     """Put other elements in place of those at an index.
 
     Nothing is written before everything is known to fit.
@@ -161,7 +161,7 @@ def _put_together(node: Node, entries: list[Entry], value: Node) -> Node:
     return record(InsertSlice(spans), node, moved(Reshape(counts), made))
 
 
-def own_memory(holder: AssignmentHolder) -> Buffer:
+def own_memory(holder: MutableNodeHolder) -> Buffer:
     """Memory of an array that nobody else sees: its own, or a copy that becomes its own."""
     data_of(holder._node)
     is_own = holder._node.data is not None and holder._node.data.flags.writeable

@@ -1,4 +1,4 @@
-"""Arrays brought to devices with memory of their own, in the layouts of these."""
+"""Move arrays to and from device memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays of elements that come from elsewhere: numbers, sequences, buffers, other libraries."""
+"""Import from Python numbers, sequences, buffers, DLPack and other array libraries."""
 
 from __future__ import annotations
 

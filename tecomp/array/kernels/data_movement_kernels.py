@@ -112,7 +112,7 @@ def _copy_of(source: Buffer, target: Buffer) -> _Copy:
     ]
     dtype = source.dtype.name
     key = "copy", dtype, read.lies, written.lies, len(loops)
-    build = partial(_built, dtype, read, written)
+    build = partial(_build_copy, dtype, read, written)
     kernel = for_any_sizes(key, build, known_of(loops, source.size))
     is_worth_it = len(loops) > 1 and source.size >= MANY
     most_calls = calls_that_pay(1, source.size) if is_worth_it else 0
@@ -134,7 +134,7 @@ def _leaves(arrays: Sequence[Buffer]) -> list[Node]:
     return [leaf(data, PTensorType(data.shape, data.dtype.name)) for data in arrays]
 
 
-def _built(dtype: str, read: Operand, written: Operand, sizes: Sequence[Any]) -> Any:
+def _build_copy(dtype: str, read: Operand, written: Operand, sizes: Sequence[Any]) -> Any:
     x = argument([sizes[k] for k in read.axes], dtype, "x")
     shape = [*sizes, 2] if dtype in PART else sizes
     part = [len(sizes)] if dtype in PART else []
@@ -181,7 +181,7 @@ def gather_recipe(work: Pending) -> Recipe | None:
     ])
     by = tuple([axes[group[0]].by for group in groups])
     what = "gather", tuple([node.type.dtype for node in given]), by
-    build = partial(_built_gathers, what[1], by, how)
+    build = partial(_build_gather, what[1], by, how)
     shape = result.type.shape
     kept = tuple([n for n, index in zip(loops, by, strict=True) if index is None])
     key = what, tuple([operand.lies for operand in how]), len(loops)
@@ -238,7 +238,7 @@ def _strides(
     ]
 
 
-def _built_gathers(
+def _build_gather(
     dtypes: Sequence[str], by: Sequence[int | None], operands: Sequence[Operand],
     sizes: Sequence[Any],
 ) -> Any:

@@ -1,4 +1,4 @@
-"""Operations in terms of others that there are kernels for whatever the sizes are."""
+"""Decompose operations into primitives with shape-polymorphic kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements in the memory of a device, in its layout: what comes there, and goes back."""
+"""Device buffers and their layouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would run for pending operations, at every step from the call to the loops."""
+"""Data behind `explain`: operations, kernels, loops and cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pending operations in parts that are computed one after the other, each by one kernel.
+"""Partition pending operations into fused kernels.
 
 What is between two parts is stored. A part is a value that is stored, with all that leads to it
 from others that are.

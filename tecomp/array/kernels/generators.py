@@ -1,4 +1,4 @@
-"""Arrays of numbers, which kernels make as soon as they are asked for."""
+"""Arrays of generated values, computed when requested."""
 
 from __future__ import annotations
 

@@ -119,10 +119,10 @@ def fill(op: Creation, dtype: str, first: tuple[int, ...], result: Buffer) -> No
 def _kernel(op: Creation, dtype: str, numbers: list[Any], n_first: int) -> Any:
     kinds = tuple([number.dtype.name for number in numbers])
     key = op.name, dtype, kinds, n_first
-    return made_once(_kernels, key, _built, op, dtype, kinds, n_first)
+    return made_once(_kernels, key, _build_generator, op, dtype, kinds, n_first)
 
 
-def _built(op: Creation, dtype: str, kinds: tuple[str, ...], n_first: int) -> Any:
+def _build_generator(op: Creation, dtype: str, kinds: tuple[str, ...], n_first: int) -> Any:
     sizes: list[Any] = [te.size_var(f"n{k}") for k in range(type_of(op).rank)]
     given = [te.placeholder((), kind, name=f"x{k}") for k, kind in enumerate(kinds)]
 
@@ -170,7 +170,7 @@ def pointwise_recipe(work: Pending) -> Recipe | None:
     types = [node.type.dtype for node in work.leaves]
     what = work.steps, work.outputs, tuple(types), _stored(work, prod(shape))
     lies = tuple([how.lies for how in operands])
-    build = partial(_built_pointwise, *what, operands)
+    build = partial(_build_pointwise, *what, operands)
     key = what, lies, len(loops)
     dtypes = tuple([numpy_dtype(work.nodes[place].type.dtype) for place in work.outputs])
     return Recipe(key, build, operands, shape, loops, loops, dtypes, prod(loops))
@@ -203,7 +203,7 @@ def _is_taken(work: Pending, shape: Shape) -> bool:
     )
 
 
-def _built_pointwise(
+def _build_pointwise(
     steps: Sequence[Step], outputs: Sequence[int], dtypes: Sequence[str], stored: str,
     operands: Sequence[Operand], sizes: Sequence[Any],
 ) -> Any:

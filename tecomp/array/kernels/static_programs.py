@@ -21,7 +21,7 @@ from tecomp.array.kernels.device_storage import (
     stored_of,
 )
 from tecomp.array.kernels.kernel import made_once
-from tecomp.array.kernels.view_normalization import Lies, Turned, lies
+from tecomp.array.kernels.view_normalization import Lies, PermutedArray, lies
 from tecomp.array.lru_cache import Recent
 from tecomp.array.statistics import costs_of, counters
 from tecomp.errors import LayoutError
@@ -30,7 +30,7 @@ from tecomp.ptensor.te_definitions import define
 from tecomp.ptensor.types import PART, PTensorType, Shape
 from tecomp.ptensor.values import ComplexTensor, Value, paired, unpaired
 
-_programs: Recent[Any, Any] = Recent(512)
+_host_programs: Recent[Any, Any] = Recent(512)
 
 
 def run_program(work: Pending) -> None:
@@ -51,14 +51,14 @@ def program_of(work: Pending) -> Any:
     """The program for pending operations, compiled when it is first asked for."""
     leaves = tuple([leaf for _, leaf in _given(work)])
     key = leaves, work.steps, work.outputs
-    return made_once(_programs, key, _compiled, leaves, work)
+    return made_once(_host_programs, key, _compile_host, leaves, work)
 
 
-Leaf = tuple[PTensorType, Lies | Turned | None]
+HostLeaf = tuple[PTensorType, Lies | PermutedArray | None]
 """The type of an operand, and where its elements are if they do not follow each other."""
 
 
-def _given(work: Pending) -> list[tuple[Buffer, Leaf]]:
+def _given(work: Pending) -> list[tuple[Buffer, HostLeaf]]:
     """The operands, and how each lies in memory."""
     return [
         (node.data, (node.type, lies(node.data))) for node in work.leaves if node.data is not None
@@ -72,14 +72,14 @@ def as_parts(data: Buffer) -> Buffer:
     return data[..., None].view(data.real.dtype)
 
 
-def _compiled(leaves: Sequence[Leaf], work: Pending) -> Any:
+def _compile_host(leaves: Sequence[HostLeaf], work: Pending) -> Any:
     types = [node.type for node in work.nodes]
     inputs, wanted = defined(leaves, work.steps, work.outputs, types)
     return tecomp.compile(wanted, inputs, types[0].device or CPU, name="array")
 
 
 def defined(
-    leaves: Sequence[Leaf],
+    leaves: Sequence[HostLeaf],
     steps: Sequence[Step],
     outputs: Sequence[int],
     types: Sequence[PTensorType],
@@ -115,7 +115,7 @@ def _placeholder(shape: Shape, dtype: str, name: str) -> te.Tensor:
     return te.placeholder((*shape, 2), part, name=name)
 
 
-def _value(tensor: te.Tensor, type: PTensorType, at: Lies | Turned | None) -> Value:
+def _value(tensor: te.Tensor, type: PTensorType, at: Lies | PermutedArray | None) -> Value:
     """What an operand is, as it lies in memory; of complex numbers each part alone.
 
     So each is a view of memory, which whatever reads it reads in its place.
@@ -136,10 +136,10 @@ def _joined(value: Value) -> te.Tensor:
     return paired(value, "joined") if isinstance(value, ComplexTensor) else value
 
 
-_programs_placed_programs: Recent[Any, PlacedProgram] = Recent(512)
+_device_programs: Recent[Any, PlacedProgram] = Recent(512)
 _relayouts: Recent[Any, Any] = Recent(512)
 
-PlacedProgramsLeaf = tuple[PTensorType, "Lies | Turned | Layout | None"]
+DeviceLeaf = tuple[PTensorType, "Lies | PermutedArray | Layout | None"]
 """The type of an operand, and where it is: on the device in a layout, or else in the host."""
 
 
@@ -193,12 +193,12 @@ def _argument(node: Node, made: PlacedProgram) -> Buffer:
     if isinstance(where, Layout) and made.is_read_there:
         return stored_of(node).data
     data = stored_of(node).elements() if node.data is None else node.data
-    passed = as_parts(where.memory(data) if isinstance(where, Lies | Turned) else data)
+    passed = as_parts(where.memory(data) if isinstance(where, Lies | PermutedArray) else data)
     costs_of(node.type.device).from_host(passed.nbytes)
     return passed
 
 
-def _where(node: Node) -> Lies | Turned | Layout | None:
+def _where(node: Node) -> Lies | PermutedArray | Layout | None:
     """Where an operand is; numbers, and what one number is repeated to, are in the host."""
     if node.stored is not None:
         return node.stored.layout
@@ -213,7 +213,7 @@ def placed_program_of(work: Pending) -> PlacedProgram:
     """The program for pending operations, compiled when it is first asked for."""
     leaves = tuple([(node.type, _where(node)) for node in work.leaves])
     key = leaves, work.steps, work.outputs
-    return made_once(_programs_placed_programs, key, _compiled_placed_programs, leaves, work)
+    return made_once(_device_programs, key, _compile_device, leaves, work)
 
 
 def relaid(found: Stored, layout: Layout) -> Stored:
@@ -243,7 +243,7 @@ def _relayout(type: PTensorType, source: Layout, layout: Layout) -> Any:
     )
 
 
-def _compiled_placed_programs(leaves: Sequence[PlacedProgramsLeaf], work: Pending) -> PlacedProgram:
+def _compile_device(leaves: Sequence[DeviceLeaf], work: Pending) -> PlacedProgram:
     """A program that leaves as much on the device as it can.
 
     A machine may have no way from the layouts that arrays have to those in which it computes: then
@@ -251,7 +251,7 @@ def _compiled_placed_programs(leaves: Sequence[PlacedProgramsLeaf], work: Pendin
     """
     types = [node.type for node in work.nodes]
     target = target_of(str(types[0].device))
-    plain = [(type, at if isinstance(at, Lies | Turned) else None) for type, at in leaves]
+    plain = [(type, at if isinstance(at, Lies | PermutedArray) else None) for type, at in leaves]
     refused: LayoutError | None = None
     for reads, writes in ((True, True), (False, True), (False, False)):
         inputs, wanted = defined(plain, work.steps, work.outputs, types)

@@ -1,4 +1,4 @@
-"""How arrays are passed to kernels that take any sizes: which loops go along which axes.
+"""Map array axes and strides to kernel loops.
 
 Axes along which all operands go on in memory as they do along the next one are one loop.
 """

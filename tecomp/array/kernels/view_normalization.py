@@ -127,7 +127,7 @@ class _Builder:
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
+class PermutedArray:
     """An array without places between its elements, whose axes are in another order in memory.
 
     Attributes:
@@ -184,20 +184,20 @@ class Lies:
         return as_strided(first, (self.span,), (data.itemsize,), subok=False, writeable=False)
 
 
-def lies(data: Buffer) -> Lies | Turned | None:
+def lies(data: Buffer) -> Lies | PermutedArray | None:
     """Where the elements of an array are; None if they follow each other in order.
 
     >>> import numpy as np
     >>> lies(np.arange(6)[::-2])
     Lies(span=5, start=4, strides=(-2,))
     >>> lies(np.zeros((2, 3, 4)).transpose(1, 2, 0))
-    Turned(order=(2, 0, 1))
+    PermutedArray(order=(2, 0, 1))
     """
     if data.flags.c_contiguous:
         return None
     order = tuple(sorted(range(data.ndim), key=lambda axis: -data.strides[axis]))
     if data.transpose(order).flags.c_contiguous:
-        return Turned(order)
+        return PermutedArray(order)
     strides = [
         0 if extent == 1 else stride // data.itemsize
         for extent, stride in zip(data.shape, data.strides, strict=True)
@@ -214,7 +214,7 @@ _REDUCTIONS = (Reduce, TruthTest, CountNonzero)
 
 
 @dataclass(frozen=True, slots=True)
-class TurnedTurned:
+class PermutedGraph:
     """Pending operations with the axes of all values in the order of memory.
 
     Attributes:
@@ -228,7 +228,7 @@ class TurnedTurned:
     back: Order | None
 
 
-def turned(work: Pending) -> TurnedTurned | None:
+def turned(work: Pending) -> PermutedGraph | None:
     """Elementwise operations and one reduction in the order of memory; None if they are in it."""
     at = [k for k, (op, _) in enumerate(work.steps) if not is_elementwise(op)]
     if len(at) > 1 or any(not isinstance(work.steps[k][0], _REDUCTIONS) for k in at):
@@ -266,7 +266,7 @@ def turned(work: Pending) -> TurnedTurned | None:
     sources = tuple(enumerate(views))
     result = orders[work.outputs[0]]
     back = tuple([result.index(k) for k in range(len(result))])
-    return TurnedTurned(made, sources, None if back == tuple(range(len(back))) else back)
+    return PermutedGraph(made, sources, None if back == tuple(range(len(back))) else back)
 
 
 def memory_order(strides: Sequence[Strides], shape: Shape) -> Order:

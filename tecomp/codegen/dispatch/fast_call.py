@@ -1,4 +1,4 @@
-"""Calls that need no care: a built-in function that checks plain arguments and runs a kernel.
+"""Fast path: checked calls without Python frames.
 
 What it compares is in a plan, which is made from the kernel's parameters. It knows extents and
 strides that are numbers or sizes; other kernels, and other arguments, take the careful path.

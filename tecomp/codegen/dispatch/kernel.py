@@ -154,7 +154,7 @@ class Kernel(Pictured):
         "_block", "_head", "_parameters", "_quick", "_scalars", "_stored", "compiled", "name",
         "signature",
     )
-    _drawn_by: ClassVar[str] = "loop_nest:drawn_kernel"
+    _drawn_by: ClassVar[str] = "loop_nest:draw_kernel"
 
     def __init__(
         self,

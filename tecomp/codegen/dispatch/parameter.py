@@ -1,4 +1,4 @@
-"""One array parameter of a kernel, and the checks that need nothing but its argument."""
+"""Array parameters and their per-call checks."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def _linked() -> Process:
     return made
 
 
-def _forked() -> None:
+def _restart_process_after_fork() -> None:
     """In a process that was forked off: nobody else is here."""
     _SHARED.lock = Lock()
     if _SHARED.process is not None:
@@ -133,7 +133,7 @@ def _forked() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_restart_process_after_fork)
 
 
 _PATIENCE = 50_000
@@ -158,14 +158,14 @@ class _Workers:
 _WORKERS = _Workers(threading.Lock())
 
 
-def _forked_threads() -> None:
+def _forget_workers_after_fork() -> None:
     """In a process that was forked off: threads stay behind."""
     _WORKERS.lock, _WORKERS.text = threading.Lock(), None
     _WORKERS.processors, _WORKERS.started = (), 0
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked_threads)
+    os.register_at_fork(after_in_child=_forget_workers_after_fork)
 
 
 def use_threads() -> None:

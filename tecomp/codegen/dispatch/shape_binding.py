@@ -1,4 +1,4 @@
-"""Symbolic sizes: their values from the arguments of a call, and whether all shapes agree."""
+"""Bind symbolic shapes to call arguments and check them."""
 
 from __future__ import annotations
 

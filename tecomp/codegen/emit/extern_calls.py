@@ -1,4 +1,4 @@
-"""Calls of functions outside of the program: what they get, and what happens if one fails.
+"""Calls of external functions.
 
 A C function gets addresses and numbers. What calls a Python function gets the address of words, as
 `tecomp.ir.extern.binding` describes them. Where a call fails, or anything has failed before, the

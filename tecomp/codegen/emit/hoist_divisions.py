@@ -1,4 +1,4 @@
-"""Quotients and remainders of indices get names, where the last variable in them has its value.
+"""Hoist and share integer quotients and remainders of indices.
 
 What a loop over several axes at once divides by their extents stays the same in the loops inside
 of it, and is needed for each access. LLVM finds that out with passes that take more time than all

@@ -1,4 +1,4 @@
-"""Kernels one after another as one function: no Python between them, their memory taken once.
+"""Emit a sequence of kernels as one function.
 
 Each kernel gets a block of arguments on the stack, as a caller would make it. The first that fails
 ends the sequence; its record becomes that of the sequence, whose sites are those of all kernels.

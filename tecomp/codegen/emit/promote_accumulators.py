@@ -1,4 +1,4 @@
-"""Parts of vectors that are read and written again and again stay in whole vectors meanwhile.
+"""Promote loop-carried accumulators to vector registers.
 
 LLVM keeps what a loop adds to in registers, but not what is loaded and stored under a mask. So the
 first lanes of a vector are copied to a vector of this function's own before the loop, and back

@@ -202,8 +202,8 @@ def _for(code: Code, stmt: For) -> Rule:
 def _may_store_known_lanes(stmt: For) -> bool:
     """Whether LLVM, told the end, may make masked stores of lanes that it knows of narrow types.
 
-    Of one single lane it stores too many bytes, see `tecomp.codegen.memory.load_store`. It makes masks
-    of conditions, and for the rest of a loop of few iterations.
+    Of one single lane it stores too many bytes, see `tecomp.codegen.memory.load_store`. It makes
+    masks of conditions, and for the rest of a loop of few iterations.
     """
     if not isinstance(stmt.extent, Const):
         return False

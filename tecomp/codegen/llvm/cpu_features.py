@@ -1,4 +1,4 @@
-"""Which instructions a processor has, as LLVM's code generator knows it."""
+"""Probe which SIMD instructions the processor has."""
 
 from __future__ import annotations
 

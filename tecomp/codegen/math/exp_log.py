@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tecomp.codegen.math.vector_values import Coefficients, Real, Whole, fma, polynomial
 
-_LOG2_E = 1.44269504088896340736
+_LOG2_E_VALUE = 1.44269504088896340736
 # ln 2 in two parts, of which the first has zeros at its end: times n it is exact.
 _LN2 = {
     "float": (0.693145751953125, 1.4286068e-06),
@@ -83,7 +83,7 @@ class Reduced:
 
 def reduced(x: Real) -> Reduced:
     """`x = n ln 2 + r`, for |x| below 2**21."""
-    shifted = fma(x, _LOG2_E, x.format.rounder)
+    shifted = fma(x, _LOG2_E_VALUE, x.format.rounder)
     n = shifted - x.format.rounder
     high, low = _LN2[x.scalar]
     return Reduced(shifted.bits(), fma(n, -low, fma(n, -high, x)))
@@ -91,7 +91,7 @@ def reduced(x: Real) -> Reduced:
 
 def reduced_roughly(x: Real) -> Reduced:
     """As `reduced`, with an error of |n| units: for negative x, and powers that are added to 1."""
-    shifted = fma(x, _LOG2_E, x.format.rounder)
+    shifted = fma(x, _LOG2_E_VALUE, x.format.rounder)
     n = shifted - x.format.rounder
     return Reduced(shifted.bits(), fma(n, -math.log(2.0), x))
 
@@ -184,7 +184,7 @@ _LG2 = {
     "float": (0.301025390625, 4.605039e-06),
     "double": (0.30102999566361177, 3.694239077158931e-13),
 }
-_LOG2_E_LOGARITHM = {
+_LOG2_E = {
     "float": (1.442695, 1.925963e-08),
     "double": (1.4426950408889634, 2.0355273740931033e-17),
 }
@@ -205,7 +205,7 @@ _LOG2 = {
         *(-0.7213475, 0.48089653, -0.36067203, 0.28869468, -0.2406115),
         *(0.20198469, -0.17621009, 0.20209008, -0.18432984),
     ),
-    "double": tuple(value * _LOG2_E_LOGARITHM["double"][0] for value in _IN_DOUBLE),
+    "double": tuple(value * _LOG2_E["double"][0] for value in _IN_DOUBLE),
 }
 _LOG10 = {
     "float": (
@@ -241,7 +241,7 @@ def log(x: Real) -> Real:
 def log2(x: Real) -> Real:
     """Exact for powers of two."""
     k, f = _split(x)
-    return _with_limits(x, k + _scaled(f, _LOG2[x.scalar], _LOG2_E_LOGARITHM[x.scalar]))
+    return _with_limits(x, k + _scaled(f, _LOG2[x.scalar], _LOG2_E[x.scalar]))
 
 
 def log10(x: Real) -> Real:

@@ -1,4 +1,4 @@
-"""pow, hypot, asinh, acosh and atanh of float32, computed in float64 and rounded at the end."""
+"""float32 pow, hypot and inverse hyperbolic functions via float64."""
 
 from __future__ import annotations
 

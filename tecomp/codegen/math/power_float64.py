@@ -1,4 +1,4 @@
-"""pow, hypot, asinh, acosh and atanh of float64, which has no wider type to be computed in.
+"""float64 pow, hypot and inverse hyperbolic functions in double-double.
 
 `pow` keeps the logarithm, and its product with the exponent, as sums of two numbers. What rounding
 takes from a product is a fused operation, or the sum of the products of its factors' halves.

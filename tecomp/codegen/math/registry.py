@@ -1,4 +1,4 @@
-"""Which functions have formulas of their own, and vectors of any length as pieces of usual ones."""
+"""Table of math functions with vector implementations."""
 
 from __future__ import annotations
 

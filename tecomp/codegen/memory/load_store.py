@@ -1,4 +1,4 @@
-"""Loads and stores: where an element is, and the fewest instructions that reach it.
+"""Emit loads and stores with the fewest instructions.
 
 A buffer of one physical axis is a pointer to its elements. A buffer of several is a pointer to a
 table of rows, one for each index of the axes before the last, in row-major order.

@@ -1,4 +1,4 @@
-"""Vectors that run across memory: as many of them side by side are rows, transposed in registers.
+"""Transpose column accesses in registers.
 
 A gather or scatter of 8 values takes a step for each. Eight of them, each one place after the last,
 touch a square: 8 rows of 8 values that lie side by side, and 24 shuffles turn rows into columns.

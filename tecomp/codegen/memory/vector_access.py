@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp.codegen.llvm.ir_builder import Code, memory_type, shuffle_mask, suffix, vector_of
-from tecomp.codegen.ops.arithmetic import cast
+from tecomp.codegen.ops.arithmetic import cast as emit_cast
 from tecomp.codegen.ops.index_ramps import as_ramp
 from tecomp.codegen.ops.vector_legalization import whole
 from tecomp.ir.nodes.dtype import INT64, DType, holds_every
@@ -21,9 +21,7 @@ from tecomp.ir.nodes.expr import (
     Ramp,
     Var,
     binary,
-)
-from tecomp.ir.nodes.expr import (
-    cast as cast_runs,
+    cast,
 )
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.ir.traversal.rewrite import children, fold
@@ -67,8 +65,8 @@ def _places(
 ) -> Generator[Expr, str, list[str]]:
     """The address of each of the first lanes."""
     element = memory_type(scalar)
-    first = cast(code, (yield ramp.base), ramp.base.dtype, INT64)
-    step = cast(code, (yield ramp.stride), ramp.stride.dtype, INT64)
+    first = emit_cast(code, (yield ramp.base), ramp.base.dtype, INT64)
+    step = emit_cast(code, (yield ramp.stride), ramp.stride.dtype, INT64)
     steps = [step, *(code.op(f"mul i64 {step}, {k}") for k in range(2, _AHEAD + 1))]
     found = [code.op(f"getelementptr {element}, ptr {base}, i64 {first}")]
     while len(found) < count:
@@ -244,7 +242,7 @@ def runs_of(index: Expr, count: int) -> Runs | None:
             runs.append(Run(place, 1))
     if len(runs) > _MOST:
         return None
-    return Runs(cast_runs(INT64, found.base), tuple(runs), tuple(_in_runs(runs, offsets)))
+    return Runs(cast(INT64, found.base), tuple(runs), tuple(_in_runs(runs, offsets)))
 
 
 def _in_runs(runs: Sequence[Run], offsets: Sequence[int]) -> list[tuple[int, int]]:
@@ -285,7 +283,7 @@ def _lanes(node: Any, parts: list[_Lanes | None]) -> _Lanes | None:
             node.dtype.scalar, node.value.dtype.scalar
         ):
             (inner,) = parts
-            return inner and _Lanes(cast_runs(node.dtype.scalar, inner.base), inner.offsets)
+            return inner and _Lanes(cast(node.dtype.scalar, inner.base), inner.offsets)
         case Binary(op, _, _) if node.dtype.is_integer:
             a, b = parts
             return None if a is None or b is None else _combined(op, a, b)

@@ -1,4 +1,4 @@
-"""Run-time checks of indices: the first that fails is recorded, and the caller raises for it.
+"""Run-time index checks.
 
 A record has the kind of failure (0 while there is none), the number of the site, and two values:
 the index and the extent it left, the bytes that could not be had, or the number of an exception.

@@ -1,4 +1,4 @@
-"""Sums of the products of neighbouring numbers, by the instructions that machines have for them.
+"""Dot-product instructions and their emulation.
 
 Where the machine has one for the types at hand it is used (see `tecomp.codegen.llvm.cpu_features`):
 `vpdpbusd`, `vdpbf16ps`, `sdot`, `udot`, `usdot`, `bfdot`. Elsewhere the form is one that LLVM knows

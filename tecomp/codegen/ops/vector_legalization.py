@@ -1,11 +1,11 @@
-"""Vectors of any number of lanes as vectors of 2, 4, 8, ... lanes, which processors have.
+"""Legalize vectors to power-of-two lane counts.
 
 LLVM takes a vector of, say, 31 lanes apart into scalars wherever it goes from one block to the
 next, and stores some that it has converted with bytes too many. So none is left: a vector becomes
 the next longer one, and its loads and stores have a mask for the lanes that there are, which
-`tecomp.codegen.memory.vector_access` makes cheap. Where a register or more would be empty, a statement
-becomes two, one for the first lanes and one for the rest. Of a vector whose first lanes alone are
-stored, however many, there are no others.
+`tecomp.codegen.memory.vector_access` makes cheap. Where a register or more would be empty, a
+statement becomes two, one for the first lanes and one for the rest. Of a vector whose first lanes
+alone are stored, however many, there are no others.
 """
 
 from __future__ import annotations

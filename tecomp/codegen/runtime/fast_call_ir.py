@@ -1,4 +1,4 @@
-"""Calls of kernels with plain arguments, as LLVM IR: checks, then the code, without Python between.
+"""LLVM IR of the checked fast-call entry point.
 
 `call` is the body of a built-in function of Python. It takes NumPy arrays of the exact type, shape,
 strides and flags that a plan lists, and Python's own numbers in range. Anything else is left to the
@@ -6,8 +6,8 @@ careful checks, which also make the messages, so nothing is dropped here: what i
 refused.
 
 Where an array keeps its address, shape and flags is part of NumPy's ABI (`PyArrayObject_fields` in
-ndarraytypes.h): the macros that compiled extensions use have it built in. `plan.py` compares it
-with what Python says before any of this is used.
+ndarraytypes.h): the macros that compiled extensions use have it built in.
+`tecomp.codegen.dispatch.fast_call` compares it with what Python says before any of this is used.
 
 A `Plan` says what it compares; `runtime_structs.py` has its parts.
 

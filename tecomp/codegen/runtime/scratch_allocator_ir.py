@@ -1,4 +1,4 @@
-"""Memory of buffers while a kernel runs, kept from call to call, as LLVM IR.
+"""LLVM IR of the scratch allocator.
 
 Every thread inside a kernel has a piece of memory of its own, which its allocations take from the
 front to the back and give back in reverse order. What does not fit comes from the C library; the

@@ -1,4 +1,4 @@
-"""Reads the text of a hybrid function: statements become those of the IR, one after another."""
+"""Parse statements of hybrid functions."""
 
 from __future__ import annotations
 

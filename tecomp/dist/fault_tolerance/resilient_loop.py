@@ -1,4 +1,4 @@
-"""Protected loops: steps that are done again from a copy when a process was lost."""
+"""Loops that restart from an in-memory checkpoint after a rank failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redistribution: what is sent when an array changes from one partition to another."""
+"""Redistribution: the messages that change a partition."""
 
 from __future__ import annotations
 

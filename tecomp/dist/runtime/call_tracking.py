@@ -54,14 +54,14 @@ class Alone:
 alone = Alone()
 
 
-KEPT = 64
+KEPT_CALLS = 64
 """Calls of which the names are kept."""
 
 _LONGEST = 160
 _TEXT = f"S{_LONGEST}"
 _SLOT = np.dtype([
-    ("calls", "i8"), ("ended", "i8"), ("sums", "i8", (KEPT,)), ("waits", _TEXT),
-    ("names", _TEXT, (KEPT,)),
+    ("calls", "i8"), ("ended", "i8"), ("sums", "i8", (KEPT_CALLS,)), ("waits", _TEXT),
+    ("names", _TEXT, (KEPT_CALLS,)),
 ])
 
 # A slot as numbers of 8 bytes, which are read faster one by one than with NumPy.
@@ -108,8 +108,8 @@ class Calls:
         said = name.encode()[:_LONGEST]
         numbers, own, total = self._numbers, self._mine * _STRIDE, crc32(said)
         count = numbers[own]
-        at = _SUMS + count % KEPT
-        self._names[self._mine, count % KEPT] = said
+        at = _SUMS + count % KEPT_CALLS
+        self._names[self._mine, count % KEPT_CALLS] = said
         numbers[own + at] = total
         numbers[own] = count + 1
         if not self._is_other(count, at, total):
@@ -122,7 +122,7 @@ class Calls:
         """Whether a process has begun another call under the same number."""
         numbers = self._numbers
         for other in range(0, len(numbers), _STRIDE):
-            if 0 < numbers[other] - count < KEPT and numbers[other + at] != total:
+            if 0 < numbers[other] - count < KEPT_CALLS and numbers[other + at] != total:
                 return True
         return False
 
@@ -165,9 +165,9 @@ class Calls:
     def _differing(self, slots: Any) -> str | None:
         """A call that is another one on some ranks."""
         last = int(slots["calls"].max())
-        for number in range(max(last - KEPT + 1, 0), last):
+        for number in range(max(last - KEPT_CALLS + 1, 0), last):
             begun = slots["calls"] > number
-            names = slots["names"][:, number % KEPT]
+            names = slots["names"][:, number % KEPT_CALLS]
             found = sorted(set(names[begun].tolist()))
             if len(found) == 1:
                 continue

@@ -1,4 +1,4 @@
-"""Values of all processes combined: reductions, running ones, and arrays put one after the other."""
+"""Reductions, gathers, all-to-all and broadcast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known about index variables at one place of a program, and what follows from it.
+"""Bounds and facts known at a program point.
 
 Facts are loop bounds, enclosing conditions and let-bound values. A question is whether a sum is at
 most some number; it is answered from intervals first, and then by putting the bounds of inner

@@ -1,4 +1,4 @@
-"""Intervals, either end of which may be unknown, and boxes."""
+"""Integer intervals and boxes with unknown ends."""
 
 from __future__ import annotations
 

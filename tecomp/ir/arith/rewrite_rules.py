@@ -73,7 +73,7 @@ def comparison(facts: Facts, op: CmpOp, left: QuasiAffine, right: QuasiAffine) -
     answer = decide(facts, op, total)
     if answer is not None:
         return answer
-    total = _reduced(facts, op, total)
+    total = _reduce_comparison(facts, op, total)
     if all(c < 0 and term in left.terms for term, c in total.terms.items()):
         # -x < k == x > -k
         op, left, total = MIRRORED[op], left.times(-1), total.times(-1)
@@ -90,7 +90,7 @@ def comparison(facts: Facts, op: CmpOp, left: QuasiAffine, right: QuasiAffine) -
     return Compare(op, facts.terms.expr(a), facts.terms.expr(b))
 
 
-def _reduced(facts: Facts, op: CmpOp, total: QuasiAffine) -> QuasiAffine:
+def _reduce_comparison(facts: Facts, op: CmpOp, total: QuasiAffine) -> QuasiAffine:
     """A sum with fewer or smaller terms that is on the same side of 0."""
     if op in (CmpOp.EQ, CmpOp.NE):
         # g*x == 0 where x == 0
@@ -102,7 +102,7 @@ def _reduced(facts: Facts, op: CmpOp, total: QuasiAffine) -> QuasiAffine:
     for g in sorted({abs(c) for c in total.terms.values()} - {1}, reverse=True):
         x, r = total.split(g)
         if x.terms and facts.is_within(r, g):
-            return _reduced(facts, CmpOp.LT, x).shifted(-shift)
+            return _reduce_comparison(facts, CmpOp.LT, x).shifted(-shift)
     if (g := total.factor()) > 1:
         total = total.split(g)[0]
     return total.shifted(-shift)
@@ -156,7 +156,7 @@ def floordiv(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
 
 def modulo(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
     """`total % d` for a constant `d > 0`."""
-    rest = _reduced_division(known, total, d)
+    rest = _reduce_dividend(known, total, d)
     if not rest.terms:
         return rest
     if not known.keeps_periods and (k := _only_quotient(known, rest, d)) is not None:
@@ -222,14 +222,14 @@ def _lifted(known: Known, total: QuasiAffine) -> tuple[QuasiAffine, int] | None:
     return None
 
 
-def joined(known: Known, total: QuasiAffine) -> QuasiAffine:
+def recombine_digits(known: Known, total: QuasiAffine) -> QuasiAffine:
     """`total` with digits of the same thing put together again."""
-    while (better := next(joins(known, total), None)) is not None:
+    while (better := next(recombine_divmod(known, total), None)) is not None:
         total = better
     return total
 
 
-def joins(known: Known, total: QuasiAffine) -> Iterator[QuasiAffine]:
+def recombine_divmod(known: Known, total: QuasiAffine) -> Iterator[QuasiAffine]:
     """What `total` is with two of its terms put together."""
     digits = [term for term in total.terms if isinstance(term, Digit)]
     if len({digit.of for digit in digits}) < len(digits):
@@ -237,7 +237,7 @@ def joins(known: Known, total: QuasiAffine) -> Iterator[QuasiAffine]:
             yield from _neighbours(known, total, low, [d for d in digits if d.of == low.of])
     for digit in digits:
         if isinstance(digit.of, QuasiAffine) and known.is_exact(digit.of):
-            yield from _completed(known, total, digit, digit.of)
+            yield from _complete_digit(known, total, digit, digit.of)
 
 
 def _neighbours(
@@ -265,7 +265,7 @@ def _whole(known: Known, digit: Digit) -> QuasiAffine:
     return digit.of if digit.low == 1 else floordiv(known, digit.of, digit.low)
 
 
-def _completed(
+def _complete_digit(
     known: Known, total: QuasiAffine, digit: Digit, y: QuasiAffine
 ) -> Iterator[QuasiAffine]:
     """The rules for a digit of a sum, of which the other part may be written in another way."""
@@ -314,7 +314,7 @@ def _divisors(total: QuasiAffine, d: int) -> list[int]:
     return sorted({gcd(c, d) for c in total.terms.values()} - {1}, reverse=True)
 
 
-def _reduced_division(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
+def _reduce_dividend(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
     """A sum with fewer or simpler terms that has the same remainder."""
     # (d*q + r) % d == r % d
     rest = total.split(d)[1]
@@ -333,7 +333,7 @@ def _reduced_division(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
     return opened.split(d)[1] if known.is_exact(opened) else rest
 
 
-def joined_joins(facts: Facts, total: QuasiAffine) -> QuasiAffine:
+def recombine_terms(facts: Facts, total: QuasiAffine) -> QuasiAffine:
     """`total` with quotients and remainders of the same thing put together again."""
     if len(total.terms) < 2:
         return total
@@ -343,7 +343,7 @@ def joined_joins(facts: Facts, total: QuasiAffine) -> QuasiAffine:
 
 
 def _better(facts: Facts, total: QuasiAffine) -> Iterator[QuasiAffine]:
-    yield from joins(facts, total)
+    yield from recombine_divmod(facts, total)
     for term, c in total.terms.items():
         if not isinstance(term, Digit) or term != Digit(term.of):
             continue
@@ -353,11 +353,11 @@ def _better(facts: Facts, total: QuasiAffine) -> Iterator[QuasiAffine]:
             case Binary(BinOp.MOD, y, m) if facts.at_least(facts.terms.sum_of(m), 1):
                 # c * ((y // m) * m) + c * (y % m) == c*y  where m >= 1
                 whole = Binary(BinOp.MUL, Binary(BinOp.FLOORDIV, y, m), m)
-                yield from _completed_joins(total, term, facts.terms.sum_of(whole), c,
+                yield from _complete_product(total, term, facts.terms.sum_of(whole), c,
                                       facts.terms.sum_of(y))
 
 
-def _completed_joins(
+def _complete_product(
     total: QuasiAffine, term: Term, rest: QuasiAffine, c: int, whole: QuasiAffine
 ) -> Iterator[QuasiAffine]:
     """`total` with `c * whole` for `c * term + c * rest`, if it has both."""
@@ -386,4 +386,4 @@ def _join_scaled(
         if (alone := quotient.only()) is not None:
             text = terms.text(alone[0])
             whole = terms.product([text, *left, *scale]).times(alone[1] * times)
-            yield from _completed_joins(total, term, whole, c, terms.product([y, *scale]))
+            yield from _complete_product(total, term, whole, c, terms.product([y, *scale]))

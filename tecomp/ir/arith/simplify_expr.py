@@ -10,8 +10,14 @@ from typing import Any
 
 from tecomp.ir.arith.constraint_context import Facts
 from tecomp.ir.arith.quasi_affine import QuasiAffine
-from tecomp.ir.arith.rewrite_rules import comparison, decide, extremum, floordiv, modulo
-from tecomp.ir.arith.rewrite_rules import joined_joins as joined
+from tecomp.ir.arith.rewrite_rules import (
+    comparison,
+    decide,
+    extremum,
+    floordiv,
+    modulo,
+    recombine_terms,
+)
 from tecomp.ir.nodes.dtype import BOOL, INT64
 from tecomp.ir.nodes.expr import (
     Binary,
@@ -123,7 +129,7 @@ def _sum(facts: Facts, root: Binary) -> Task:
         if value is None:
             value = yield expression(facts, node)
         parts.append((facts.terms.sum_of(value), factor))
-    total = joined(facts, QuasiAffine.added(parts))
+    total = recombine_terms(facts, QuasiAffine.added(parts))
     if not _fits(total):
         return root
     return facts.terms.expr(total, like=root)
@@ -252,7 +258,7 @@ def _index(facts: Facts, node: Binary) -> Expr:
                 return a if op is BinOp.FLOORDIV else Const(0, INT64)
             if facts.is_exact(total := sum_of(a)):
                 rule = floordiv if op is BinOp.FLOORDIV else modulo
-                return facts.terms.expr(joined(facts, rule(facts, total, int(d))))
+                return facts.terms.expr(recombine_terms(facts, rule(facts, total, int(d))))
         case Binary(BinOp.FLOORDIV | BinOp.MOD as op, a, b):
             return _quotient(facts, node, sum_of(a), sum_of(b))
     return _data(node)

@@ -1,8 +1,8 @@
-"""Values with Python's operators, and the nodes that these build: numbers, sums, conditions.
+"""Expression node classes.
 
 `a == b` and the other comparisons build a `Compare`, as everything else does; whether two trees
-are the same is asked with `tecomp.ir.nodes.structural_equality.same`. Integer division and remainder round
-towards minus infinity, as in Python and isl.
+are the same is asked with `tecomp.ir.nodes.structural_equality.same`. Integer division and
+remainder round towards minus infinity, as in Python and isl.
 """
 
 from __future__ import annotations

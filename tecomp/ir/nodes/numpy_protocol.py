@@ -1,4 +1,4 @@
-"""What NumPy's functions and arrays make of an expression: an operator, or an error that helps."""
+"""NumPy protocol hooks of expressions."""
 
 from __future__ import annotations
 

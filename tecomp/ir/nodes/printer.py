@@ -1,4 +1,4 @@
-"""Turn a tree into text piece by piece: precedence, indentation, and names unique in their scope.
+"""Pretty printer.
 
 A node says in `pieces()` what it is written as; `render` walks the pieces with a stack of its own,
 since trees nest deeper than Python's. Knows no node.

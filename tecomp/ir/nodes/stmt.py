@@ -127,7 +127,7 @@ class PrimFunc(Printed, Pictured):
     True
     """
 
-    _drawn_by: ClassVar[str] = "loop_nest:drawn"
+    _drawn_by: ClassVar[str] = "loop_nest:draw_function"
 
     name: str
     params: tuple[Buffer | Var, ...]

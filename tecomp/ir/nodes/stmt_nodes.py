@@ -1,4 +1,4 @@
-"""Statement nodes: loops, conditions, stores, and the memory and values that a body has."""
+"""Statement node classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When two trees are the same: field by field, bound variables by their position, not their name.
+"""Structural equality up to renaming of bound variables.
 
 Works on any node by its dataclass fields, so new kinds of node need no line here. A node that
 binds variables says which in a `bound()` method; a variable has `is_variable`; a node that means

@@ -1,4 +1,4 @@
-"""Read expressions of the printed form: Python's syntax tree to nodes, with a stack of its own."""
+"""Parse printed expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the printed form of a function back: `parse(str(f)) == f`."""
+"""Parse printed functions, index maps and pad values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of frozen classes as a flat list of plain ones, and back: shared parts stay shared.
+"""Flatten frozen objects to plain data and back.
 
 Made for keys and files: the list of a value says everything that the value is made of, two values
 have the same list only if they are the same up to the identity of their objects, and `json` writes

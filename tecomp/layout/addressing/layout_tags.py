@@ -1,4 +1,4 @@
-"""Marks: what arrays carry that are in a layout, the same object for the same layout."""
+"""Interned layout tags attached to arrays."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ def mark_of_maps(rank: int, maps: Sequence[IndexMap]) -> Mark:
 def agree(
     found: Mark, places: Shape, wanted: Mark, shape: Shape, stored: Shape
 ) -> bool:
-    """Whether two marks say the same of an array; see `tecomp.codegen.dispatch.array_interop.is_in_layout`.
+    """Whether two marks say the same of an array.
+
+    See `tecomp.codegen.dispatch.array_interop.is_in_layout`.
 
     Args:
         found: the mark of the array.

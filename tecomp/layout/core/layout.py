@@ -155,7 +155,7 @@ class Layout(StoredTensor, Pictured):
     ((4, 1000, 64), 512000, 56000)
     """
 
-    _drawn_by: ClassVar[str] = "layout:drawn"
+    _drawn_by: ClassVar[str] = "layout:draw_layout_figure"
 
     @classmethod
     def of(
@@ -254,7 +254,7 @@ class Layout(StoredTensor, Pictured):
         >>> "<html" in str(page)
         True
         """
-        made: Page = drawn_by("layout_explorer:page", self)
+        made: Page = drawn_by("layout_explorer:explorer_page", self)
         return made
 
     def place(self, index: Sequence[int]) -> Index:
@@ -471,7 +471,7 @@ class FixedTiledLayout(Pictured):
     ((2, 6), (6, 1), None, [1, 64, 64])
     """
 
-    _drawn_by: ClassVar[str] = "layout:drawn_tiled"
+    _drawn_by: ClassVar[str] = "layout:draw_tiled_layout"
 
     size: tuple[int, ...]
     stride: tuple[int, ...]

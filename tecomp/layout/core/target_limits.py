@@ -1,4 +1,4 @@
-"""What a target says about layouts: its sticks, tiles, grid, formats, and how much fits."""
+"""Layout limits and defaults of a target."""
 
 from __future__ import annotations
 

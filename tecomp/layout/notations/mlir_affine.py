@@ -1,4 +1,4 @@
-"""Affine maps as MLIR writes them: `(d0, d1) -> (d0 * 32 + d1 floordiv 4, d1 mod 4)`."""
+"""MLIR affine maps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocked layouts, named as oneDNN names them: `nChw16c`, `OIhw16i16o`, `aBc8b`."""
+"""oneDNN blocked layout tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read a line of text from left to right, and say where it is not what it should be."""
+"""Text scanner with error positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a shard layout is made from, checked: grid, map, tile, face, names."""
+"""Validate shard layout arguments."""
 
 from __future__ import annotations
 

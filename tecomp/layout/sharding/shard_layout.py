@@ -1,4 +1,4 @@
-"""Sharded layouts: a tensor on a grid of cores, in tiles, as tt-mlir's `tt.layout` says it."""
+"""`ShardLayout`."""
 
 from __future__ import annotations
 

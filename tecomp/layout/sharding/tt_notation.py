@@ -1,4 +1,4 @@
-"""Shard layouts as tt-mlir writes them: `tensor<8x300xf32, #tt.layout<...>>`."""
+"""tt-mlir notation of shard layouts."""
 
 from __future__ import annotations
 

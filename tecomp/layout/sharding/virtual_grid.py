@@ -50,7 +50,7 @@ class GridMap(Pictured):
     lambda p0, p1, p2: [0, 8 * p1 + p2]
     """
 
-    _drawn_by: ClassVar[str] = "copies:drawn"
+    _drawn_by: ClassVar[str] = "copies:draw_core_grid"
 
     shape: Shape
     index_map: IndexMap

@@ -1,4 +1,4 @@
-"""Stick layouts: rows of fixed bytes, tiled, as the device tensors of torch-spyre are."""
+"""`StickLayout`."""
 
 from __future__ import annotations
 

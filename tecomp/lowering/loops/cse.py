@@ -1,4 +1,4 @@
-"""Give a name to what a statement computes from data and uses more than once.
+"""Common subexpression elimination within a statement.
 
 Passes that know conditions see a part under each of those that it is used under; a name makes it
 one thing, which is computed before the statement. That must read nothing that the statement would

@@ -1,4 +1,4 @@
-"""Stages that are statements of the user's: on the buffers that the schedule gives them.
+"""Stages with user-provided statements.
 
 A call of a function takes memory as it is, in row-major order. An operand of one that is in a
 layout is copied to such memory before the statements, or from it after them.

@@ -1,4 +1,4 @@
-"""Fused loops of symbolic extents, opened: sets are about the loops that they were made of.
+"""Recover the factors of fused loops with symbolic extents.
 
 A fused loop `f` of `n * m` values is no affine function of its parts, nor are they of it. So sets
 have the parts as coordinates, the loops walk through `f` and those that it was split into, and

@@ -1,4 +1,4 @@
-"""Loops for stages whose loops are no affine functions of their axes: a box with a guard inside.
+"""Bounding-box loops with guards for non-affine stages.
 
 Layouts with XOR make such loops, and so do fused axes of symbolic extent (`i * m + j`) that cannot
 be opened. Every loop runs through its whole extent, and the innermost statement asks whether it is

@@ -1,4 +1,4 @@
-"""The loops of a stage for one region: where its axes start, and how loops and axes correspond."""
+"""Mapping between loop variables and axes for one region."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a schedule to loop nests over logical tensors: each stage's points, in its loop order.
+"""Build loop nests from a schedule.
 
 A stage's loops are made in bands: pieces of its loop order between places where something else
 happens (a reduction starts, a producer is computed). For each band isl scans the exact set of

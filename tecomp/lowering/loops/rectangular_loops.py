@@ -1,4 +1,4 @@
-"""Loops over a whole box, which the extents of splits say by themselves: no set is asked.
+"""Rectangular loops derived from split extents alone.
 
 Most stages that are computed as a whole are such. Sets make the same loops, but take milliseconds.
 Where extents are symbolic, vectors that may be cut short at the end are loops of whole ones, and

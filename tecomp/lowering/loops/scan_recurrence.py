@@ -1,4 +1,4 @@
-"""What the steps of a scan read of earlier ones, and whether the loops compute that before.
+"""Dependences between scan steps.
 
 Elements, and the loops that compute or read them, are compared as integer sets: exact for affine
 accesses, and on the safe side for others.

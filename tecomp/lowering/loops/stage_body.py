@@ -1,4 +1,4 @@
-"""The innermost statements of a stage: a store, or the start and the steps of a reduction."""
+"""Stage bodies: stores and reduction updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tiles at the edge, computed whole where memory allows: their loops then need no masks.
+"""Compute partial edge tiles in full where padding exists, so that loops need no mask.
 
 What lies beyond the edge is never read. It may be computed like the rest where whatever is read for
 it lies in memory too: in the padding of a layout, say.

@@ -1,4 +1,4 @@
-"""Expressions of a definition as expressions of the function: int64 indices, loads of buffers."""
+"""Translate definition expressions to function expressions."""
 
 from __future__ import annotations
 

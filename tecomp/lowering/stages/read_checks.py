@@ -1,4 +1,4 @@
-"""Whether what a definition reads stays inside the tensors."""
+"""Out-of-bounds checks for reads."""
 
 from __future__ import annotations
 

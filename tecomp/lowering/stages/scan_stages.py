@@ -1,4 +1,4 @@
-"""The stages that the steps of a scan are computed from: inside its loop over steps."""
+"""Scan stages and their step computations."""
 
 from __future__ import annotations
 

@@ -179,17 +179,17 @@ def _strides(node: BufferRealize, shape: tuple[Extent, ...]) -> tuple[Extent, ..
         for aligned, factor, offset in node.aligns:
             if aligned == axis:
                 # The least number that is not less and leaves `offset` modulo `factor`.
-                dense = _plus(dense, _modulo(_minus(offset, dense), factor))
+                dense = _add_extents(dense, _modulo(_subtract_extents(offset, dense), factor))
         strides.append(dense)
         dense = _times(dense, shape[axis])
     return tuple(reversed(strides))
 
 
-def _plus(a: Extent, b: Extent) -> Extent:
+def _add_extents(a: Extent, b: Extent) -> Extent:
     return a + b if isinstance(a, int) and isinstance(b, int) else index_value(a) + b
 
 
-def _minus(a: Extent, b: Extent) -> Extent:
+def _subtract_extents(a: Extent, b: Extent) -> Extent:
     return a - b if isinstance(a, int) and isinstance(b, int) else index_value(a) - b
 
 
@@ -329,21 +329,21 @@ class _Placing:
         for row, extent in zip(reversed(rows), (1, *reversed(buffer.shape[1:-1])), strict=False):
             assert isinstance(extent, int)
             step *= extent
-            index = _plus_place_buffers(index, binary(BinOp.MUL, row, step))
+            index = _advance_index(index, binary(BinOp.MUL, row, step))
         start = self._start(buffer)
-        return (_plus_place_buffers(index, index_value(start)) if start else index,)
+        return (_advance_index(index, index_value(start)) if start else index,)
 
 
-def _plus_place_buffers(index: Expr, amount: Expr) -> Expr:
+def _advance_index(index: Expr, amount: Expr) -> Expr:
     """The same index, so much further, of whatever lanes."""
     match index:
         case Const():
             return binary(BinOp.ADD, index, amount) if isinstance(amount, Const) else binary(
                 BinOp.ADD, amount, index)
         case Ramp(base, stride, lanes):
-            return Ramp(_plus_place_buffers(base, amount), stride, lanes)
+            return Ramp(_advance_index(base, amount), stride, lanes)
         case Broadcast(value, lanes):
-            return Broadcast(_plus_place_buffers(value, amount), lanes)
+            return Broadcast(_advance_index(value, amount), lanes)
     lanes = index.dtype.lanes
     further = cast(index.dtype.scalar, amount)
     return Binary(BinOp.ADD, index, Broadcast(further, lanes) if lanes > 1 else further)

@@ -1,4 +1,4 @@
-"""Whether loops compute what an operation of the machine does: bodies and axes that correspond.
+"""Match loop nests against tensor intrinsics.
 
 Bodies are compared up to the order of what commutes and associates, axes by how many values they
 take. What an operand is then decides `tecomp.lowering.tensor_ops.tensorize`, from what is read and

@@ -1,4 +1,4 @@
-"""The last tile of an axis that an operation does not divide: masked, padded, or refused.
+"""Partial last tiles of a tensor intrinsic: mask, pad or refuse.
 
 Elements of the result beyond the end are not stored. Steps of a reduction beyond the end must
 change nothing: what is read there is 0 by a mask, or what the padding of a layout holds, and the

@@ -1,4 +1,4 @@
-"""Elements that an operation takes together, such as four bytes of a dot product, read at once.
+"""Combine adjacent reads into one.
 
 Where only the bits of them are asked for, in one number, they may lie apart, or be computed.
 """

@@ -1,4 +1,4 @@
-"""Expressions of a loop that runs as a vector: all iterations at once, each in a lane of its own.
+"""Vectorize expressions.
 
 What is the same in all lanes stays scalar, and an index that grows by a constant from lane to lane
 stays a ramp, as long as possible.

@@ -1,4 +1,4 @@
-"""Statements of a loop that runs as a vector."""
+"""Vectorize statements."""
 
 from __future__ import annotations
 

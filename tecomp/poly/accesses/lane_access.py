@@ -1,4 +1,4 @@
-"""Lanes of operands: what is read, and where it lies, while a result moves along its own lanes.
+"""Access patterns along vector lanes.
 
 What is asked depends on few of the axes of an operation: those that lanes or several results of a
 layout at once are made of. The others stay as they are along lanes, and are left out; then the same

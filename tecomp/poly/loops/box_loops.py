@@ -129,20 +129,17 @@ def _sides_by_parameters(points: isl.Set) -> list[_Side] | None:
 
 
 def _first_and_extent(low: _End, counts: list[_End], space: Space) -> tuple[Expr, Expr]:
-    extents = [_written(count, space) for count in counts]
+    extents = [_end_expr(count, space) for count in counts]
     extents.sort(key=lambda extent: not isinstance(extent, Const))
     extent = extents[0]
     for other in extents[1:]:
         extent = binary(BinOp.MIN, extent, other)
-    return _written(low, space), extent
+    return _end_expr(low, space), extent
 
 
-def _written(end: _End, space: Space) -> Expr:
+def _end_expr(end: _End, space: Space) -> Expr:
     return Const(end) if isinstance(end, int) else index_value(to_expr(end, space.names))
 
-
-_DIM_HULLS = isl.dim_type.set
-_PARAM_HULLS = isl.dim_type.param
 
 
 def box_around(
@@ -197,22 +194,22 @@ def _at_single(points: isl.Set, box: Sequence[tuple[Expr, Extent]], scope: Scope
     for k, (start, extent) in enumerate(box):
         if isinstance(extent, int) and extent == 1 and not isinstance(start, Const):
             here = point_at([start], scope.params)
-            after = points.dim(_DIM_HULLS) - k - 1
-            points = points.intersect(here.insert_dims(_DIM_HULLS, 0, k).insert_dims(_DIM_HULLS, k + 1, after))
+            after = points.dim(_DIM) - k - 1
+            points = points.intersect(here.insert_dims(_DIM, 0, k).insert_dims(_DIM, k + 1, after))
     return points
 
 
 def corner(points: isl.Set, scope: Scope) -> list[Expr]:
     """The least value in each dimension, with case distinctions where it takes some."""
     known = points.intersect_params(scope.context)
-    return [_least(known, points, k, scope) for k in range(points.dim(_DIM_HULLS))]
+    return [_least(known, points, k, scope) for k in range(points.dim(_DIM))]
 
 
 def _least(known: isl.Set, points: isl.Set, dim: int, scope: Scope) -> Expr:
     if (found := _interval(known, dim, scope) or _interval(points, dim, scope)) is not None:
         return found[0]
     line = line_of(known, dim)
-    if not line.dim_is_bounded(_DIM_HULLS, 0):
+    if not line.dim_is_bounded(_DIM, 0):
         return Const(0)
     low = line.dim_min(0).gist_params(scope.context).coalesce()
     return to_expr(low, scope.space(()).names)
@@ -231,7 +228,7 @@ def _around_cases(
     best: tuple[Expr, Extent] = (Const(0), whole)
     if not line.is_bounded():
         return best
-    anywhere = line.project_out(_PARAM_HULLS, 0, line.dim(_PARAM_HULLS))
+    anywhere = line.project_out(_PARAM, 0, line.dim(_PARAM))
     first, last = anywhere.dim_min_val(0), anywhere.dim_max_val(0)
     width = None
     if first.is_int() and last.is_int():
@@ -283,8 +280,8 @@ def _bounds(line: isl.Set) -> list[isl.PwAff]:
     parts = line.compute_divs().get_basic_sets()
     found = []
     for constraint in parts[0].get_constraints() if len(parts) == 1 else ():
-        if constraint.is_lower_bound(_DIM_HULLS, 0) and not constraint.is_equality():
-            bound = constraint.get_bound(_DIM_HULLS, 0).ceil().to_pw_aff()
+        if constraint.is_lower_bound(_DIM, 0) and not constraint.is_equality():
+            bound = constraint.get_bound(_DIM, 0).ceil().to_pw_aff()
             found.append(bound.project_domain_on_params())
     return [bound for bound in found if not bound.is_cst()]
 
@@ -299,7 +296,7 @@ def _is_before(start: isl.PwAff, line: isl.Set) -> bool:
 @asked_once
 def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | None:
     found = _ends(points, dim, scope.context)
-    return None if found is None else _written_hulls(*found, scope)
+    return None if found is None else _box_axis(*found, scope)
 
 
 _Ends: TypeAlias = "tuple[isl.PwAff | int, isl.Set | int]"
@@ -315,7 +312,7 @@ def _ends(points: isl.Set, dim: int, context: isl.Set) -> _Ends | None:
     # Not `dim_is_bounded`, which is mistaken about remainders: `d0 % 32 == p0`.
     if not line.is_bounded():
         return None
-    if not line.involves_dims(_PARAM_HULLS, 0, line.dim(_PARAM_HULLS)):
+    if not line.involves_dims(_PARAM, 0, line.dim(_PARAM)):
         first, last = (python_int(end) for end in (line.dim_min_val(0), line.dim_max_val(0)))
         return first, last - first + 1
     low = line.dim_min(0).gist_params(context).coalesce()
@@ -327,7 +324,7 @@ def _ends(points: isl.Set, dim: int, context: isl.Set) -> _Ends | None:
 
 def _from(start: isl.PwAff, line: isl.Set, scope: Scope) -> tuple[Expr, Extent] | None:
     """`start`, which is no value behind, and the extent that holds all values from there on."""
-    return _written_hulls(*_ends_from(start, line, scope.context), scope)
+    return _box_axis(*_ends_from(start, line, scope.context), scope)
 
 
 def _ends_from(start: isl.PwAff, line: isl.Set, context: isl.Set) -> _Ends:
@@ -336,13 +333,13 @@ def _ends_from(start: isl.PwAff, line: isl.Set, context: isl.Set) -> _Ends:
     if width.n_piece() == 1 and (only := width.get_pieces()[0][1]).is_cst():
         return start, python_int(only.get_constant_val())
     widths = isl.Set.from_pw_aff(width).intersect_params(context)
-    anywhere = widths.project_out(_PARAM_HULLS, 0, widths.dim(_PARAM_HULLS))
+    anywhere = widths.project_out(_PARAM, 0, widths.dim(_PARAM))
     most = anywhere.dim_max_val(0)
     # A number is worth more than a tighter bound that depends on sizes.
     return start, python_int(most) if most.is_int() else widths
 
 
-def _written_hulls(
+def _box_axis(
     start: isl.PwAff | int, widths: isl.Set | int, scope: Scope
 ) -> tuple[Expr, Extent] | None:
     """A start and an extent as expressions; None where no number is the greatest extent."""

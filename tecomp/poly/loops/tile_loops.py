@@ -29,7 +29,7 @@ from tecomp.poly.sets.isl_context import asked_of_sets, within_share
 from tecomp.poly.sets.isl_expressions import python_int
 from tecomp.poly.sets.to_isl import Space
 
-_DIM = isl.dim_type.set
+_DIM, _DIV, _IN = isl.dim_type.set, isl.dim_type.div, isl.dim_type.in_
 
 
 def full_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set | None:
@@ -97,8 +97,6 @@ def free(points: isl.Set, dim: int) -> isl.Set:
     """`points` with any value in one dimension."""
     return points.project_out(_DIM, dim, 1).insert_dims(_DIM, dim, 1)
 
-
-_DIM_TILE_LOOPS, _DIV, _IN = isl.dim_type.set, isl.dim_type.div, isl.dim_type.in_
 
 
 @dataclass(frozen=True)
@@ -176,7 +174,7 @@ def tiles_of(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None)
     if found is None:
         return None
     fixed, extents, lines, guards = found
-    if any(k not in fixed and k not in extents and k not in lines for k in range(basic.dim(_DIM_TILE_LOOPS))):
+    if any(k not in fixed and k not in extents and k not in lines for k in range(basic.dim(_DIM))):
         return None
     guard = isl.Set.universe(points.get_space().params())
     for each in guards:
@@ -196,7 +194,7 @@ def _read(basic: isl.BasicSet) -> _Read | None:
     guards: list[isl.Aff] = []
     starts: set[int] = set()
     for constraint in basic.get_constraints():
-        factors, rest = _parts(constraint.get_aff(), basic.dim(_DIM_TILE_LOOPS))
+        factors, rest = _parts(constraint.get_aff(), basic.dim(_DIM))
         number = python_int(rest.get_constant_val()) if rest.is_cst() else None
         match [*factors.items()], constraint.is_equality():
             case [(k, 1 | -1 as factor)], True if number is not None:

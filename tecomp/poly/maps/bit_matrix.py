@@ -1,4 +1,4 @@
-"""Inverses of layouts made of exclusive ors: linear algebra over bits.
+"""Invert XOR layouts by linear algebra over GF(2).
 
 Shifts, masks and exclusive ors, and `//`, `%`, `*` by powers of two, make every bit of a place an
 exclusive or of bits of the index. Such a system is solved by elimination, whatever its shape.

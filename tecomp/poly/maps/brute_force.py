@@ -1,4 +1,4 @@
-"""Decide a layout by looking at every element, for maps that no integer set describes."""
+"""Decide layout properties by enumeration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Solve a layout for its indices, digit by digit: exact, and readable where it succeeds.
+"""Invert index maps digit by digit.
 
 Each step replaces an equation `form == value` by equations that together say the same. So the
 digits that are found prove the layout injective, and what had to be required of the place on the

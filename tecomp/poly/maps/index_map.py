@@ -55,7 +55,7 @@ class IndexMap(PlainIndexMap, Pictured):
     (lambda i, j: [i // 4, AXIS_SEPARATOR, j, i % 4], 2)
     """
 
-    _drawn_by: ClassVar[str] = "copies:drawn_map"
+    _drawn_by: ClassVar[str] = "copies:draw_index_map"
 
     _answers: dict[tuple[int, ...], Analysis] = field(default_factory=dict, init=False)
     _parts: tuple[IndexMap, ...] = field(default=(), init=False, metadata={"is_kept": True})

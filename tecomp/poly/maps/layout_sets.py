@@ -1,4 +1,4 @@
-"""Decide a layout with integer sets: affine maps of any size, and of extents that are variables."""
+"""Decide layout properties with integer sets."""
 
 from __future__ import annotations
 

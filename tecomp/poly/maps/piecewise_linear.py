@@ -1,4 +1,4 @@
-"""Cut a box of indices into cells on which index expressions are linear.
+"""Split a box into cells where index expressions are linear.
 
 A cell is a box of variables that count from 0, and holds expressions of them as sums. A cut
 replaces a variable by others so that the new cells have the points of the old one, each once: by

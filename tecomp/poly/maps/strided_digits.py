@@ -1,4 +1,4 @@
-"""Index maps whose results are sums of digits of the axes, as those of most layouts are."""
+"""Index maps whose results are strided digits of the axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From isl back to expressions: readable int64 arithmetic and conditions.
+"""isl objects to expressions.
 
 isl turns every remainder into a floor and adds everything up to one affine form; here sums are
 taken apart again, so that `j - 4*floor(j/4)` is written `j % 4`.

@@ -1,4 +1,4 @@
-"""The isl context that all sets share, with a budget for the work done in it."""
+"""isl context and operation budget."""
 
 from __future__ import annotations
 

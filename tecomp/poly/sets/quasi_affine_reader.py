@@ -1,4 +1,4 @@
-"""Index expressions over axes of known bounds as quasi-affine sums, and such sums as expressions.
+"""Read index expressions as quasi-affine sums.
 
 Most layouts are sums of digits of the axes, and for those extents, inverses and collisions can be
 read off.
@@ -13,7 +13,7 @@ from operator import and_, or_, xor
 from tecomp.ir.arith.intervals import UNKNOWN, Interval, digit_of, greater, interval_of_sum, less
 from tecomp.ir.arith.quasi_affine import DEEPEST, Digit, Opaque, QuasiAffine, Term
 from tecomp.ir.arith.quasi_affine_conversion import written
-from tecomp.ir.arith.rewrite_rules import floordiv, joined, modulo
+from tecomp.ir.arith.rewrite_rules import floordiv, modulo, recombine_digits
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Binary, BinOp, Cast, Const, Expr, Var, binary
 from tecomp.ir.traversal.rewrite import fold
@@ -148,7 +148,7 @@ class Reader:
                 total = QuasiAffine(kept, total.const)
         if len(total.terms) < 2:
             return total
-        total = joined(self, total)
+        total = recombine_digits(self, total)
         return QuasiAffine(dict(sorted(total.terms.items(), key=_order)), total.const)
 
     def is_exact(self, total: QuasiAffine) -> bool:

@@ -1,4 +1,4 @@
-"""Digits in which the offsets of several layouts of one tensor are sums.
+"""Mixed-radix decomposition shared by two layouts.
 
 An axis is cut wherever one of the layouts cuts it, so that a copy is a loop over each digit, with a
 step of its own in each memory. What is no such sum, such as a swizzle, stays an expression.

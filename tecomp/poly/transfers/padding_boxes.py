@@ -1,4 +1,4 @@
-"""The places of a layout that hold no element, as boxes."""
+"""Padding of a layout as boxes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Copies between two addressings of one tensor, as few nests of loops with constant strides.
+"""Copies as nests of constant-stride loops.
 
 Each side gives an element the address `offset + sum(strides[k] * exprs[k])`. Where they are not
-linear the box of indices is cut into cells (`tecomp.poly.maps.piecewise_linear`), each element in one of them.
+linear the box of indices is cut into cells (`tecomp.poly.maps.piecewise_linear`), each element in
+one of them.
 """
 
 from __future__ import annotations

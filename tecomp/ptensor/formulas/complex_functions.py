@@ -61,7 +61,7 @@ def added(x: te.Expr, y: te.Expr) -> tuple[te.Expr, te.Expr]:
 
 # The exponential of a number beyond this is that of the rest times a constant, once or twice, which
 # a small sine brings back into range. The difference is exact.
-_FAR = 700.0
+_FAR_EXP = 700.0
 
 
 def exp(z: Complex) -> Complex:
@@ -90,7 +90,7 @@ def _turned(z: Complex) -> tuple[te.Expr, te.Expr, te.Expr, te.Expr]:
     """`exp(z)` as a size, a factor for it, a cosine and a sine."""
     x, y = z.re, z.im
     zero, one = like(0, x), like(1, x)
-    far, growth = like(_FAR, x), like(math.exp(_FAR), x)
+    far, growth = like(_FAR_EXP, x), like(math.exp(_FAR_EXP), x)
     is_far, is_farther = x > far, x > far + far
     size = te.exp(te.select(is_farther, x - (far + far), te.select(is_far, x - far, x)))
     factor, again = te.select(is_far, growth, one), te.select(is_farther, growth, one)
@@ -176,8 +176,8 @@ def power(z: Complex, w: Complex) -> Complex:
     return Complex(te.select(is_one, one, re), te.select(is_one, zero, im))
 
 
-# Beyond `_FAR` a hyperbolic function is that of the rest times a constant, once or twice, since it
-# is an exponential there; a small sine brings the product back into range.
+# Beyond `_FAR_HYPERBOLIC` a hyperbolic function is that of the rest times a constant, once or
+# twice, since it is an exponential there; a small sine brings the product back into range.
 _FAR_HYPERBOLIC, _STEP = 700.0, 400.0
 
 
@@ -264,7 +264,7 @@ def turned_back(function: Callable[[Complex], Complex], z: Complex) -> Complex:
 
 
 # Parts beyond these are scaled, by powers of 4 so that their roots are exact.
-_FAR_ROOTS, _NEAR = 2.0**1000, 2.0**-900
+_FAR_ROOTS, _NEAR_ROOTS = 2.0**1000, 2.0**-900
 _DOWN, _UP = 2.0**-10, 2.0**120
 
 
@@ -323,12 +323,13 @@ def unit(z: Complex) -> Complex:
 def _scale(z: Complex) -> te.Expr:
     """A power of 4 that keeps sums of squares and quotients of a number in range."""
     most = te.max(te.abs(z.re), te.abs(z.im))
-    small = te.select(most < like(_NEAR, most), like(_UP, most), like(1, most))
+    small = te.select(most < like(_NEAR_ROOTS, most), like(_UP, most), like(1, most))
     return te.select(most > like(_FAR_ROOTS, most), like(_DOWN, most), small)
 
 
 _HALF_PI = math.pi / 2
-# Squares of parts beyond `_FAR` have no room, and logarithms of what is below `_NEAR` squared.
+# Squares of parts beyond `_FAR_INVERSES` overflow, and logarithms of what is below
+# `_NEAR_INVERSES` squared.
 _FAR_INVERSES, _NEAR_INVERSES = 2.0**500, 2.0**-500
 
 

@@ -68,7 +68,7 @@ def _divide(z: Complex, w: Complex) -> Complex:
     return Complex(re / below, im / below)
 
 
-def _reciprocal(z: Complex) -> Complex:
+def _complex_reciprocal(z: Complex) -> Complex:
     return _divide(Complex(like(1, z.re), like(0, z.re)), z)
 
 
@@ -80,7 +80,7 @@ def _not_equal(z: Complex, w: Complex) -> te.Expr:
     return te.any(z.re != w.re, z.im != w.im)
 
 
-UNARY: Mapping[str, Callable[[Complex], Element]] = {
+COMPLEX_UNARY: Mapping[str, Callable[[Complex], Element]] = {
     "abs": lambda z: te.hypot(z.re, z.im),
     "acos": acos,
     "acosh": acosh,
@@ -104,7 +104,7 @@ UNARY: Mapping[str, Callable[[Complex], Element]] = {
     "negative": lambda z: -z,
     "positive": lambda z: z,
     "real": lambda z: z.re,
-    "reciprocal": _reciprocal,
+    "reciprocal": _complex_reciprocal,
     "round": _round,
     "sign": unit,
     "sin": sin,
@@ -116,7 +116,7 @@ UNARY: Mapping[str, Callable[[Complex], Element]] = {
 }
 """The functions of one number."""
 
-BINARY: Mapping[str, Callable[[Complex, Complex], Element]] = {
+COMPLEX_BINARY: Mapping[str, Callable[[Complex, Complex], Element]] = {
     "add": lambda z, w: z + w,
     "divide": _divide,
     "equal": _equal,
@@ -142,7 +142,7 @@ def _imag(x: te.Expr) -> te.Expr:
     return like(0, x)
 
 
-def _reciprocal_real(x: te.Expr) -> te.Expr:
+def _real_reciprocal(x: te.Expr) -> te.Expr:
     return like(1, x) / x
 
 
@@ -194,7 +194,7 @@ def _logaddexp(x: te.Expr, y: te.Expr) -> te.Expr:
     return te.select(x == y, x + like(LOG_2, x), te.max(x, y) + rest)
 
 
-UNARY_REAL: Mapping[str, Callable[[te.Expr], te.Expr]] = {
+REAL_UNARY: Mapping[str, Callable[[te.Expr], te.Expr]] = {
     **{
         f.__name__: f
         for f in (
@@ -211,7 +211,7 @@ UNARY_REAL: Mapping[str, Callable[[te.Expr], te.Expr]] = {
     "minus_half": partial(_half_power, times=-1),
     "minus_three_halves": partial(_half_power, times=-3),
     "negative": lambda x: -x,
-    "reciprocal": _reciprocal_real,
+    "reciprocal": _real_reciprocal,
     "round": te.nearbyint,
     "sign": _sign,
     "signbit": sign_bit,
@@ -220,7 +220,7 @@ UNARY_REAL: Mapping[str, Callable[[te.Expr], te.Expr]] = {
 }
 """The functions of one number."""
 
-BINARY_REAL: Mapping[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
+REAL_BINARY: Mapping[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
     "add": lambda x, y: x + y,
     "atan2": te.atan2,
     "bitwise_and": lambda x, y: x & y,
@@ -284,7 +284,7 @@ def element(op: Operation, operands: Sequence[Element], dtypes: Sequence[str]) -
     dtype = op.computed_in(dtypes)
     values: list[Any] = [converted(v, d, dtype) for v, d in zip(operands, dtypes, strict=True)]
     if dtype not in COMPLEX:
-        return (UNARY_REAL if op.arity == 1 else BINARY_REAL)[op.kind](*values)
+        return (REAL_UNARY if op.arity == 1 else REAL_BINARY)[op.kind](*values)
     if op.kind in NARROW:
         return _of_complex(op, values)
     # The parts in float64 have room for squares, and for the digits that differences lose.
@@ -293,7 +293,7 @@ def element(op: Operation, operands: Sequence[Element], dtypes: Sequence[str]) -
 
 
 def _of_complex(op: Elementwise, values: Sequence[Any]) -> Element:
-    return (UNARY if op.arity == 1 else BINARY)[op.kind](*values)
+    return (COMPLEX_UNARY if op.arity == 1 else COMPLEX_BINARY)[op.kind](*values)
 
 
 def _where(operands: Sequence[Element], dtypes: Sequence[str]) -> Element:

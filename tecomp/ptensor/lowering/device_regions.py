@@ -1,4 +1,4 @@
-"""Regions of devices: joined where they are neighbours, and what has to hold for them."""
+"""Form and verify device regions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What functions are lowered to: plain tensors with a device, a team and a number beside them."""
+"""IR of lowered functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One operation that is lowered: its statements, and the names that they make."""
+"""State of the lowering of one operation."""
 
 from __future__ import annotations
 

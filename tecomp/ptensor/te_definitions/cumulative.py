@@ -1,4 +1,4 @@
-"""Running sums and products along an axis, and differences of neighbours."""
+"""Cumulative sums, products and differences in `te`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Primitives that say where the elements of a stage are stored, and which of them."""
+"""Methods that place stages in memory."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
     (2, True)
     """
 
-    _drawn_by: ClassVar[str] = "loop_nest:drawn_schedule"
+    _drawn_by: ClassVar[str] = "loop_nest:draw_schedule"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Calls have the functions that layouts were written as; the trace has what these gave.
@@ -136,7 +136,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         >>> ">i.outer: 8<" in s.step_picture()
         True
         """
-        made: Svg = drawn_by("loop_nest:drawn_step", self, step)
+        made: Svg = drawn_by("loop_nest:draw_step", self, step)
         return made
 
     @property
@@ -252,7 +252,8 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         ]
         check_kind(include_inputs, bool, f"{where}: include_inputs", "give True or False",
                    ScheduleError)
-        made = self._apply(compute_location.create_group, "create_group", None, (*many, include_inputs))
+        made = self._apply(
+            compute_location.create_group, "create_group", None, (*many, include_inputs))
         return Group(self, made)
 
     def place_group(

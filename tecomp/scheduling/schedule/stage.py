@@ -44,7 +44,7 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
     ['i', 'j', 'j.outer', 'j.inner']
     """
 
-    _drawn_by: ClassVar[str] = "loop_nest:drawn_stage"
+    _drawn_by: ClassVar[str] = "loop_nest:draw_stage"
 
     @property
     def op(self) -> Operation:
@@ -134,7 +134,7 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
         >>> "one iteration of i.outer, j.outer" in s[B].domain_picture()
         True
         """
-        made: Svg = drawn_by("iteration_domain:drawn", self, axes)
+        made: Svg = drawn_by("iteration_domain:draw_domain", self, axes)
         return made
 
     def compute_at(self, parent: Stage | Handle, scope: IterVar | ThreadAxis) -> None:

@@ -61,7 +61,8 @@ class CachePrimitives(ScheduleCalls):
         many = readers if isinstance(readers, list | tuple) else [readers]
         keys = [self.state.stage(operation_of(r, "s.cache_read")).key for r in many]
         made: Tensor = self._apply(
-            cache_stages.cache_read, "cache_read", None, (tensor_of(tensor, "s.cache_read"), scope, keys)
+            cache_stages.cache_read, "cache_read", None,
+            (tensor_of(tensor, "s.cache_read"), scope, keys),
         )
         return made
 
@@ -175,7 +176,8 @@ class CachePrimitives(ScheduleCalls):
         """
         arguments = (tensor_of(tensor, "s.rfactor"), axis, factor_axis)
         made: Tensor | tuple[Tensor, ...] = self._apply(
-            cache_stages.rfactor, "rfactor", None, arguments, {} if order is None else {"order": order}
+            cache_stages.rfactor, "rfactor", None, arguments,
+            {} if order is None else {"order": order},
         )
         return made
 

@@ -1,4 +1,4 @@
-"""Convolutions of images and filters whose channels lie in blocks."""
+"""conv2d_NCHWc."""
 
 from __future__ import annotations
 

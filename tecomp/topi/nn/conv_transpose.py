@@ -1,4 +1,4 @@
-"""Transposed convolutions: what the gradient of a convolution does with images."""
+"""Transposed convolutions."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from tecomp import DefinitionError, te
 from tecomp.ir.nodes.argument_checks import shape_text
-from tecomp.schedules import norm as library
-from tecomp.schedules import softmax as library_softmax
+from tecomp.schedules import norm as norm_library
+from tecomp.schedules import softmax as softmax_library
 from tecomp.schedules.common import wide_type
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, equal, is_multiple, product, quotient
@@ -200,7 +200,7 @@ def layer_norm(
     where = "topi.nn.layer_norm"
     data, axes = _checked(data, axis, where, gamma=gamma, beta=beta)
     if axes == [data.ndim - 1]:
-        done: te.Tensor = library.layer_norm(
+        done: te.Tensor = norm_library.layer_norm(
             data, gamma, beta, epsilon=epsilon, name="T_layer_norm")
         return done
     return _standardised(
@@ -229,7 +229,7 @@ def rms_norm(
     where = "topi.nn.rms_norm"
     data, axes = _checked(data, axis, where, weight=weight)
     if axes == [data.ndim - 1]:
-        done: te.Tensor = library.rms_norm(data, weight, epsilon=epsilon, name="T_rms_norm")
+        done: te.Tensor = norm_library.rms_norm(data, weight, epsilon=epsilon, name="T_rms_norm")
         return done
     wide = wide_type(data.dtype)
     count = te.cast(product(data.shape[k] for k in axes), wide)
@@ -443,7 +443,7 @@ def softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
     (4, 8)
     """
     rows, order = _rows(x, axis, "topi.nn.softmax")
-    done = library_softmax.define(rows, name="T_softmax" if order is None else "T_softmax_rows")
+    done = softmax_library.define(rows, name="T_softmax" if order is None else "T_softmax_rows")
     return done if order is None else transpose(done, order)
 
 

@@ -1,4 +1,4 @@
-"""Blocks of images moved to channels or batches and back, gaps, and buffers of what came last."""
+"""space_to_depth, space_to_batch, dilate, fifo_buffer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors put together along an axis, and taken apart."""
+"""concatenate, stack, split, meshgrid."""
 
 from __future__ import annotations
 

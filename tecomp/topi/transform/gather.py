@@ -1,4 +1,4 @@
-"""Elements whose places are data, or conditions on places: take, gather, where, masks."""
+"""take, gather, where, masks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Axes cut into blocks and put in another order, as layouts such as `NCHW16c` say."""
+"""layout_transform."""
 
 from __future__ import annotations
 
