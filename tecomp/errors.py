@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from importlib import import_module
 from os.path import dirname, join
 from typing import Any, ClassVar
 
@@ -74,7 +73,7 @@ class TecompError(Exception):
     def code(self) -> str:
         """What `tecomp explain` has a page about, such as `TE0201`."""
         # Read when somebody looks.
-        return str(import_module("tecomp.errors").pages()[self.kind].code)
+        return str(pages()[self.kind].code)
 
     def _render_traceback_(self) -> list[str]:
         """What IPython shows, which asks for it by this name."""
@@ -414,7 +413,7 @@ class TecompWarning(UserWarning):
     @property
     def code(self) -> str:
         """What `tecomp explain` has a page about."""
-        return str(import_module("tecomp.errors").pages()[self.kind].code)
+        return str(pages()[self.kind].code)
 
     def __str__(self) -> str:
         return f"{self.message} ({self.code})"

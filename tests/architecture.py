@@ -1,4 +1,4 @@
-"""The architecture as a picture: rooms in their layers, and which of them each really imports.
+"""Draw the architecture: packages in their layers, and which packages each one imports.
 
 `python -m tests.architecture docs/architecture.svg` writes it.
 """
@@ -14,35 +14,35 @@ from tecomp.drawing.svg import Svg
 from tests.test_layers import INSIDE, LAYERS, files_of, inner_imports
 
 ROW, CELL = 20.0, 18.0
-NAMES, INNER = 96.0, 400.0
-"""Widths of the columns with the rooms, and with the rooms inside of them."""
+NAMES, INNER = 132.0, 400.0
+"""Widths of the columns with the packages, and with their sub-packages."""
 
 
-def rooms() -> list[tuple[int, str]]:
-    """All rooms, from the top to the ground, with the height of their layer."""
+def packages() -> list[tuple[int, str]]:
+    """All packages with the height of their layer, highest first."""
     found = [(height, room) for height, layer in enumerate(LAYERS) for room in sorted(layer)]
     return sorted(found, key=lambda each: (-each[0], each[1]))
 
 
 def imported_by(room: str) -> set[str]:
-    """Other rooms that the files of a room ask for."""
+    """Other packages that the files of a package import."""
     return {entry.room for path in files_of(room) for entry in inner_imports(path)} - {room}
 
 
 def inside(room: str) -> str:
-    """The rooms inside of a large one, from its top to its ground."""
+    """The sub-packages of a large package, highest first."""
     layers = reversed(INSIDE.get(room, []))
     names = (", ".join(sorted(layer - {"__init__"})) for layer in layers)
     return " / ".join(filter(None, names))
 
 
 def picture() -> Svg:
-    """Rooms line by line, and columns for what they import."""
-    canvas, listed = Canvas(), rooms()
+    """A row per package, and a column per imported package."""
+    canvas, listed = Canvas(), packages()
     y = head(
-        canvas, "Rooms and what they import",
-        "From the top to the ground; rooms in one band are one layer. A mark is an import in the code: all are right "
-        "of the room itself, as imports only go down.",
+        canvas, "Packages and their imports",
+        "Highest layer first; packages in one band are one layer. A mark is an import in the code: all are right of "
+        "the package itself, as imports only point downwards.",
     ) + 34
     x = MARGIN + NAMES + INNER + 24
     for row, (height, room) in enumerate(listed):
@@ -55,12 +55,12 @@ def picture() -> Svg:
         canvas.text(x + row * CELL + CELL / 2, y - 6, str(row + 1), size=10, style="soft", anchor="middle")
         _marks(canvas, x, top, row, [name for _, name in listed])
     legend(canvas, y + len(listed) * ROW + 16, [
-        (colour(0, 2), "the room of the line imports that of the column"), ("pad", "the room itself")])
-    return canvas.finished("Rooms of tecomp in layers, and what they import")
+        (colour(0, 2), "the package of the row imports that of the column"), ("pad", "the package itself")])
+    return canvas.finished("Packages of tecomp in layers, and their imports")
 
 
 def _band(canvas: Canvas, top: float, count: int, rows: int, height: int) -> None:
-    """What is behind the rooms of a layer: every other one is shaded."""
+    """The background of a layer: every other one is shaded."""
     width = NAMES + INNER + 24 + rows * CELL
     if height % 2:
         canvas.box(MARGIN, top, width, count * ROW, "plain")

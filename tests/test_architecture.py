@@ -1,4 +1,4 @@
-"""docs/architecture.svg shows the rooms and imports that there are."""
+"""docs/architecture.svg shows the current packages and imports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture import imported_by, picture, rooms
+from tests.architecture import imported_by, packages, picture
 
 PICTURE = Path(__file__).parents[1] / "docs" / "architecture.svg"
 
@@ -20,9 +20,9 @@ def test_the_picture_is_in_step_with_the_code(request: pytest.FixtureRequest) ->
     assert PICTURE.read_text(encoding="utf-8") == str(picture())
 
 
-def test_the_picture_has_every_room_and_import() -> None:
+def test_the_picture_has_every_package_and_import() -> None:
     text = PICTURE.read_text(encoding="utf-8")
-    names = [room for _, room in rooms()]
+    names = [room for _, room in packages()]
 
     assert [name for name in names if f">{name}</text>" not in text] == []
     imports = {(room, each) for room in names for each in imported_by(room)}

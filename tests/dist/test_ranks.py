@@ -30,7 +30,7 @@ def test_halos_of_several_arrays(n: int, pools: Pools) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_lowered_functions(n: int, pools: Pools) -> None:
-    """Calls of the runtime, as `tests/ptensor/test_runtime.py` has them printed."""
+    """Calls of the runtime, as `tests/ptensor/test_runtime_calls.py` has them printed."""
     assert pools.printed("lowered", n) == ["as with NumPy"]
 
 

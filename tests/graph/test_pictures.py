@@ -16,7 +16,7 @@ from tecomp import te
 from tecomp.drawing.panels import lanes_of
 from tecomp.driver.program_api import CompiledProgram
 from tests.graph.test_compile import MACHINE, SIZE, arrays, layers, product_of
-from tests.graph.test_laid_programs import transposed_sum
+from tests.graph.test_relayout_insertion import transposed_sum
 from tests.strategies.pictures import check_picture
 
 SVG = "{http://www.w3.org/2000/svg}"

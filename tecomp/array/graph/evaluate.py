@@ -49,7 +49,7 @@ class Lane:
         """Note what is computed from now on."""
         if self.spans is None:
             waits = import_module("tecomp.dist.runtime.call_tracking")
-            self.spans, self._span = deque(maxlen=waits.KEPT), waits.Span
+            self.spans, self._span = deque(maxlen=waits.KEPT_WAITS), waits.Span
 
     def note(self, work: Pending, start: float, what: str = "") -> None:
         """Operations are computed, or a part of them, which began some time ago."""

@@ -19,7 +19,7 @@ from tecomp import Layout, ShardLayout, StickLayout, TtnnLayout, te
 from tecomp.driver.program_api import CompiledProgram
 from tecomp.errors import CacheError, CallError
 from tecomp.graph.definition_keys import definitions_from, definitions_text
-from tests.graph.test_laid_programs import transposed_sum
+from tests.graph.test_relayout_insertion import transposed_sum
 
 SIZE = 12
 ONES = np.ones((SIZE, SIZE), "float32")

@@ -11,10 +11,10 @@ import pytest
 import tecomp
 import tecomp.array as xp
 from tests.graph.test_pictures import residual
-from tests.pictures.programs import kernel, rectified
-from tests.pictures.test_layout import LAYOUTS
-from tests.pictures.test_machines import steps
 from tests.properties.test_timeline import demo
+from tests.viz.programs import kernel, rectified
+from tests.viz.test_layout import LAYOUTS
+from tests.viz.test_machines import steps
 
 LINES: dict[str, tuple[Callable[[], Any], str]] = {
     "target": (

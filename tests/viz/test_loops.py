@@ -18,9 +18,9 @@ from tecomp.ir.nodes.stmt import For
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.scheduling.schedule import Schedule
 from tecomp.viz.loop_nest import Row, draw_nest
-from tests.pictures.programs import kernel, named, rectified
 from tests.strategies.pictures import check_picture, words_of
 from tests.strategies.schedules import Case, cases
+from tests.viz.programs import kernel, named, rectified
 
 Golden = Callable[[object], None]
 

@@ -185,7 +185,7 @@ def test_another_process_finds_the_program() -> None:
     network()
     code = (
         "import tecomp.graph.compile as c; c._steps = None; "
-        "from tests.graph.test_kept import network; print(network()[1][0, 0])"
+        "from tests.graph.test_program_cache import network; print(network()[1][0, 0])"
     )
     root = Path(__file__).parents[2]
     run = subprocess.run(

@@ -11,8 +11,8 @@ import pytest
 import tecomp
 from tecomp.drawing.chrome_trace import Trace, bar, lane_named, level, process_named, trace_of
 from tests.graph.test_pictures import residual
-from tests.pictures.programs import kernel
 from tests.strategies.pictures import check_picture, words_of
+from tests.viz.programs import kernel
 
 
 def test_drawn(golden: Callable[[object], None]) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.pictures.browser import measured
-from tests.pictures.catalogue import PICTURES
 from tests.strategies.pictures import Words, overlaps
+from tests.viz.browser import measured
+from tests.viz.catalogue import PICTURES
 
 _NEARLY = 1.5
 """Pixels that a letter may reach beyond its own advance."""

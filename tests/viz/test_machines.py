@@ -13,10 +13,10 @@ import tecomp
 from tecomp import te
 from tecomp.cost_model.roofline import Mark, Roof, Roofline
 from tecomp.driver.build import ScheduledKernel
-from tests.pictures.programs import kernel
 from tests.properties.test_timeline import chains, demo
 from tests.strategies.draws import Draw
 from tests.strategies.pictures import SVG, check_picture, words_of
+from tests.viz.programs import kernel
 
 Golden = Callable[[object], None]
 

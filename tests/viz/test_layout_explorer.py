@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from tecomp import Layout, LayoutError, ShardLayout
-from tests.pictures.browser import answer
-from tests.pictures.test_layout import LAYOUTS
 from tests.strategies.draws import Dice
 from tests.strategies.layouts import draw_layout, function_of
+from tests.viz.browser import answer
+from tests.viz.test_layout import LAYOUTS
 
 ASKED = {name: layout for name, layout in LAYOUTS.items() if layout.num_elements}
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import tecomp
 from tecomp import relayout
 from tests.graph.test_pictures import residual
-from tests.pictures.programs import kernel, named, rectified
-from tests.pictures.test_array import softmax
-from tests.pictures.test_domain import product, recurrence
-from tests.pictures.test_layout import LAYOUTS
-from tests.pictures.test_machines import steps
-from tests.pictures.test_relayout import CORES, ROWS, STICKS
 from tests.properties.test_timeline import demo
+from tests.viz.programs import kernel, named, rectified
+from tests.viz.test_array import softmax
+from tests.viz.test_copies import CORES, ROWS, STICKS
+from tests.viz.test_iteration_domain import product, recurrence
+from tests.viz.test_layout import LAYOUTS
+from tests.viz.test_machines import steps
 
 PICTURES: dict[str, Callable[[], str]] = {
     **{f"layout-{name.replace(' ', '-')}": layout.picture for name, layout in LAYOUTS.items()},

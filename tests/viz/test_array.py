@@ -19,8 +19,8 @@ from tecomp.dist.partition.partition import Partition
 from tecomp.drawing.canvas import Canvas
 from tecomp.viz.array import _parts
 from tests.array.arrays import array
-from tests.pictures.test_domain import words
 from tests.strategies.pictures import check_picture
+from tests.viz.test_iteration_domain import words
 
 Golden = Callable[[object], None]
 
