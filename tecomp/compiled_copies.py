@@ -150,8 +150,10 @@ class Relayout(Pictured):
 
     __slots__ = ("_is_direct", "dst", "kernel", "src")
 
+    kernel: Kernel
+
     def __init__(self, src: Layout, dst: Layout) -> None:
-        """Compile it; `relayout` does that once for two layouts.
+        """Compile the kernel, or reuse that of equal layouts.
 
         Raises:
             LayoutError: they are no layouts of one tensor.
@@ -165,15 +167,8 @@ class Relayout(Pictured):
                 kind="other-shape",
             )
         self.src, self.dst = src, dst
-        self._is_direct = src.storage == dst.storage and src.storage.elements == 1
-        copy = Copy(
-            src.shape,
-            src.storage.stored if self._is_direct else src.dtype,
-            Side(src.index_map, src.physical_shape),
-            Side(dst.index_map, dst.physical_shape),
-            _padding(dst, is_stored=self._is_direct),
-        )
-        self.kernel: Kernel = kernel_of(copy, "relayout")
+        self._is_direct = _is_direct(src, dst)
+        self.kernel = _relayout_kernel(src, dst)
 
     def __call__(self, array: Any, out: Any = None) -> Array:
         """The elements of `array` in the other layout.
@@ -251,12 +246,29 @@ def relayout(src: Layout, dst: Layout) -> Relayout:
            [ 4,  5, -1, -1],
            [10, 11, -1, -1]], dtype=int32)
     """
-    for given in (src, dst):
-        check_layout(given, "relayout")
-    return _compiled(src, dst)
+    return Relayout(src, dst)
 
 
-_compiled = lru_cache(maxsize=256)(Relayout)
+# Equal layouts may differ in the names of their axes, so only the kernel is shared.
+@lru_cache(maxsize=256)
+def _relayout_kernel(src: Layout, dst: Layout) -> Kernel:
+    """Return the kernel that copies from one layout to another."""
+    is_direct = _is_direct(src, dst)
+    return kernel_of(
+        Copy(
+            src.shape,
+            src.storage.stored if is_direct else src.dtype,
+            Side(src.index_map, src.physical_shape),
+            Side(dst.index_map, dst.physical_shape),
+            _padding(dst, is_stored=is_direct),
+        ),
+        "relayout",
+    )
+
+
+def _is_direct(src: Layout, dst: Layout) -> bool:
+    """Return whether elements are copied without conversion."""
+    return src.storage == dst.storage and src.storage.elements == 1
 
 
 def packed(layout: Layout, array: Any, out: Any) -> Array:
