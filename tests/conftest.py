@@ -27,6 +27,7 @@ from tecomp.ir.traversal.verify import verify
 from tecomp.lowering import pipeline
 from tecomp.lowering.storage.allocation import place_buffers
 from tests import goldens
+from tests.numerics import assert_close
 from tests.strategies import pairwise as pairs
 from tests.strategies.machine_code import MOST_BYTES, Code, remembered, ships
 
@@ -173,7 +174,7 @@ class Agreement:
             if got.dtype.kind in "biu":
                 np.testing.assert_array_equal(got, wanted, f"{arg.name}, {where}")
                 continue
-            np.testing.assert_allclose(
+            assert_close(
                 got.astype(np.float64), wanted.astype(np.float64), self.rtol, self.rtol,
                 err_msg=f"{arg.name}, {where}",
             )

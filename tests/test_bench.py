@@ -46,6 +46,7 @@ from tests.bench.table import blas_cores, line, markdown
 from tests.bench.teams import run as teams
 from tests.bench.teams import scaling
 from tests.bench.worker import Session, time_calls, together
+from tests.numerics import assert_close
 
 PRODUCT = Row(
     "matmul/8", "float32 8x8x8", 1000, 600, "fma", Goal(of_limit=0.9, of_best=1.0), 1,
@@ -187,7 +188,7 @@ def test_ways_to_write_an_operator_give_the_same(operator: Operator) -> None:
         tecomp.build(output, [*inputs, output])(*given, made[-1])
 
     for other in made[1:]:
-        np.testing.assert_allclose(other, made[0], rtol=1e-4, atol=1e-4)
+        assert_close(other, made[0], rtol=1e-4, atol=1e-4)
 
 
 def test_an_unknown_case_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -464,21 +465,21 @@ def test_the_oracle_of_convolutions(stride: int, groups: int, depth: int) -> Non
 
     expected = np.array([value(*place) for place in np.ndindex(*found.shape)]).reshape(found.shape)
     assert found.shape == (1, -(-7 // stride), -(-8 // stride), w.shape[-1])
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_the_oracles_of_rows() -> None:
     x = np.random.default_rng(0).standard_normal((3, 50))
     normal = functions.layer_norm(x, np.ones(50), np.zeros(50))
 
-    np.testing.assert_allclose(functions.softmax(x).sum(axis=-1), 1.0)
-    np.testing.assert_allclose(normal.mean(axis=-1), 0.0, atol=1e-12)
-    np.testing.assert_allclose(normal.std(axis=-1), 1.0, atol=1e-4)
-    np.testing.assert_allclose((functions.rms_norm(x, np.ones(50)) ** 2).mean(axis=-1), 1.0, atol=1e-4)
-    np.testing.assert_allclose(functions.gelu(x) + functions.gelu(-x) * -1, x, atol=1e-12)
+    assert_close(functions.softmax(x).sum(axis=-1), 1.0)
+    assert_close(normal.mean(axis=-1), 0.0, atol=1e-12)
+    assert_close(normal.std(axis=-1), 1.0, atol=1e-4)
+    assert_close((functions.rms_norm(x, np.ones(50)) ** 2).mean(axis=-1), 1.0, atol=1e-4)
+    assert_close(functions.gelu(x) + functions.gelu(-x) * -1, x, atol=1e-12)
     same = np.ones((1, 4, 2))
-    np.testing.assert_allclose(functions.attention(same, same, same), same)
-    np.testing.assert_allclose(functions.blur(np.ones((5, 6))), np.ones((3, 4)))
+    assert_close(functions.attention(same, same, same), same)
+    assert_close(functions.blur(np.ones((5, 6))), np.ones((3, 4)))
 
 
 def test_core_types_follow_from_the_instruction_sets() -> None:
@@ -590,7 +591,7 @@ def test_tables_of_arrays_tell_chains_from_what_is_paid_once() -> None:
 @pytest.mark.parametrize("case", typical.CASES, ids=lambda case: case.name)
 def test_typical_programs_are_those_of_numpy(case: typical.Case) -> None:
     small = case.arrays(40)
-    np.testing.assert_allclose(
+    assert_close(
         np.asarray(case.program(xp, *map(xp.asarray, small))), case.program(np, *small),
         rtol=1e-4, atol=1e-4)
 

@@ -10,6 +10,7 @@ import pytest
 import tecomp
 from tecomp.demo import Job, images, main, run
 from tecomp.demo.programs import filtered, filtered_on
+from tests.numerics import assert_close
 
 MACHINES = [name for name in tecomp.list_targets() if name != "cpu"]
 
@@ -37,16 +38,16 @@ def test_the_filters_are_normal() -> None:
 
     assert bank.weights.shape == (5, 5, 3, 32)
     assert len(oriented) == 18
-    np.testing.assert_allclose(gains, 1.0, rtol=1e-6)
-    np.testing.assert_allclose(flat[oriented], 0.0, atol=1e-7)
+    assert_close(gains, 1.0, rtol=1e-6)
+    assert_close(flat[oriented], 0.0, atol=1e-7)
 
 
 def test_numpy_and_scipy_agree(corner: images.Array) -> None:
     bank = images.filter_bank()
     exact = images.with_scipy(corner.astype(np.float64), bank)
 
-    np.testing.assert_allclose(images.with_numpy(corner, bank), exact, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(images.with_scipy(corner, bank), exact, rtol=1e-5, atol=1e-6)
+    assert_close(images.with_numpy(corner, bank), exact, rtol=1e-5, atol=1e-6)
+    assert_close(images.with_scipy(corner, bank), exact, rtol=1e-5, atol=1e-6)
 
 
 def test_the_kernel_computes_the_features(corner: images.Array) -> None:
@@ -60,7 +61,7 @@ def test_the_kernel_computes_the_features(corner: images.Array) -> None:
 
     expected = images.with_scipy(corner.astype(np.float64), bank)
     features = blocked.transpose(0, 1, 3, 2, 4).reshape(expected.shape)
-    np.testing.assert_allclose(features, expected, rtol=main.RTOL, atol=main.ATOL)
+    assert_close(features, expected, rtol=main.RTOL, atol=main.ATOL)
     np.testing.assert_array_equal(kernel.unpack(program.args[-1], blocked), features)
 
 
@@ -78,7 +79,7 @@ def test_machines_compute_the_features(corner: images.Array, name: str) -> None:
     kernel(corner, bank.weights, bank.bias, features)
 
     expected = images.with_scipy(corner.astype(np.float64), bank)
-    np.testing.assert_allclose(features, expected, rtol=main.RTOL, atol=main.ATOL)
+    assert_close(features, expected, rtol=main.RTOL, atol=main.ATOL)
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -114,7 +115,7 @@ def test_small_scratchpads_take_small_parts(corner: images.Array) -> None:
         corner, bank.weights, bank.bias, features
     )
 
-    np.testing.assert_allclose(
+    assert_close(
         features, images.with_numpy(corner, bank), rtol=main.RTOL, atol=main.ATOL
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 from tecomp.array.array_object import Array, made
 from tecomp.array.graph.node import leaf
 from tecomp.ptensor.types import PTensorType
+from tests.numerics import assert_close
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 FLOATS = ["float16", "float32", "float64"]
@@ -45,4 +46,4 @@ def check(got: Array, wanted: Any) -> None:
         np.testing.assert_array_equal(np.asarray(got), wanted)
         return
     near = 32 * np.finfo(wanted.dtype).eps
-    np.testing.assert_allclose(np.asarray(got), wanted, rtol=near, atol=near)
+    assert_close(np.asarray(got), wanted, rtol=near, atol=near)

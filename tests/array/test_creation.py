@@ -15,6 +15,7 @@ from tecomp.array.statistics import counters
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
 from tecomp.ptensor.operations.creation import Arange, Linspace
 from tecomp.ptensor.types import ALL, COMPLEX, FLOATING, REAL, numpy_dtype
+from tests.numerics import assert_close
 
 DTYPES = [numpy_dtype(name) for name in ALL]
 
@@ -69,7 +70,7 @@ def test_constants_of_each_type(dtype: np.dtype[Any]) -> None:
 def test_arange(arguments: tuple[float, ...]) -> None:
     ours, numpys = xp.arange(*arguments), np.arange(*arguments)
     assert (ours.shape, ours.dtype) == (numpys.shape, numpys.dtype)
-    np.testing.assert_allclose(np.asarray(ours), numpys, rtol=1e-14, atol=1e-15)
+    assert_close(np.asarray(ours), numpys, rtol=1e-14, atol=1e-15)
 
 
 def test_arange_of_other_types() -> None:
@@ -96,7 +97,7 @@ def test_linspace(start: complex, stop: complex, num: int, endpoint: bool) -> No
     ours = xp.linspace(start, stop, num, endpoint=endpoint)
     numpys = np.linspace(start, stop, num, endpoint=endpoint)
     assert (ours.shape, ours.dtype) == (numpys.shape, numpys.dtype)
-    np.testing.assert_allclose(np.asarray(ours), numpys, rtol=1e-14, atol=1e-15)
+    assert_close(np.asarray(ours), numpys, rtol=1e-14, atol=1e-15)
     for dtype in [*FLOATING] if isinstance(start + stop, int | float) else [*COMPLEX]:
         typed = numpy_dtype(dtype)
         made = np.asarray(xp.linspace(start, stop, num, dtype=typed, endpoint=endpoint))
@@ -333,7 +334,7 @@ def test_numbers_whose_distance_is_too_large(count: int, endpoint: bool) -> None
     for start, stop in ((-1e308, 1e308), (1.7e308, -1.7e308), (-1.7e308, 1e308)):
         found = np.asarray(xp.linspace(start, stop, count, endpoint=endpoint))
         half = np.linspace(start / 2, stop / 2, count, endpoint=endpoint)
-        np.testing.assert_allclose(found, half * 2, rtol=1e-15, atol=1e292)
+        assert_close(found, half * 2, rtol=1e-15, atol=1e292)
     both = np.asarray(xp.linspace(-1e308 - 1j, 1e308 + 1j, 3))
     assert both.tolist() == [-1e308 - 1j, 0j, 1e308 + 1j]
 

@@ -7,6 +7,7 @@ import numpy as np
 from tecomp.array.graph.evaluate import MOST
 from tecomp.array.statistics import counters
 from tests.array.arrays import array
+from tests.numerics import assert_close
 
 
 def test_a_loop_is_compiled_once_and_never_too_long() -> None:
@@ -23,7 +24,7 @@ def test_a_loop_is_compiled_once_and_never_too_long() -> None:
         if k == 150:
             before = counters.compiled
     assert counters.compiled == before
-    np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-12)
+    assert_close(np.asarray(ours), theirs, rtol=1e-12)
 
 
 def test_a_deep_graph_needs_no_recursion() -> None:

@@ -13,6 +13,7 @@ from tecomp.array.jit import jit
 from tecomp.array.statistics import counters
 from tecomp.errors import ArrayTypeError
 from tests.array.arrays import array
+from tests.numerics import assert_close
 
 
 def test_a_function_is_called_once_for_each_type_and_structure() -> None:
@@ -134,7 +135,7 @@ def test_a_long_function_is_compiled_in_pieces_that_are_alike(period: int) -> No
     before = counters.compiled
     result = jit(lambda x: steps(x, rounds))(array(data))
     assert counters.compiled - before <= 2
-    np.testing.assert_allclose(np.asarray(result), steps(data, rounds), rtol=1e-12)
+    assert_close(np.asarray(result), steps(data, rounds), rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -157,5 +158,5 @@ def test_drawn_functions_in_pieces(seed: int) -> None:
         for got, expected in zip(
             fast(array(one), array(other)), function(one, other), strict=True
         ):
-            np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-9, atol=1e-12)
+            assert_close(np.asarray(got), expected, rtol=1e-9, atol=1e-12)
         one, other = other, one

@@ -13,6 +13,7 @@ import tecomp.array as xp
 from tecomp.array.array_object import Array
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError, TeamMismatchError
 from tests.array.drawn import NUMBERS, Data, array, check, draw
+from tests.numerics import assert_close
 
 FLOATING = ["float32", "float64", "complex64", "complex128"]
 SHAPES = [(3, 3), (2, 4, 4), (0, 3, 3), (0, 0)]
@@ -23,7 +24,7 @@ def near(got: Array, wanted: Any, size: float = 1) -> None:
     wanted = np.asarray(wanted)
     assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
     off = 200 * np.finfo(wanted.dtype).eps * size
-    np.testing.assert_allclose(np.asarray(got), wanted, rtol=off, atol=off)
+    assert_close(np.asarray(got), wanted, rtol=off, atol=off)
 
 
 def adjoint(x: Data) -> Data:

@@ -21,6 +21,7 @@ from tecomp.array.kernels.device_storage import stored_of
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
 from tecomp.layout.core.layout import Layout
 from tecomp.machine.registry import find_description
+from tests.numerics import assert_close
 
 DEVICES = ("stick128", "tensix_wh")
 TOLERANCE = {"float32": 1e-4, "float16": 2e-2}
@@ -40,7 +41,7 @@ def data(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
 def close(found: Array, wanted: Any, dtype: str) -> None:
     assert found.dtype == np.dtype(dtype)
     limit = TOLERANCE[dtype]
-    np.testing.assert_allclose(np.asarray(found).astype("float64"), wanted, limit, limit)
+    assert_close(np.asarray(found).astype("float64"), wanted, limit, limit)
 
 
 # --- rows of several sticks, or tiles ------------------------------------------------------------
@@ -109,7 +110,7 @@ def test_complex_numbers_are_pairs(device: str) -> None:
         z = z * z + c
         wanted = wanted * wanted + start
     assert z.dtype == xp.complex64
-    np.testing.assert_allclose(np.asarray(z), wanted, 1e-3, 1e-4)
+    assert_close(np.asarray(z), wanted, 1e-3, 1e-4)
     assert z.layout.shape == (10, 12, 2)
     np.testing.assert_array_equal(np.asarray(c), start)
 
@@ -228,8 +229,8 @@ def test_functions_are_recorded_for_devices_too() -> None:
     for _ in range(2):
         one, other = step(x, here)
         assert (one.device, other.device) == ("stick128", "cpu")
-        np.testing.assert_allclose(np.asarray(one), a * 2 + 1, 1e-6)
-        np.testing.assert_allclose(np.asarray(other), a - 1, 1e-6)
+        assert_close(np.asarray(one), a * 2 + 1, 1e-6)
+        assert_close(np.asarray(other), a - 1, 1e-6)
     y, z = x + 1, here + 1
     xp.eval(y, z)
     np.testing.assert_array_equal(np.asarray(y), np.asarray(z))

@@ -11,6 +11,7 @@ import pytest
 import tecomp.array as xp
 from tecomp.array.statistics import counters
 from tests.array.arrays import array
+from tests.numerics import assert_close
 
 
 def numbers(*shape: int) -> np.ndarray[Any, Any]:
@@ -55,7 +56,7 @@ def test_what_would_be_computed_many_times_is_computed_first() -> None:
         expected = expected * expected * 0.01
     total = sum((expected[k : k + 30] for k in range(1, 9)), start=expected[:30])
     del value
-    np.testing.assert_allclose(np.asarray(result), total, rtol=1e-14)
+    assert_close(np.asarray(result), total, rtol=1e-14)
 
 
 @pytest.mark.parametrize("seed", range(30))

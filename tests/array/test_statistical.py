@@ -12,6 +12,7 @@ import pytest
 from tecomp.array.functions import searching, statistical
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
 from tests.array.drawn import ALL, COMPLEX, FLOATS, INTEGERS, NUMBERS, array, check, draw
+from tests.numerics import assert_close
 
 REAL = [*INTEGERS, *FLOATS]
 SHAPE = (2, 3, 4)
@@ -114,7 +115,7 @@ def test_sums_of_many_are_as_exact_as_pairwise_ones(dtype: str) -> None:
 def test_variance_of_numbers_far_from_zero() -> None:
     x = (np.random.default_rng(7).standard_normal(1000) + 1e4).astype("float32")
     wanted = np.var(x.astype("float64"))
-    np.testing.assert_allclose(float(statistical.var(array(x))), wanted, rtol=1e-6)
+    assert_close(float(statistical.var(array(x))), wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128", "float64", "float32"])
@@ -126,10 +127,10 @@ def test_running_sums_of_long_rows_wherever_they_lie(shape: tuple[int, ...], dty
     for axis in range(len(shape)):
         for given in (x, turned, gaps):
             ours = statistical.cumulative_sum(array(given) * 2, axis=axis)
-            np.testing.assert_allclose(
+            assert_close(
                 np.asarray(ours), np.cumulative_sum(x * 2, axis=axis), rtol=1e-5, atol=1e-4)
         got = statistical.cumulative_sum(array(turned), axis=axis)
-        np.testing.assert_allclose(
+        assert_close(
             np.asarray(got), np.cumulative_sum(x, axis=axis), rtol=1e-5, atol=1e-4)
 
 

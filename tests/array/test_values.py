@@ -20,6 +20,7 @@ from tecomp.array import Array
 from tecomp.array.indexing.aliasing import write
 from tecomp.array.kernels import execution_plan
 from tecomp.errors import ArrayTypeError, ArrayValueError
+from tests.numerics import assert_close
 
 
 def computed() -> Array:
@@ -187,7 +188,7 @@ def test_threads_that_share_arrays() -> None:
         results = list(pool.map(work, range(12)))
 
     for seed, result in enumerate(results):
-        np.testing.assert_allclose(result, wanted(seed), rtol=1e-12)
+        assert_close(result, wanted(seed), rtol=1e-12)
 
 
 def test_one_thread_compiles_while_others_compute(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +216,7 @@ def test_one_thread_compiles_while_others_compute(monkeypatch: pytest.MonkeyPatc
             go_on.set()
 
     assert found == (25, 1, 1, 1)
-    np.testing.assert_allclose(new.result(), np.sum(np.arange(5) / 7 - np.arange(5) ** 0.5 * 11))
+    assert_close(new.result(), np.sum(np.arange(5) / 7 - np.arange(5) ** 0.5 * 11))
 
 
 def test_elements_are_not_asked_for_while_they_are_written() -> None:

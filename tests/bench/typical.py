@@ -17,6 +17,7 @@ import numpy as np
 
 import tecomp.array as xp
 from tests.bench.record import duration
+from tests.numerics import assert_close
 
 MANY, SIDE = 4_000_000, 2000
 WARM = 20
@@ -146,7 +147,7 @@ def measured(case: Case) -> tuple[float, float]:
     ours = [xp.asarray(x, copy=True) for x in given]
     ways: Sequence[Callable[[], Any]] = (
         lambda: xp.eval(case.program(xp, *ours)), lambda: case.program(np, *given))
-    np.testing.assert_allclose(
+    assert_close(
         np.asarray(case.program(xp, *ours)), case.program(np, *given), rtol=1e-3, atol=1e-3)
     for _ in range(WARM):
         ways[0]()

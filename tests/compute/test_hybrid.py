@@ -16,6 +16,7 @@ import tecomp
 from tecomp import te
 from tecomp.compute.extern import ExternOp
 from tecomp.errors import DefinitionError, TypeMismatchError
+from tests.numerics import assert_close
 
 script = te.hybrid.script
 rng = np.random.default_rng(0)
@@ -63,7 +64,7 @@ def agrees(function: Any, args: list[Any], sizes: Any = None, s: Any = None) -> 
         found = [np.zeros_like(w) for w in wanted]
         run(*given, *found)
         for got, right in zip(found, wanted, strict=True):
-            np.testing.assert_allclose(got, right, rtol=1e-5)
+            assert_close(got, right, rtol=1e-5)
     return outs
 
 
@@ -389,7 +390,7 @@ def test_loops_of_a_plain_definition_are_scheduled(variant: int) -> None:
     x, y = rng.random(64, "float32"), rng.random(60, "float32")
     z = np.zeros((64, 60), "float32")
     tecomp.build(s, [a, b, c])(x, y, z)
-    np.testing.assert_allclose(z, product(x, y), rtol=1e-6)
+    assert_close(z, product(x, y), rtol=1e-6)
 
 
 A = te.placeholder((8,), name="A")

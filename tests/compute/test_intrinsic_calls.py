@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import DefinitionError, LowerError, ScheduleError, TypeMismatchError
+from tests.numerics import assert_close
 from tests.strategies.intrinsics import tile_product
 
 A = te.placeholder((8, 32), name="A")
@@ -199,7 +200,7 @@ def test_programs_of_calls(target: str) -> None:
     program = tecomp.compile([D], [A, B], target=target)
 
     wanted = 2 * (DATA[0][:, :16] + DATA[1][:, 16:])
-    np.testing.assert_allclose(program(*DATA), wanted, rtol=1e-2 if target != "cpu" else 1e-6)
+    assert_close(program(*DATA), wanted, rtol=1e-2 if target != "cpu" else 1e-6)
 
 
 @pytest.mark.parametrize("target", tecomp.list_targets())
@@ -214,7 +215,7 @@ def test_results_of_calls_have_the_layout_that_was_decided(target: str) -> None:
         (rows, DATA[0][:, 16:] + DATA[1][:, :16]), (tiles, total.reshape(8, 2, 16)),
     ]:
         found = tecomp.compile(made, [A, B], target=target)(*DATA)
-        np.testing.assert_allclose(found, wanted, rtol=1e-2 if target != "cpu" else 1e-6)
+        assert_close(found, wanted, rtol=1e-2 if target != "cpu" else 1e-6)
 
 
 def test_open_sizes_at_a_loop(agrees: Any) -> None:

@@ -12,6 +12,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import DefinitionError, TypeMismatchError
+from tests.numerics import assert_close
 
 A = te.placeholder((8, 4), name="A")
 W = te.placeholder((8, 4), "int32", name="W")
@@ -169,8 +170,8 @@ def test_a_program_of_them(agrees: Any) -> None:
     agrees(s, [A, b, C], {A: a, b: v, C: wanted}, rtol=1e-6)
     out = np.zeros((8, 4), "float32")
     tecomp.build(C, [A, b, C])(a, v, out)
-    np.testing.assert_allclose(out, wanted, rtol=1e-6)
-    np.testing.assert_allclose(tecomp.compile([C], [A, b])(a, v), wanted, rtol=1e-6)
+    assert_close(out, wanted, rtol=1e-6)
+    assert_close(tecomp.compile([C], [A, b])(a, v), wanted, rtol=1e-6)
 
 
 def test_sizes_that_are_open() -> None:

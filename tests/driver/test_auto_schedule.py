@@ -16,6 +16,7 @@ from tecomp.codegen.llvm import code_cache as cached_code
 from tecomp.driver import build_cache
 from tecomp.driver.auto_schedule import scheduled
 from tecomp.driver.build import ScheduledKernel
+from tests.numerics import assert_close
 
 Program = tuple[list[te.Tensor], list[Any], dict[str, Any]]
 
@@ -161,13 +162,13 @@ def test_a_found_kernel_goes_to_another_process_and_is_checked() -> None:
     forget()
     a, b, c = arrays("rows")
     pickle.loads(pickle.dumps(built(rows())))(a, b, c)
-    np.testing.assert_allclose(b, a.sum(axis=1), rtol=1e-5)
+    assert_close(b, a.sum(axis=1), rtol=1e-5)
 
     outputs, args, _ = rows()
     for _ in range(2):
         forget()
         tecomp.build(outputs, args, verify=True)(a, b, c)
-    np.testing.assert_allclose(c, a - a.sum(axis=1)[:, None], rtol=1e-4, atol=1e-4)
+    assert_close(c, a - a.sum(axis=1)[:, None], rtol=1e-4, atol=1e-4)
 
 
 def test_nothing_is_kept_where_the_cache_is_off(

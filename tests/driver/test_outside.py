@@ -22,6 +22,7 @@ from tecomp.codegen.llvm import code_cache as cached_code
 from tecomp.driver import build_cache
 from tecomp.errors import CallError, DefinitionError
 from tecomp.ir.extern.binding import RAISED
+from tests.numerics import assert_close
 
 NAME = "test.driver.function"
 N = 24
@@ -148,7 +149,7 @@ def test_the_kernel_stops_and_the_next_call_is_whole(kind: str) -> None:
     kernel(a, c)
 
     assert sorted(seen) == list(range(N))
-    np.testing.assert_allclose(c, 2 * (a + 1))
+    assert_close(c, 2 * (a + 1))
 
 
 def test_every_thread_may_fail() -> None:
@@ -183,7 +184,7 @@ def test_functions_may_call_kernels_and_kernels_run_in_threads() -> None:
         thread.join(60)
     assert not any(thread.is_alive() for thread in threads)
     for c in results:
-        np.testing.assert_allclose(c, 3 * (a + 1), rtol=1e-6)
+        assert_close(c, 3 * (a + 1), rtol=1e-6)
 
 
 def test_inputs_cannot_be_written_to() -> None:
@@ -477,8 +478,8 @@ def test_c_numpy_and_python_in_one_kernel(library: Path, target: str) -> None:
     program = tecomp.compile(D, [A, B], target=target)
     wanted = (2 * (a + 1)) @ b
 
-    np.testing.assert_allclose(program(a, b), np.sort(wanted) - 1, rtol=1e-5)
-    np.testing.assert_allclose(seen, [wanted.sum()], rtol=1e-5)
+    assert_close(program(a, b), np.sort(wanted) - 1, rtol=1e-5)
+    assert_close(seen, [wanted.sum()], rtol=1e-5)
 
 
 def test_kernels_are_pickled_and_find_their_functions() -> None:

@@ -14,6 +14,7 @@ import tecomp
 from tecomp import te
 from tecomp.compute.iter_var import IterVar
 from tecomp.driver.build import ScheduledKernel
+from tests.numerics import assert_close
 
 Agrees = Callable[..., ScheduledKernel]
 Array = NDArray[Any]
@@ -339,4 +340,4 @@ def test_tiles_of_tiles_that_do_not_divide() -> None:
 
     tecomp.build(s, [A, B, C])(a, b, c)
 
-    np.testing.assert_allclose(c, a @ b, 1e-4, 1e-4)
+    assert_close(c, a @ b, 1e-4, 1e-4)

@@ -12,6 +12,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.driver.program_api import CompiledProgram
+from tests.numerics import assert_close
 from tests.strategies.te_programs import draw_program
 
 Array = np.ndarray[Any, Any]
@@ -121,7 +122,7 @@ def test_a_layer_of_a_transformer(name: str) -> None:
         Y, [X], MACHINES[name], constants={x: arrays[key] for key, x in w.items()})
     x = rng.standard_normal((TOKENS, WIDE)).astype("float32")
 
-    np.testing.assert_allclose(program(x), layer_by_numpy(x, arrays), rtol=1e-3, atol=1e-4)
+    assert_close(program(x), layer_by_numpy(x, arrays), rtol=1e-3, atol=1e-4)
     check_plan(program)
     report = program.report()
     assert len(report.kernels) == len(program.kernels) > 8
@@ -168,7 +169,7 @@ def test_a_residual_block(name: str) -> None:
     program = tecomp.compile(Y, [X], MACHINES[name], constants=dict(zip(w, f, strict=True)))
 
     expected = np.maximum(by_numpy(np.maximum(by_numpy(x, f[0]), 0), f[1]) + x, 0)
-    np.testing.assert_allclose(program(x), expected, rtol=1e-3, atol=1e-4)
+    assert_close(program(x), expected, rtol=1e-3, atol=1e-4)
     check_plan(program)
 
 
@@ -181,7 +182,7 @@ def test_random_programs(name: str, seed: int) -> None:
 
     program = tecomp.compile(output, inputs, EVERY[name])
 
-    np.testing.assert_allclose(program(*given), expected, rtol=2e-3, atol=2e-4)
+    assert_close(program(*given), expected, rtol=2e-3, atol=2e-4)
     check_plan(program)
 
 

@@ -19,6 +19,7 @@ from tecomp.driver.program_api import CompiledProgram
 from tecomp.errors import CallError, DefinitionError
 from tecomp.graph.program import Program
 from tecomp.schedules import cumsum
+from tests.numerics import assert_close
 
 SIZE = 24
 
@@ -73,7 +74,7 @@ def test_layers_that_are_alike_are_one_kernel() -> None:
     assert len(program.kernels) == 5
     assert len({id(call.part) for call in program.kernels}) == 1
     assert [op.name for op in program.kernels[1].group.operations] == ["sums1", "layer1"]
-    np.testing.assert_allclose(program(x), by_numpy(x), rtol=1e-4)
+    assert_close(program(x), by_numpy(x), rtol=1e-4)
 
 
 def test_where_kernels_are_written_is_no_difference() -> None:
@@ -102,7 +103,7 @@ def test_results_are_written_where_they_are_asked_for() -> None:
     out = np.zeros((SIZE, SIZE), "float32")
 
     assert program(x, out=out) is out
-    np.testing.assert_allclose(out, by_numpy(x), rtol=1e-4)
+    assert_close(out, by_numpy(x), rtol=1e-4)
 
 
 def test_calls_from_several_threads() -> None:
@@ -112,7 +113,7 @@ def test_calls_from_several_threads() -> None:
         results = list(pool.map(program, inputs))
 
     for given, result in zip(inputs, results, strict=True):
-        np.testing.assert_allclose(result, by_numpy(given), rtol=1e-4)
+        assert_close(result, by_numpy(given), rtol=1e-4)
 
 
 def test_several_outputs() -> None:
@@ -121,8 +122,8 @@ def test_several_outputs() -> None:
     x, w = arrays((SIZE, SIZE), (SIZE, SIZE))
     last, before = tecomp.compile([Y, first], [X, W])(x, w)
 
-    np.testing.assert_allclose(before, np.maximum(x @ w, 0), rtol=1e-4)
-    np.testing.assert_allclose(last, np.maximum(before @ w, 0), rtol=1e-4)
+    assert_close(before, np.maximum(x @ w, 0), rtol=1e-4)
+    assert_close(last, np.maximum(before @ w, 0), rtol=1e-4)
 
 
 def test_what_fails_in_a_kernel_is_said_as_by_the_kernel() -> None:
@@ -145,7 +146,7 @@ def test_what_fails_in_a_kernel_is_said_as_by_the_kernel() -> None:
         assert error.value.message == (
             f"index {index} is out of bounds for {__file__}:{place}: {text} (axis 0 of {tensor})"
         )
-    np.testing.assert_allclose(
+    assert_close(
         program(x, np.full(8, 20, "int32")), np.tile((x @ x)[20] @ x, (8, 1)), rtol=1e-4
     )
 
@@ -386,7 +387,7 @@ def test_a_program_that_just_fits() -> None:
     (x,) = arrays((16, 16))
     found = tecomp.compile(R, [X], with_memory(6144))(x)
 
-    np.testing.assert_allclose(found, x @ x @ np.repeat(x @ x, 2, axis=1), rtol=1e-4, atol=1e-5)
+    assert_close(found, x @ x @ np.repeat(x @ x, 2, axis=1), rtol=1e-4, atol=1e-5)
 
 
 def test_statements_of_the_user_cannot_change_what_others_read() -> None:
@@ -409,7 +410,7 @@ def test_what_follows_from_constants_is_computed_once() -> None:
     by_product = next(call for call in program.kernels if call.group.result.name == "P")
 
     for found, expected in zip(program(x), (x @ (w * np.exp(s)), np.maximum(x @ w, 0)), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        assert_close(found, expected, rtol=1e-4, atol=1e-5)
     # What is left of it reads nothing that was not computed when the program was compiled.
     assert "exp" not in str(by_product.part.lowered.final)
 
@@ -424,8 +425,8 @@ def test_kernels_of_constants_alone_run_once() -> None:
 
     # What is asked for is written in each call.
     assert [call.group.result.name for call in program.kernels] == ["P", "squares"]
-    np.testing.assert_allclose(found, x @ (w @ w @ w), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(again, w @ w, rtol=1e-4, atol=1e-5)
+    assert_close(found, x @ (w @ w @ w), rtol=1e-4, atol=1e-5)
+    assert_close(again, w @ w, rtol=1e-4, atol=1e-5)
 
 
 def test_constants_may_lie_anywhere_in_memory() -> None:
@@ -436,7 +437,7 @@ def test_constants_may_lie_anywhere_in_memory() -> None:
     assert not shifted.flags.c_contiguous
 
     found = tecomp.compile(Y, [X], constants={W: shifted})(x)
-    np.testing.assert_allclose(found, np.maximum(x @ w, 0), rtol=1e-4, atol=1e-5)
+    assert_close(found, np.maximum(x @ w, 0), rtol=1e-4, atol=1e-5)
 
 
 def test_heads_of_a_row_are_factors_of_products() -> None:
@@ -449,7 +450,7 @@ def test_heads_of_a_row_are_factors_of_products() -> None:
     program = tecomp.compile(S, [Q, K])
 
     assert [op.name for op in program.kernels[0].group.operations] == ["Q_view", "K_view", "S"]
-    np.testing.assert_allclose(
+    assert_close(
         program(q, k), np.einsum("ihe,jhe->hij", q.reshape(8, 3, 4), k.reshape(9, 3, 4)), rtol=1e-4
     )
 
@@ -478,7 +479,7 @@ def test_windows_are_no_views() -> None:
 
     assert [op.name for op in program.kernels[0].group.operations] == ["Y"]
     expected = np.lib.stride_tricks.sliding_window_view(x, 5) @ w
-    np.testing.assert_allclose(program(x, w), expected, rtol=1e-4)
+    assert_close(program(x, w), expected, rtol=1e-4)
 
 
 def test_report(golden: Callable[[object], None]) -> None:
@@ -558,7 +559,7 @@ def test_scans_are_kernels_of_their_own() -> None:
     program = tecomp.compile(Y, [X], constants={W: w})
     by_scan = next(call.group for call in program.kernels if call.group.result is S.op)
     assert {op.name for op in by_scan.operations} >= {"half", "step", "S"}
-    np.testing.assert_allclose(program(x), np.tanh(expected), rtol=1e-4)
+    assert_close(program(x), np.tanh(expected), rtol=1e-4)
 
 
 def test_results_of_several_values_are_read_one_by_one() -> None:
@@ -594,7 +595,7 @@ def test_what_several_values_are_reduced_from_is_computed_with_them() -> None:
     assert "as shifted" not in str(kernel.part.lowered.final)
     (x,) = arrays((4, 100))
     np.testing.assert_array_equal(program(x)[0], np.full(4, 99))
-    np.testing.assert_allclose(program(x)[1], np.sum(np.exp(x) - 2, axis=1), rtol=1e-5)
+    assert_close(program(x)[1], np.sum(np.exp(x) - 2, axis=1), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["layer1_0", "sums1_0", "größe"])
@@ -603,7 +604,7 @@ def test_a_program_may_have_any_name(name: str) -> None:
     x, w = arrays((SIZE, SIZE), (SIZE, SIZE))
     found = tecomp.compile(Y, [X, W], name=name)(x, w)
 
-    np.testing.assert_allclose(found, np.maximum(np.maximum(x @ w, 0) @ w, 0), rtol=1e-4)
+    assert_close(found, np.maximum(np.maximum(x @ w, 0) @ w, 0), rtol=1e-4)
 
 
 def test_operations_may_carry_anything() -> None:
@@ -621,7 +622,7 @@ def test_operations_may_have_any_name(name: str) -> None:
     (x,) = arrays((SIZE, SIZE))
     X = te.placeholder(x.shape, name=name)
 
-    np.testing.assert_allclose(tecomp.compile(product_of(X, X, name), [X])(x), x @ x, rtol=1e-4)
+    assert_close(tecomp.compile(product_of(X, X, name), [X])(x), x @ x, rtol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "bfloat16"])
@@ -659,7 +660,7 @@ def test_programs_go_through_pickle() -> None:
     program, by_numpy = perceptron(2)
     (x,) = arrays((SIZE, SIZE))
 
-    np.testing.assert_allclose(pickle.loads(pickle.dumps(program))(x), by_numpy(x), rtol=1e-4)
+    assert_close(pickle.loads(pickle.dumps(program))(x), by_numpy(x), rtol=1e-4)
     assert copy(program) is program
 
 

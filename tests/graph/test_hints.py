@@ -15,6 +15,7 @@ from tecomp.errors import LayoutError
 from tecomp.graph.dag import graph_of
 from tecomp.graph.layout_assignment import choose_layouts
 from tecomp.graph.layout_result import Layouts
+from tests.numerics import assert_close
 
 HALF, SIZE = "float16", 128
 STICK = Target.load("stick128")
@@ -76,7 +77,7 @@ def test_a_layout_that_is_asked_for_is_in_memory() -> None:
     program = tecomp.compile(C, [A], "stick128", layouts={B: ACROSS})
 
     assert "B" in [call.group.result.name for call in program.kernels]
-    np.testing.assert_allclose(program(a), np.exp(a) + a, rtol=1e-2)
+    assert_close(program(a), np.exp(a) + a, rtol=1e-2)
 
 
 def test_copies_that_are_to_be_made() -> None:
@@ -90,7 +91,7 @@ def test_copies_that_are_to_be_made() -> None:
     assert [program.layouts[x].device_layout for x in (B, D, E)] == [ROWS, ACROSS, ROWS]
     assert program.layouts.certificate.cost == 2 * SIZE * SIZE
     assert [call.group.result.name for call in program.kernels][1:4] == ["B", "B_relaid", "E"]
-    np.testing.assert_allclose(program(a), np.exp(a) + a, rtol=1e-2)
+    assert_close(program(a), np.exp(a) + a, rtol=1e-2)
 
 
 def test_a_copy_to_sticks_is_none_on_a_processor() -> None:
@@ -98,7 +99,7 @@ def test_a_copy_to_sticks_is_none_on_a_processor() -> None:
     C = te.compute((SIZE, SIZE), lambda i, j: tecomp.restickify(B, 0)[i, j] * A[i, j], name="C")
     a = random.standard_normal((SIZE, SIZE)).astype(HALF)
 
-    np.testing.assert_allclose(tecomp.compile(C, [A])(a), np.exp(a) * a, rtol=1e-2)
+    assert_close(tecomp.compile(C, [A])(a), np.exp(a) * a, rtol=1e-2)
 
 
 def test_a_hard_hint_is_a_layout_on_a_processor() -> None:
@@ -111,7 +112,7 @@ def test_a_hard_hint_is_a_layout_on_a_processor() -> None:
     assert [str(wish) for wish in program.layouts.wishes] == [
         "the hint that B has axis 0 along its lanes is kept"
     ]
-    np.testing.assert_allclose(program(a), np.exp(a) + a, rtol=1e-2)
+    assert_close(program(a), np.exp(a) + a, rtol=1e-2)
 
 
 def test_a_soft_hint_is_worth_nothing_on_a_processor() -> None:
@@ -193,7 +194,7 @@ def divided(target: str, *hints: tuple[str, dict[str, Any]]) -> tuple[list[str],
     own = [tecomp.hint({"B": B, "C": C}[name], **said) for name, said in hints]
     program = tecomp.compile(C, [A], target, hints=own)
     a = random.standard_normal((SIZE, 2 * SIZE)).astype(HALF)
-    np.testing.assert_allclose(program(a), np.exp(a) + a, rtol=1e-2)
+    assert_close(program(a), np.exp(a) + a, rtol=1e-2)
     every = [each.cores for each in program.report().kernels if len(each.operations) > 1]
     return [str(wish) for wish in program.layouts.wishes], every
 
@@ -257,7 +258,7 @@ def test_products_are_divided_as_asked(target: str, which: int) -> None:
     program = tecomp.compile(Z, [X, W], target, hints=hints)
     x, w = (random.integers(-2, 3, x.shape).astype("float32") for x in (X, W))
 
-    np.testing.assert_allclose(program(x, w), np.maximum(x @ w, 0))
+    assert_close(program(x, w), np.maximum(x @ w, 0))
     assert [k.cores for k in program.report().kernels if "Y" in k.operations] == [8]
     assert all(wish.is_kept for wish in program.layouts.wishes)
 
@@ -310,7 +311,7 @@ def test_hints_are_for_values_as_they_are_written() -> None:
     )
     a = random.integers(-4, 5, (66, 66)).astype("float32")
 
-    np.testing.assert_allclose(program(a), (a[:-2, 1:-1] + a[1:-1, :-2]) / 4)
+    assert_close(program(a), (a[:-2, 1:-1] + a[1:-1, :-2]) / 4)
     assert [str(wish) for wish in program.layouts.wishes] == [
         "the hint that Y has axis 1 along its lanes is kept",
         "the hint that Y is shared out to cores, 4 along i, is kept",
@@ -342,7 +343,7 @@ def test_rows_are_shared_out_as_asked(machine: str, tiles: int) -> None:
     x = np.random.default_rng(0).standard_normal((128, 256)).astype("float32")
 
     powers = np.exp(x - x.max(1, keepdims=True))
-    np.testing.assert_allclose(program(x), powers / powers.sum(1, keepdims=True), rtol=1e-5)
+    assert_close(program(x), powers / powers.sum(1, keepdims=True), rtol=1e-5)
     (kernel,) = (each for each in program.report().kernels if "t" in each.operations)
     assert kernel.cores == 2
     assert program.layouts is not None

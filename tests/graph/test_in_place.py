@@ -16,6 +16,7 @@ from tecomp.graph.memory_plan import plan_memory, written_over
 from tecomp.graph.sizes import bytes_of
 from tecomp.ir.interpreter.evaluate import evaluate
 from tests.graph.test_compile import SIZE, arrays, product_of, with_memory
+from tests.numerics import assert_close
 
 Formula = Callable[[te.Tensor, te.Tensor], te.Tensor]
 
@@ -62,7 +63,7 @@ def test_a_residual_is_written_over_what_it_reads() -> None:
     assert [call.group.result.name for call in program.kernels] == ["P", "R", "S"]
     assert offsets == {"P": 0, "R": 0}
     assert program.memory.bytes == program.memory.lower_bound == 4 * SIZE * SIZE
-    np.testing.assert_allclose(program(x, v), r @ r, rtol=1e-4, atol=1e-4)
+    assert_close(program(x, v), r @ r, rtol=1e-4, atol=1e-4)
 
 
 def test_values_in_one_place_are_counted_once() -> None:
@@ -136,7 +137,7 @@ def test_formulas(
     p = x @ x
     r = by_numpy(p, p @ x)
 
-    np.testing.assert_allclose(program(x), r @ r, rtol=1e-3, atol=1e-4)
+    assert_close(program(x), r @ r, rtol=1e-3, atol=1e-4)
 
 
 def kernel(tail: str, bound: int = 40) -> tuple[te.Schedule, list[te.Tensor]]:
@@ -157,7 +158,7 @@ def test_each_element_is_stored_once() -> None:
     (b,) = arrays((3, 40))
     expected = b * 2 + 1
     evaluate(merged.final, [b.reshape(-1)])
-    np.testing.assert_allclose(b, expected)
+    assert_close(b, expected)
 
 
 def test_elements_that_are_stored_twice_are_not_read_again() -> None:
@@ -192,4 +193,4 @@ def test_kernels_that_write_over_and_others_are_not_the_same() -> None:
     for _ in range(3):
         x = x @ x * 0.1 + x.T
 
-    np.testing.assert_allclose(found, x, rtol=1e-3, atol=1e-4)
+    assert_close(found, x, rtol=1e-3, atol=1e-4)

@@ -14,6 +14,7 @@ from tecomp import Target, te
 from tecomp.errors import LayoutError
 from tecomp.graph.dag import graph_of
 from tecomp.graph.layout_assignment import choose_layouts
+from tests.numerics import assert_close
 
 Array = np.ndarray[Any, Any]
 Case = tuple[te.Tensor, Sequence[te.Tensor], Sequence[Array], Array]
@@ -157,7 +158,7 @@ def test_what_takes_several_operations(name: str, machine: str) -> None:
     Y, inputs, arrays, expected = CASES[name]()
     program = tecomp.compile(Y, inputs, machine)
 
-    np.testing.assert_allclose(program(*arrays), expected, rtol=1e-4, atol=1e-5)
+    assert_close(program(*arrays), expected, rtol=1e-4, atol=1e-5)
     assert program.layouts is not None
     certificate = program.layouts.certificate
     assert certificate.cost == certificate.lower_bound
@@ -182,7 +183,7 @@ def test_places_of_what_is_computed_are_looked_up_by_comparing() -> None:
     Y, inputs, arrays, expected = places_in_a_product()
     program = tecomp.compile(Y, inputs, "stick128")
 
-    np.testing.assert_allclose(program(*arrays), expected, rtol=1e-4, atol=1e-5)
+    assert_close(program(*arrays), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])

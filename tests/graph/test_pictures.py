@@ -17,6 +17,7 @@ from tecomp.drawing.panels import lanes_of
 from tecomp.driver.program_api import CompiledProgram
 from tests.graph.test_compile import MACHINE, SIZE, arrays, layers, product_of
 from tests.graph.test_relayout_insertion import transposed_sum
+from tests.numerics import assert_close
 from tests.strategies.pictures import check_picture
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -100,7 +101,7 @@ def test_a_trace_has_the_times_of_the_report() -> None:
     assert [event["name"] for event in kernels] == ["layer0", "layer1", "layer2", "last"]
     assert [event["dur"] for event in kernels] == [1e6 * (bound or 0) for bound in bounds]
     starts = np.cumsum([0, *(event["dur"] for event in kernels[:-1])])
-    np.testing.assert_allclose([event["ts"] for event in kernels], starts)
+    assert_close([event["ts"] for event in kernels], starts)
 
 
 def test_a_trace_has_the_bytes_that_are_held() -> None:

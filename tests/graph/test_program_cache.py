@@ -19,6 +19,7 @@ from tecomp.driver.program_api import CompiledProgram
 from tecomp.errors import CallError
 from tecomp.graph import compilation_steps, serialization
 from tecomp.graph.compile_options import asked_for
+from tests.numerics import assert_close
 
 SIZE = 12
 
@@ -68,7 +69,7 @@ def expected(factor: float, weight: float) -> Any:
 def test_a_program_is_compiled_once(compiled: list[str]) -> None:
     for _ in range(3):
         program, found = network()
-        np.testing.assert_allclose(found, expected(0.5, 1.0), rtol=1e-5)
+        assert_close(found, expected(0.5, 1.0), rtol=1e-5)
 
     assert compiled == ["net"]
     assert [call.group.result.name for call in program.kernels] == ["Y"]
@@ -78,7 +79,7 @@ def test_a_program_is_compiled_once(compiled: list[str]) -> None:
 
 def test_constants_are_laid_out_anew(compiled: list[str]) -> None:
     for weight in (1.0, 2.0, 3.0):
-        np.testing.assert_allclose(network(weight=weight)[1], expected(0.5, weight), rtol=1e-5)
+        assert_close(network(weight=weight)[1], expected(0.5, weight), rtol=1e-5)
 
     assert compiled == ["net"]
 
@@ -162,10 +163,10 @@ def test_damaged_entries_are_made_again(compiled: list[str], store: Store) -> No
     program: Any = network()[0]
     for entry in store.folder.iterdir():
         entry.write_bytes(entry.read_bytes()[:-9])
-    np.testing.assert_allclose(network()[1], expected(0.5, 1.0), rtol=1e-5)
+    assert_close(network()[1], expected(0.5, 1.0), rtol=1e-5)
     (key,) = list(serialization._keys(program._asked))[:1]
     store.put(key, b"\x01\x00\x00\x00\x00\x00\x00\x00 of another form")
-    np.testing.assert_allclose(network()[1], expected(0.5, 1.0), rtol=1e-5)
+    assert_close(network()[1], expected(0.5, 1.0), rtol=1e-5)
 
     assert len(compiled) == 3
 

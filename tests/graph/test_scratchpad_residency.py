@@ -15,6 +15,7 @@ from tecomp import te
 from tecomp.driver.program_api import CompiledProgram
 from tecomp.graph.scratchpad_residency import Residency
 from tecomp.graph.value_placement import SpillKind
+from tests.numerics import assert_close
 
 Array = np.ndarray[Any, Any]
 ACME = str(Path(__file__).parents[1] / "plugins" / "acme" / "acme_target" / "acme.toml")
@@ -68,7 +69,7 @@ def test_values_stay_where_cores_read_what_they_made(
     x = random.standard_normal((rows, COLUMNS)).astype("float32")
 
     expected = np.exp(x) / np.exp(x).sum(1, keepdims=True)
-    np.testing.assert_allclose(program(x), expected, rtol=1e-4)
+    assert_close(program(x), expected, rtol=1e-4)
     np.testing.assert_array_equal(program(x), stored(x))
     assert names(program) == ["powers", "total"]
     powers, total = (each.bytes for each in program.memory.residents)
@@ -92,7 +93,7 @@ def test_products_stay(machine: str) -> None:
     program = tecomp.compile(Y, [X], machine, constants={W: w})
 
     expected = (x @ w) / np.sqrt(((x @ w) ** 2).sum(1, keepdims=True) + 1)
-    np.testing.assert_allclose(program(x), expected, rtol=1e-3, atol=1e-4)
+    assert_close(program(x), expected, rtol=1e-3, atol=1e-4)
     assert names(program) == ["H", "S"]
 
 
@@ -115,7 +116,7 @@ def test_a_kernel_is_cut_along_fewer_axes_for_what_it_reads() -> None:
 
     e = np.exp(x)
     expected = np.einsum("hir,rhf->ihf", e / e.sum(2, keepdims=True), v)
-    np.testing.assert_allclose(program(x, v), expected, rtol=1e-3, atol=1e-4)
+    assert_close(program(x, v), expected, rtol=1e-3, atol=1e-4)
     assert [each.parts for each in program.memory.residents] == [(12, 4, 1)] * 3
 
 
@@ -128,7 +129,7 @@ def test_a_square_that_is_read_both_ways_is_in_memory() -> None:
 
     program = tecomp.compile(Y, [X], "tensix_wh")
 
-    np.testing.assert_allclose(program(x), np.exp(x) + np.exp(x).T, rtol=1e-4)
+    assert_close(program(x), np.exp(x) + np.exp(x).T, rtol=1e-4)
     assert names(program) == []
 
 

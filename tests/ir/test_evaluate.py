@@ -16,6 +16,7 @@ from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var
 from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
 from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.verify import verify
+from tests.numerics import assert_close
 
 Array = NDArray[Any]
 
@@ -47,7 +48,7 @@ def test_matmul_of_sizes_bound_from_the_arrays(n: int, m: int) -> None:
 
     run(MATMUL, a, b, c)
 
-    np.testing.assert_allclose(c, a @ b, rtol=1e-5, atol=1e-6)
+    assert_close(c, a @ b, rtol=1e-5, atol=1e-6)
 
 
 def test_the_same_with_vectors() -> None:
@@ -64,7 +65,7 @@ C: Buffer("float32", (5, 8))):
             C[i, ramp(0, 1, 8)] = sum[()]
 """, a, b, c)
 
-    np.testing.assert_allclose(c, a @ b, rtol=1e-5, atol=1e-6)
+    assert_close(c, a @ b, rtol=1e-5, atol=1e-6)
 
 
 def test_masked_tail() -> None:
@@ -243,7 +244,7 @@ def blur(A: Buffer("float32", (10,)), B: Buffer("float32", (10,))):
             B[i] = T[i] + T[i + 2]
 """, a, b)
 
-    np.testing.assert_allclose(b[:8], 2 * a[:8] + 2 * a[2:], rtol=1e-6)
+    assert_close(b[:8], 2 * a[:8] + 2 * a[2:], rtol=1e-6)
 
 
 def test_unwritten_memory_shows() -> None:

@@ -18,6 +18,7 @@ from tecomp.layout.formats.format import Format
 from tecomp.layout.formats.narrow_types import PackedInt
 from tecomp.layout.formats.registry import BFP8, INT4, UINT4, storage_format
 from tecomp.poly.maps.index_map import IndexMap
+from tests.numerics import assert_close
 
 
 def tiles(storage: Format) -> Layout:
@@ -197,7 +198,7 @@ def test_padding_is_a_number_of_the_format(
         assert padded(value).pad_value is value
         block = np.full(1024, value)
         again = storage.decode_array(storage.encode_array(block), "float64")
-        np.testing.assert_allclose(again, block, rtol=0.08)
+        assert_close(again, block, rtol=0.08)
     for value in lost:
         with pytest.raises(LayoutError) as caught:
             padded(value)

@@ -12,6 +12,7 @@ from tecomp import te
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.lowering.pipeline import lower_all
+from tests.numerics import assert_close
 
 
 def packed_product(
@@ -54,10 +55,10 @@ def check(s: Any, args: list[Any]) -> None:
         shapes = [p.shape for p in func.params if isinstance(p, Buffer)]
         flat = [x.reshape(shape) for x, shape in zip(given, shapes, strict=True)]
         evaluate(func, flat)
-        np.testing.assert_allclose(flat[2].reshape(args[2].shape), a @ b, rtol=1e-5, atol=1e-5)
+        assert_close(flat[2].reshape(args[2].shape), a @ b, rtol=1e-5, atol=1e-5)
     c = np.full(args[2].shape, np.nan, np.float32)
     tecomp.build(s, args, check_bounds=True)(a, b, c)
-    np.testing.assert_allclose(c, a @ b, rtol=1e-5, atol=1e-5)
+    assert_close(c, a @ b, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 17])
@@ -262,7 +263,7 @@ def test_tiles_end_with_the_one_that_holds_the_last_element() -> None:
     a, c = np.random.default_rng(0).standard_normal((5, 24), np.float32), np.zeros(5, np.float32)
     tecomp.build(s, args, check_bounds=True)(a, c)
     wanted = [(2 * a[i, : 5 * i + 1] + 1).sum() for i in range(5)]
-    np.testing.assert_allclose(c, wanted, rtol=1e-5)
+    assert_close(c, wanted, rtol=1e-5)
 
 
 def test_the_last_tile_ends_with_the_memory_that_it_reads() -> None:
@@ -271,7 +272,7 @@ def test_the_last_tile_ends_with_the_memory_that_it_reads() -> None:
     tecomp.build(s, args, check_bounds=True)(a, c)
 
     wanted = [(2 * a[i, : 5 * i + 1] + 1).sum() for i in range(5)]
-    np.testing.assert_allclose(c, wanted, rtol=1e-5)
+    assert_close(c, wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("depth", [12, 24, 50, 300])

@@ -12,6 +12,7 @@ from tecomp import te
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import ScheduleError
 from tecomp.scheduling.schedule import Schedule
+from tests.numerics import assert_close
 
 ROWS, DEPTH = 5, 11
 A = te.placeholder((ROWS, DEPTH), name="A")
@@ -378,7 +379,7 @@ def test_a_reduction_that_reads_the_reduction_before(run: Any) -> None:
     run(s, [A, C], a, c)
 
     e = np.exp(a - a.max(1, keepdims=True))
-    np.testing.assert_allclose(c, e / e.sum(1, keepdims=True), rtol=1e-6)
+    assert_close(c, e / e.sum(1, keepdims=True), rtol=1e-6)
 
 
 def test_two_reductions_of_one_axis_object(run: Any) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tests.numerics import assert_close
 
 ROWS, LENGTH = 6, 100
 
@@ -47,4 +48,4 @@ def test_chunks_have_the_numbers_of_the_chain(inner: int | None) -> None:
     d = np.zeros_like(a)
     tecomp.build(s, args, check_bounds=True)(a, d)
 
-    np.testing.assert_allclose(d, (a * 2 + 1) * 3, rtol=1e-6)
+    assert_close(d, (a * 2 + 1) * 3, rtol=1e-6)

@@ -12,6 +12,7 @@ from tecomp import te
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.lowering.pipeline import lower_all
+from tests.numerics import assert_close
 
 
 def in_parts(
@@ -53,10 +54,10 @@ def test_the_first_part_stores(depth: int, combine: Any) -> None:
         given = [a, b, np.full((6, 10), np.nan, np.float32)]
         flat = [x.reshape(shape) for x, shape in zip(given, shapes, strict=True)]
         evaluate(func, flat)
-        np.testing.assert_allclose(flat[2].reshape(6, 10), expected, rtol=1e-5, atol=1e-5)
+        assert_close(flat[2].reshape(6, 10), expected, rtol=1e-5, atol=1e-5)
     c = np.full((6, 10), np.nan, np.float32)
     tecomp.build(s, args, check_bounds=True)(a, b, c)
-    np.testing.assert_allclose(c, expected, rtol=1e-5, atol=1e-5)
+    assert_close(c, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_one_condition_takes_the_place_of_a_pass() -> None:

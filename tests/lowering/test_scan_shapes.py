@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import ScheduleError
+from tests.numerics import assert_close
 
 STEPS = 6
 
@@ -89,11 +90,11 @@ def test_as_parts_of_programs(agrees: Any, shape: tuple[int, int]) -> None:
 
     agrees(te.create_schedule(last), [*inputs, last],
            {pair.X: x, pair.Y: y, last: a + b[:, :1]}, rtol=1e-5)
-    np.testing.assert_allclose(tecomp.compile([last], inputs)(x, y), a + b[:, :1], rtol=1e-5)
+    assert_close(tecomp.compile([last], inputs)(x, y), a + b[:, :1], rtol=1e-5)
     for got, wanted in zip(
         tecomp.compile([pair.first, pair.second], inputs)(x, y), (a, b), strict=True
     ):
-        np.testing.assert_allclose(got, wanted, rtol=1e-5)
+        assert_close(got, wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(5, 7), (7, 3), (0, 2)])
@@ -105,7 +106,7 @@ def test_extents_that_are_open(shape: tuple[int, int]) -> None:
     tecomp.build(te.create_schedule(pair.first.op), pair.args, check_bounds=True)(x, y, *got)
 
     for one, other in zip(got, wanted, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5)
+        assert_close(one, other, rtol=1e-5)
 
 
 def test_how_it_reads() -> None:

@@ -8,6 +8,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.schedules.auto import auto
+from tests.numerics import assert_close
 from tests.strategies.te_programs import draw_program
 
 CPU = tecomp.Target.load("cpu")
@@ -26,7 +27,7 @@ def test_random_programs(seed: int) -> None:
     kernel(*given, *made)
 
     for value, (_, expected) in zip(made, results, strict=True):
-        np.testing.assert_allclose(value, expected, rtol=2e-3, atol=2e-3)
+        assert_close(value, expected, rtol=2e-3, atol=2e-3)
 
 
 @pytest.mark.parametrize(("dtype", "total"), [

@@ -16,6 +16,7 @@ from tecomp.graph import compile
 from tecomp.graph.definition_keys import definitions_from, definitions_text
 from tecomp.graph.fusion import border_of
 from tecomp.graph.sizes import bytes_of
+from tests.numerics import assert_close
 from tests.strategies.graphs import draw_program
 
 Values = dict[te.Tensor, np.ndarray[Any, np.dtype[np.float32]]]
@@ -32,7 +33,7 @@ def test_programs_equal_numpy(seed: int) -> None:
     found = program(*(drawn.inputs[x] for x in given))
 
     for array, tensor in zip(found if len(outputs) > 1 else [found], outputs, strict=True):
-        np.testing.assert_allclose(array, drawn.outputs[tensor], rtol=2e-4, atol=2e-4)
+        assert_close(array, drawn.outputs[tensor], rtol=2e-4, atol=2e-4)
     _watch(program)
 
 
@@ -91,7 +92,7 @@ def test_what_is_written_over_was_read_before() -> None:
         X, constants, Y, values = _squares(seed)
         program = tecomp.compile(Y, [X], constants={x: values[x] for x in constants})
 
-        np.testing.assert_allclose(program(values[X]), values[Y], rtol=1e-3, atol=1e-3)
+        assert_close(program(values[X]), values[Y], rtol=1e-3, atol=1e-3)
         _watch(program)
         count += sum("in_place" in call.part.lowered.functions for call in program.kernels)
     assert count >= 5

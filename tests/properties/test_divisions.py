@@ -13,6 +13,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LayoutError
+from tests.numerics import assert_close
 
 Case = tuple[te.Tensor, list[te.Tensor], Callable[..., Any]]
 
@@ -77,7 +78,7 @@ def test_results_are_divided_as_asked_or_not_at_all(make: Callable[..., Case], t
         rng = np.random.default_rng(taken)
         values = [rng.integers(-3, 4, x.shape).astype("float32") for x in inputs]
         rtol = 1e-5 if make is softmax else 0
-        np.testing.assert_allclose(program(*values), expected(*values), rtol=rtol)
+        assert_close(program(*values), expected(*values), rtol=rtol)
         assert prod(cores.values()) in [each.cores for each in program.report().kernels]
         assert all(wish.is_kept for wish in program.layouts.wishes)
     assert taken

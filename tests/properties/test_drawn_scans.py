@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.schedules import auto
+from tests.numerics import assert_close
 
 
 def running(x: te.Tensor, along: int) -> te.Tensor:
@@ -70,7 +71,7 @@ def test_rows_that_follow_from_all_of_the_one_before(way: str, size: int) -> Non
     for t in range(1, steps):
         expected[t] += expected[t - 1] @ w
 
-    np.testing.assert_allclose(_computed(way, S, [X, W], [x, w]), expected, rtol=1e-4, atol=1e-5)
+    assert_close(_computed(way, S, [X, W], [x, w]), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -97,8 +98,8 @@ def test_elements_that_follow_from_neighbours(way: str, size: int, rows: int) ->
         before = np.pad(expected[t - 1], [(0, 0), (1, 1)], "edge")
         expected[t] = (before[:, :-2] + before[:, 2:]) / 4 + expected[t - 1][::-1, ::-1] / 2
 
-    np.testing.assert_allclose(_computed(way, S, [X], [x]), expected, atol=1e-5)
-    np.testing.assert_allclose(
+    assert_close(_computed(way, S, [X], [x]), expected, atol=1e-5)
+    assert_close(
         _computed(way, twice, [X], [x]), 2 * expected.transpose(1, 2, 0), atol=1e-5)
 
 

@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.schedules.auto import auto
+from tests.numerics import assert_close
 
 CPU = tecomp.Target.load("cpu")
 REDUCERS = (te.sum, te.max, te.min)
@@ -71,4 +72,4 @@ def test_terms_of_factors_that_are_computed_first(seed: int) -> None:
     assert first.op in [stage.op for stage in s.stages]
 
     for each in (s, auto(made, CPU)):
-        np.testing.assert_allclose(run(each, args, given, made.shape), expected, rtol=2e-5)
+        assert_close(run(each, args, given, made.shape), expected, rtol=2e-5)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import tecomp
+from tests.numerics import assert_close
 from tests.strategies.te_programs import draw_program
 
 
@@ -20,7 +20,7 @@ def test_programs_of_what_runs_in_no_layout_as_it_is_written(machine: str, seed:
 
     program = tecomp.compile(output, inputs, machine)
 
-    np.testing.assert_allclose(program(*given), expected, rtol=2e-3, atol=2e-4)
+    assert_close(program(*given), expected, rtol=2e-3, atol=2e-4)
     assert program.layouts is not None
     certificate = program.layouts.certificate
     assert certificate.cost == certificate.lower_bound

@@ -16,6 +16,7 @@ from tecomp.ptensor.lowering.lower import lower_ptensor
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.parse import parse
 from tecomp.ptensor.types import ALL, PTensorType, ValueType
+from tests.numerics import assert_close
 from tests.ptensor.drawn import Case, cases
 from tests.ptensor.in_numpy import in_numpy
 
@@ -98,7 +99,7 @@ def check(case: Case, dice: Random) -> None:
         assert data.dtype.name == type.dtype, (op, types)
         assert data.shape == np.shape(other), (op, types)
         close = CLOSE.get(type.dtype, 0)
-        np.testing.assert_allclose(data, other, rtol=close, atol=close, err_msg=f"{op} of {types}")
+        assert_close(data, other, rtol=close, atol=close, err_msg=f"{op} of {types}")
 
 
 def _results(function: Function) -> list[tuple[str, ValueType]]:

@@ -15,6 +15,7 @@ from tecomp.ptensor.lowering.lowered_ir import DeviceRegion, Let, Lowered
 from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
 from tecomp.ptensor.parse import parse
 from tecomp.ptensor.types import PTensorType
+from tests.numerics import assert_close
 from tests.ptensor.drawn import cases
 from tests.ptensor.in_numpy import in_numpy
 from tests.ptensor.team_functions import drawn_operation
@@ -85,5 +86,5 @@ def test_functions_on_several_devices_give_what_numpy_gives() -> None:
             assert isinstance(apply.type, PTensorType)
             assert device == apply.type.device
             (wanted,) = in_numpy(apply.op, *[values[name] for name in apply.operands])
-            np.testing.assert_allclose(data, wanted, 2e-3, 1e-3, err_msg=str(apply))
+            assert_close(data, wanted, 2e-3, 1e-3, err_msg=str(apply))
             values[str(apply.result)] = data

@@ -12,6 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.driver.program_api import CompiledProgram
 from tecomp.graph.scratchpad_residency import Residency
+from tests.numerics import assert_close
 
 Array = np.ndarray[Any, Any]
 Value = tuple[te.Tensor, Array]
@@ -78,8 +79,8 @@ def test_random_programs_on_rows(
         "tecomp.graph.planning.residency", lambda groups, *_: Residency(tuple(groups)))
     stored = tecomp.compile(output, inputs, machine)
 
-    np.testing.assert_allclose(program(*arrays), expected, rtol=2e-3, atol=2e-4)
-    np.testing.assert_allclose(program(*arrays), stored(*arrays), rtol=1e-5, atol=1e-6)
+    assert_close(program(*arrays), expected, rtol=2e-3, atol=2e-4)
+    assert_close(program(*arrays), stored(*arrays), rtol=1e-5, atol=1e-6)
     near = {each.tensor.name: each.bytes for each in program.memory.residents}
     reads, left = (
         {(each.name, each.kind): (len(each.read_by), each.bytes) for each in run.report().edges}

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import tecomp
 from tecomp import te
 from tecomp.schedules import argreduce, auto
+from tests.numerics import assert_close
 
 Array = NDArray[Any]
 
@@ -68,7 +69,7 @@ def test_values_of_rows(way: str, seed: int) -> None:
 
     tecomp.build(B, [A, B])(a, b)
 
-    np.testing.assert_allclose(b, expected(a), rtol=1e-4)
+    assert_close(b, expected(a), rtol=1e-4)
 
 
 def test_a_row_is_walked_through_while_it_is_in_a_cache() -> None:

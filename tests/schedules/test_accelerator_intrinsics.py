@@ -15,6 +15,7 @@ from tecomp import Target, te
 from tecomp.ir.nodes.dtype import DType
 from tecomp.schedules.intrinsics import accelerator
 from tecomp.schedules.scratchpad.placement import sizes_of
+from tests.numerics import assert_close
 
 MACHINES = ("stick128", "tensix_wh", "tensix_bh")
 
@@ -68,7 +69,7 @@ def test_operations_equal_numpy(machine: str) -> None:
         kernel(x, y, out)
 
         exact = x.astype(np.float64) @ y.astype(np.float64)
-        np.testing.assert_allclose(out, exact, rtol=1e-5, atol=1e-4)
+        assert_close(out, exact, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("machine", [*MACHINES, "cpu", "texture2d", "vtcm2d"])

@@ -8,6 +8,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.schedules import attention
+from tests.numerics import assert_close
 from tests.strategies.fenced import call_fenced
 from tests.strategies.machines import CORES
 from tests.strategies.pairwise import pairwise
@@ -52,7 +53,7 @@ def test_sizes(
     shapes = [(*batch, m, depth), (*batch, n, depth), (*batch, n, width)]
 
     result, wanted = run(shapes, target, causal=causal)
-    np.testing.assert_allclose(result, wanted, rtol=1e-3, atol=1e-5)
+    assert_close(result, wanted, rtol=1e-3, atol=1e-5)
 
 
 @pairwise(
@@ -71,7 +72,7 @@ def test_types(precision: tuple[str, float], target: tecomp.Target, causal: bool
     result = np.zeros((2, 37, 20), numpy)
     call_fenced(kernel, *given, result)
 
-    np.testing.assert_allclose(
+    assert_close(
         result.astype(np.float64), expected(*given, causal=causal), rtol=rtol, atol=rtol / 4
     )
 
@@ -81,7 +82,7 @@ def test_queries_that_see_no_key_have_no_mean(target: tecomp.Target) -> None:
     result, wanted = run([(45, 8), (20, 8), (20, 9)], target, causal=True)
 
     assert np.isnan(wanted).all(-1).sum() == 25
-    np.testing.assert_allclose(result, wanted, rtol=1e-3, atol=1e-5)
+    assert_close(result, wanted, rtol=1e-3, atol=1e-5)
 
 
 def test_hidden_keys_are_not_read(target: tecomp.Target) -> None:
@@ -97,14 +98,14 @@ def test_hidden_keys_are_not_read(target: tecomp.Target) -> None:
     result = np.zeros((m, size), np.float32)
     call_fenced(kernel, *given, result)
 
-    np.testing.assert_allclose(result[:64], wanted[:64], rtol=1e-3, atol=1e-5)
+    assert_close(result[:64], wanted[:64], rtol=1e-3, atol=1e-5)
     assert np.isnan(result[64:]).all()
 
 
 def test_large_scores(target: tecomp.Target) -> None:
     result, wanted = run([(9, 8), (30, 8), (30, 8)], target, causal=True, size=30)
 
-    np.testing.assert_allclose(result, wanted, rtol=1e-3, atol=1e-3)
+    assert_close(result, wanted, rtol=1e-3, atol=1e-3)
 
 
 def test_sizes_known_at_the_call(target: tecomp.Target) -> None:
@@ -117,7 +118,7 @@ def test_sizes_known_at_the_call(target: tecomp.Target) -> None:
         given = [random.standard_normal((2, x, 16), np.float32) for x in (queries, keys, keys)]
         result = np.full((2, queries, 16), np.nan, np.float32)
         call_fenced(kernel, *given, result)
-        np.testing.assert_allclose(result, expected(*given, causal=False), rtol=1e-3, atol=1e-5)
+        assert_close(result, expected(*given, causal=False), rtol=1e-3, atol=1e-5)
 
 
 def test_a_depth_that_is_not_known_needs_a_scale() -> None:

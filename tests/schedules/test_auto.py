@@ -13,6 +13,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.schedules import argreduce, auto, conv2d, matmul, reduce, softmax, transpose
+from tests.numerics import assert_close
 
 CPU = replace(tecomp.Target.load("cpu"), core=tecomp.Core(4, 32, 16, (32768, 1 << 20)))
 
@@ -158,7 +159,7 @@ def test_scans_and_statements_of_the_user_stay_as_they_are() -> None:
 
     tecomp.build(B, [A, B])(a, b)
 
-    np.testing.assert_allclose(b, 2 * np.cumsum(a, 0), rtol=1e-5)
+    assert_close(b, 2 * np.cumsum(a, 0), rtol=1e-5)
 
 
 def test_what_statements_read_and_make_has_memory() -> None:
@@ -190,7 +191,7 @@ def test_sizes_known_at_the_call(rows: int) -> None:
 
     tecomp.build(D, [A, B, D])(a, b, d)
 
-    np.testing.assert_allclose(d, np.full((rows, 50), 1 / 50), rtol=1e-6)
+    assert_close(d, np.full((rows, 50), 1 / 50), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["stick128", "tensix_wh", "vtcm2d", "texture2d"])
@@ -243,7 +244,7 @@ def test_layouts_of_what_the_caller_passes(name: str, kind: str) -> None:
     assert kernel.pack(A, a).shape == turned.physical_shape
     assert c.shape[0] == 7
     expected = {"product": a @ b, "sum": a.sum(0), "formula": a * b[:, 0]}[kind]
-    np.testing.assert_allclose(kernel.unpack(C, c), expected, rtol=1e-5)
+    assert_close(kernel.unpack(C, c), expected, rtol=1e-5)
 
 
 def computed(output: te.Tensor, inputs: list[te.Tensor], *given: np.ndarray[Any, Any]) -> Any:
@@ -270,7 +271,7 @@ def test_steps_along_rows_are_made_for_blocks_of_rows(m: int, n: int) -> None:
     a = np.random.default_rng(0).standard_normal((m, n), np.float32)
 
     assert "s[sums].compute_at(" in str(auto(B, CPU).trace)
-    np.testing.assert_allclose(computed(B, [A], a), 2 * a.cumsum(1), rtol=1e-4, atol=1e-4)
+    assert_close(computed(B, [A], a), 2 * a.cumsum(1), rtol=1e-4, atol=1e-4)
 
 
 def test_steps_that_are_read_in_their_order_run_in_strips() -> None:
@@ -280,7 +281,7 @@ def test_steps_that_are_read_in_their_order_run_in_strips() -> None:
     a = np.random.default_rng(0).standard_normal((40, 50), np.float32)
 
     assert "s[sums].vectorize" in str(auto(B, CPU).trace)
-    np.testing.assert_allclose(computed(B, [A], a), 2 * a.cumsum(1).T, rtol=1e-4, atol=1e-4)
+    assert_close(computed(B, [A], a), 2 * a.cumsum(1).T, rtol=1e-4, atol=1e-4)
 
 
 def test_what_is_the_same_for_all_rows_is_computed_for_some_at_once() -> None:
@@ -291,7 +292,7 @@ def test_what_is_the_same_for_all_rows_is_computed_for_some_at_once() -> None:
     assert "i_inner" in str(auto(B, CPU).trace)
     assert "i_inner" not in str(auto(C, CPU).trace)
     a, c = np.full(A.shape, 2, np.float32), np.linspace(0, 1, 200, dtype=np.float32)
-    np.testing.assert_allclose(computed(B, [A, b], a, c), a * np.exp(c), rtol=1e-5)
+    assert_close(computed(B, [A, b], a, c), a * np.exp(c), rtol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(900, 18, 15), (900, 1, 3), (30, 5, 4, 9), (20, 1, 1, 2)])
@@ -304,7 +305,7 @@ def test_short_rows_are_reduced_across_first(shape: tuple[int, ...]) -> None:
 
     assert "s.rfactor(most" in str(auto(B, CPU).trace)
     expected = (2 * a).max((0, *range(2, len(shape)))) + 1
-    np.testing.assert_allclose(computed(B, [A], a), expected, rtol=1e-6)
+    assert_close(computed(B, [A], a), expected, rtol=1e-6)
 
 
 def test_conversions_of_bytes_are_part_of_dot_products() -> None:
@@ -345,7 +346,7 @@ def test_factors_with_axes_in_another_order_are_read_as_they_lie(n: int, is_give
     inputs, given = ([A], [a]) if n == 40 else ([A, other], [a, b])
 
     assert "s.merge_formula(turned)" in auto(C, CPU).trace.to_python()
-    np.testing.assert_allclose(
+    assert_close(
         computed(C, inputs, *given), exact.T @ (exact if n == 40 else b), rtol=1e-4, atol=1e-4)
 
 
@@ -359,8 +360,8 @@ def test_a_result_whose_factors_are_a_stage_stays_a_result() -> None:
 
     tecomp.build([C, D], [A, B, C, D])(a, b, c, d)
 
-    np.testing.assert_allclose(c, np.exp(a) @ b, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(d, 2 * c)
+    assert_close(c, np.exp(a) @ b, rtol=1e-4, atol=1e-4)
+    assert_close(d, 2 * c)
 
 
 @pytest.mark.parametrize("shape", [(40, 50), (16, 16), (5, 3), (33, 129)])
@@ -404,7 +405,7 @@ def test_filters_that_lie_apart_are_laid_out_once() -> None:
     assert "cache_read(W" in str(auto(Y, CPU).trace)
     windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))
     expected = np.einsum("nyxcrs,crs->nyxc", windows, w)
-    np.testing.assert_allclose(computed(Y, [X, W], x, w), expected, rtol=1e-4, atol=1e-4)
+    assert_close(computed(Y, [X, W], x, w), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_windows_that_overlap_share_rows_in_registers() -> None:
@@ -418,7 +419,7 @@ def test_windows_that_overlap_share_rows_in_registers() -> None:
     assert "unroll(y_inner)" in str(auto(Y, CPU).trace)
     windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))
     expected = np.einsum("ncyxrs,crs->ncyx", windows, w)
-    np.testing.assert_allclose(computed(Y, [X, W], x, w), expected, rtol=1e-4, atol=1e-4)
+    assert_close(computed(Y, [X, W], x, w), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_an_index_0_of_one_element_is_the_axis_at_its_place() -> None:
@@ -455,7 +456,7 @@ def test_what_is_in_memory_in_another_shape_is_read_there() -> None:
 
     groups = a.reshape(4, -1)
     expected = (groups - groups.sum(1, keepdims=True)).reshape(64, 2832)
-    np.testing.assert_allclose(computed(B, [A], a), expected, rtol=1e-4)
+    assert_close(computed(B, [A], a), expected, rtol=1e-4)
     assert "flat" not in text
     assert "A[ramp(" in text
     assert "A[broadcast(" not in text
@@ -472,7 +473,7 @@ def test_rows_of_a_transposed_value_are_transposed_first() -> None:
 
     assert "s[total].compute_at(C" in text
     assert "s[B].compute_" not in text
-    np.testing.assert_allclose(computed(C, [A], a), a.T - a.T.mean(1, keepdims=True), atol=1e-5)
+    assert_close(computed(C, [A], a), a.T - a.T.mean(1, keepdims=True), atol=1e-5)
 
 
 def test_targets_have_names() -> None:
@@ -515,7 +516,7 @@ def test_what_lies_across_rows_is_not_walked_row_by_row(seed: int) -> None:
     each = np.exp(a - a.min(0)) if moved else a * a
     each = each / (each.sum(0) if total is te.sum else each.max(0))
 
-    np.testing.assert_allclose(computed(B, [A], a), each.T if result else each, rtol=1e-5)
+    assert_close(computed(B, [A], a), each.T if result else each, rtol=1e-5)
     assert "s[whole].compute_at" not in str(auto(B, CPU).trace)
 
 
@@ -539,4 +540,4 @@ def test_terms_of_few_operations_are_written_out(count: int, is_written_out: boo
 
     assert (".unroll(k)" in auto(B, "cpu").trace.to_python()) == is_written_out
     tecomp.build(B, [A, B])(a, b)
-    np.testing.assert_allclose(b, expected, rtol=1e-5)
+    assert_close(b, expected, rtol=1e-5)

@@ -34,6 +34,7 @@ from tecomp.schedules import (
     stencil,
     transpose,
 )
+from tests.numerics import assert_close
 from tests.strategies.machines import shipped
 from tests.strategies.reference import number
 
@@ -210,7 +211,7 @@ def check(output: te.Tensor, schedule: te.Schedule, target: tecomp.Target) -> No
 
     got = kernel.unpack(output, packed[-1])
     near = 1e-3 if output.dtype == "float16" else 1e-5
-    np.testing.assert_allclose(got.astype(np.float64), wanted.astype(np.float64), near, near)
+    assert_close(got.astype(np.float64), wanted.astype(np.float64), near, near)
 
 
 @pytest.mark.parametrize("form", FORMS)

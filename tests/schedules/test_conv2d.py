@@ -12,6 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.ir.nodes.dtype import DType
 from tecomp.schedules import activations, conv2d
+from tests.numerics import assert_close
 from tests.strategies.fenced import call_fenced
 from tests.strategies.pairwise import pairwise
 
@@ -67,7 +68,7 @@ def check(
     y = np.full(expected.shape, np.nan, kind)
     call_fenced(kernel, x, w, *([shift] if bias else []), y)
 
-    np.testing.assert_allclose(y.astype(np.float64), expected, rtol=rtol, atol=1e-4)
+    assert_close(y.astype(np.float64), expected, rtol=rtol, atol=1e-4)
 
 
 FORMS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
@@ -203,7 +204,7 @@ def test_images_of_a_size_known_at_the_call() -> None:
         taps = np.random.default_rng(1).standard_normal((3, 3, 3, 8), np.float32)
         y = np.full((1, size[0] - 2, size[1] - 2, 8), np.nan, np.float32)
         call_fenced(kernel, x, taps, y)
-        np.testing.assert_allclose(y, reference(x, taps, 1, 0, 1, 1), rtol=1e-4, atol=1e-4)
+        assert_close(y, reference(x, taps, 1, 0, 1, 1), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("order", ["rsc", "csr"])

@@ -9,6 +9,7 @@ from scipy.special import ndtr
 import tecomp
 from tecomp import te
 from tecomp.schedules import activations, elementwise
+from tests.numerics import assert_close
 from tests.strategies.fenced import call_fenced
 
 SIZES = [1, 2, 3, 7, 127, 1000, 1023]
@@ -35,7 +36,7 @@ def test_sizes(n: int, target: tecomp.Target) -> None:
     a, b = arrays((n,), (n,))
     C = elementwise.define(lambda x, y: x * y + 1.0, A, B)
 
-    np.testing.assert_allclose(run(C, [A, B], [a, b], target), a * b + 1, rtol=1e-6, atol=1e-6)
+    assert_close(run(C, [A, B], [a, b], target), a * b + 1, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_broadcast(shapes: tuple[tuple[int, ...], ...], target: tecomp.Target) -
     C = elementwise.define(lambda x, y: x - y * 2.0, *tensors)
 
     result = run(C, tensors, given, target)
-    np.testing.assert_allclose(result, given[0] - given[1] * 2, rtol=1e-6, atol=1e-6)
+    assert_close(result, given[0] - given[1] * 2, rtol=1e-6, atol=1e-6)
 
 
 def test_a_chain_is_one_loop(target: tecomp.Target) -> None:
@@ -71,7 +72,7 @@ def test_what_is_repeated_is_computed_once(target: tecomp.Target) -> None:
     C = elementwise.define(lambda x, y: x * y, A, weights)
     a, row = arrays((9, 33), (33,))
 
-    np.testing.assert_allclose(run(C, [A, b], [a, row], target), a * np.exp(row), rtol=1e-5)
+    assert_close(run(C, [A, b], [a, row], target), a * np.exp(row), rtol=1e-5)
     assert "as weights" in str(tecomp.lower(elementwise.schedule(C, target), [A, b, C]))
 
 

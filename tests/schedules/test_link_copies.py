@@ -15,6 +15,7 @@ from tecomp.ir.nodes.dtype import DType
 from tecomp.machine.descriptor import read_target
 from tecomp.schedules.intrinsics.accelerator import copy_intrinsic, vector_intrinsic
 from tecomp.schedules.scratchpad.placement import placement_of, sizes_of
+from tests.numerics import assert_close
 
 # Neither sticks nor tiles: what is moved at once is a burst.
 TOY = read_target('''name = "toy"
@@ -267,7 +268,7 @@ def vector(operation: str, dtype: str, *, with_number: bool = False) -> Any:
     out = np.zeros((2, 40), dtype)
     kernel(*arrays, out)
     expected = exact[operation](*arrays, *([np.asarray(3, dtype)] if with_number else []))
-    np.testing.assert_allclose(out, expected, rtol=1e-6)
+    assert_close(out, expected, rtol=1e-6)
     return kernel.report()
 
 

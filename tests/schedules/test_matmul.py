@@ -14,6 +14,7 @@ from tecomp import te
 from tecomp.ir.nodes.dtype import DType
 from tecomp.schedules import activations, matmul
 from tecomp.schedules.common import round_up
+from tests.numerics import assert_close
 from tests.strategies.fenced import call_fenced
 from tests.strategies.machines import CORES
 from tests.strategies.pairwise import pairwise
@@ -39,7 +40,7 @@ def run(a: tuple[int, ...], b: tuple[int, ...], target: tecomp.Target, **options
         expected = expected + given[2]
     if options.get("activation") is activations.relu:
         expected = np.maximum(expected, 0)
-    np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-3)
+    assert_close(c, expected, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
@@ -127,7 +128,7 @@ def test_narrow_floats_are_rounded_once(
     call_fenced(tecomp.build(matmul.schedule(C, target), [A, B, bias, C]), a, b, shift, c)
 
     exact = np.maximum(a.astype("f8") @ b.astype("f8") + shift.astype("f8"), 0)
-    np.testing.assert_allclose(c.astype("f8"), exact, rtol=1.01 * 2.0**-digits, atol=1e-4)
+    assert_close(c.astype("f8"), exact, rtol=1.01 * 2.0**-digits, atol=1e-4)
 
 
 def test_integers_of_sizes_known_at_the_call() -> None:
@@ -150,7 +151,7 @@ def test_a_matrix_with_itself() -> None:
     c = np.zeros((40, 40), np.float32)
     call_fenced(tecomp.build(matmul.schedule(C, SMALL), [A, C]), a, c)
 
-    np.testing.assert_allclose(c, a @ a.T, rtol=1e-4, atol=1e-4)
+    assert_close(c, a @ a.T, rtol=1e-4, atol=1e-4)
 
 
 def test_sizes_known_at_the_call() -> None:
@@ -163,7 +164,7 @@ def test_sizes_known_at_the_call() -> None:
         b = np.random.default_rng(1).standard_normal(shape[1:], np.float32)
         c = np.full((shape[0], shape[2]), np.nan, np.float32)
         call_fenced(kernel, a, b, c)
-        np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)
+        assert_close(c, a @ b, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("batch", [(), (0,), (2,)])
@@ -295,7 +296,7 @@ def test_a_matrix_times_itself(transposed: bool) -> None:
 
     tecomp.build(matmul.schedule(C, SMALL), [A, C])(a, c)
 
-    np.testing.assert_allclose(c, a @ (a.T if transposed else a), rtol=1e-5)
+    assert_close(c, a @ (a.T if transposed else a), rtol=1e-5)
 
 
 def test_what_is_no_product_is_refused() -> None:

@@ -18,6 +18,7 @@ from tecomp.errors import CapacityError, TargetError
 from tecomp.ir.nodes.dtype import DType
 from tecomp.machine.descriptor import read_target
 from tecomp.schedules import activations, matmul
+from tests.numerics import assert_close
 from tests.strategies.fenced import call_fenced
 from tests.strategies.machines import shipped
 
@@ -202,7 +203,7 @@ def test_sums_are_float32(machine: str, dtype: str) -> None:
     got = kernel.unpack(C, arrays[2])
     step = 2.0 ** (-11 if dtype == "float16" else -8)
     assert got.dtype == kind
-    np.testing.assert_allclose(got.astype(np.float64), exact, rtol=1.01 * step, atol=1e-4)
+    assert_close(got.astype(np.float64), exact, rtol=1.01 * step, atol=1e-4)
 
 
 @pytest.mark.parametrize("machine", UNITS)

@@ -10,6 +10,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.schedules import norm
+from tests.numerics import assert_close
 from tests.strategies.fenced import call_fenced
 
 
@@ -43,31 +44,31 @@ def test_sizes(shape: tuple[int, ...], target: tecomp.Target) -> None:
     a, scale, shift = (random.standard_normal(s, np.float32) for s in (shape, *2 * (shape[-1:],)))
 
     layer = run([A, g, h], norm.layer_norm(A, g, h), [a, scale, shift], target)
-    np.testing.assert_allclose(layer, layer_norm(a) * scale + shift, rtol=1e-3, atol=1e-4)
+    assert_close(layer, layer_norm(a) * scale + shift, rtol=1e-3, atol=1e-4)
     rms = run([A, g], norm.rms_norm(A, g), [a, scale], target)
-    np.testing.assert_allclose(rms, rms_norm(a) * scale, rtol=1e-4, atol=1e-5)
+    assert_close(rms, rms_norm(a) * scale, rtol=1e-4, atol=1e-5)
 
 
 def test_without_scale_and_shift(target: tecomp.Target) -> None:
     A = te.placeholder((6, 45), name="A")
     a = np.random.default_rng(0).standard_normal((6, 45), np.float32)
 
-    np.testing.assert_allclose(run([A], norm.layer_norm(A), [a], target), layer_norm(a), atol=1e-4)
-    np.testing.assert_allclose(run([A], norm.rms_norm(A), [a], target), rms_norm(a), atol=1e-4)
+    assert_close(run([A], norm.layer_norm(A), [a], target), layer_norm(a), atol=1e-4)
+    assert_close(run([A], norm.rms_norm(A), [a], target), rms_norm(a), atol=1e-4)
 
 
 def test_a_large_mean_costs_no_digits(target: tecomp.Target) -> None:
     A = te.placeholder((2, 64), name="A")
     a = (np.arange(128).reshape(2, 64) % 2 + 4096).astype(np.float32)
 
-    np.testing.assert_allclose(run([A], norm.layer_norm(A), [a], target), layer_norm(a), atol=1e-4)
+    assert_close(run([A], norm.layer_norm(A), [a], target), layer_norm(a), atol=1e-4)
 
 
 def test_half(target: tecomp.Target) -> None:
     A = te.placeholder((6, 45), "float16", name="A")
     a = np.random.default_rng(0).standard_normal((6, 45)).astype("float16")
 
-    np.testing.assert_allclose(run([A], norm.layer_norm(A), [a], target), layer_norm(a), atol=4e-3)
+    assert_close(run([A], norm.layer_norm(A), [a], target), layer_norm(a), atol=4e-3)
 
 
 @pytest.mark.parametrize(
@@ -85,4 +86,4 @@ def test_sizes_known_at_the_call(
         a = np.random.default_rng(0).standard_normal(shape, np.float32)
         result = np.full_like(a, np.nan)
         call_fenced(kernel, a, result)
-        np.testing.assert_allclose(result, expected(a), atol=near)
+        assert_close(result, expected(a), atol=near)

@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.schedules import pool
+from tests.numerics import assert_close
 from tests.strategies.fenced import call_fenced
 from tests.strategies.machines import CORES
 from tests.strategies.pairwise import pairwise
@@ -72,7 +73,7 @@ def test_windows(form: tuple[tuple[int, int, int], Any, dict[str, Any]], op: str
     x = image(2, *size)
 
     result = run(x, target, window, op, layout, **options)
-    np.testing.assert_allclose(result, expected(x, window, op, **options), rtol=1e-4, atol=1e-4)
+    assert_close(result, expected(x, window, op, **options), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
@@ -81,7 +82,7 @@ def test_a_mean_of_what_is_inside(layout: str, target: tecomp.Target) -> None:
     options: dict[str, Any] = {"stride": 2, "padding": 1, "count_padding": False}
 
     result = run(x, target, 3, "mean", layout, **options)
-    np.testing.assert_allclose(result, expected(x, 3, "mean", **options), rtol=1e-4, atol=1e-4)
+    assert_close(result, expected(x, 3, "mean", **options), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float64"])
@@ -104,7 +105,7 @@ def test_whole_images(layout: Any, op: Any, target: tecomp.Target) -> None:
     call_fenced(kernel, x, result)
 
     wanted = getattr(x, op)(axes, keepdims=True)
-    np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)
+    assert_close(result, wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_sizes_known_at_the_call(target: tecomp.Target) -> None:

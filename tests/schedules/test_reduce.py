@@ -13,6 +13,7 @@ from tecomp.ir.nodes.expr import BufferLoad, Const
 from tecomp.ir.nodes.stmt import For, ForKind
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.schedules import reduce
+from tests.numerics import assert_close
 from tests.strategies.fenced import call_fenced
 from tests.strategies.machines import CORES
 from tests.strategies.pairwise import pairwise
@@ -41,7 +42,7 @@ def values(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
 def test_sizes(n: int, axis: int | None, target: tecomp.Target) -> None:
     a = values((n, 37)).astype(np.float64)
 
-    np.testing.assert_allclose(run((n, 37), axis, "sum", target), a.sum(axis), atol=1e-3)
+    assert_close(run((n, 37), axis, "sum", target), a.sum(axis), atol=1e-3)
 
 
 @pairwise(
@@ -53,7 +54,7 @@ def test_axes(axis: int | tuple[int, ...], op: str, target: tecomp.Target) -> No
     a = values(shape).astype(np.float64)
     expected = getattr(np, op)(a, axis=axis)
 
-    np.testing.assert_allclose(run(shape, axis, op, target), expected, rtol=1e-4, atol=1e-4)
+    assert_close(run(shape, axis, op, target), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("axis", [(0, 2), (1, 3), (2,)])
@@ -61,7 +62,7 @@ def test_axes_stay_with_extent_1(axis: tuple[int, ...], target: tecomp.Target) -
     a = values((2, 5, 6, 19))
     result = run((2, 5, 6, 19), axis, "mean", target, keepdims=True)
 
-    np.testing.assert_allclose(result, a.mean(axis, keepdims=True), rtol=1e-4, atol=1e-5)
+    assert_close(result, a.mean(axis, keepdims=True), rtol=1e-4, atol=1e-5)
 
 
 @pairwise(
@@ -77,7 +78,7 @@ def test_few_columns(
     for op in ("mean", "max"):
         expected = getattr(np, op)(a, axis, keepdims=keepdims)
         result = run(shape, axis, op, target, keepdims=keepdims)
-        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+        assert_close(result, expected, rtol=1e-4, atol=1e-5)
     whole = values(shape, "int8").sum(axis, dtype="int32", keepdims=keepdims)
 
     result = run(shape, axis, "sum", target, "int8", out_dtype="int32", keepdims=keepdims)
@@ -88,7 +89,7 @@ def test_a_sum_is_shared_in_parts(target: tecomp.Target) -> None:
     n = 300_000
     a = values((n,)).astype(np.float64)
 
-    np.testing.assert_allclose(run((n,), None, "sum", target), a.sum(), atol=0.05)
+    assert_close(run((n,), None, "sum", target), a.sum(), atol=0.05)
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -98,7 +99,7 @@ def test_types(axis: int, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(total, values(shape, "int8").sum(axis, dtype="int32"))
     half = run(shape, axis, "sum", target, "float16")
     expected = values(shape, "float16").astype(np.float64).sum(axis)
-    np.testing.assert_allclose(half, expected, rtol=2e-3, atol=1e-2)
+    assert_close(half, expected, rtol=2e-3, atol=1e-2)
     most = run(shape, axis, "max", target, "int64")
     np.testing.assert_array_equal(most, values(shape, "int64").max(axis))
 
@@ -113,7 +114,7 @@ def test_sizes_known_at_the_call(axis: int | None, target: tecomp.Target) -> Non
         expected = np.asarray(a.mean(axis))
         result = np.full(expected.shape, np.nan, np.float32)
         call_fenced(kernel, a, result)
-        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+        assert_close(result, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_nan_propagates(target: tecomp.Target) -> None:
@@ -233,7 +234,7 @@ TINY = [(17, 2), (33, 3), (3, 40, 4), (5, 19, 4), (64, 1, 3), (2, 7, 3), (30, 5)
 @pairwise(shape=TINY, dtype=["float32", "float64", "int16"], op=["sum", "max"], target=CORES)
 def test_tiny_rows(shape: tuple[int, ...], dtype: str, op: Any, target: tecomp.Target) -> None:
     expected = getattr(np, op)(values(shape, dtype).astype(np.float64), axis=-1)
-    np.testing.assert_allclose(run(shape, -1, op, target, dtype), expected, rtol=1e-5, atol=1e-5)
+    assert_close(run(shape, -1, op, target, dtype), expected, rtol=1e-5, atol=1e-5)
 
     x = te.placeholder(shape, dtype, name="x")
     total = reduce.define(x, axis=-1, op=op)
@@ -241,7 +242,7 @@ def test_tiny_rows(shape: tuple[int, ...], dtype: str, op: Any, target: tecomp.T
     kernel = tecomp.build(twice, [x, twice], target)
     result = kernel.empty(twice)
     call_fenced(kernel, values(shape, dtype), result)
-    np.testing.assert_allclose(result, 2 * expected, rtol=1e-5, atol=1e-5)
+    assert_close(result, 2 * expected, rtol=1e-5, atol=1e-5)
 
 
 def test_tiny_rows_are_reduced_by_vectors_across_them() -> None:

@@ -13,6 +13,7 @@ import pytest
 import tecomp
 from tecomp import CapacityError, TargetError, te
 from tecomp.schedules import norm, softmax
+from tests.numerics import assert_close
 from tests.strategies.fenced import call_fenced
 from tests.strategies.machines import shipped
 
@@ -63,7 +64,7 @@ class Case:
         call_fenced(kernel, *packed)
         result = kernel.unpack(self.tensors[-1], packed[-1]).astype(np.float64)
         allowed = TOLERANCE[self.dtype]
-        np.testing.assert_allclose(result, self.exact, rtol=allowed, atol=allowed)
+        assert_close(result, self.exact, rtol=allowed, atol=allowed)
 
 
 @cache

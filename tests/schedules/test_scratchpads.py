@@ -14,6 +14,7 @@ import tecomp
 from tecomp import CapacityError, Target, te
 from tecomp.schedules import auto, softmax
 from tecomp.schedules.scratchpad.placement import placement_of
+from tests.numerics import assert_close
 from tests.strategies.te_programs import draw_program
 
 ACME = Path(__file__).parents[1] / "plugins" / "acme" / "acme_target" / "acme.toml"
@@ -49,7 +50,7 @@ def check(seed: int, target: Target) -> None:
 
     found, _ = run(auto(output, target), [*inputs, output], given, target)
 
-    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-4)
+    assert_close(found, expected, rtol=2e-3, atol=2e-4)
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -130,7 +131,7 @@ def test_kinds_of_programs(name: str, kind: str) -> None:
     s = auto(output, target)
     found, report = run(s, [*inputs, output], given, target)
 
-    np.testing.assert_allclose(found, by_numpy(*given), rtol=1e-5)
+    assert_close(found, by_numpy(*given), rtol=1e-5)
     if kind not in ALONE:
         assert 'thread="core.' in str(tecomp.lower(s, [*inputs, output]))
         assert where is not None
@@ -149,7 +150,7 @@ def test_attention() -> None:
     found, _ = run(auto(Y, target), [Q, K, V, Y], [q, k, v], target)
 
     powers = np.exp(q @ k.T / 4)
-    np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True) @ v, rtol=1e-4)
+    assert_close(found, powers / powers.sum(1, keepdims=True) @ v, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["stick128", "acme"])
@@ -182,7 +183,7 @@ def test_products_of_a_program_are_those_of_the_unit() -> None:
     found, report = run(auto(C, target), [A, B, C], [a, b], target)
 
     wide = np.maximum(a.astype("f4") @ b.astype("f4"), 0).astype("f2").astype("f4")
-    np.testing.assert_allclose(found, wide @ b.astype("f4"), rtol=2e-3)
+    assert_close(found, wide @ b.astype("f4"), rtol=2e-3)
     assert report.tiles == {"matmul_float16": 2 * 8}
 
 
@@ -214,7 +215,7 @@ def test_cores_share_a_reduction(shape: tuple[int, int]) -> None:
     found, report = run(auto(C, target), [X, C], [x], target)
 
     first = x[:, 0] if long else x[0]
-    np.testing.assert_allclose(found, (x + 1).sum(long) * first, rtol=1e-5)
+    assert_close(found, (x + 1).sum(long) * first, rtol=1e-5)
     assert len(report.cores) == 32
 
 
@@ -253,7 +254,7 @@ def test_what_is_read_far_apart_stays_where_it_is() -> None:
 
     found, _ = run(auto(C, target), [A, C], [a], target)
 
-    np.testing.assert_allclose(found, a @ a.T, rtol=1e-5)
+    assert_close(found, a @ a.T, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["elementwise", "broadcast", "columns", "transpose"])

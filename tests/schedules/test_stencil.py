@@ -10,6 +10,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.schedules import stencil
+from tests.numerics import assert_close
 from tests.strategies.fenced import call_fenced
 
 Window = Sequence[Sequence[float]]
@@ -34,7 +35,7 @@ def check(A: te.Tensor, B: te.Tensor, shape: tuple[int, ...], weights: Window,
     result = np.full(wanted.shape, np.nan, A.dtype)
     call_fenced(kernel, a, result)
 
-    np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)
+    assert_close(result, wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_sizes_known_at_the_call(target: tecomp.Target) -> None:
         a = np.random.default_rng(0).standard_normal(shape, np.float32)
         result = np.full((shape[0] - 2, shape[1] - 2), np.nan, np.float32)
         call_fenced(kernel, a, result)
-        np.testing.assert_allclose(result, expected(a, [[1 / 9] * 3] * 3), atol=1e-5)
+        assert_close(result, expected(a, [[1 / 9] * 3] * 3), atol=1e-5)
 
 
 def test_a_window_of_zeros(target: tecomp.Target) -> None:

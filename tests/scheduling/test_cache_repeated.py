@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.schedules import auto
+from tests.numerics import assert_close
 
 A, C = te.placeholder((4, 9), name="A"), te.placeholder((4,), name="C")
 B = te.compute((4, 9), lambda i, j: (A[i, j] - C[i] * 0.5) / te.sqrt(C[i] + 1.0), name="B")
@@ -87,7 +88,7 @@ def test_short_rows_with_formulas_of_their_values(seed: int) -> None:
 
     tecomp.build(Y, [X, Y])(x, out)
 
-    np.testing.assert_allclose(out, whole, rtol=1e-5, atol=1e-6)
+    assert_close(out, whole, rtol=1e-5, atol=1e-6)
     is_repeated = any(form is not forms[2][0] for form in own)
     if not under:
         assert ("cache_repeated" in str(auto(Y, "cpu").trace)) == is_repeated

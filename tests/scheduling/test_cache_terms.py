@@ -12,6 +12,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.schedules import auto
+from tests.numerics import assert_close
 
 A = te.placeholder((4, 6), name="A")
 h, l, m = (te.reduce_axis((0, n), name=x) for x, n in (("h", 6), ("l", 6), ("m", 4)))  # noqa: E741
@@ -116,5 +117,5 @@ def test_rows_whose_terms_are_written_several_times(seed: int) -> None:
     tecomp.build(Z, [X, Z])(a, out)
 
     wanted = t / t.sum(1, keepdims=True) * (t.max(1, keepdims=True) if several else 1)
-    np.testing.assert_allclose(out, wanted, rtol=1e-5, atol=1e-7)
+    assert_close(out, wanted, rtol=1e-5, atol=1e-7)
     assert str(auto(Z, "cpu").trace).count("cache_terms") == 1

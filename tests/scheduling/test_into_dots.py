@@ -14,6 +14,7 @@ import tecomp
 from tecomp import te
 from tecomp.ir.nodes.dtype import SCALARS, DType
 from tecomp.scheduling.replay import replay
+from tests.numerics import assert_close
 
 KINDS = [
     ("int8", "int8", "uint8x4", "int8x4"),
@@ -64,13 +65,13 @@ def test_sums_are_those_of_the_terms(
 
     kernel(x, y, c)
 
-    np.testing.assert_allclose(c.astype(wide), expected, rtol=1e-6)
+    assert_close(c.astype(wide), expected, rtol=1e-6)
     for name in ("nest", "flatten_buffer", "pack_reads", "simplify"):
         c[:] = 0
         is_flat = name != "nest"
         arrays = [v.reshape(-1) if is_flat else v for v in (x, y, c)]
         tecomp.evaluate(kernel.lowered.functions[name], arrays)
-        np.testing.assert_allclose(c.astype(wide), expected, rtol=1e-6, err_msg=name)
+        assert_close(c.astype(wide), expected, rtol=1e-6, err_msg=name)
     again = replay(s.trace.to_json(), C)
     assert str(again.trace) == str(s.trace)
     assert str(tecomp.lower(again, args)) == str(kernel.lowered.functions["simplify"])

@@ -30,6 +30,7 @@ from tecomp.schedules import (
     stencil,
     transpose,
 )
+from tests.numerics import assert_close
 from tests.strategies.arrays import Guarded
 from tests.strategies.draws import Dice, Draw, Draws
 from tests.strategies.reference import number
@@ -94,7 +95,7 @@ class Operation:
             wanted = self.reference(*arrays)
         if wanted is not None:
             tolerance = 1e-2 if self.output.dtype == "float16" else 1e-4
-            np.testing.assert_allclose(
+            assert_close(
                 result.array.astype(np.float64), wanted.astype(np.float64), tolerance, tolerance,
                 err_msg=f"{self.text}, sizes {list(sizes.values())}",
             )

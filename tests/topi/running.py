@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import tecomp
 from tecomp import te
+from tests import numerics
 
 Array: TypeAlias = NDArray[Any]
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -104,7 +105,7 @@ def assert_close(got: Array, wanted: Any, what: str = "", *, rtol: float | None 
         np.testing.assert_array_equal(got, wanted, err_msg=what, strict=True)
         return
     tolerance = _PRECISION[str(got.dtype)] if rtol is None else rtol
-    np.testing.assert_allclose(
+    numerics.assert_close(
         got.astype("float64"), wanted.astype("float64"), tolerance, tolerance, err_msg=what,
         strict=True,
     )

@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.topi import image, nn
+from tests.numerics import assert_close
 from tests.topi.refusals import refused
 from tests.topi.running import Array, assert_results, compiled, given, values
 
@@ -207,7 +208,7 @@ def test_compiled_with_sizes_at_the_call() -> None:
         kernel(a, result)
         wanted = weights(rows, 2 * rows, "linear", "asymmetric") @ a @ weights(
             4, 8, "linear", "asymmetric").T
-        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+        assert_close(result, wanted, rtol=1e-4, atol=1e-5)
     a = values((1, 1, 4, 4), "float32")
     S = given(a)
     matrix = weights(4, 7, "cubic", "half_pixel")

@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te, topi
 from tecomp.topi import nn
+from tests.numerics import assert_close
 from tests.topi.refusals import refused
 from tests.topi.running import (
     FLOATS,
@@ -151,7 +152,7 @@ def test_norms_of_groups_of_channels_that_the_call_says(order: Callable[[Any], A
     found = np.empty(a.shape, "float32")
 
     tecomp.build(Y, [c, A, G, B, Y])(2, a, g, b, found)
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    assert_close(found, wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("axis", [None, 1, -1])
@@ -326,7 +327,7 @@ def test_sizes_come_at_the_call() -> None:
         results = [np.full(x.shape, 77, "float32") for x in wanted]
         kernel(a, w, *results)
         for result, right in zip(results, wanted, strict=True):
-            np.testing.assert_allclose(result, right, rtol=1e-4, atol=1e-5)
+            assert_close(result, right, rtol=1e-4, atol=1e-5)
 
 
 def test_blocks_and_mirrors_of_sizes_at_the_call() -> None:

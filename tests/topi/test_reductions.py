@@ -12,6 +12,7 @@ import pytest
 
 import tecomp
 from tecomp import te, topi
+from tests.numerics import assert_close
 from tests.topi.refusals import refused
 from tests.topi.running import (
     FLOATS,
@@ -236,7 +237,7 @@ def test_sizes_come_at_the_call() -> None:
         results = [np.full(np.shape(x), 77, x.dtype) for x in wanted]
         kernel(a, *results)
         for result, right in zip(results, wanted, strict=True):
-            np.testing.assert_allclose(result, right, rtol=1e-5)
+            assert_close(result, right, rtol=1e-5)
 
 
 @pytest.mark.parametrize("target", ["stick128", "tensix_wh"])

@@ -13,6 +13,7 @@ import tecomp
 from tecomp import te
 from tecomp.schedules import conv2d
 from tecomp.topi import nn
+from tests.numerics import assert_close
 from tests.strategies.pairwise import pairwise
 from tests.topi.refusals import refused
 from tests.topi.running import Array, assert_results, compiled, given, numpy_type, values
@@ -212,7 +213,7 @@ def test_groups_of_channels_that_the_call_says(groups: int) -> None:
     found = np.empty(wanted.shape, "float32")
 
     tecomp.build(te.create_schedule(Y.op), [c, X, W, Y])(2, x, w, found)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    assert_close(found, wanted, rtol=1e-5)
 
     w = values((3 * groups, 2, 3, 2), "float32", low=-3, high=3, seed=1)
     V = te.placeholder((o * groups, c, 3, 2), name="V")
@@ -221,7 +222,7 @@ def test_groups_of_channels_that_the_call_says(groups: int) -> None:
     found = np.empty(wanted.shape, "float32")
 
     tecomp.build(te.create_schedule(Y.op), [o, X, V, Y])(3, x, w, found)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    assert_close(found, wanted, rtol=1e-5)
 
 
 def pooled(
@@ -346,7 +347,7 @@ def test_sizes_come_at_the_call() -> None:
         results = [np.full(part.shape, 77, "float32") for part in wanted]
         kernel(x, w, *results)
         for result, right in zip(results, wanted, strict=True):
-            np.testing.assert_allclose(result, right, rtol=1e-3, atol=1e-4)
+            assert_close(result, right, rtol=1e-3, atol=1e-4)
 
 
 def test_refusals() -> None:

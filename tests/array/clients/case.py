@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import tecomp.array as xp
+from tests.numerics import assert_close
 
 Make: TypeAlias = Callable[..., Any]
 """Makes an array of one namespace of an array of NumPy's."""
@@ -59,4 +60,4 @@ def _compare(case: Case, got: Any, wanted: Any) -> None:
     one, other = np.asarray(got), np.asarray(wanted)
     assert (one.dtype, one.shape) == (other.dtype, other.shape), (
         f"{one.dtype} of shape {one.shape}, not {other.dtype} of shape {other.shape}")
-    np.testing.assert_allclose(one, other, rtol=case.rtol, atol=case.rtol)
+    assert_close(one, other, rtol=case.rtol, atol=case.rtol)

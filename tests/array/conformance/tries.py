@@ -15,6 +15,7 @@ from tecomp.errors import TecompError
 from tests.array.conformance.calls import MAKERS, Call
 from tests.array.conformance.draws import Draw
 from tests.array.conformance.methods import USES
+from tests.numerics import assert_close
 
 
 def fault_of(
@@ -111,4 +112,4 @@ def _compare(got: Any, wanted: Any, near: float) -> None:
         np.testing.assert_array_equal(one, other)
         return
     rtol = near * float(np.finfo(other.dtype).eps)
-    np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
+    assert_close(one, other, rtol=rtol, atol=rtol)

@@ -13,6 +13,7 @@ import numpy as np
 
 import tecomp.array as xp
 from tecomp import dist
+from tests.numerics import assert_close
 
 TEAM = dist.world()
 N = TEAM.size
@@ -101,7 +102,7 @@ def main(first: int, count: int) -> None:
         found = program(seed, xp, given, lambda x: x.to_local())
         wanted = program(seed, NumPy, [each.copy() for each in data], lambda x: x)
         for one, other in zip(found, wanted, strict=True):
-            np.testing.assert_allclose(
+            assert_close(
                 np.asarray(one), other, rtol=1e-9, atol=1e-9, err_msg=f"seed {seed}, {placed}")
 
 

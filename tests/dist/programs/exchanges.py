@@ -10,6 +10,7 @@ import numpy as np
 import tecomp.array as xp
 from tecomp import dist
 from tecomp.array.distributed.partitions import windows_of
+from tests.numerics import assert_close
 
 TEAM = dist.world()
 N, RANK = TEAM.size, TEAM.rank
@@ -55,7 +56,7 @@ def stencils() -> None:
             made: list[Any] = []
             found = counted(lambda x=x, radius=radius, made=made: made.append(star(x, radius)) or made[0])
             assert found == (int(N > 1), NEIGHBOURS, 0, NEIGHBOURS * radius * width * 8), found
-            np.testing.assert_allclose(np.asarray(made[0]), star(data, radius), rtol=1e-13)
+            assert_close(np.asarray(made[0]), star(data, radius), rtol=1e-13)
 
 
 def steps() -> None:
@@ -75,7 +76,7 @@ def steps() -> None:
     assert found[:3] == (5 * (N > 1), 5 * NEIGHBOURS, 0), found
     for _ in range(5):
         heat(wanted)
-    np.testing.assert_allclose(np.asarray(u), wanted, rtol=1e-13)
+    assert_close(np.asarray(u), wanted, rtol=1e-13)
 
     pair, other = (on_team(data), on_team(data)), (data, data)
 
@@ -89,7 +90,7 @@ def steps() -> None:
     assert found[:3] == (5 * (N > 1), 5 * RING, 0), found
     for _ in range(5):
         other = waves(np, *other)
-    np.testing.assert_allclose(np.asarray(pair[0]), other[0], rtol=1e-12)
+    assert_close(np.asarray(pair[0]), other[0], rtol=1e-12)
 
 
 def several() -> None:
@@ -109,7 +110,7 @@ def reductions() -> None:
     assert counted(lambda: (xp.sum(x), xp.mean(y, axis=0), xp.sum(x * y, axis=0)))[2] == once
     assert counted(lambda: (xp.var(x, axis=0), xp.std(y), xp.var(x * y)))[2] == once
     total = xp.sum(x) + xp.var(x)
-    np.testing.assert_allclose(np.asarray(total), data.sum() + data.var(), rtol=1e-13)
+    assert_close(np.asarray(total), data.sum() + data.var(), rtol=1e-13)
     assert any(name.startswith("all_reduce for sum") for name in COUNTERS.sent), COUNTERS.sent
     said = str(xp.report())
     assert N == 1 or ("collectives" in said and "bytes sent, all_reduce for sum" in said), said

@@ -15,6 +15,7 @@ from tecomp.ptensor.lowering.lowered_ir import Dist, Let, Literal, Lowered, Name
 from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
 from tecomp.ptensor.parse import parse, parse_module
 from tests.ptensor.team_functions import FUNCTIONS, SEVERAL, drawn_function
+from tests.numerics import assert_close
 
 TEAM = dist.world()
 
@@ -39,7 +40,7 @@ def check(name: str, lowered: Lowered, arguments: list[Any], wanted: list[Any]) 
     for result, expected in zip(results, wanted, strict=True):
         found = of_all(result)
         assert found.dtype == np.asarray(expected).dtype, (name, found.dtype)
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12, err_msg=name)
+        assert_close(found, expected, rtol=1e-12, atol=1e-12, err_msg=name)
     numbers = dist.allgather(TEAM, np.array([[result[3] for result in results]]))
     assert (numbers == numbers[0]).all() and len(set(numbers[0])) == len(results)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 import tecomp.array as xp
 from tecomp import TecompError, dist
+from tests.numerics import assert_close
 
 TEAM = dist.world()
 CALLS: list[str] = []
@@ -30,10 +31,10 @@ for shape in ((7, 3), (2, 3)):
         x = xp.asarray(data, team=TEAM, placements=placements)
         found = run(x, xp.asarray(weights, team=TEAM))
         y = (data - data.mean(axis=0)) / data.std(axis=0)
-        np.testing.assert_allclose(found["product"], y @ weights, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(found["pairs"][0], y[1:] * y[:-1], rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(found["pairs"][1], data)
-        np.testing.assert_allclose(found["all"], data.sum() + 2.5, rtol=1e-12)
+        assert_close(found["product"], y @ weights, rtol=1e-9, atol=1e-9)
+        assert_close(found["pairs"][0], y[1:] * y[:-1], rtol=1e-9, atol=1e-9)
+        assert_close(found["pairs"][1], data)
+        assert_close(found["all"], data.sum() + 2.5, rtol=1e-12)
 assert len(CALLS) == 2, CALLS  # once for each shape
 
 
@@ -49,7 +50,7 @@ v = w = start
 for _ in range(6):
     u, before = steps(u, before)
     v, w = 2 * v - w + 0.1 * (np.roll(v, 1) + np.roll(v, -1) - 2 * v), v
-np.testing.assert_allclose(u, v, rtol=1e-12)
+assert_close(u, v, rtol=1e-12)
 assert u.team == 1
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import tecomp.array as xp
 from tecomp import dist
 from tecomp.errors import TeamError, TeamMismatchError
+from tests.numerics import assert_close
 
 TEAM = dist.world()
 N, RANK = TEAM.size, TEAM.rank
@@ -22,7 +23,7 @@ COUNTERS = xp.statistics.counters
 def equal(array: Any, wanted: Any, rtol: float = 0) -> None:
     found = np.asarray(array)
     assert found.dtype == np.asarray(wanted).dtype, (found.dtype, wanted)
-    np.testing.assert_allclose(found, wanted, rtol=rtol)
+    assert_close(found, wanted, rtol=rtol)
 
 
 def makes() -> None:

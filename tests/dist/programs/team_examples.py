@@ -8,6 +8,7 @@ import numpy as np
 
 import tecomp.array as xp
 from tecomp import dist
+from tests.numerics import assert_close
 
 TEAM = dist.world()
 
@@ -135,38 +136,38 @@ def together(data: Any, **placed: Any) -> Any:
 xp.statistics.counters.gathered.clear()
 random = np.random.default_rng(0)
 field = random.uniform(size=(23, 17))
-np.testing.assert_allclose(heat(together(field), 8), heat(field.copy(), 8), rtol=1e-13)
-np.testing.assert_allclose(waves(xp, together(field), 8), waves(np, field, 8), rtol=1e-12)
+assert_close(heat(together(field), 8), heat(field.copy(), 8), rtol=1e-13)
+assert_close(waves(xp, together(field), 8), waves(np, field, 8), rtol=1e-12)
 
 table, target = random.normal(size=(101, 5)), random.normal(size=101)
 found = ridge(xp, together(table), together(target), xp.eye(5, team=TEAM), 0.1)
-np.testing.assert_allclose(found, ridge(np, table, target, np.eye(5), 0.1), rtol=1e-11)
+assert_close(found, ridge(np, table, target, np.eye(5), 0.1), rtol=1e-11)
 first = together(table[:3], placements=[dist.Replicate()])
-np.testing.assert_allclose(
+assert_close(
     means(xp, together(table), first, 5), means(np, table, table[:3], 5), rtol=1e-12)
 
 fields = random.uniform(1, 2, size=(3, 22, 13))
-np.testing.assert_allclose(
+assert_close(
     shallow_water(xp, 6, *map(together, fields)), shallow_water(np, 6, *fields), rtol=1e-12)
 options = random.uniform(80, 120, 103), random.uniform(80, 120, 103), random.uniform(0.5, 2, 103)
-np.testing.assert_allclose(
+assert_close(
     prices(xp, *map(together, options)), prices(np, *options), rtol=1e-9, atol=1e-9)
-np.testing.assert_allclose(
+assert_close(
     transposed(xp, together(field), 3), transposed(np, field, 3), rtol=1e-13)
 points = random.uniform(size=(41, 4, 4))
 events = rambo(xp, together(points), 13.0)
-np.testing.assert_allclose(events, rambo(np, points, 13.0), rtol=1e-11, atol=1e-11)
+assert_close(events, rambo(np, points, 13.0), rtol=1e-11, atol=1e-11)
 balance = np.asarray(xp.sum(events, axis=1))
-np.testing.assert_allclose(balance, np.tile([13.0, 0, 0, 0], (41, 1)), atol=1e-11)
-np.testing.assert_allclose(
+assert_close(balance, np.tile([13.0, 0, 0, 0], (41, 1)), atol=1e-11)
+assert_close(
     principal(xp, together(table)), np.linalg.eigvalsh(np.cov(table.T)), rtol=1e-11)
 system = random.normal(size=(40, 40))
 system = system @ system.T + 40 * np.eye(40)
 right = random.normal(size=40)
-np.testing.assert_allclose(
+assert_close(
     gradients(xp, together(system), together(right), 12), gradients(np, system, right, 12),
     rtol=1e-9)
-np.testing.assert_allclose(
+assert_close(
     gradients(xp, together(system), together(right), 40), np.linalg.solve(system, right), rtol=1e-8)
 assert set(xp.statistics.counters.gathered) <= {"values", "numpy.linalg.solve", "numpy.linalg.eigh"}
 if TEAM.rank == 0:

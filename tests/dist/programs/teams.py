@@ -10,6 +10,7 @@ import numpy as np
 
 import tecomp.array as xp
 from tecomp import dist
+from tests.numerics import assert_close
 
 TEAM = dist.world()
 Case = Callable[..., Any]
@@ -185,7 +186,7 @@ def check(where: str, wanted: Any, found: Any) -> None:
             f"{where}: {wanted} and {found}")
         return
     assert found.dtype == wanted.dtype, where
-    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12, err_msg=where)
+    assert_close(found, wanted, rtol=1e-12, atol=1e-12, err_msg=where)
 
 
 def main(group: str) -> None:
