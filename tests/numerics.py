@@ -48,3 +48,15 @@ def assert_close(
             f"off by {off[at]:.3g} times the bound {bound[at]:.3g}; "
             f"{int((~(off <= 1)).sum())} of {off.size} elements differ"
         )
+
+
+def assert_product(found: Any, *factors: Any, rtol: float = 1e-5) -> None:
+    """Check a product of matrices against float64, within a bound of the absolute products."""
+    exact, terms = (
+        np.linalg.multi_dot(each) if len(each) > 2 else each[0] @ each[1]
+        for each in (
+            [np.asarray(factor, np.float64) for factor in factors],
+            [np.abs(np.asarray(factor, np.float64)) for factor in factors],
+        )
+    )
+    assert_close(found, exact, rtol, magnitude=terms)

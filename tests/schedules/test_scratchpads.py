@@ -14,7 +14,7 @@ import tecomp
 from tecomp import CapacityError, Target, te
 from tecomp.schedules import auto, softmax
 from tecomp.schedules.scratchpad.placement import placement_of
-from tests.numerics import assert_close
+from tests.numerics import assert_close, assert_product
 from tests.strategies.te_programs import draw_program
 
 ACME = Path(__file__).parents[1] / "plugins" / "acme" / "acme_target" / "acme.toml"
@@ -183,7 +183,7 @@ def test_products_of_a_program_are_those_of_the_unit() -> None:
     found, report = run(auto(C, target), [A, B, C], [a, b], target)
 
     wide = np.maximum(a.astype("f4") @ b.astype("f4"), 0).astype("f2").astype("f4")
-    assert_close(found, wide @ b.astype("f4"), rtol=2e-3)
+    assert_product(found, wide, b, rtol=2e-3)
     assert report.tiles == {"matmul_float16": 2 * 8}
 
 
@@ -254,7 +254,7 @@ def test_what_is_read_far_apart_stays_where_it_is() -> None:
 
     found, _ = run(auto(C, target), [A, C], [a], target)
 
-    assert_close(found, a @ a.T, rtol=1e-5)
+    assert_product(found, a, a.T)
 
 
 @pytest.mark.parametrize("kind", ["elementwise", "broadcast", "columns", "transpose"])

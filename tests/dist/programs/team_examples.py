@@ -136,15 +136,17 @@ def together(data: Any, **placed: Any) -> Any:
 xp.statistics.counters.gathered.clear()
 random = np.random.default_rng(0)
 field = random.uniform(size=(23, 17))
-assert_close(heat(together(field), 8), heat(field.copy(), 8), rtol=1e-13)
-assert_close(waves(xp, together(field), 8), waves(np, field, 8), rtol=1e-12)
+assert_close(heat(together(field), 8), heat(field.copy(), 8), rtol=1e-13, magnitude=1.0)
+assert_close(waves(xp, together(field), 8), waves(np, field, 8), rtol=1e-12, magnitude=1.0)
 
 table, target = random.normal(size=(101, 5)), random.normal(size=101)
 found = ridge(xp, together(table), together(target), xp.eye(5, team=TEAM), 0.1)
-assert_close(found, ridge(np, table, target, np.eye(5), 0.1), rtol=1e-11)
+assert_close(found, ridge(np, table, target, np.eye(5), 0.1), rtol=1e-11,
+             magnitude=np.abs(target).max())
 first = together(table[:3], placements=[dist.Replicate()])
 assert_close(
-    means(xp, together(table), first, 5), means(np, table, table[:3], 5), rtol=1e-12)
+    means(xp, together(table), first, 5), means(np, table, table[:3], 5), rtol=1e-12,
+    magnitude=np.abs(table).max())
 
 fields = random.uniform(1, 2, size=(3, 22, 13))
 assert_close(
@@ -153,22 +155,24 @@ options = random.uniform(80, 120, 103), random.uniform(80, 120, 103), random.uni
 assert_close(
     prices(xp, *map(together, options)), prices(np, *options), rtol=1e-9, atol=1e-9)
 assert_close(
-    transposed(xp, together(field), 3), transposed(np, field, 3), rtol=1e-13)
+    transposed(xp, together(field), 3), transposed(np, field, 3), rtol=1e-13, magnitude=1.0)
 points = random.uniform(size=(41, 4, 4))
 events = rambo(xp, together(points), 13.0)
 assert_close(events, rambo(np, points, 13.0), rtol=1e-11, atol=1e-11)
 balance = np.asarray(xp.sum(events, axis=1))
 assert_close(balance, np.tile([13.0, 0, 0, 0], (41, 1)), atol=1e-11)
 assert_close(
-    principal(xp, together(table)), np.linalg.eigvalsh(np.cov(table.T)), rtol=1e-11)
+    principal(xp, together(table)), np.linalg.eigvalsh(np.cov(table.T)), rtol=1e-11,
+    magnitude=np.linalg.norm(np.cov(table.T)))
 system = random.normal(size=(40, 40))
 system = system @ system.T + 40 * np.eye(40)
 right = random.normal(size=40)
 assert_close(
     gradients(xp, together(system), together(right), 12), gradients(np, system, right, 12),
-    rtol=1e-9)
+    rtol=1e-9, magnitude=np.abs(np.linalg.solve(system, right)).max())
 assert_close(
-    gradients(xp, together(system), together(right), 40), np.linalg.solve(system, right), rtol=1e-8)
+    gradients(xp, together(system), together(right), 40), np.linalg.solve(system, right), rtol=1e-8,
+    magnitude=np.abs(np.linalg.solve(system, right)).max())
 assert set(xp.statistics.counters.gathered) <= {"values", "numpy.linalg.solve", "numpy.linalg.eigh"}
 if TEAM.rank == 0:
     print("as with NumPy")
