@@ -11,6 +11,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+from tecomp.errors import TargetError
+
 _CPUINFO = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _CLOCK = Path("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")
@@ -24,6 +26,41 @@ _DOTS = {
 DOTS = tuple(_DOTS)
 """Types whose products machines add up in one instruction."""
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
+CPU_VARIABLE = "TECOMP_CPU"
+_V2 = frozenset(("cx16", "popcnt", "sse4_1", "sse4_2", "ssse3"))
+_V3 = _V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"}
+_V4 = _V3 | {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
+# Flags of /proc/cpuinfo, by the levels of the x86-64 psABI (section 3.1.1).
+_LEVELS = {"x86-64": frozenset[str](), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
+
+
+@cache
+def cpu_level() -> str | None:
+    """Return the level that the environment variable `TECOMP_CPU` limits generated code to.
+
+    Returns:
+        A level of the x86-64 psABI, or None for all features of the host.
+
+    Raises:
+        TargetError: If the level is unknown, or the host lacks one of its features.
+    """
+    level = os.environ.get(CPU_VARIABLE, "")
+    if level in ("", "host"):
+        return None
+    if level not in _LEVELS:
+        raise TargetError(
+            f"{CPU_VARIABLE}: unknown CPU level `{level}`; set it to host, {', '.join(_LEVELS)}",
+            kind="unknown-choice",
+        )
+    is_x86 = platform.machine() in ("x86_64", "AMD64")
+    if not is_x86 or not _LEVELS[level] <= _host_flags():
+        missing = ", ".join(sorted(_LEVELS[level] - _host_flags())) if is_x86 else "x86-64"
+        raise TargetError(
+            f"{CPU_VARIABLE}: the host cannot run code for {level} (it lacks {missing}); set a "
+            "lower level, or host",
+            kind="target-lacks",
+        )
+    return level
 
 
 @cache
@@ -61,9 +98,15 @@ def _cpuinfo() -> str:
         return ""
 
 
-def _flags() -> set[str]:
+def _flags() -> frozenset[str]:
+    """Return the CPU features that generated code may use."""
+    level = cpu_level()
+    return _host_flags() if level is None else _LEVELS[level]
+
+
+def _host_flags() -> frozenset[str]:
     found = re.search(r"^(?:flags|Features)\s*:(.*)$", _cpuinfo(), re.MULTILINE)
-    return set(found[1].split()) if found else set()
+    return frozenset(found[1].split()) if found else frozenset()
 
 
 @cache

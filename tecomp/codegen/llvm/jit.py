@@ -14,6 +14,7 @@ from typing import Any
 from tecomp.codegen.llvm.ir_builder import Source
 from tecomp.errors import InternalError
 from tecomp.ir.extern.binding import NOTHING, Outside
+from tecomp.machine.host import cpu_level
 from tecomp.progress import doing
 
 Entry = Callable[[Any], int]
@@ -64,8 +65,13 @@ def _every_llvm() -> Any:
 
 @cache
 def host() -> Machine:
-    """The machine at hand; its features count and not only its name, as a hypervisor masks some."""
-    llvm = _llvm()
+    """Return the host, or the level of it that `TECOMP_CPU` names.
+
+    The features of the host are listed, because a hypervisor may mask some that its name implies.
+    """
+    llvm, level = _llvm(), cpu_level()
+    if level is not None:
+        return Machine(llvm.get_process_triple(), level)
     features = llvm.get_host_cpu_features().flatten()
     return Machine(llvm.get_process_triple(), llvm.get_host_cpu_name(), features)
 
