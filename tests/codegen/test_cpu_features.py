@@ -123,3 +123,17 @@ def test_bfloats_are_rounded_in_vectors(cpu: str) -> None:
 
     assert "vcvtneps2bf16" not in words
     assert len(words) <= 14
+
+
+@pytest.mark.parametrize("value", ["x + y", "x * y + x", "x / y", "x - y * y"])
+def test_float16_rounds_alike_with_and_without_float16_arithmetic(value: str) -> None:
+    """Without `fast_math`, each operation is computed in float32 and rounded, with AVX512-FP16 too."""
+    func = loop_of("float16", "float16", value)
+
+    native, widened = (
+        [word for word in instructions(func, cpu) if re.fullmatch(r"v(add|sub|mul|div|fn?m\w+)p\w", word)]
+        for cpu in ("sapphirerapids", "haswell")
+    )
+
+    assert native == widened
+    assert {word[-2:] for word in native} == {"ps"}
