@@ -446,7 +446,7 @@ def _bytes_near(x: te.Tensor, where: Placement) -> int:
     """What the part of one core takes of its scratchpad."""
     cores = where.cuts[x].cores
     part = [ceil_div(n, cores.get(axis, 1)) for axis, n in enumerate(sizes_of(x))]
-    return int(where.bytes(part, x.dtype))
+    return int(where.bytes_near(x, part))
 
 
 def _stages_of(head: te.Tensor, heads: Sequence[te.Tensor], p: Program) -> list[te.Tensor]:

@@ -167,24 +167,28 @@ def reached(
     return found
 
 
-def order_of(box: Box, lane: te.IterVar) -> list[int]:
+def order_of(box: Box, lane: te.IterVar | None) -> list[int]:
     """The dimensions of a part, the last one that moves on with the lanes of the result last.
 
     What is computed goes along the lanes of all that it reads; a copy may change what lies there.
+    They keep their order for a result without lanes, which has one element in each stick.
     """
     dims = list(range(len(box)))
     along = [dim for dim in dims if box[dim].terms == frozenset({(lane, 1)})]
     return [dim for dim in dims if dim not in along[-1:]] + along[-1:]
 
 
-def bytes_of(x: te.Tensor, box: Box, where: Placement) -> int:
+def bytes_of(x: te.Tensor, box: Box, where: Placement, *, is_lone: bool = False) -> int:
     """What a part of a tensor takes in the scratchpad, wherever it begins in a stick or a tile.
 
     Args:
         x: the tensor.
         box: the part, with its dimensions as they lie there.
         where: the machine.
+        is_lone: whether each element has a stick of its own.
     """
+    if is_lone and box:
+        return int(where.bytes([*(span.extent for span in box), 1], x.dtype))
     units = [1] * len(box) + list(where.unit(x.dtype))
     # Of one axis the sticks count, of a tile its columns.
     own = units[-len(box) :] if box else []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import lcm, prod
 
 from tecomp import CapacityError, ScheduleError, TargetError, accesses, te
 from tecomp.schedules.common import ceil_div, round_up
@@ -86,7 +86,7 @@ def schedule_parts(s: te.Schedule, w: Work, where: Placement) -> None:
         total = made if w.total == output else w.total
         part = _reduce(s, w, total, p, where, loop)
     if made != output and w.total != output:
-        where.keep(s, made, output, loop)
+        where.keep(s, made, output, loop, where.lane_of(output))
     for x in p.copied:
         _bring(s, x, w, made, where, loop, part, p)
 
@@ -190,9 +190,28 @@ def _depth_as_asked(w: Work, cut: Cut, where: Placement) -> tuple[te.IterVar, in
 
 def _depth_units(w: Work, where: Placement) -> dict[te.IterVar, int]:
     """What is not cut along the axes of a reduction: sticks, where they run through these."""
-    along = {read.axes[-1] for reads in w.reads.values() for read in reads if read.index}
-    lanes = 1 if w.total is None else where.lanes(w.total.dtype)
-    return {axis: lanes if axis in along else 1 for axis in w.depth}
+    units = dict.fromkeys(w.depth, 1)
+    for read in (read for reads in w.reads.values() for read in reads if read.index):
+        for axis, unit in zip(read.axes, where.units(read.tensor), strict=True):
+            if axis in units:
+                units[axis] = lcm(units[axis], unit)
+    return units
+
+
+def _lane_of(w: Work, where: Placement) -> te.IterVar | None:
+    """The axis of the result along its lanes; None where each element has a stick of its own."""
+    dim = where.lane_of(w.output)
+    return None if dim is None else w.output.op.axis[dim]
+
+
+def _lane_in(x: te.Tensor, box: Box, w: Work, where: Placement) -> int | None:
+    """The axis along the lanes of a tensor that is in the scratchpad for a result.
+
+    None where each element has a stick of its own: a copy gathers no elements of several sticks.
+    """
+    is_made = x == w.total or x in w.output.op.outputs
+    order = order_of(box, _lane_of(w, where))
+    return order[-1] if order and where.lane_of(w.output if is_made else x) is not None else None
 
 
 def _reduce(
@@ -205,7 +224,9 @@ def _reduce(
     """
     stage = s[total]
     stage.set_scope(where.scratchpad)
-    *outer, lane = stage.transform_layout(where.layout(sizes_of(total), total.dtype))
+    assert w.total is not None
+    along = _lane_in(w.total, w.boxes(p.block, p.depth)[w.total], w, where)
+    *outer, lane = stage.transform_layout(where.near_layout(total, along))
     stage.compute_at(s[w.output], loop)
     pieces, steps = [], []
     for axis, own in zip(w.depth, left_of(s, total), strict=True):
@@ -214,7 +235,8 @@ def _reduce(
             pieces.append(piece)
         steps.append(own)
     stage.reorder(*pieces, *outer, *steps, lane)
-    stage.vectorize(lane)
+    if along is not None:
+        stage.vectorize(lane)
     return pieces[-1] if pieces else None
 
 
@@ -232,13 +254,13 @@ def _bring(
             continue
         now = [made if y == w.output else y for y in readers]
         copy = s.cache_read(x, where.scratchpad, now)
-        order = order_of(box, w.output.op.axis[-1])
-        if order == sorted(order):
-            where.keep(s, copy, stage, place)
+        order, along = order_of(box, _lane_of(w, where)), _lane_in(x, box, w, where)
+        if along is None or order == sorted(order):
+            where.keep(s, copy, stage, place, along)
         else:
             # Read as it lies: what is stored in another order is in the scratchpad.
             s[copy].set_scope(where.scratchpad)
-            s[copy].transform_layout(where.transposed(copy, order), loops="logical")
+            s[copy].transform_layout(where.near_layout(copy, along), loops="logical")
             s[copy].compute_at(s[stage], place)
             walk(s, copy, s[copy].op.axis, where, x)
         if p.is_doubled:
@@ -257,7 +279,7 @@ def plan(w: Work, where: Placement) -> Plan:
         TargetError: the cores that somebody asks for are not there, or do not reach their parts.
     """
     output, cut = w.output, where.cuts.get(w.output, Cut())
-    units = _units(len(output.shape), output.dtype, where)
+    units = where.units(output)
     shared = cut.pieces(sizes_of(output), units)
     division = _divided(w, where, cut, shared)
     core = tuple(n * unit for n, unit in zip(division.part, shared, strict=True))
@@ -303,8 +325,8 @@ def outline(w: Work, where: Placement) -> Outline:
 def _brought(w: Work, where: Placement) -> tuple[te.Tensor, ...]:
     """What is copied to the scratchpad: what is there before is read as it is, if it lies so."""
     boxes = w.boxes((1,) * len(w.output.shape), dict.fromkeys(w.depth, 1))
-    lane = w.output.op.axis[-1:]
-    orders = {x: order_of(boxes[x], lane[0]) if lane else [] for x in where.near if x in boxes}
+    lane = _lane_of(w, where)
+    orders = {x: order_of(boxes[x], lane) for x in where.near if x in boxes}
     there = [x for x, order in orders.items() if order == sorted(order)]
     return tuple(x for x in w.copied() if x not in there)
 
@@ -332,30 +354,24 @@ def parts_of_depth(w: Work, where: Placement) -> tuple[te.IterVar, int] | None:
     found = None if w.total is None else accesses(w.total)
     if w.total is None or found is None or found.reducer is None or not found.is_plain:
         return None
-    lanes = where.lanes(w.total.dtype)
-    cores = _division(sizes_of(w.total), w.total.dtype, where).cores
+    cores = _division(w.output, where).cores
     extents = [number(axis.extent, w.total) for axis in w.depth]
-    along = {read.axes[-1] for reads in w.reads.values() for read in reads if read.index}
+    units = _depth_units(w, where)
     steps = [
-        n if axis not in along else n // lanes if n % lanes == 0 else 1
+        n // units[axis] if n % units[axis] == 0 else 1
         for axis, n in zip(w.depth, extents, strict=True)
     ]
     count = divide_depth(steps, where.target.cores // cores)
     terms, many = prod(extents), prod(count)
-    partial = _division((many, *sizes_of(w.total)), w.total.dtype, where)
+    partial = _division(te.placeholder((many, *sizes_of(w.total)), w.total.dtype), where)
     if partial.cores <= cores or terms // many + many > terms // 2:
         return None
     return w.depth[count.index(many)], many
 
 
-def _division(shape: Sequence[int], dtype: str, where: Placement) -> Division:
+def _division(x: te.Tensor, where: Placement) -> Division:
     """How a tensor is divided whose parts may be as they like."""
-    return divide(_pieces(shape, _units(len(shape), dtype, where)), where.target.grid)
-
-
-def _units(rank: int, dtype: str, where: Placement) -> tuple[int, ...]:
-    """What is not cut along each axis: sticks, tiles."""
-    return (*[1] * rank, *where.unit(dtype))[-rank:]
+    return divide(_pieces(sizes_of(x), where.units(x)), where.target.grid)
 
 
 def _pieces(shape: Sequence[int], units: Sequence[int]) -> list[int]:
@@ -381,15 +397,16 @@ class _Room:
 
     def sizes(self, block: Sequence[int], depth: Sizes) -> dict[te.Tensor, int]:
         """Bytes of everything that is there for a block."""
-        boxes, lane = self.w.boxes(block, depth), self.w.output.op.axis[-1]
-        near = [*self.copied, *([self.w.total] if self.w.total else [])]
-        found = {
-            x: bytes_of(x, tuple(boxes[x][dim] for dim in order_of(boxes[x], lane)), self.where)
-            for x in near
-        }
-        for x in self.w.output.op.outputs:
-            found[x] = bytes_of(x, boxes[self.w.output], self.where)
-        return found
+        boxes = self.w.boxes(block, depth)
+        boxes |= dict.fromkeys(self.w.output.op.outputs, boxes[self.w.output])
+        made = [*([self.w.total] if self.w.total else []), *self.w.output.op.outputs]
+        return {x: self._size(x, boxes[x]) for x in (*self.copied, *made)}
+
+    def _size(self, x: te.Tensor, box: Box) -> int:
+        """Bytes of a part of a tensor, in the order in which it is in the scratchpad."""
+        order = order_of(box, _lane_of(self.w, self.where))
+        is_lone = _lane_in(x, box, self.w, self.where) is None
+        return bytes_of(x, tuple(box[dim] for dim in order), self.where, is_lone=is_lone)
 
     def fits(self, block: Sequence[int], depth: Sizes, *, doubled: bool) -> bool:
         """Whether there is room for a block, or for that and what the next one is made of."""

@@ -129,6 +129,58 @@ class Placement:
         rows, columns = self.blocks(dtype)
         return max(rows, default=1), columns[0]
 
+    def units(self, x: te.Tensor) -> tuple[int, ...]:
+        """Extents along each axis of the tiles or sticks of a whole tensor, which are not divided.
+
+        A given layout may have its sticks along any axis, or one element in each.
+
+        >>> from tecomp import StickFormat, StickLayout
+        >>> x = te.placeholder((128, 128), "float32")
+        >>> machine = Target.load("stick128")
+        >>> for order, form in (([0, 1], "Dense"), ([1, 0], "Dense"), ([0, 1], "Sparse")):
+        ...     layout = StickLayout((128, 128), "float32", order, StickFormat[form])
+        ...     placement_of(machine, {x: layout}).units(x)
+        (1, 32)
+        (32, 1)
+        (1, 1)
+        """
+        sticks = self._sticks(x)
+        if sticks is None:
+            return (*[1] * len(x.shape), *self.unit(x.dtype))[-len(x.shape):] if x.shape else ()
+        lane, extent = sticks
+        return tuple(extent if dim == lane else 1 for dim in range(len(x.shape)))
+
+    def lane_of(self, x: te.Tensor) -> int | None:
+        """The axis of a whole tensor that a stick, or a row of a tile, has elements of.
+
+        None for a tensor without axes, and for one that has one element in each stick.
+        """
+        sticks = self._sticks(x)
+        return len(x.shape) - 1 if sticks is None and x.shape else sticks and sticks[0]
+
+    def _sticks(self, x: te.Tensor) -> tuple[int | None, int] | None:
+        """The axis that sticks of a given layout have elements of, and how many.
+
+        None where the layout is the machine's own, or has no sticks.
+        """
+        given, shape = self.given.get(x), sizes_of(x)
+        if self.target.stick is None or given is None or 0 in shape or not shape:
+            return None
+        layout = given if isinstance(given, Layout) else Layout.of(shape, x.dtype, given)
+
+        def place(dim: int, index: int) -> tuple[int, ...]:
+            return tuple(layout.place([index if d == dim else 0 for d in range(len(shape))]))
+
+        moving = [d for d, n in enumerate(shape) if n > 1 and place(d, 1)[-1] != place(d, 0)[-1]]
+        if not moving:
+            return None, 1
+        dim, extent = moving[-1], self.lanes(x.dtype)
+        # Staggered sticks take turns, so that several of them have one range of elements.
+        for many in (extent, 2 * extent):
+            if many >= shape[dim] or place(dim, many)[-1] == 0:
+                return (dim, many) if len(moving) == 1 else None
+        return None
+
     def blocks(self, dtype: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Sizes of the blocks that rows and columns are cut into, the largest first."""
         tile, stick = self.target.tile, self.target.stick
@@ -223,6 +275,16 @@ class Placement:
         size: int = count * round_up(row, step) if memory.rank == 2 else round_up(count * row, step)
         return size
 
+    def bytes_near(self, x: te.Tensor, part: Sequence[int]) -> int:
+        """What a part of a tensor takes in the scratchpad if its lanes are those of the whole."""
+        lane = self.lane_of(x)
+        if lane is None and part:
+            return self.bytes([*part, 1], x.dtype)
+        sizes = list(part)
+        if lane is not None:
+            sizes.append(sizes.pop(lane))
+        return self.bytes(sizes, x.dtype)
+
     def largest(self, extent: int, unit: int, need: Callable[[int], int]) -> int:
         """The largest part of an extent for which there is room.
 
@@ -259,7 +321,7 @@ class Placement:
         """Where the elements of a whole tensor are; None if they are as the host has them."""
         given, shape = self.given.get(x), sizes_of(x)
         if x in self.near:
-            return self.layout(shape, x.dtype)
+            return self.near_layout(x, self.lane_of(x))
         rank = self.target.memory(self.memory_of(x)).rank
         if given is not None:
             return given if rank == 1 else _with_axes(given, rank)
@@ -282,12 +344,38 @@ class Placement:
             return Layout.row_major(shape, x.dtype)
         return place if isinstance(place, Layout) else Layout.of(shape, x.dtype, place)
 
-    def keep(self, s: te.Schedule, x: te.Tensor, where: te.Tensor, loop: te.IterVar) -> None:
-        """Compute what `where` needs of a tensor in the scratchpad, in vectors of lanes."""
+    def keep(
+        self, s: te.Schedule, x: te.Tensor, where: te.Tensor, loop: te.IterVar,
+        lane: int | None = -1,
+    ) -> None:
+        """Compute what `where` needs of a tensor in the scratchpad, in vectors of lanes.
+
+        Args:
+            s: the schedule.
+            x: the tensor.
+            where: the stage that needs it.
+            loop: the loop of that stage in which it is computed.
+            lane: the axis of `x` along the lanes; None for one element in each stick.
+        """
         s[x].set_scope(self.scratchpad)
-        *_, lane = s[x].transform_layout(self.layout(sizes_of(x), x.dtype))
+        *_, last = s[x].transform_layout(self.near_layout(x, lane))
         s[x].compute_at(s[where], loop)
-        s[x].vectorize(lane)
+        if lane is not None:
+            s[x].vectorize(last)
+
+    def near_layout(self, x: te.Tensor, lane: int | None) -> Map:
+        """Where the elements of a tensor are in the scratchpad.
+
+        Args:
+            x: the tensor.
+            lane: its axis along the lanes; None for one element in each stick.
+        """
+        if lane is None and x.shape:
+            return self.lone(x.dtype)
+        dims = list(range(len(x.shape)))
+        if lane is not None and dims:
+            dims.append(dims.pop(lane))
+        return self.transposed(x, dims)
 
     def transposed(self, x: te.Tensor, order: Sequence[int]) -> Map:
         """Where a tensor lies in the scratchpad whose dimensions are in another order there."""

@@ -56,23 +56,21 @@ def outline(
     Raises:
         TargetError: rows would be cut, or the machine has no such cores.
     """
-    rank = len(output.shape)
-    units = (*[1] * rank, *where.unit(output.dtype))[-rank:]
-    division, core = _rows_of_cores(output, cut.along(rank), where, units)
+    division, core = _rows_of_cores(output, cut.along(len(output.shape)), where)
     far = [x for x in read if x not in where.near]
     size = sum(prod(sizes_of(x)) * width_of(x) for x in far)
     return Outline(division.count, core, size)
 
 
 def _rows_of_cores(
-    output: te.Tensor, cut: Cut, where: Placement, units: Sequence[int]
+    output: te.Tensor, cut: Cut, where: Placement
 ) -> tuple[Division, tuple[int, ...]]:
     """Which rows each core has, and the extents of that.
 
     Raises:
         TargetError: rows would be cut, or the machine has no such cores.
     """
-    shape = sizes_of(output)
+    shape, units = sizes_of(output), where.units(output)
     last = len(shape) - 1
     if max(cut.cores.get(last, 1), cut.tiles.get(last, 1)) > 1:
         raise TargetError(
@@ -130,7 +128,7 @@ class _Rows:
         where = self.where
         sizes: tuple[int, ...] = (1, *sizes_of(self.output))
         *lead, rows, columns = sizes
-        unit = where.unit(self.output.dtype)[0]
+        unit = (1, *where.units(self.output))[-2]
         fit = where.largest(rows, unit, lambda part: self._need(part, columns))
         if self._need(fit, columns) > where.room:
             lanes = max(where.unit(x.dtype)[1] for x in (self.output, *self.readers))
@@ -204,9 +202,8 @@ class _Rows:
         s, output, where = self.s, self.output, self.where
         shape = sizes_of(output)
         last, cut = len(shape) - 1, asked.along(len(shape))
-        units = (*[1] * last, *where.unit(output.dtype))[-len(shape):]
-        division, core = _rows_of_cores(output, cut, where, units)
-        blocks = blocks_as(output, cut, core, units)
+        division, core = _rows_of_cores(output, cut, where)
+        blocks = blocks_as(output, cut, core, where.units(output))
         rows = [*[1] * (last - 1), min(self.rows, core[-2])] if last else []
         block = [*(blocks.get(axis, n) for axis, n in enumerate(rows)), core[-1]]
         need = self._need(prod(block[:-1]), shape[-1])

@@ -184,8 +184,11 @@ class Kernels:
         results = [moved.get(x, x) for x in group.result.outputs]
         pairs = zip((*border, *group.result.outputs), (*own.values(), *results), strict=True)
         places = {new: self.places.of(x) for x, new in pairs}
-        maps = {x: place for x, place in places.items() if place is not None}
         division = {moved[x]: each for x, each in self.near.get(group.result, {}).items()}
+        for x in self.near.get(group.result, {}):
+            if x in self.places.stored:
+                places.setdefault(moved[x], self.places.of(x))
+        maps = {x: place for x, place in places.items() if place is not None}
         near = [x for x in division if x not in results]
         division |= {} if cut is None else {results[0]: cut}
         schedule = scheduled(results, self.target, maps, division, near=near)

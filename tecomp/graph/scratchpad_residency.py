@@ -185,7 +185,8 @@ class _Chooser:
         barred: Barred,
     ) -> None:
         self.groups, self.graph, self.places = groups, graph, places
-        self.where, self.barred = where, barred
+        given = {x: place for x in places.stored if (place := places.of(x)) is not None}
+        self.where, self.barred = replace(where, given=given), barred
         self.readers: dict[Tensor, list[int]] = {}
         for k, group in enumerate(groups):
             for x in border_of(group):
@@ -313,8 +314,8 @@ class _Chooser:
         """The one kernel of a joint cut as what it reads of a value can be, and what that costs."""
         view = joint.members[joint.last]
         assert isinstance(view.found, Outlined)
-        units = (*[1] * len(x.shape), *self.where.unit(x.dtype))[-len(x.shape) :]
-        other = self._view(joint.last, Cut(least=view.found.least_for(view.own[x], units)))
+        least = view.found.least_for(view.own[x], self.where.units(x))
+        other = self._view(joint.last, Cut(least=least))
         if not isinstance(other.found, Outlined):
             return None
         return replace(joint, members={joint.last: other}), other.cost(view)
@@ -387,8 +388,7 @@ class _Chooser:
 
     def _bytes_near(self, x: Tensor, count: Sequence[int]) -> int:
         part = [ceil_div(n, parts) for n, parts in zip(sizes_of(x), count, strict=True)]
-        size: int = self.where.bytes(part, x.dtype)
-        return size
+        return int(self.where.bytes_near(x, part))
 
     def _view(self, k: int, cut: Cut, taken: int = 0) -> _View:
         """How a kernel is cut.

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import tecomp
-from tecomp import Target, TecompError, te
+from tecomp import IndexMap, Layout, StickFormat, StickLayout, Target, TecompError, te
+from tecomp.schedules import softmax
 from tecomp.schedules.auto import auto
 from tecomp.schedules.scratchpad.footprint import work_of
 from tecomp.schedules.scratchpad.generic import parts_of_depth, plan
@@ -244,3 +245,91 @@ def test_a_division_is_made_of_cuts() -> None:
         "auto: the division is {Tensor(C, shape=(8, 64), dtype=float16): 4}; give a Cut for each "
         "tensor"
     )
+
+
+def drawn_layout(random: np.random.Generator, shape: Sequence[int]) -> IndexMap:
+    """Sticks along any axis, or one element in each, of a shape whose axes are whole sticks."""
+    order = [int(axis) for axis in random.permutation(len(shape))]
+    padded = [-(-n // 32) * 32 if axis == order[-1] else n for axis, n in enumerate(shape)]
+    form = StickFormat.Sparse if random.random() < 0.3 else StickFormat.Dense
+    layout = StickLayout(padded, "float32", order, form, size=shape)
+    return layout.index_map
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_stick_is_written_by_two_cores(seed: int) -> None:
+    """Whatever axis the sticks of the result are along."""
+    random = np.random.default_rng(seed)
+    shape = tuple(int(n) for n in random.choice([1, 3, 32, 50, 64, 96], random.integers(1, 4)))
+    A = te.placeholder(shape, name="A")
+    C = te.compute(shape, lambda *i: A(*i) + 1.0, name="C")
+    given = drawn_layout(random, shape)
+    where = placement_of(Target.load("stick128"), {C: given})
+    assert where is not None
+
+    core = plan(work_of(C, None, [C], {A}), where).core
+
+    stick = Layout.of(shape, "float32", given).offsets() // 32
+    index = np.indices(shape).reshape(len(shape), -1)
+    parts = np.stack([axis // n for axis, n in zip(index, core, strict=True)])
+    cores = np.ravel_multi_index(list(parts), parts.max(1) + 1)
+    pairs = np.unique(np.stack([stick.ravel(), cores]), axis=1)
+    assert pairs.shape[1] == len(np.unique(stick))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_results_in_any_layout(seed: int) -> None:
+    """Sums of rows or columns and formulas of elements, of arguments in layouts of any kind."""
+    random = np.random.default_rng(seed)
+    m, n = (int(n) for n in random.choice([3, 32, 50, 64, 96], 2))
+    axis = int(random.integers(3))
+    A, B = te.placeholder((m, n), name="A"), te.placeholder((m, n), name="B")
+    k = te.reduce_axis((0, (m, n, 1)[axis]), name="k")
+    C = [
+        te.compute((n,), lambda j: te.sum(A[k, j] * B[k, j], axis=k), name="C"),
+        te.compute((m,), lambda i: te.sum(A[i, k] * B[i, k], axis=k), name="C"),
+        te.compute((m, n), lambda i, j: A[i, j] * B[i, j] + 1.0, name="C"),
+    ][axis]
+    target = Target.load("stick128")
+    layouts = {x: drawn_layout(random, [int(extent) for extent in x.shape]) for x in (A, B, C)}
+    kernel = tecomp.build(auto(C, target, layouts), [A, B, C], target)
+    a, b = (random.integers(-4, 5, (m, n)).astype("float32") for _ in range(2))
+    c = kernel.empty(C)
+    kernel(kernel.pack(A, a), kernel.pack(B, b), c)
+
+    expected = a * b + 1 if axis == 2 else (a * b).sum(axis)
+    np.testing.assert_array_equal(kernel.unpack(C, c), expected)
+
+
+def sums_of_rows() -> tuple[te.Tensor, te.Tensor]:
+    A, k = te.placeholder((64, 256), "float16", name="A"), te.reduce_axis((0, 256), name="k")
+    return A, te.compute((64,), lambda i: te.sum(A[i, k], axis=k), name="B")
+
+
+@pytest.mark.parametrize(("parts", "cores"), [(None, 32), (2, 2), (16, 16)])
+def test_sums_of_rows_are_for_all_cores(parts: int | None, cores: int) -> None:
+    """They leave one element in each stick, so that any rows are a part."""
+    A, B = sums_of_rows()
+    hints = [] if parts is None else [tecomp.hint(B, cores={"i": parts}, hard=True)]
+    program = tecomp.compile(B, [A], "stick128", hints=hints)
+    x = np.random.default_rng(0).integers(-4, 5, (64, 256)).astype("float16")
+
+    kernel = program.report().kernels[1]
+
+    assert kernel.cores == cores
+    assert "reduction" not in [value.kind for value in program.memory.spills]
+    np.testing.assert_array_equal(program(x), x.astype("float64").sum(1).astype("float16"))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_a_softmax_stays_in_scratchpads(dtype: str) -> None:
+    """Its sums and scales have one element in each stick, and each core needs those of its rows."""
+    A = te.placeholder((64, 256), dtype, name="A")
+    program = tecomp.compile(softmax.define(A), [A], "stick128")
+    x = np.random.default_rng(0).standard_normal((64, 256)).astype(dtype)
+
+    assert [value.parts for value in program.memory.residents] == [(32, 1), (32,)]
+    assert {value.kind for value in program.memory.spills} == {"host"}
+    exact = np.exp(x.astype("float64"))
+    exact /= exact.sum(1, keepdims=True)
+    np.testing.assert_allclose(program(x), exact, rtol=2e-3, atol=1e-6)
