@@ -9,6 +9,7 @@ from typing import Any
 
 from tecomp.compute.access_relations import accesses
 from tecomp.compute.define import compute
+from tecomp.compute.extern import ExternOp
 from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
@@ -22,6 +23,8 @@ from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, DType, holds_every
 from tecomp.ir.nodes.expr import Cast, Expr, const, is_const
 from tecomp.ir.traversal.rewrite import substitute, top_down, walk
 from tecomp.machine.descriptor import Target
+
+_OPAQUE = ScanOp, ExternOp  # their bodies say what is read, and are not what they compute
 
 
 def with_conversions_apart(target: Target) -> Callable[[Operation], Operation]:
@@ -61,7 +64,7 @@ class _Conversions:
         What it makes in a type that the machine does not store is for others there in one that
         holds all values of that.
         """
-        if not isinstance(op, ComputeOp) or isinstance(op, ScanOp) or len(op.body) > 1:
+        if not isinstance(op, ComputeOp) or isinstance(op, _OPAQUE) or len(op.body) > 1:
             return op
         body = top_down(op.body[0], self._stored_before)
         op = op if body is op.body[0] else replace(op, body=(body,))
@@ -172,7 +175,7 @@ def _value(op: ComputeOp, value: Expr) -> Tensor:
 
 def _is_formula(op: Operation) -> bool:
     """Whether it computes an element from elements, and not by a conversion alone."""
-    if not isinstance(op, ComputeOp) or isinstance(op, ScanOp) or len(op.body) != 1:
+    if not isinstance(op, ComputeOp) or isinstance(op, _OPAQUE) or len(op.body) != 1:
         return False
     value: Any = op.body[0]
     while isinstance(value, Cast):

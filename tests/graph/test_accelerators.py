@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tecomp
-from tecomp import te
+from tecomp import te, topi
 from tecomp.driver.program_api import CompiledProgram
 from tests.numerics import assert_close
 from tests.strategies.te_programs import draw_program
@@ -218,3 +218,22 @@ def test_values_have_to_fit_into_the_memory_of_the_device() -> None:
         "between kernels, where X (16384), first (16384) are needed at one time; without first it "
         "fits: make it smaller by 128 bytes, or compute it again where it is read"
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "bool"])
+@pytest.mark.parametrize("name", ["stick128", "tensix_wh"])
+def test_elements_are_scattered_in_every_type(name: str, dtype: str) -> None:
+    """An operation of statements is no formula: its operands have sticks of other lanes."""
+    A, U = te.placeholder((9, 40), dtype, "A"), te.placeholder((6, 40), dtype, "U")
+    where = te.placeholder((6, 40), "int32", "I")
+    B = topi.scatter_elements(A, where, U, axis=0, reduction="max")
+    random = np.random.default_rng(0)
+    a, u = (random.integers(0, 2, x.shape).astype(dtype) for x in (A, U))
+    places = random.integers(0, 9, (6, 40)).astype("int32")
+    expected = a.copy()
+    for i, j in np.ndindex(6, 40):
+        expected[places[i, j], j] = max(expected[places[i, j], j], u[i, j])
+
+    program = tecomp.compile(B, [A, where, U], name)
+
+    np.testing.assert_array_equal(program(a, places, u), expected)
