@@ -20,6 +20,7 @@ from tecomp.schedules.scratchpad.footprint import Box, Span, Work, work_of
 from tecomp.schedules.scratchpad.generic import outline_partial, schedule_partial, schedule_parts
 from tecomp.schedules.scratchpad.placement import Placement, sizes_of
 from tecomp.schedules.scratchpad.work_division import Cut, Outline, Uncut
+from tecomp.schedules.tiling.reduction import left_of
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,12 @@ def ways(
         return [] if output in where.cuts else [_undivided(walk)]
     w = work_of(output, total, p.stages, whole)
     shared = Way(lambda s: schedule_partial(s, w, where), lambda: outline_partial(w, where))
+    product = None if total is None else product_of(output, chain)
     if any(axis >= len(output.shape) for axis in where.cuts.get(output, Cut()).cores):
         return [shared]
     found: list[Way] = []
-    if total is not None and (product := product_of(output, chain)) is not None:
-        found.append(_product(w, product, where))
+    if product is not None:
+        found += [_product(w, product, where), *_products_in_parts(w, product, where)]
     if total is not None and (convolution := convolution_of(output, chain)) is not None:
         found.append(_convolution(w, convolution, where))
     apart = Way(lambda s: schedule_parts(s, w, where), lambda: generic.outline(w, where))
@@ -124,6 +126,30 @@ def _product(w: Work, product: Product, where: Placement) -> Way:
         return contraction.outline(contraction_of(product), w.output, where)
 
     return Way(walk, outline)
+
+
+def _products_in_parts(w: Work, product: Product, where: Placement) -> list[Way]:
+    """A product of which cores share the depth, where they do not reach their parts otherwise.
+
+    In as few parts as that takes: the ways with too few of them are refused.
+    """
+    factors = product.rows.tensor, product.columns.tensor
+    if factors[0] == factors[1]:
+        return []
+    c = contraction_of(product)
+
+    def way(count: int) -> Way:
+        def walk(s: te.Schedule) -> None:
+            _need_whole(w, factors)
+            schedule_partial(s, w, where, (c.depth, count), partly)
+
+        return Way(walk, lambda: Uncut("reduction", f"cores share its depth {c.depth.name}"))
+
+    def partly(s: te.Schedule, partial: te.Tensor, where: Placement) -> None:
+        part = contraction.of_partial(c, partial, left_of(s, partial))
+        _need_room(w, contraction.schedule(s, partial, part, where, w.whole))
+
+    return [way(count) for count in contraction.parts_of_depth(c, w.output, where)]
 
 
 def _convolution(w: Work, d: Convolution, where: Placement) -> Way:

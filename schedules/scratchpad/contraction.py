@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, replace
+from math import lcm, prod
 
-from tecomp import ScheduleError, te
+from tecomp import ScheduleError, Target, TargetError, te
 from tecomp.schedules.analysis.matmul import Contraction, Sizes
 from tecomp.schedules.analysis.stages import leads_to
 from tecomp.schedules.common import ceil_div, round_up
 from tecomp.schedules.intrinsics.accelerator import TileProduct, tile_product
+from tecomp.schedules.scratchpad.footprint import Reach, reach_of
 from tecomp.schedules.scratchpad.placement import Map, Placement, lengthened, number, sizes_of
 from tecomp.schedules.scratchpad.work_division import (
     Cut,
@@ -37,6 +38,7 @@ class Plan:
         block: of that and of the sum, what is in its scratchpad at one time.
         is_doubled: whether the next part of the factors comes in while one is in use.
         fits: whether there is room for a block.
+        refusal: why cores do not reach their parts; None if they do.
     """
 
     product: TileProduct | None
@@ -46,6 +48,7 @@ class Plan:
     block: Sizes
     is_doubled: bool
     fits: bool
+    refusal: TargetError | None = None
 
 
 def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
@@ -55,23 +58,28 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
     of the device; the depth is made longer at last, since it saves nothing but starts.
 
     Raises:
-        TargetError: the cores or blocks that somebody asks for are none of this machine.
+        TargetError: the cores or blocks that somebody asks for are none of this machine, or do not
+            reach their parts.
     """
     product, tile = _tile(c, where)
     whole = {axis: number(axis.extent, c.total) for axis in tile}
     cut = where.cuts.get(output, Cut())
+    units = [lcm(tile[axis], n) for axis, n in zip(c.axes, where.units(output), strict=True)]
+    span = _Span(c, output, reach_of((*_whole_factors(c), output), where), whole)
     if cut.cores:
-        core, shares = _part_as_asked(c, output, cut, where, tile)
+        core, shares = _part_as_asked(c, output, cut, where, units)
     else:
-        shared = cut.pieces([whole[axis] for axis in c.axes], [tile[axis] for axis in c.axes])
+        shared = cut.pieces([whole[axis] for axis in c.axes], units)
         pieces = dict(zip(c.axes, shared, strict=True))
-        core, shares = _part_of_a_core(c, where, pieces, whole)
+        core, shares = _part_of_a_core(c, where, pieces, whole, span)
+    refusal = span.error(core, where.target)
+    if refusal is not None and cut.cores:
+        raise refusal
     room = _Room(c, output, where, product, tile)
     block = {axis: tile[axis] for axis in c.axes} | {axis: whole[axis] for axis in c.taps}
     block[c.depth] = tile[c.depth]
     deep = round_up(max(whole[c.depth], 1), tile[c.depth])
     limit = {**core, c.depth: deep}
-    units = [tile[axis] for axis in c.axes]
     asked = blocks_as(output, cut, [core[axis] for axis in c.axes], units)
     fixed = {c.axes[axis]: extent for axis, extent in asked.items()}
     whole_taps = {axis: max(whole[axis], 1) for axis in c.taps}
@@ -85,17 +93,18 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
         block[axis] = round_up(max(ceil_div(most, count), 1), tile[axis])
     fits = room.fits(block)
     is_doubled = fits and block[c.depth] < deep
-    return Plan(product, tile, core, shares, block, is_doubled, fits)
+    return Plan(product, tile, core, shares, block, is_doubled, fits, refusal)
 
 
 def outline(c: Contraction, output: te.Tensor, where: Placement) -> Outline:
     """How a contraction is cut.
 
     Raises:
-        ScheduleError: there is no room for tiles.
+        ScheduleError: there is no room for tiles, or cores do not reach their parts.
         TargetError: the cores or blocks that somebody asks for are none of this machine.
     """
     p = plan(c, output, where)
+    check_reach(p)
     if not p.fits:
         raise ScheduleError(
             f"{output.name}: there is no room for one tile of each operand", kind="not-divided"
@@ -103,6 +112,58 @@ def outline(c: Contraction, output: te.Tensor, where: Placement) -> Outline:
     count = [ceil_div(number(axis.extent, c.total), p.core[axis]) for axis in c.axes]
     read = _Room(c, output, where, p.product, p.tile).read(p.block, p.core)
     return Outline(tuple(count), tuple(p.core[axis] for axis in c.axes), prod(count) * read)
+
+
+def check_reach(p: Plan) -> None:
+    """Refuse a division that the machine does not allow.
+
+    Raises:
+        ScheduleError: cores do not reach their parts.
+    """
+    if p.refusal is not None:
+        raise ScheduleError(p.refusal.message, kind="not-divided")
+
+
+def _whole_factors(c: Contraction) -> list[te.Tensor]:
+    """The factors as they are in the memory of the device."""
+    return [y for x in c.factors for y in (x.op.input_tensors if x in c.padded else [x])]
+
+
+@dataclass(frozen=True)
+class _Span:
+    """How far apart the elements are that a core uses of an operand.
+
+    Attributes:
+        c: the contraction.
+        output: its result.
+        reach: what a core reaches.
+        whole: extents of all axes.
+    """
+
+    c: Contraction
+    output: te.Tensor
+    reach: Reach
+    whole: Sizes
+
+    def fits(self, core: Sizes) -> bool:
+        """Whether a core reaches all that it needs for a part."""
+        return not self.reach.layouts or self.reach.far(self._parts(core)) is None
+
+    def error(self, core: Sizes, target: Target) -> TargetError | None:
+        """The refusal of parts that a core does not reach."""
+        if not self.reach.layouts:
+            return None
+        own = [core[axis] for axis in self.c.axes]
+        return self.reach.error(self.output, own, self._parts(core), target)
+
+    def _parts(self, core: Sizes) -> dict[te.Tensor, Sequence[int]]:
+        read = self.c.read({**self.whole, **core})
+        found: dict[te.Tensor, Sequence[int]] = {
+            y: part
+            for x, part in zip(self.c.factors, read, strict=True)
+            for y in (x.op.input_tensors if x in self.c.padded else [x])
+        }
+        return {**found, self.output: [core[axis] for axis in self.c.axes]}
 
 
 def _tile(c: Contraction, where: Placement) -> tuple[TileProduct | None, dict[te.IterVar, int]]:
@@ -176,28 +237,32 @@ def _bytes_read(c: Contraction, part: Sizes) -> int:
 
 
 def _part_of_a_core(
-    c: Contraction, where: Placement, piece: Sizes, whole: Sizes
+    c: Contraction, where: Placement, piece: Sizes, whole: Sizes, span: _Span
 ) -> tuple[Sizes, Shares]:
-    """Tiles shared out evenly, in parts that read as little as possible of the factors."""
+    """Tiles shared out evenly, in parts that read as little as possible of the factors.
+
+    Of all divisions if cores reach their parts in none.
+    """
     pieces = [ceil_div(whole[axis], piece[axis]) for axis in c.axes]
 
     def extents(part: Sequence[int]) -> Sizes:
         return {axis: n * piece[axis] for axis, n in zip(c.axes, part, strict=True)}
 
-    def cost(part: Sequence[int]) -> tuple[int, int]:
-        read = {**whole, **{axis: min(n, whole[axis]) for axis, n in extents(part).items()}}
-        return prod(part), _bytes_read(c, read)
+    def cost(part: Sequence[int]) -> tuple[bool, int, int]:
+        core = extents(part)
+        read = {**whole, **{axis: min(n, whole[axis]) for axis, n in core.items()}}
+        return not span.fits(core), prod(part), _bytes_read(c, read)
 
     found = cheapest(pieces, where.target.grid, cost)
     return extents(found.part), found.shares
 
 
 def _part_as_asked(
-    c: Contraction, output: te.Tensor, cut: Cut, where: Placement, tile: Sizes
+    c: Contraction, output: te.Tensor, cut: Cut, where: Placement, units: Sequence[int]
 ) -> tuple[Sizes, Shares]:
     """Tiles shared out as somebody asks for."""
-    found = divide_as(output, cut, [tile[axis] for axis in c.axes], where.target)
-    part = {axis: n * tile[axis] for axis, n in zip(c.axes, found.part, strict=True)}
+    found = divide_as(output, cut, units, where.target)
+    part = {axis: n * unit for axis, n, unit in zip(c.axes, found.part, units, strict=True)}
     return part, found.shares
 
 
@@ -246,8 +311,12 @@ def schedule(
 
     Returns:
         How it is cut.
+
+    Raises:
+        ScheduleError: cores do not reach their parts.
     """
     p = plan(c, output, where)
+    check_reach(p)
     where.put(s, output)
     readers = c.reads
     for x in readers:
@@ -268,6 +337,43 @@ def schedule(
         reader = sums if readers[k] is x else readers[k]
         _bring(s, x, reader, k, c, p, where, (sums, part))
     return p
+
+
+def of_partial(c: Contraction, partial: te.Tensor, depth: Sequence[te.IterVar]) -> Contraction:
+    """The same for partial results, whose first axis is the part of the depth.
+
+    Args:
+        c: the contraction.
+        partial: its partial results.
+        depth: the axes that are left to them of the reduction.
+    """
+    part, *axes = partial.op.axis
+    old = (*c.axes, *c.total.op.reduce_axis)
+    own = dict(zip(old, (*axes, *depth), strict=True))
+
+    def read(sizes: Sizes) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        before = {axis: sizes[new] for axis, new in own.items()}
+        return c.read({**before, c.depth: before[c.depth] * sizes[part]})
+
+    roles = {dim + 1: letter for dim, letter in c.roles[2].items()}
+    return replace(
+        c, total=partial, rows=own[c.rows], columns=own[c.columns], depth=own[c.depth],
+        roles=(*c.roles[:2], roles), read=read,
+    )
+
+
+def parts_of_depth(c: Contraction, output: te.Tensor, where: Placement) -> list[int]:
+    """The numbers of parts of the depth for cores that do not reach their parts otherwise.
+
+    Parts are whole tiles. The fewest come first.
+    """
+    _, tile = _tile(c, where)
+    extent, unit = number(c.depth.extent, c.total), tile[c.depth]
+    is_large = bool(reach_of((*_whole_factors(c), output), where).layouts)
+    if not is_large or extent % unit or plan(c, output, where).refusal is None:
+        return []
+    pieces: int = extent // unit
+    return [n for n in range(2, min(pieces, where.target.cores) + 1) if pieces % n == 0]
 
 
 def _bring(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
-from tecomp import Access, Affine, accesses, te
+from tecomp import Access, Affine, Layout, Target, TargetError, accesses, te
 from tecomp.schedules.analysis.stages import leads_to
 from tecomp.schedules.scratchpad.placement import Placement, number
+from tecomp.schedules.tiling.register_blocking import width_of
 
 Sizes = Mapping[te.IterVar, int]
 """How many values in a row each axis runs through."""
@@ -198,3 +200,76 @@ def bytes_of(x: te.Tensor, box: Box, where: Placement, *, is_lone: bool = False)
 def is_beside(w: Work, reader: te.Tensor) -> bool:
     """Whether a stage is computed after a reduction and not for each of its terms."""
     return w.total is None or not leads_to(w.total, reader)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far apart the elements of a whole tensor may be that a core uses.
+
+    Attributes:
+        limit: in bytes.
+        layouts: of the tensors that are longer.
+    """
+
+    limit: int
+    layouts: Mapping[te.Tensor, Layout]
+
+    def far(self, parts: Mapping[te.Tensor, Sequence[int]]) -> te.Tensor | None:
+        """A tensor of which a core does not reach its part; None if there is none."""
+        return next((x for x in self.layouts if self.span(x, parts[x]) > self.limit), None)
+
+    def span(self, x: te.Tensor, part: Sequence[int]) -> int:
+        """Bytes of a tensor that a core reaches over for a part at its beginning.
+
+        Whole indices of the outermost dimension in memory that varies count, as the machine counts.
+        """
+        layout = self.layouts[x]
+        last = layout.place([
+            max(min(n, extent), 1) - 1 for n, extent in zip(part, layout.shape, strict=True)
+        ])
+        outer = next((dim for dim, place in enumerate(last) if place), len(last) - 1)
+        inner: int = prod(layout.physical_shape[outer + 1 :])
+        return (last[outer] + 1) * inner * int(width_of(x))
+
+    def error(
+        self, output: te.Tensor, core: Sequence[int], parts: Mapping[te.Tensor, Sequence[int]],
+        target: Target,
+    ) -> TargetError | None:
+        """The refusal of a division whose cores do not reach their parts; None if they do.
+
+        Args:
+            output: the result.
+            core: extents of the part of a core.
+            parts: of each tensor what a core uses for that.
+            target: the machine.
+        """
+        far = self.far(parts)
+        if far is None:
+            return None
+        return TargetError(
+            f"{output.name}: a core of target {target.name} reaches {self.limit} bytes of a "
+            f"tensor, and a part of {' x '.join(map(str, core))} needs "
+            f"{self.span(far, parts[far])} of {far.name}; ask for more parts along other axes, or "
+            f"compute {output.name} as several smaller tensors",
+            kind="not-divided",
+        )
+
+
+def reach_of(tensors: Iterable[te.Tensor], where: Placement) -> Reach:
+    """What a target lets a core reach of tensors.
+
+    >>> from tecomp import Target
+    >>> from tecomp.schedules.scratchpad.placement import placement_of
+    >>> A = te.placeholder((8192, 32768), "float16")
+    >>> found = reach_of([A], placement_of(Target.load("stick128")))
+    >>> found.limit, found.span(A, (512, 16384)), found.span(A, (512, 8192))
+    (268431360, 268435456, 134217728)
+    """
+    limits = where.target.limits
+    if limits is None or limits.span_bytes is None:
+        return Reach(0, {})
+    layouts = {x: where.whole(x) for x in tensors if x.shape and x not in where.near}
+    return Reach(limits.span_bytes, {
+        x: layout for x, layout in layouts.items()
+        if 0 not in layout.shape and prod(layout.physical_shape) * width_of(x) > limits.span_bytes
+    })

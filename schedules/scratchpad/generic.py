@@ -8,20 +8,30 @@ reduction reads more than there is room for, it is done a piece after the other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import lcm, prod
 
-from tecomp import CapacityError, ScheduleError, TargetError, accesses, te
+from tecomp import (
+    CapacityError,
+    IndexMap,
+    ScheduleError,
+    Target,
+    TargetError,
+    accesses,
+    te,
+)
 from tecomp.schedules.common import ceil_div, round_up
 from tecomp.schedules.scratchpad.contraction import walk, walk_parts
 from tecomp.schedules.scratchpad.footprint import (
     Box,
+    Reach,
     Sizes,
     Work,
     bytes_of,
     is_beside,
     order_of,
+    reach_of,
     reached,
 )
 from tecomp.schedules.scratchpad.placement import Placement, largest, lengthened, number, sizes_of
@@ -91,10 +101,24 @@ def schedule_parts(s: te.Schedule, w: Work, where: Placement) -> None:
         _bring(s, x, w, made, where, loop, part, p)
 
 
-def schedule_partial(s: te.Schedule, w: Work, where: Placement) -> None:
+SchedulePartial = Callable[[te.Schedule, te.Tensor, Placement], object]
+"""Schedules partial results, whose first axis is the part of the reduction."""
+
+
+def schedule_partial(
+    s: te.Schedule, w: Work, where: Placement, shared: tuple[te.IterVar, int] | None = None,
+    schedule: SchedulePartial | None = None,
+) -> None:
     """The same for a result that has no part for each core: these share the reduction, too.
 
     Partial results are in the memory of the device, with an axis for parts of the reduction.
+
+    Args:
+        s: the schedule, in which what is there before has its place.
+        w: the result.
+        where: the machine.
+        shared: the axis of the reduction that cores share, and its parts; as is best if None.
+        schedule: schedules partial results; as this module does if None.
 
     Raises:
         ScheduleError: there is a part for each core, or sharing the reduction does not pay, or the
@@ -102,7 +126,7 @@ def schedule_partial(s: te.Schedule, w: Work, where: Placement) -> None:
         CapacityError: there is no room for what a single element is made of.
     """
     cut = where.cuts.get(w.output)
-    axis, count = _shared_depth(w, cut, where)
+    axis, count = shared or _shared_depth(w, cut, where)
     assert w.total is not None
     outer, _ = s[w.total].split(axis, nparts=count)
     partial = one(s.rfactor(w.total, outer))
@@ -119,8 +143,14 @@ def schedule_partial(s: te.Schedule, w: Work, where: Placement) -> None:
     cuts = {} if cut is None else {
         partial: cut.of_partial(len(w.output.shape)), w.output: cut.along(len(w.output.shape))
     }
+    where = replace(where, cuts=cuts)
+    if schedule is not None and where.target.stick is not None:
+        where = replace(where, given={**where.given, partial: _apart(partial, where)})
     try:
-        schedule_parts(s, work, replace(where, cuts=cuts))
+        if schedule is None:
+            schedule_parts(s, work, where)
+        else:
+            schedule(s, partial, where)
     except TargetError as error:
         if cut is None:
             raise
@@ -129,7 +159,17 @@ def schedule_partial(s: te.Schedule, w: Work, where: Placement) -> None:
             f"has the results: {error.message}",
             kind=error.kind,
         ) from None
-    schedule_parts(s, rest, replace(where, cuts=cuts))
+    schedule_parts(s, rest, where)
+
+
+def _apart(partial: te.Tensor, where: Placement) -> IndexMap:
+    """Where partial results are: the parts of one row of the result together, not padded."""
+    lanes = where.lanes(partial.dtype)
+
+    def place(part: te.Expr, *i: te.Expr) -> list[object]:
+        return [*i[:-1], part, i[-1] // lanes, i[-1] % lanes]
+
+    return IndexMap.from_func(place, len(partial.shape))
 
 
 def outline_partial(w: Work, where: Placement) -> Uncut:
@@ -335,13 +375,16 @@ def _divided(w: Work, where: Placement, cut: Cut, units: Sequence[int]) -> Divis
     """The part of each core, as somebody asks for it or as is best.
 
     Raises:
-        TargetError: the cores that somebody asks for are not there, or do not reach their parts.
+        TargetError: the cores that somebody asks for are not there, or cores do not reach their
+            parts.
     """
-    span = _Span(w, where, units)
-    if not cut.cores:
-        return divide(_pieces(sizes_of(w.output), units), where.target.grid, span.fits)
-    division: Division = divide_as(w.output, cut, units, where.target)
-    span.check(division.part)
+    span = _Span(w, reach_of((w.output, *w.copied()), where), units)
+    division: Division
+    if cut.cores:
+        division = divide_as(w.output, cut, units, where.target)
+    else:
+        division = divide(_pieces(sizes_of(w.output), units), where.target.grid, span.fits)
+    span.check(division.part, where.target)
     return division
 
 
@@ -507,53 +550,36 @@ class _Span:
 
     Attributes:
         w: the result.
-        where: the machine.
+        reach: what a core reaches.
         units: what parts are counted in.
     """
 
     w: Work
-    where: Placement
+    reach: Reach
     units: Sequence[int]
 
-    def check(self, part: Sequence[int]) -> None:
+    def check(self, part: Sequence[int], target: Target) -> None:
         """Refuse parts that are too far apart for a core.
 
         Raises:
             TargetError: they are.
         """
-        if not self.fits(part):
-            limits = self.where.target.limits
-            extents = [n * unit for n, unit in zip(part, self.units, strict=True)]
-            raise TargetError(
-                f"{self.w.output.name}: a core of target {self.where.target.name} reaches "
-                f"{0 if limits is None else limits.span_bytes} bytes of a tensor, and a part of "
-                f"{' x '.join(map(str, extents))} needs more; ask for more parts along its first "
-                "axes",
-                kind="not-divided",
-            )
+        error = self.reach.error(
+            self.w.output, self._extents(part), self._parts(part), target)
+        if error is not None:
+            raise error
 
     def fits(self, part: Sequence[int]) -> bool:
         """Whether the target lets a core reach all that it needs for a part."""
-        limit = None if self.where.target.limits is None else self.where.target.limits.span_bytes
-        if limit is None:
-            return True
+        return not self.reach.layouts or self.reach.far(self._parts(part)) is None
+
+    def _extents(self, part: Sequence[int]) -> list[int]:
+        return [n * unit for n, unit in zip(part, self.units, strict=True)]
+
+    def _parts(self, part: Sequence[int]) -> dict[te.Tensor, list[int]]:
         whole = {axis: number(axis.extent, self.w.output) for axis in self.w.depth}
-        extents = [n * unit for n, unit in zip(part, self.units, strict=True)]
-        boxes = self.w.boxes(extents, whole)
-        # What is not so large in whole is not asked for: most tensors are not, by far.
-        return all(
-            prod(sizes_of(x)) * width_of(x) < limit // 2
-            or span_of(x, [span.extent for span in boxes[x]], self.where) <= limit
-            for x in (self.w.output, *self.w.copied())
-        )
-
-
-def span_of(x: te.Tensor, part: Sequence[int], where: Placement) -> int:
-    """Bytes from the first to the last element of a part of a whole tensor, at its beginning."""
-    shape = sizes_of(x)
-    last = [max(min(n, extent), 1) - 1 for n, extent in zip(part, shape, strict=True)]
-    size: int = (where.whole(x).offset(last) + 1) * width_of(x)
-    return size
+        boxes = self.w.boxes(self._extents(part), whole)
+        return {x: [span.extent for span in boxes[x]] for x in self.reach.layouts}
 
 
 def _size(x: te.Tensor, box: Box) -> int:

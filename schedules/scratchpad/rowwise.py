@@ -7,7 +7,7 @@ through them; what is computed for each element is in the device's memory in the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from math import prod
 
 from tecomp import CapacityError, TargetError, te

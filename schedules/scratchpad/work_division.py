@@ -15,6 +15,8 @@ from typing import Literal
 from tecomp import ScheduleError, Target, TargetError, te
 from tecomp.schedules.common import ceil_div
 
+_SHARERS = 3  # axes of a result that share one of the grid, e.g. depth, rows and columns
+
 Shares = Mapping[int, Sequence[tuple[str, int]]]
 """For axes of the result by number the axes of the grid, and how many cores along each."""
 
@@ -220,7 +222,7 @@ def divide_as(x: te.Tensor, cut: Cut, units: Sequence[int], target: Target) -> D
         grid = ", ".join(f"{name}: {count}" for name, count in target.grid.items())
         raise TargetError(
             f"{x.name}: {listed} parts have no place on the cores of target {target.name} "
-            f"({grid}), each of which two axes can share; ask for numbers that divide those, or "
+            f"({grid}), each of which three axes can share; ask for numbers that divide those, or "
             "along fewer axes",
             kind="not-divided",
         )
@@ -317,8 +319,8 @@ def shares_of(count: Sequence[int], grid: Mapping[str, int]) -> Shares | None:
     """Which cores the parts along each axis are for; None if there are too few of them.
 
     Parts go to the shortest axis of the grid that is long enough, else to several that they fill
-    evenly. No more than two axes of the result share one of the grid: which part a core has stays a
-    short formula.
+    evenly. No more than three axes of the result share one of the grid: which part a core has stays
+    a short formula.
     """
     free = dict(grid)
     sharers = dict.fromkeys(grid, 0)
@@ -333,6 +335,6 @@ def shares_of(count: Sequence[int], grid: Mapping[str, int]) -> Shares | None:
                 return None
             found.setdefault(axis, []).append((name, many))
             sharers[name] += 1
-            free[name] = free[name] // many if sharers[name] < 2 else 1
+            free[name] = free[name] // many if sharers[name] < _SHARERS else 1
             left //= many
     return found

@@ -94,7 +94,8 @@ class Limits:
 
     Attributes:
         source: where the numbers come from.
-        span_bytes: from the first byte that a core touches of a tensor to the last.
+        span_bytes: that a core reaches over of a tensor: whole indices of the outermost dimension
+            in memory that varies for it.
         circular_buffers: queues between the threads of a core.
         accumulator_tiles: tiles that the registers of the engine hold.
     """

@@ -199,7 +199,8 @@ def test_what_is_not_asked_for_is_as_it_was() -> None:
     [
         ((8192, 32768), Cut(cores={1: 2}, tiles={0: 8192}),
          "C: a core of target stick128 reaches 268431360 bytes of a tensor, and a part of "
-         "8192 x 16384 needs more; ask for more parts along its first axes"),
+         "8192 x 16384 needs 268435456 of C; ask for more parts along other axes, or compute C as "
+         "several smaller tensors"),
         ((1024, 1024), Cut(cores={0: 1}, tiles={0: 1, 1: 1}),
          "C: a block of 1024 x 1024 takes 4194304 bytes of memory `lx`, of which each core of "
          "target stick128 has 2031616; ask for more tiles"),

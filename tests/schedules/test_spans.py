@@ -1,0 +1,148 @@
+"""How far apart the elements of a tensor are that one core uses: no further than the machine lets it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import Target, TargetError, te
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.nodes.expr import BufferLoad
+from tecomp.ir.nodes.stmt import Buffer, BufferStore, TensorOp
+from tecomp.schedules.auto import auto
+from tecomp.schedules.matmul import contraction_of, describe
+from tecomp.schedules.scratchpad import contraction
+from tecomp.schedules.scratchpad.placement import Placement, placement_of
+
+STICKS = Target.load("stick128")
+
+
+@dataclass
+class Spans:
+    """Follows the first and the last byte of each argument that each core touches."""
+
+    cores: set[int] = field(default_factory=set)
+    found: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    own: int = 0
+
+    def reader(self, node: BufferLoad) -> Callable[[tuple[int, ...]], None]:
+        return self._follow(node.buffer)
+
+    def writer(self, node: BufferStore) -> Callable[[tuple[int, ...]], None]:
+        return self._follow(node.buffer)
+
+    def operation(self, node: TensorOp) -> Callable[[], None]:
+        return lambda: None  # The body is not run: its operands are in scratchpads.
+
+    def core(self, thread: str, value: int | None) -> None:
+        self.own = value or 0
+        self.cores.add(self.own)
+
+    def _follow(self, buffer: Buffer) -> Callable[[tuple[int, ...]], None]:
+        def seen(place: tuple[int, ...]) -> None:
+            first, last = place[0] * buffer.dtype.bytes, (place[0] + 1) * buffer.dtype.bytes
+            low, high = self.found.get((buffer.name, self.own), (first, last))
+            self.found[buffer.name, self.own] = min(low, first), max(high, last)
+
+        return seen
+
+
+def spans_of(output: te.Tensor, args: list[te.Tensor], target: Target) -> tuple[Spans, int]:
+    """What cores touch of the arguments of a kernel, and the longest span in bytes."""
+    kernel = tecomp.build(auto(output, target), args, target)
+    func = kernel.lowered.functions["flatten_buffer"]
+    watch = Spans()
+    buffers = [p for p in func.params if isinstance(p, Buffer)]
+    evaluate(func, [np.zeros([int(str(n)) for n in p.shape], p.dtype.numpy) for p in buffers], watch)
+    names = {p.name for p in buffers}
+    return watch, max(b - a for (name, _), (a, b) in watch.found.items() if name in names)
+
+
+def product(m: int, k: int, n: int) -> tuple[te.Tensor, list[te.Tensor]]:
+    A, B = te.placeholder((m, k), "float16", "A"), te.placeholder((k, n), "float16", "B")
+    r, wide = te.reduce_axis((0, k), "r"), "float32"
+    total = te.compute(
+        (m, n), lambda i, j: te.sum(te.cast(A[i, r], wide) * te.cast(B[r, j], wide), axis=r))
+    C = te.compute((m, n), lambda i, j: te.cast(total[i, j], "float16"), name="C")
+    return C, [A, B, C]
+
+
+def near(target: Target) -> Placement:
+    where = placement_of(target)
+    assert where is not None
+    return where
+
+
+def limited(size: int) -> Target:
+    return STICKS.overridden(limits={"span_bytes": size})
+
+
+@pytest.mark.parametrize(
+    ("shape", "limit"),
+    [
+        ((8, 128, 64), 8192),  # the depth in two parts
+        ((16, 64, 128), 8192),  # the columns
+    ],
+)
+def test_a_product_that_cores_do_not_reach_whole(
+    shape: tuple[int, int, int], limit: int
+) -> None:
+    C, args = product(*shape)
+
+    watch, span = spans_of(C, args, limited(limit))
+
+    assert span <= limit
+    assert len(watch.cores) > 1
+
+
+def test_a_product_in_parts_has_the_same_values() -> None:
+    C, args = product(64, 512, 64)
+    assert contraction.parts_of_depth(contraction_of(describe(C)), C, near(STICKS)) == []
+    random = np.random.default_rng(0)
+    a, b = (random.integers(-3, 4, x.shape).astype("float16") for x in args[:2])
+
+    program = tecomp.compile(C, args[:2], limited(16_384))
+    (kernel,) = (each for each in program.report().kernels if each.tiles)
+
+    assert kernel.tiles == 64 // 8 * (512 // 64)  # the units of the machine compute it
+    np.testing.assert_array_equal(program(a, b), (a.astype(float) @ b).astype("float16"))
+    assert "cores share its depth r" in [value.reason for value in program.memory.spills]
+
+
+def test_a_product_as_large_as_the_published_one() -> None:
+    """A core reaches half of A over 256 MiB: the depth is cut in four, and the columns in two."""
+    C, _ = product(8192, 32_768, 4096)
+    where, c = near(STICKS), contraction_of(describe(C))
+
+    assert contraction.parts_of_depth(c, C, where) == [2, 4, 8, 16, 32]
+    refusal = contraction.plan(c, C, where).refusal
+    assert refusal is not None
+    assert "needs 536870912 of A;" in refusal.message
+    s = auto(C, STICKS)
+    (partial,) = (x.op.output(0) for x in s.stages if x.op.name.endswith(".rf"))
+    assert partial.shape == (4, 8192, 4096)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_random_products_and_formulas(seed: int) -> None:
+    """Each is within the span, or is refused with the tensor that is not."""
+    random = np.random.default_rng(seed)
+    m, k, n = (int(x) for x in random.choice([4, 33, 64], 3))
+    C, args = product(m, k, n)
+    if seed % 3:
+        A = te.placeholder((m, k, 2), "float16", "A")
+        C = te.compute((k, m), lambda i, j: A[j, i, 0] + A[j, i, 1], name="C")
+        args = [A, C]
+    limit = int(random.choice([1024, 2048, 8192, 16_384]))
+    span, refusal = 0, ""
+    try:
+        _, span = spans_of(C, args, limited(limit))
+    except TargetError as error:
+        refusal = error.message
+
+    assert span <= limit
+    assert bool(span) != (f"reaches {limit} bytes of a tensor, and a part of " in refusal)
