@@ -8,7 +8,9 @@ from heapq import heappop, heappush
 from math import lcm, prod
 
 from tecomp.ir.arith.extents import round_up
-from tecomp.ir.nodes.expr import BufferLoad, Var
+from tecomp.ir.arith.quasi_affine_conversion import Terms
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Ramp, Var, cast, is_const
 from tecomp.ir.nodes.stmt import (
     Allocate,
     Buffer,
@@ -19,6 +21,7 @@ from tecomp.ir.nodes.stmt import (
     PrimFunc,
     Stmt,
 )
+from tecomp.ir.nodes.structural_equality import same
 from tecomp.ir.traversal.rewrite import Task, children, run, statements_in, walk
 from tecomp.machine.components import Memory
 
@@ -59,6 +62,8 @@ class Held:
         last: the last one.
         depth: how many loops it is inside of.
         crosses: the outermost loop over cores between the allocation and an access, if any.
+        accesses: the statements that access it, with the loops inside of the allocation, in program
+            order.
     """
 
     buffer: Buffer
@@ -67,6 +72,7 @@ class Held:
     first: int | None = None
     last: int = -1
     crosses: For | None = None
+    accesses: list[tuple[Stmt, tuple[For, ...]]] = field(default_factory=list)
 
     def used(self, first: int, last: int) -> None:
         """Note that statements `first` to `last` need it."""
@@ -113,8 +119,8 @@ class _Walker:
 
     def _enter(self, node: Stmt) -> None:
         self.position += 1
-        for buffer in _accessed(node):
-            self._access(buffer.data)
+        for data in dict.fromkeys(buffer.data for buffer in _accessed(node)):
+            self._access(data, node)
         match node:
             case For():
                 self.loops.append(_Loop(node, self.position))
@@ -138,11 +144,12 @@ class _Walker:
             case Allocate(buffer):
                 del self.live[buffer.data]
 
-    def _access(self, data: Var) -> None:
+    def _access(self, data: Var, node: Stmt) -> None:
         held = self.live.get(data)
         if held is None:
             return
         inside = self.loops[held.depth:]
+        held.accesses.append((node, tuple(loop.node for loop in inside)))
         if inside:
             inside[0].needed[data] = held
         held.used(self.position, self.position)
@@ -303,11 +310,14 @@ class Arena:
 
     @property
     def at_peak(self) -> tuple[Placed, ...]:
-        """The buffers that are needed together where the arena is fullest."""
-        moments = [
-            tuple(each for each in self.placed if (each.first or 0) <= now <= each.last)
-            for now in dict.fromkeys(each.first or 0 for each in self.placed)
-        ]
+        """The buffers that are needed together where the arena is fullest.
+
+        Of those in one place, of which one is written over the other, the first.
+        """
+        moments = []
+        for now in dict.fromkeys(each.first or 0 for each in self.placed):
+            live = [each for each in self.placed if (each.first or 0) <= now <= each.last]
+            moments.append(tuple({each.offset: each for each in reversed(live)}.values())[::-1])
         return max(moments, key=_fullness, default=())
 
     @property
@@ -397,23 +407,93 @@ def row_bytes(buffer: Buffer, step: int) -> int:
 
 
 def _pack(parts: Sequence[Held], memory: Memory) -> tuple[Placed, ...]:
-    """Buffers with their places."""
+    """Buffers with their places; one that takes over the elements of another has its place."""
     steps = [_step(held, memory) for held in parts]
     rows = [row_bytes(held.buffer, step) for held, step in zip(parts, steps, strict=True)]
     sizes = [
         row * prod(extent for extent in held.buffer.shape[:-1] if isinstance(extent, int))
         for held, row in zip(parts, rows, strict=True)
     ]
+    owners = _owners(parts)
+    heirs = [[k for k, owner in enumerate(owners) if owner == group] for group in sorted({*owners})]
     spans = [
-        Span(size, step, 0 if held.first is None else held.first, held.last)
-        for held, size, step in zip(parts, sizes, steps, strict=True)
-    ]
-    return tuple(
-        Placed(held.buffer, place, size, row, step, held.first, held.last)
-        for held, place, size, row, step in zip(
-            parts, places_of(spans), sizes, rows, steps, strict=True
+        Span(
+            max(sizes[k] for k in group), lcm(*(steps[k] for k in group)),
+            parts[group[0]].first or 0, parts[group[-1]].last,
         )
+        for group in heirs
+    ]
+    places = {
+        k: place for group, place in zip(heirs, places_of(spans), strict=True) for k in group
+    }
+    return tuple(
+        Placed(held.buffer, places[k], sizes[k], rows[k], steps[k], held.first, held.last)
+        for k, held in enumerate(parts)
     )
+
+
+def _owners(parts: Sequence[Held]) -> list[int]:
+    """For each buffer the first one whose place it takes over, by number: itself, or an earlier."""
+    owners = list(range(len(parts)))
+    given: set[int] = set()
+    for k, child in enumerate(parts):
+        for j, parent in enumerate(parts[:k]):
+            if j not in given and is_written_over(parent, child):
+                owners[k] = owners[j]
+                given.add(j)
+                break
+    return owners
+
+
+def is_written_over(parent: Held, child: Held) -> bool:
+    """Whether a buffer may be in the memory of another one that it is made of.
+
+    So where one statement is the last that reads the one and the first that stores the other, each
+    element at the index at which it is read, and each once: then nothing of the one is needed that
+    was stored over. Both have to be allocated in the same iteration of the same loops.
+    """
+    if not (parent.accesses and child.accesses) or parent.depth != child.depth:
+        return False
+    (last, loops), (first, _) = parent.accesses[-1], child.accesses[0]
+    if last is not first or not isinstance(last, BufferStore):
+        return False
+    if last.buffer.data is not child.buffer.data or len(last.indices) != 1:
+        return False
+    if parent.views or child.views or parent.buffer.dtype.bytes != child.buffer.dtype.bytes:
+        return False
+    nest = loops[0] if loops else None
+    if any(around[:1] == (nest,) for _, around in parent.accesses[:-1]):
+        return False
+    reads = [node for node in walk(last.value) if isinstance(node, BufferLoad)]
+    reads = [node for node in reads if node.buffer.data in (parent.buffer.data, child.buffer.data)]
+    return all(
+        node.buffer.data is parent.buffer.data and same(node.indices, last.indices)
+        for node in reads
+    ) and _stores_once(last.indices[0], loops)
+
+
+def _stores_once(index: Expr, loops: Sequence[For]) -> bool:
+    """Whether an index differs in all iterations of loops: its terms are digits of a number."""
+    lanes = index.dtype.lanes
+    if lanes > 1 and not (isinstance(index, Ramp) and is_const(index.stride, 1)):
+        return False
+    variables = {loop.loop_var: loop.extent for loop in loops}
+    if not all(isinstance(extent, Const) for extent in variables.values()):
+        return False
+    terms = Terms()
+    total = terms.sum_of(cast(INT64, index.base if isinstance(index, Ramp) else index))
+    steps: list[tuple[int, int]] = []
+    for expr, step in terms.listed(total):
+        if expr in variables:
+            steps.append((abs(step), int(variables.pop(expr).value)))
+        elif any(node in variables for node in walk(expr)):
+            return False
+    reach = lanes
+    for step, extent in sorted(steps):
+        if extent > 1 and step < reach:
+            return False
+        reach = max(reach, step * (extent - 1) + reach)
+    return all(int(extent.value) <= 1 for extent in variables.values())
 
 
 def _step(held: Held, memory: Memory) -> int:
