@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 import tecomp
 from tecomp import te
+from tecomp.codegen.emit import compile as code_generator
 from tecomp.codegen.llvm import code_cache
 from tecomp.codegen.llvm.code_cache import Store
 from tecomp.codegen.llvm.jit import object_code
@@ -99,9 +100,20 @@ def _every_pass_is_verified() -> Iterator[None]:
         verify(func, flat=True)
         return func
 
+    def verified(rewrite: Callable[[PrimFunc], PrimFunc]) -> Callable[[PrimFunc], PrimFunc]:
+        def run_rewrite(func: PrimFunc) -> PrimFunc:
+            made = rewrite(func)
+            if made is not func:
+                verify(made, flat=True)
+            return made
+
+        return run_rewrite
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "_run", run_verified)
         patch.setattr(memory_check, "place_buffers", placed)
+        for name in ("name_quotients", "whole_vectors", "keep_partial_sums"):
+            patch.setattr(code_generator, name, verified(getattr(code_generator, name)))
         yield
 
 

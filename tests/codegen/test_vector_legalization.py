@@ -16,10 +16,11 @@ from tecomp.codegen.emit.promote_accumulators import keep_partial_sums
 from tecomp.codegen.llvm.jit import host
 from tecomp.codegen.ops.vector_legalization import prefix, whole_vectors
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.expr import BufferLoad, Expr
+from tecomp.ir.nodes.expr import BufferLoad, Expr, Var
 from tecomp.ir.nodes.stmt import BufferStore, Let, PrimFunc
 from tecomp.ir.parser.func_parser import parse
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.rewrite import bottom_up, map_body, walk
+from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.vectorize.unroll import unroll_loops
 from tecomp.scheduling.schedule import Schedule
 
@@ -283,3 +284,33 @@ def test_unrolled_copies_share_statements_and_each_binds_its_variables(
     assert len({id(each.body) for each in walk(func.body) if isinstance(each, Let)}) == 1
 
     both(func, np.random.default_rng(0).random(15, np.float32), np.zeros(5, np.float32))
+
+
+def test_each_statement_binds_the_lanes_that_it_uses() -> None:
+    # One variable of whole vectors and of a remainder, in two copies of an unrolled loop.
+    func = unroll_loops(parse("""
+def f(A: Buffer("float32", (20,)), B: Buffer("float32", (5,))):
+    for u in unrolled(2):
+        with Let(A[ramp(u * 8, 1, 4)]) as y:
+            B[ramp(0, 1, 4)] = B[ramp(0, 1, 4)] + y * y
+        with Let(ramp(0, 1, 4) < broadcast(1, 4)) as mask:
+            y = A.load(ramp(u * 8 + 4, 1, 4), where=mask)
+            store(B[ramp(4, 1, 4)], B.load(ramp(4, 1, 4), where=mask) + y * y, where=mask)
+"""))
+    shared = _with_one_variable(func)
+    made = whole_vectors(shared)
+
+    verify(made, flat=True)
+    means_the_same(shared, made)
+
+
+def _with_one_variable(func: PrimFunc) -> PrimFunc:
+    """The function with one variable for all that are named `y`."""
+    first = next(n.var for n in walk(func.body) if isinstance(n, Let) and n.var.name == "y")
+
+    def rule(node: Any) -> Any:
+        if isinstance(node, Let) and node.var.name == "y":
+            return Let(first, node.value, node.body)
+        return first if isinstance(node, Var) and node.name == "y" else None
+
+    return map_body(func, lambda body: bottom_up(body, rule))

@@ -192,6 +192,21 @@ def test_norms_of_roots_and_neighbours() -> None:
     }, {A: a})
 
 
+@pytest.mark.parametrize("shape", [(1, 8, 5, 5), (1, 16, 27, 27), (2, 6, 13, 13), (1, 8, 54, 54)])
+def test_local_response_normalization_of_any_size(shape: tuple[int, ...]) -> None:
+    a = values(shape, "float32")
+    A = given(a)
+    windows = np.lib.stride_tricks.sliding_window_view(
+        np.pad(a * a, ((0, 0), (2, 2), (0, 0), (0, 0))), 5, 1).sum(-1)
+    result = np.empty_like(a)
+    output = nn.lrn(A, 5)
+
+    tecomp.build(output, [A, output])(a, result)
+
+    wanted = a.astype("float64") / (2 + 1e-4 / 5 * windows.astype("float64")) ** 0.75
+    np.testing.assert_allclose(result, wanted, rtol=1e-5)
+
+
 def test_products() -> None:
     arrays = arrays_of((3, 4), (5, 4), (5,))
     (A, W, B), (a, w, b) = arrays, arrays.values()

@@ -219,12 +219,18 @@ def _masked(predicate: Expr | None, piece: _Lanes) -> Expr | None:
 
 
 def _bound(work: _Pass, node: Let) -> Stmt:
-    """The pieces of a variable that are used, each bound to a variable of its own."""
+    """Bind the pieces of a variable that the body uses, and the whole variable where it is used.
+
+    Several statements may bind one variable, such as copies of an unrolled loop and the whole
+    vectors beside a remainder, and a statement may stand in several of them. So the body says
+    which pieces it uses, not the statement that was cut first.
+    """
+    used = {part for part in walk(node.body) if isinstance(part, Var)}
     body = node.body
-    # Copies of an unrolled loop share statements, and each binds the variable anew.
     for (lanes, piece), var in work.variables[node.var].items():
-        body = Let(var, _cut(work, node.value, lanes, piece), body)
-    return body
+        if var in used:
+            body = Let(var, _cut(work, node.value, lanes, piece), body)
+    return Let(node.var, node.value, body) if node.var in used else body
 
 
 def _cut(work: _Pass, root: Expr, lanes: int, piece: _Lanes) -> Expr:
