@@ -8,8 +8,11 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import pytest
 
+import tecomp
+from tecomp import te
 from tecomp.codegen import compile_function, emit_assembly
 from tecomp.codegen.llvm.ir_builder import Source
 from tecomp.codegen.llvm.jit import object_code
@@ -129,6 +132,20 @@ def test_text(golden: Callable[[object], None]) -> None:
 
     assert text.startswith("define i32 @axpy.entry(ptr %arguments) #0 {\n")
     golden(text)
+
+
+@pytest.mark.parametrize("length", [1020, 1024, 1025, 5000])
+def test_names_of_any_length(length: int) -> None:
+    A, B = (te.placeholder((8,), name="a" * length + end) for end in ("", "b"))
+    first = te.compute((8,), lambda i: A[i] + B[i], name="c" * length)
+    second = te.compute((8,), lambda i: first[i] * A[i], name="c" * length + "d")
+    result = np.zeros(8, "float32")
+    a, b = np.arange(8, dtype="float32"), np.ones(8, "float32")
+
+    name = "f" * length
+    tecomp.build(te.create_schedule(second), [A, B, second], name=name)(a, b, result)
+
+    np.testing.assert_array_equal(result, (a + b) * a)
 
 
 def test_broken_code_is_an_internal_error() -> None:

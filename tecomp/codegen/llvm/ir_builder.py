@@ -52,6 +52,7 @@ class Source:
     handed_over: tuple[str, ...] = ()
 
 
+_MOST_CHARACTERS = 256  # of a hint; LLVM cuts the names of values at 1,024 characters
 _FLOATS = {16: "half", 32: "float", 64: "double"}
 
 
@@ -335,7 +336,7 @@ class Code:
 
     def name(self, hint: str) -> str:
         """A name that nothing else in the function has."""
-        base = plain_name(hint)
+        base = plain_name(hint)[:_MOST_CHARACTERS]
         count = self._counts.get(base)
         if count is None:
             self._counts[base] = 1
