@@ -16,7 +16,7 @@ from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.tensor_region import Part, part_of
-from tecomp.errors import DefinitionError, InternalError, TypeMismatchError
+from tecomp.errors import CallError, DefinitionError, InternalError, TypeMismatchError
 from tecomp.ir.arith.extents import simplified
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.ir.nodes.dtype import DType
@@ -76,9 +76,9 @@ def difference(
             try:
                 run(PrimFunc(name, (*scalars, *buffers), stmt),
                     [*numbers, *(a.copy() for a in inputs), result])
-            except InternalError as error:
+            except (CallError, InternalError) as error:
                 who = "the definition" if stmt is meant else f"the {name}"
-                return f"{who} cannot be run: {error.message}"
+                return f"{who} cannot be run: {error.message.partition('; ')[0]}"
             results.append(result)
         wanted, got = results
         if (place := _first_difference(wanted, got, _terms(op))) is not None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.layout_packing import Packing
 from tecomp.driver.static_shapes import in_numbers
-from tecomp.errors import InternalError
+from tecomp.errors import CallError, InternalError
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc
 from tecomp.lowering.pipeline import Lowered
@@ -84,8 +84,8 @@ class Verifier:
         """What stops the interpreter in the function after a pass; None if nothing does."""
         try:
             self._results(name, given, sizes)
-        except InternalError as error:
-            return error.message
+        except (CallError, InternalError) as error:
+            return error.message.partition("; ")[0]
         return None
 
     def _told(

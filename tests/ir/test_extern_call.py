@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tecomp
-from tecomp.errors import InternalError
+from tecomp.errors import CallError, InternalError
 from tecomp.ir.arith.extents import start_and_strides
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.interpreter.evaluate import evaluate
@@ -110,9 +110,11 @@ def test_an_array_may_reach_outside_of_nothing() -> None:
     func = parse('def f(A: Buffer("float32", (8,))):\n    call_packed('
                  '"len", reads(lambda i: A[i * 2], (5,)))')  # fmt: skip
 
-    with pytest.raises(InternalError) as error:
+    with pytest.raises(CallError) as error:
         evaluate(func, [np.zeros(8, "float32")])
-    assert error.value.message == "A[8] is out of bounds: shape (8,)"
+    assert error.value.message == (
+        "A[8] is out of bounds: shape (8,); correct the index in the function, or pass a larger array"
+    )
 
 
 def test_variables_of_an_array_are_its_own() -> None:

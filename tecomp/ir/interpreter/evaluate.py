@@ -265,8 +265,8 @@ def evaluate(func: PrimFunc, args: Sequence[Any], watch: Watch | None = None) ->
             has no vectors then.
 
     Raises:
-        CallError: an argument does not fit, or a run-time index check failed.
-        InternalError: the function reaches outside of a buffer or is malformed.
+        CallError: an argument does not fit, or an access is out of bounds.
+        InternalError: the function is malformed.
 
     >>> from tecomp import te, lower
     >>> A = te.placeholder((3,), name="A")

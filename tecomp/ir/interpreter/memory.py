@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tecomp.errors import InternalError
+from tecomp.errors import CallError, InternalError
 from tecomp.ir.interpreter.arithmetic import Data
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import BufferLoad
@@ -42,7 +42,7 @@ class View:
         """Where the element at `indices` is in the array.
 
         Raises:
-            InternalError: outside of the buffer; a negative index is, too.
+            CallError: outside of the buffer; a negative index is, too.
         """
         moved = False
         for index, low, high in zip(indices, self.low, self.high, strict=True):
@@ -64,7 +64,7 @@ class View:
             part: which lane of the element each lane takes; None for whole elements.
 
         Raises:
-            InternalError: one is outside of the buffer.
+            CallError: one is outside of the buffer.
         """
         low, high = self.low[-1], self.high[-1]
         shared = self.place([*outer, int(across[0])])[:-1]
@@ -78,12 +78,16 @@ class View:
         """Raise the error that says that there is no such element.
 
         Raises:
-            InternalError: always.
+            CallError: always.
         """
         at = ", ".join(map(str, indices))
         shape = tuple(high - low for low, high in zip(self.low, self.high, strict=True))
         start = f" starting at {self.low}" if any(self.low) else ""
-        raise InternalError(f"{self.name}[{at}] is out of bounds: shape {shape}{start}")
+        raise CallError(
+            f"{self.name}[{at}] is out of bounds: shape {shape}{start}; correct the index in the "
+            "function, or pass a larger array",
+            kind="out-of-bounds",
+        )
 
 
 def unwritten(dtype: DType, elements: int) -> Bytes:
@@ -115,14 +119,18 @@ def view_of(
     """The buffer of that type and shape that starts where `memory` does.
 
     Raises:
-        InternalError: it does not fit into the memory.
+        CallError: an extent is negative, or the buffer does not fit into the memory.
     """
     if min(shape, default=0) < 0:
-        raise InternalError(f"{name} has a negative extent: shape {shape}")
+        raise CallError(
+            f"{name} has a negative extent: shape {shape}; pass larger sizes", kind="out-of-bounds"
+        )
     needed = span(shape, strides) * dtype.bytes
     if needed > memory.size:
-        raise InternalError(
-            f"{name} of shape {shape} takes {needed} bytes, but its memory has {memory.size}"
+        raise CallError(
+            f"{name} of shape {shape} takes {needed} bytes, but its memory has {memory.size}; "
+            "declare a smaller view",
+            kind="out-of-bounds",
         )
     kind = dtype.numpy
     full = shape if dtype.lanes == 1 else (*shape, dtype.lanes)
