@@ -138,8 +138,8 @@ def _offers(
 def _offer(entry: EntryPoint) -> Offer:
     try:
         return Offer(entry, tuple(_paths(entry.load()())))
-    # Whatever somebody else's package raises, the targets of others stay.
-    except Exception as error:
+    # Whatever a package raises, or if it ends the process, the targets of the others stay.
+    except (Exception, SystemExit) as error:
         return Offer(entry, failure=f"{type(error).__name__}: {error}")
 
 

@@ -47,8 +47,8 @@ def _declared(entry: EntryPoint, owner: str, target: Target) -> tuple[TensorIntr
     where = f"operations of target {target.name}: plug-in `{entry.name}` of `{owner}`"
     try:
         offered = tuple(entry.load()(target))
-    # It is somebody else's code, which may raise anything.
-    except Exception as error:
+    # A package may raise anything, or end the process.
+    except (Exception, SystemExit) as error:
         why = error.message if isinstance(error, TecompError) else str(error)
         raise TargetError(
             f"{where} cannot be loaded ({type(error).__name__}: {why}); mend or uninstall it",

@@ -128,13 +128,15 @@ def test_an_operation_of_a_plugin() -> None:
 @pytest.mark.parametrize(
     ("code", "what"),
     [
+        ("import sys\ndef paths(target):\n    sys.exit(3)\n",
+         "cannot be loaded (SystemExit: 3); mend or uninstall it"),
         ("import no_such_module\n",
          "cannot be loaded (ModuleNotFoundError: No module named 'no_such_module'); mend or "
          "uninstall it"),
         ("def paths(target):\n    return [1]\n",
          "offers 1; return what te.decl_tensor_intrin gives"),
     ],
-    ids=["import", "number"],
+    ids=["exit", "import", "number"],
 )
 def test_operations_that_cannot_be_used(code: str, what: str, site: Path) -> None:
     owner = f"operations-{crc32(code.encode())}"
@@ -259,9 +261,11 @@ def test_two_plugins_with_one_name(site: Path, tmp_path: Path) -> None:
          "TypeError: expected a list of paths, got 'acme.toml'"),
         ("def paths():\n    return ['acme.json']\n",
          "TypeError: expected paths of TOML files, got 'acme.json'"),
+        ("import sys\nsys.exit(3)\n", "SystemExit: 3"),
+        ("import sys\ndef paths():\n    sys.exit('bye')\n", "SystemExit: bye"),
         ("paths = 1\n", "TypeError: 'int' object is not callable"),
     ],
-    ids=["import", "raises", "text", "no-toml", "no-function"],
+    ids=["import", "raises", "text", "no-toml", "exit", "call-exit", "no-function"],
 )
 def test_a_plugin_that_cannot_be_loaded(code: str, failure: str, site: Path) -> None:
     shipped = tecomp.list_targets()
