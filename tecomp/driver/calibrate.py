@@ -267,7 +267,7 @@ def _kept(key: str) -> Rates | None:
     try:
         table = json.loads(content)
         return read_table(Rates, table, Place("kept rates", table))
-    except (ValueError, TargetError):
+    except (ValueError, RecursionError, TargetError):
         return None
 
 

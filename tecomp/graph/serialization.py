@@ -261,7 +261,7 @@ def _head(place: Path) -> Mapping[str, Any]:
         )
     try:
         head = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _damaged(place, f"{_HEAD} is not whole") from None
     if not isinstance(head, dict) or head.get("form") != _FORM:
         raise CacheError(

@@ -19,6 +19,7 @@ from tecomp.machine.host import (
 )
 from tecomp.machine.schema import (
     Alignment,
+    CoreCount,
     Count,
     DTypeName,
     FromHost,
@@ -28,13 +29,17 @@ from tecomp.machine.schema import (
     Name,
     Number,
     OneOf,
+    Rank,
     Rate,
+    RegisterCount,
     Source,
+    TileExtent,
+    VectorBytes,
 )
 from tecomp.machine.toml_reader import check_fields
 
 TileAxis = Annotated[
-    str, Matches(r"[mnk]((//|%)[1-9]\d*)?", "m, n, k or a part of one such as k//4 and k%4")
+    str, Matches(r"[mnk]((//|%)[1-9]\d{0,8})?", "m, n, k or a part of one such as k//4 and k%4")
 ]
 
 
@@ -63,9 +68,9 @@ class Core:
     (1, ('uint8*int8',), 'a manual')
     """
 
-    count: Annotated[Count, FromHost(host_cores)]
-    vector_bytes: Annotated[Count, FromHost(host_vector_bytes)]
-    vector_registers: Annotated[Count, FromHost(host_vector_registers)]
+    count: Annotated[CoreCount, FromHost(host_cores)]
+    vector_bytes: Annotated[VectorBytes, FromHost(host_vector_bytes)]
+    vector_registers: Annotated[RegisterCount, FromHost(host_vector_registers)]
     cache_bytes: Annotated[tuple[Count, ...], FromHost(host_caches)]
     source: Source = ""
     dots: Annotated[tuple[DotName, ...], FromHost(host_dots)] = ()
@@ -127,9 +132,9 @@ class MatmulUnit:
 
     kind: Literal["matmul"]
     name: Name
-    m: Count
-    n: Count
-    k: Count
+    m: TileExtent
+    n: TileExtent
+    k: TileExtent
     inputs: tuple[DTypeName, ...]
     accumulator: DTypeName
     a: tuple[TileAxis, ...]
@@ -176,7 +181,7 @@ class VectorUnit:
 
     kind: Literal["vector"]
     name: Name
-    width_bytes: Count
+    width_bytes: VectorBytes
     types: tuple[DTypeName, ...]
     cycles: Mapping[str, Rate]
     memory: MemoryName
@@ -224,7 +229,7 @@ class Memory:
 
     name: Name
     scope: Scope
-    rank: Count
+    rank: Rank
     alignment_bytes: Alignment
     capacity_bytes: Count | None
     source: Source

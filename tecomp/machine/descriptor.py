@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,11 +23,24 @@ from tecomp.machine.components import Core, Link, Memory, Rates, Unit
 from tecomp.machine.host import host_clock, host_cores
 from tecomp.machine.operand_constraints import Rule
 from tecomp.machine.registry import find_description
-from tecomp.machine.schema import Count, DTypeName, FromHost, Key, Matches, Place, Rate, Source
+from tecomp.machine.schema import (
+    MOST_CORES,
+    CoreCount,
+    Count,
+    DTypeName,
+    FromHost,
+    Key,
+    Matches,
+    Place,
+    Rate,
+    Source,
+    TileExtent,
+    VectorBytes,
+)
 from tecomp.machine.toml_reader import check_fields, read_table, table_of
 
 GridAxis = Annotated[str, Matches(r"core\.[A-Za-z_]\w*", "a name such as core.x")]
-Extent = Annotated[Count, FromHost(host_cores)]
+Extent = Annotated[CoreCount, FromHost(host_cores)]
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -40,7 +54,7 @@ class Stick:
         source: where the numbers come from.
     """
 
-    bytes: Count
+    bytes: VectorBytes
     padding: Literal["all", "stick"]
     source: Source
 
@@ -58,12 +72,12 @@ class Tile:
         source: where the numbers come from.
     """
 
-    rows: Count
-    columns: Count
-    face_rows: Count
-    face_columns: Count
+    rows: TileExtent
+    columns: TileExtent
+    face_rows: TileExtent
+    face_columns: TileExtent
     source: Source
-    allowed: tuple[tuple[Count, Count], ...] = ()
+    allowed: tuple[tuple[TileExtent, TileExtent], ...] = ()
 
     def __post_init__(self) -> None:
         if self.rows % self.face_rows or self.columns % self.face_columns:
@@ -178,6 +192,10 @@ class Target(Pictured):
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.cores > MOST_CORES:
+            raise TargetError(
+                f"target {self.name} has {self.cores} cores; describe at most {MOST_CORES}"
+            )
         self._check_rates()
         for link in self.links.values():
             for port in link.ports:
@@ -407,12 +425,40 @@ def read_target(text: str, source: str) -> Target:
     Raises:
         TargetError: a key is missing, unknown or of the wrong kind; the message names it.
     """
+    table = _parsed(text, source)
     try:
-        table = tomllib.loads(text)
+        return read_table(Target, table, Place(source, table, text))
+    except RecursionError:
+        raise _too_deep(source) from None
+
+
+def _parsed(text: str, source: str) -> Mapping[str, Any]:
+    """The tables of a file."""
+    try:
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         what, line = _told(str(error))
         raise TargetError(f"{source}{line}: no TOML ({what}); see https://toml.io") from error
-    return read_table(Target, table, Place(source, table, text))
+    except RecursionError:
+        raise _too_deep(source) from None
+    except ValueError:
+        raise TargetError(
+            f"{source}{_line_of_digits(text)}: a number has too many digits; whole numbers have "
+            "64 bits"
+        ) from None
+
+
+def _too_deep(source: str) -> TargetError:
+    return TargetError(
+        f"{source}: tables or lists are nested too deeply; write each table under its own [header]"
+    )
+
+
+def _line_of_digits(text: str) -> str:
+    """The line of the first number that Python does not convert from text."""
+    most = sys.get_int_max_str_digits()
+    found = re.search(rf"[0-9_]{{{most},}}", text)
+    return f":{text.count(chr(10), 0, found.start()) + 1}" if found else ""
 
 
 def _told(message: str) -> tuple[str, str]:

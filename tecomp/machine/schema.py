@@ -19,6 +19,13 @@ class AtLeast:
 
 
 @dataclass(frozen=True, slots=True)
+class AtMost:
+    """Numbers up to this."""
+
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
 class Above:
     """Numbers greater than this."""
 
@@ -80,6 +87,13 @@ class Matches:
 Count = Annotated[int, AtLeast(1)]
 Number = Annotated[int, AtLeast(0)]
 Rate = Annotated[float, Above(0)]
+# Limits keep loops over cores, lanes, registers and axes short.
+MOST_CORES = 1 << 20
+CoreCount = Annotated[int, AtLeast(1), AtMost(MOST_CORES)]
+RegisterCount = Annotated[int, AtLeast(1), AtMost(1 << 12)]
+VectorBytes = Annotated[int, AtLeast(1), AtMost(1 << 16)]
+TileExtent = Annotated[int, AtLeast(1), AtMost(1 << 16)]
+Rank = Annotated[int, AtLeast(1), AtMost(8)]
 Alignment = Annotated[int, PowerOfTwo()]
 Name = Annotated[str, TableName()]
 Source = Annotated[str, Said()]

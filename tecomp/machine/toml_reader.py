@@ -24,6 +24,7 @@ from tecomp.errors import TargetError
 from tecomp.machine.schema import (
     Above,
     AtLeast,
+    AtMost,
     FromHost,
     Key,
     Matches,
@@ -44,6 +45,8 @@ _PLAIN = {
     float: ("a number", "numbers"),
     bool: ("true or false", "true or false"),
 }
+_INTEGERS = range(-(1 << 63), 1 << 63)
+"""Whole numbers of TOML."""
 _UNITS = {
     "bytes_per_cycle": "bytes per cycle",
     "bytes_per_second": "bytes per second",
@@ -118,7 +121,7 @@ def read_table(kind: type[T], table: object, place: Place) -> T:
         TargetError: a key is missing, unknown, or of the wrong type; names file, line and table.
     """
     if not isinstance(table, Mapping):
-        raise place.error(f"expected a table, got {table!r}")
+        raise place.error(f"expected a table, got {shown(table)}")
     every = known_keys(cast(Hashable, kind))
     keys = {key: known for key, known in every.items() if not known.has(TableName)}
     made: dict[str, Any] = {
@@ -180,8 +183,10 @@ def _value(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str
 
 def _plain(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str) -> Any:
     """A value that is no table."""
+    if type(value) is int and value not in _INTEGERS:
+        raise place.error(f"`{key}` is {shown(value)}; whole numbers have 64 bits", key)
     if not _fits(kind, marks, value):
-        raise place.error(f"`{key}` is {value!r}; expected {_expected(kind, marks, key)}", key)
+        raise place.error(f"`{key}` is {shown(value)}; expected {_expected(kind, marks, key)}", key)
     _check_names(kind, marks, value, place, key)
     return float(value) if kind is float else value
 
@@ -193,7 +198,7 @@ def _is_table(kind: Any) -> bool:
 
 def _tables(kind: Any, value: Any, place: Place, key: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise place.error(f"`{key}` is {value!r}; expected tables, each under [[{key}]]", key)
+        raise place.error(f"`{key}` is {shown(value)}; expected tables, each under [[{key}]]", key)
     return tuple(
         _one_of_kinds(get_args(kind) or (kind,), entry, place.inside(key, k))
         for k, entry in enumerate(value)
@@ -205,19 +210,19 @@ def _one_of_kinds(kinds: tuple[type, ...], value: Any, place: Place) -> Any:
     if len(kinds) == 1:
         return read_table(kinds[0], value, place)
     if not isinstance(value, Mapping):
-        raise place.error(f"expected a table, got {value!r}")
+        raise place.error(f"expected a table, got {shown(value)}")
     by_name = {get_args(known_keys(kind)["kind"].kind)[0]: kind for kind in kinds}
     if "kind" not in value:
         raise place.error(f"missing `kind`; the kinds are {', '.join(by_name)}")
     chosen = value["kind"]
     if not isinstance(chosen, str) or chosen not in by_name:
-        raise place.error(f"`kind` is {chosen!r}; {_near(chosen, by_name, 'kinds')}", "kind")
+        raise place.error(f"`kind` is {shown(chosen)}; {_near(chosen, by_name, 'kinds')}", "kind")
     return read_table(by_name[chosen], value, place)
 
 
 def _mapping(kinds: tuple[Any, ...], value: Any, place: Place) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise place.error(f"expected a table, got {value!r}")
+        raise place.error(f"expected a table, got {shown(value)}")
     (key_kind, key_marks), (kind, marks) = map(_bare, kinds)
     if any(isinstance(mark, Matches) for mark in key_marks):
         value = dict(_joined(value))
@@ -247,6 +252,8 @@ def _fits(kind: Any, marks: tuple[Any, ...], value: Any) -> bool:
     # A bool is an int for Python, and not for the reader of a description.
     if type(value) is not kind and not (kind is float and type(value) is int):
         return False
+    if type(value) is int and value not in _INTEGERS:
+        return False
     return value != "" and all(_holds(mark, value) for mark in marks)
 
 
@@ -267,6 +274,8 @@ def _holds(mark: Any, value: Any) -> bool:
     match mark:
         case AtLeast(low):
             return bool(value >= low)
+        case AtMost(high):
+            return bool(value <= high)
         case Above(low):
             return bool(low < value < float("inf"))
         case PowerOfTwo():
@@ -304,8 +313,11 @@ def _any_of(kind: Any) -> str:
 
 
 def _bounds(marks: tuple[Any, ...]) -> str:
+    high = next((mark.high for mark in marks if isinstance(mark, AtMost)), None)
     for mark in marks:
         match mark:
+            case AtLeast(low) if high is not None:
+                return f", from {low} to {high}"
             case AtLeast(low):
                 return f", at least {low}"
             case Above(low):
@@ -339,8 +351,20 @@ def _check_names(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, ke
                 raise place.error(f"`{key}`: there is no {mark.table} `{value}`; {hint}", key)
 
 
+def shown(value: object) -> str:
+    """A value as messages show it.
+
+    >>> shown("x"), shown(1 << 20000)
+    ("'x'", 'a number of too many digits')
+    """
+    try:
+        return repr(value)
+    except ValueError:  # Python converts no number of more than 4,300 digits to text.
+        return "a number of too many digits"
+
+
 def _near(value: Any, texts: Collection[str], what: str) -> str:
-    near = get_close_matches(str(value), texts, n=1)
+    near = get_close_matches(value if isinstance(value, str) else shown(value), texts, n=1)
     return f"did you mean `{near[0]}`?" if near else f"the {what} are {', '.join(texts)}"
 
 
@@ -357,7 +381,8 @@ def check_fields(record: Any) -> None:
         is_table = known.kind not in _PLAIN and not _is_list(known.kind)
         wanted = f"what a description has under `{known.key}`" if is_table else _expected(
             known.kind, tuple(m for m in known.marks if not isinstance(m, FromHost)), known.key)
-        raise TargetError(f"{type(record).__name__}: {known.field} is {value!r}; give {wanted}")
+        raise TargetError(
+            f"{type(record).__name__}: {known.field} is {shown(value)}; give {wanted}")
 
 
 def _is_list(kind: Any) -> bool:

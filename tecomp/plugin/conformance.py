@@ -32,6 +32,9 @@ _FEW = 8
 LOADS_IN = 0.010
 """Seconds."""
 
+_MOST_BYTES = 1 << 28
+"""Operands of an operation that is run in the checks."""
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -271,7 +274,14 @@ def _operation(target: Target, intrin: TensorIntrin, *, is_own: bool) -> np.ndar
                 _addressed(target, s, s.cache_read(tensor, scope, [reader]), scope)
         stage = s[reader]
         stage.tensorize(stage.op.axis[0], intrin)
-    arrays = [np.zeros(_shape(t), DType(t.dtype).numpy) for t in (*intrin.inputs, result)]
+    tensors = (*intrin.inputs, result)
+    size = sum(prod(_shape(tensor)) * DType(tensor.dtype).bytes for tensor in tensors)
+    if size > _MOST_BYTES:
+        raise _FailedError(
+            f"`{intrin.name}` has {size} bytes of operands, too many to check it here; make them "
+            f"at most {_MOST_BYTES}"
+        )
+    arrays = [np.zeros(_shape(tensor), DType(tensor.dtype).numpy) for tensor in tensors]
     for k, array in enumerate(arrays[:-1]):
         array[...] = (np.arange(array.size) % (5 + k)).reshape(array.shape)
     scalars = intrin.scalar_params

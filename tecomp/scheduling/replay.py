@@ -139,6 +139,11 @@ def _document(text: str) -> dict[str, Any]:
         document = json.loads(text)
     except ValueError as error:
         raise ParseError(f"replay: the text is no JSON: {error}", kind="trace-text") from None
+    except RecursionError:
+        raise ParseError(
+            "replay: the text is nested too deeply; pass what `trace.to_json()` returns",
+            kind="trace-text",
+        ) from None
     if not isinstance(document, dict) or document.get("tecomp_trace") != VERSION:
         raise ParseError(f"replay: the text is no trace of version {VERSION}", kind="trace-text")
     return document

@@ -86,16 +86,16 @@ def test_a_target_without_a_core() -> None:
     ("old", "new", "message"),
     [
         ("vector_bytes = 32", 'vector_bytes = "wide"',
-         "toy.toml:7: [core]: `vector_bytes` is 'wide'; expected a whole number of bytes, at least "
-         '1, or "host"'),
+         "toy.toml:7: [core]: `vector_bytes` is 'wide'; expected a whole number of bytes, from 1 "
+         'to 65536, or "host"'),
         ("vector_bytes = 32", "vector_bytes = 0",
-         "toy.toml:7: [core]: `vector_bytes` is 0; expected a whole number of bytes, at least 1, or "
-         '"host"'),
+         "toy.toml:7: [core]: `vector_bytes` is 0; expected a whole number of bytes, from 1 to "
+         '65536, or "host"'),
         ("[1024, 4096]", "[]",
          "toy.toml:9: [core]: `cache_bytes` is []; expected a list of whole numbers of bytes, at "
          'least 1, or "host"'),
         ("vector_registers = 16\n", "", "toy.toml:5: [core]: missing `vector_registers` (a "
-         'whole number, at least 1, or "host"); add it'),
+         'whole number, from 1 to 4096, or "host"); add it'),
         ("vector_bytes = 32", "vector_byte = 32",
          "toy.toml:7: [core]: unknown key `vector_byte`; did you mean `vector_bytes`?"),
         ('source = "made up"\n\n', "\n", "toy.toml:5: [core]: missing `source` (a text); "

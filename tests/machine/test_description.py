@@ -176,13 +176,32 @@ def test_a_target_without_sticks() -> None:
         ("core.y = 2", "row = 2",
          "toy.toml:9: [grid]: unknown key `row`; expected a name such as core.x"),
         ("core.y = 2", "core.y = 0",
-         'toy.toml:9: [grid]: `core.y` is 0; expected a whole number, at least 1, or "host"'),
+         'toy.toml:9: [grid]: `core.y` is 0; expected a whole number, from 1 to 1048576, or "host"'),
+        ("core.y = 2", f"core.y = {2**62}",
+         "toy.toml:9: [grid]: `core.y` is 4611686018427387904; expected a whole number, from 1 to "
+         '1048576, or "host"'),
+        ("core.y = 2", f"core.y = {2**18 + 1}",
+         "toy.toml: target toy has 1048580 cores; describe at most 1048576"),
+        ("clock_hz = 1e9", f"clock_hz = {'9' * 30}",
+         f"toy.toml:3: `clock_hz` is {'9' * 30}; whole numbers have 64 bits"),
+        ("clock_hz = 1e9", f"clock_hz = {'9' * 5000}",
+         "toy.toml:3: a number has too many digits; whole numbers have 64 bits"),
+        ("clock_hz = 1e9", f"clock_hz = 0x{'f' * 5000}",
+         "toy.toml:3: `clock_hz` is a number of too many digits; whole numbers have 64 bits"),
+        ("clock_hz = 1e9", f"clock_hz = {'[' * 5000}",
+         "toy.toml: tables or lists are nested too deeply; write each table under its own [header]"),
+        ("[grid]", f"[grid{'.a' * 5000}]",
+         "toy.toml: tables or lists are nested too deeply; write each table under its own [header]"),
+        ("rank = 1", "rank = 9",
+         "toy.toml:30: [memory.global]: `rank` is 9; expected a whole number, from 1 to 8"),
+        ("m = 32", "m = 100_000",
+         "toy.toml:52: [engine.matmul]: `m` is 100000; expected a whole number, from 1 to 65536"),
         ("face_rows = 16", "face_rows = 12",
          "toy.toml:17: [tile]: a tile of 32x32 has no whole faces of 12x16; write faces that divide "
          "it"),
         ("[[16, 32], [32, 32]]", "[[16, 32, 1]]",
          "toy.toml:22: [tile]: `allowed` is [[16, 32, 1]]; expected a list of lists of 2 whole "
-         "numbers, at least 1"),
+         "numbers, from 1 to 65536"),
         ('float32 = ["float32", "bfloat16"]', 'floa32 = ["float32"]',
          "toy.toml:26: [formats]: `floa32`: there is no type `floa32`; did you mean `float32`?"),
         ('float32 = ["float32", "bfloat16"]', 'float32 = "bfloat16"',
@@ -220,7 +239,8 @@ def test_a_target_without_sticks() -> None:
          "toy.toml:85: [limits]: expected a table, got [{'span_bytes': 65536, 'source': "
          "'assumed'}]"),
     ],
-    ids=str.split("clock-unit clock-inf code axis cores faces allowed format-type format-list link "
+    ids=str.split("clock-unit clock-inf code axis cores cores-64 cores-all clock-64 clock-digits "
+                  "clock-hex clock-nested grid-nested rank m faces allowed format-type format-list link "
                   "rate operand type cycles engine no-kind rule result operands rule-key twice "
                   "array"),
 )

@@ -94,13 +94,13 @@ def test_a_buffer_larger_than_its_memory_is_refused() -> None:
          "alignment_bytes, capacity_bytes, source, takes_flat, reserved_bytes, instances, "
          "read_bytes_per_cycle, write_bytes_per_cycle, latency_cycles, transaction_bytes"),
         ("rank = 1\nalignment_bytes = 64\n", "",
-         "toy.toml:4: [memory.dram]: missing `rank` (a whole number, at least 1), "
+         "toy.toml:4: [memory.dram]: missing `rank` (a whole number, from 1 to 8), "
          "`alignment_bytes` (a whole number of bytes, a power of two); add them"),
         ('name = "toy"', "", "toy.toml: missing `name` (a text); add it"),
         ("rank = 1", "rank = true",
-         "toy.toml:6: [memory.dram]: `rank` is True; expected a whole number, at least 1"),
+         "toy.toml:6: [memory.dram]: `rank` is True; expected a whole number, from 1 to 8"),
         ("rank = 1", "rank = 0",
-         "toy.toml:6: [memory.dram]: `rank` is 0; expected a whole number, at least 1"),
+         "toy.toml:6: [memory.dram]: `rank` is 0; expected a whole number, from 1 to 8"),
         ("capacity_bytes = 2_097_152", 'capacity_bytes = "2 MiB"',
          "toy.toml:14: [memory.\"on.chip\"]: `capacity_bytes` is '2 MiB'; expected a whole number "
          "of bytes, at least 1"),

@@ -336,7 +336,7 @@ def test_a_wrong_argument_is_a_tecomp_error(name: str) -> None:
     ("blocked_tag", "axes", 3,
      'blocked_tag: axes is 3; give a letter for each axis, such as "nchw"'),
     ("Core", "vector_bytes", "x",
-     "Core: vector_bytes is 'x'; give a whole number of bytes, at least 1"),
+     "Core: vector_bytes is 'x'; give a whole number of bytes, from 1 to 65536"),
     ("Core", "cache_bytes", 3, "Core: cache_bytes is 3; give a list of whole numbers of bytes, at "
      "least 1"),
     ("Target", "links", 3, "Target: links is 3; give what a description has under `link`"),

@@ -10,6 +10,8 @@ import pytest
 
 import tecomp
 from tecomp import ShardLayout, TecompError, te
+from tecomp.machine.descriptor import read_target
+from tests.machine.test_description import TOY
 
 A = te.placeholder((8, 16), name="A")
 K = te.reduce_axis((0, 16), name="k")
@@ -23,10 +25,11 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "blocked": (lambda text: tecomp.blocked((8, 32), "float32", text), "AB16b4a"),
     "ShardLayout.parse": (
         ShardLayout.parse, str(ShardLayout((64, 64), "float32", grid=(2, 2), tile=(32, 32)))),
+    "target": (lambda text: read_target(text, "toy.toml"), TOY),
     "replay": (lambda text: tecomp.replay(text, B), SCHEDULE.trace.to_json()),
 }
 PARTS = ("(", ")", "[", "]", "{", "}", ":", ",", ".", "-", "*", "//", "%", "0", "1", "-1", "9" * 30,
-         "x", "None", "True", "nan", "1e400", "lambda", "\n", " ", "    ", '"', "'", "\0", "é")
+         "9" * 5000, "0x" + "f" * 5000, "[" * 3000, "a." * 3000, "x", "None", "True", "nan", "1e400", "lambda", "\n", " ", "    ", '"', "'", "\0", "é")
 
 
 def changed(text: str, draw: Random) -> str:
@@ -60,6 +63,8 @@ def test_texts(name: str) -> None:
 @pytest.mark.parametrize(("name", "text", "message"), [
     ("blocked", "AB16b4e", "blocked: `AB16b4e` cuts the axis e into blocks, but the axes are ab; "
      "name one of them"),
+    ("replay", "[" * 100_000,
+     "replay: the text is nested too deeply; pass what `trace.to_json()` returns"),
     ("xla", "f32[16,,24]{1,0}", "xla: `f32[16,,24]{1,0}` does not parse at position 16, ``; write "
      "e.g. f32[16,256]{1,0:T(8,128)}"),
 ])

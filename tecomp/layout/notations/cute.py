@@ -162,8 +162,8 @@ Swizzle: TypeAlias = "tuple[int, int, int]"
 
 _DEEPEST = 50
 
-_TOKEN = re.compile(r"\d+|[(),:]")
-_SWIZZLE = re.compile(r"Swizzle<(\d+),(\d+),(-?\d+)>o(?:0o)?")
+_TOKEN = re.compile(r"\d{1,18}|[(),:]")
+_SWIZZLE = re.compile(r"Swizzle<(\d{1,18}),(\d{1,18}),(-?\d{1,18})>o(?:0o)?")
 
 
 def cute(text: str, dtype: str, *, memory: str = "global") -> Layout:

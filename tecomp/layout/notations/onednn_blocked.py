@@ -18,7 +18,7 @@ from tecomp.poly.maps.strided_digits import strided_digits
 
 _IMAGES = "ncdhw"
 _WEIGHTS = "goidhw"
-_TAG = re.compile(r"([A-Za-z]+?)((?:\d+[a-z])*)")
+_TAG = re.compile(r"([A-Za-z]+?)((?:\d{1,18}[a-z])*)")
 
 
 _AXES = 'give a letter for each axis, such as "nchw"'
@@ -144,12 +144,12 @@ def _parsed(tag: str) -> tuple[str, list[tuple[int, str]]]:
             "of axes and then blocks, as in nChw16c",
             kind="layout-text",
         )
-    blocks = [(int(n), letter) for n, letter in re.findall(r"(\d+)([a-z])", match[2])]
+    blocks = [(int(n), letter) for n, letter in re.findall(r"(\d{1,18})([a-z])", match[2])]
     return match[1], blocks
 
 
 def _end_of_prefix(tag: str) -> int:
-    match = re.match(r"[A-Za-z]+(?:\d+[a-z])*", tag)
+    match = re.match(r"[A-Za-z]+(?:\d{1,18}[a-z])*", tag)
     return match.end() if match else 0
 
 

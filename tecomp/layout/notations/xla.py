@@ -27,8 +27,8 @@ _TYPES = {
 }
 _NAMES = {dtype: name for name, dtype in _TYPES.items()}
 _TEXT = re.compile(
-    r"(?P<type>[a-z]\w*)\[(?P<shape>(?:\d+(?:,\d+)*)?)\]"
-    r"\{(?P<order>(?:\d+(?:,\d+)*)?)(?::T(?P<tiles>(?:\((?:\d+|\*)(?:,(?:\d+|\*))*\))+))?(?:S\((?P<space>\d+)\))?\}"
+    r"(?P<type>[a-z]\w*)\[(?P<shape>(?:\d{1,18}(?:,\d{1,18})*)?)\]"
+    r"\{(?P<order>(?:\d{1,18}(?:,\d{1,18})*)?)(?::T(?P<tiles>(?:\((?:\d{1,18}|\*)(?:,(?:\d{1,18}|\*))*\))+))?(?:S\((?P<space>\d{1,18})\))?\}"
 )
 _JOINED = -1
 
@@ -175,7 +175,7 @@ def _layout_or_none(
 def _written(
     layout: Layout, minor_to_major: Sequence[int], tiles: Sequence[Sequence[int]]
 ) -> str:
-    space = re.fullmatch(r"space\.(\d+)", layout.memory)
+    space = re.fullmatch(r"space\.(\d{1,18})", layout.memory)
     marks = f":T{''.join(map(_tile_text, tiles))}" if tiles else ""
     marks += f"S({space[1]})" if space else ""
     return (
@@ -227,7 +227,7 @@ def _unsaid(layout: Layout) -> LayoutError:
 
 _PARTS = (
     r"[a-z]\w*", r"\[", r"[\d,]*", r"\]", r"\{", r"[\d,]*", r"(?::T(?:\([\d,*]+\))+)?",
-    r"(?:S\(\d+\))?", r"\}",
+    r"(?:S\(\d{1,18}\))?", r"\}",
 )
 
 

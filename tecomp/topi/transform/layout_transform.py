@@ -71,7 +71,7 @@ def _axes(layout: object, where: str) -> list[Axis]:
         DefinitionError: it is none.
     """
     text = str(layout)
-    parts = re.findall(r"([A-Z])|(\d+)([a-z])", text)
+    parts = re.findall(r"([A-Z])|(\d{1,18})([a-z])", text)
     axes = [
         Axis(capital) if capital else Axis(small.upper(), int(size))
         for capital, size, small in parts
