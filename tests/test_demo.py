@@ -124,6 +124,36 @@ def test_a_processor_has_no_scratchpads() -> None:
     assert filtered_on(tecomp.Target.load("cpu"), 37, 61, 32) is None
 
 
+def test_a_machine_without_scratchpads_is_refused_at_once(tmp_path: Path) -> None:
+    without = tecomp.Target.load("vtcm2d").overridden(
+        memory={"global.vtcm": None}, link=None, engine=None)
+    shown: list[str] = []
+
+    with pytest.raises(tecomp.TargetError) as caught:
+        run(Job(without, tmp_path / "demo.png"), shown.append)
+
+    assert caught.value.message == (
+        "target vtcm2d has no scratchpads; describe a memory with `capacity_bytes` that a [link] "
+        "from the memory of whole tensors leads to"
+    )
+    assert [line for line in shown if line.startswith("\n---")] == [
+        "\n--- input ".ljust(80, "-")]
+
+
+def test_errors_of_a_build_come_before_loops(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, corner: images.Array
+) -> None:
+    monkeypatch.setattr(main, "photograph", lambda: corner)
+    small = tecomp.Target.load("stick128").overridden(
+        memory={"ddr": {"capacity_bytes": 1 << 14, "reserved_bytes": 0}})
+    shown: list[str] = []
+
+    with pytest.raises(tecomp.CapacityError):
+        run(Job(small, tmp_path / "demo.png"), shown.append)
+
+    assert sum(line.startswith("\n---") for line in shown) == 1
+
+
 def test_wrong_numbers_are_noticed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, corner: images.Array
 ) -> None:

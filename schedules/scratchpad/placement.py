@@ -431,7 +431,8 @@ def placement_of(target: Target, given: Layouts = NO_LAYOUTS) -> Placement | Non
 
     Whole tensors are in the memory that links bring them to from the host; of a machine that shares
     its memory with the host, in images, if it has any, or else where the host has them. The
-    scratchpad is what a link leads to from a memory of the chip, or else where the engine computes.
+    scratchpad is what a link leads to from a memory of the chip, or of the host if each core has
+    one, or else where the engine computes.
 
     >>> where = placement_of(Target.load("stick128"))
     >>> where.device, where.scratchpad, where.room
@@ -443,8 +444,12 @@ def placement_of(target: Target, given: Layouts = NO_LAYOUTS) -> Placement | Non
         return None
     of_host = [m.name for m in target.memories.values() if m.scope == "host"]
     of_chip = [m.name for m in target.memories.values() if m.scope == "chip"]
-    filled = [link.to for link in target.links.values() if link.from_ in of_host]
+    of_host_links = [link.to for link in target.links.values() if link.from_ in of_host]
+    of_cores = [name for name in of_host_links if target.memory(name).scope == "core"]
+    # Whole tensors are in memory that all cores reach.
+    filled = [name for name in of_host_links if name not in of_cores]
     near = [link.to for link in target.links.values() if link.from_ in of_chip]
+    near += of_cores
     near += [unit.memory for unit in target.engine.values()]
     for name in near:
         memory = target.memory(name)

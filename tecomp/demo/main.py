@@ -23,10 +23,12 @@ from tecomp.demo.images import (
 )
 from tecomp.demo.programs import Program, filtered, filtered_on
 from tecomp.driver.build import ScheduledKernel
+from tecomp.errors import TargetError
 from tecomp.ir.nodes.stmt import Allocate, Buffer, BufferRealize, PrimFunc
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.machine.descriptor import Target
 
+_TEXTURE = "global.texture"
 RTOL, ATOL = 1e-4, 1e-5  # 75 float32 products are summed, of values of order 1
 
 
@@ -65,7 +67,7 @@ def run(job: Job, show: Callable[[str], None]) -> bool:
     _section(show, "input", _input_text(image, bank))
     _, height, width, _ = image.shape
     size = height, width, len(bank.names)
-    program = filtered_on(job.target, *size) or filtered(*size)
+    program = filtered_on(job.target, *size) or _without_scratchpads(job.target, *size)
     kernel = _compiled(program, job.target, show)
 
     result = kernel.empty(program.args[-1])
@@ -87,6 +89,20 @@ def run(job: Job, show: Callable[[str], None]) -> bool:
     return agree
 
 
+def _without_scratchpads(target: Target, *size: int) -> Program:
+    """The program of a processor, whose images are textures.
+
+    Raises:
+        TargetError: the target has neither scratchpads nor textures.
+    """
+    if _TEXTURE not in target.memories:
+        raise TargetError(
+            f"target {target.name} has no scratchpads; describe a memory with `capacity_bytes` "
+            "that a [link] from the memory of whole tensors leads to"
+        )
+    return filtered(*size)
+
+
 def _section(show: Callable[[str], None], title: str, text: str) -> None:
     show(f"\n--- {title} ".ljust(80, "-"))
     show(text)
@@ -95,12 +111,13 @@ def _section(show: Callable[[str], None], title: str, text: str) -> None:
 def _compiled(program: Program, target: Target, show: Callable[[str], None]) -> ScheduledKernel:
     """Build the program, and show what becomes of it on the way."""
     s, args = program.schedule, program.args
-    _section(show, "schedule", str(s.trace))
-    _section(show, "lowered function", str(tecomp.lower(s, args, name="filters")))
-    _section(show, "shapes", _shape_table(program))
+    # Build first: an error must not follow pages of loops.
     start = time.perf_counter()
     kernel = tecomp.build(s, args, target=target, name="filters")
     seconds = time.perf_counter() - start
+    _section(show, "schedule", str(s.trace))
+    _section(show, "lowered function", str(tecomp.lower(s, args, name="filters")))
+    _section(show, "shapes", _shape_table(program))
     _section(show, "compile", f"schedule to native code: {1e3 * seconds:.0f} ms")
     return kernel
 

@@ -32,6 +32,12 @@ _FEW = 8
 LOADS_IN = 0.010
 """Seconds."""
 
+_MOST_CORES = 1024
+"""Cores of a grid that a program without a schedule is built for."""
+
+_ROWS = 64
+"""Rows of that program for each core, and its columns."""
+
 _MOST_BYTES = 1 << 28
 """Operands of an operation that is run in the checks."""
 
@@ -84,6 +90,7 @@ def check_target(name: str | Path) -> tuple[Check, ...]:
             for axis in target.grid
         ),
         _ran("loops run on all cores", partial(_grid, target)),
+        _ran("a program without a schedule uses the cores", partial(_automatic, target)),
         _ran("its formats are known", partial(_formats, target)),
         _ran("the operands of its engine fit", partial(_engine, target)),
         _ran("its operations compute what they say", partial(_operations, target)),
@@ -223,6 +230,29 @@ def _grid(target: Target) -> str:
         stage.bind(outer, te.thread_axis(axis))
     _runs(target, s, tensors)
     return f"{target.cores} cores"
+
+
+def _automatic(target: Target) -> str:
+    """A program that `build` schedules occupies most cores, and their scratchpads."""
+    if target.core is not None or not target.grid:
+        return "no grid of cores with scratchpads"
+    if target.cores > _MOST_CORES:
+        return f"more than {_MOST_CORES} cores; not tried"
+    source, result = _increments((_ROWS * target.cores, _ROWS), _dtype(target))
+    report = build(result, [source, result], target=target, name="conformance").report()
+    used = len(report.cores)
+    memories = [target.memory(each.memory) for each in report.memories]
+    limited = [memory for memory in memories if memory.usable_bytes is not None]
+    pads = [memory for memory in limited if memory.scope == "core"] or limited
+    found = f"{used} of {target.cores} cores, in " + (
+        ", ".join(f"`{memory.name}`" for memory in pads) or "no scratchpad"
+    )
+    if 2 * used > target.cores and pads:
+        return found
+    raise _FailedError(
+        f"{found}; describe a memory with `capacity_bytes` that a [link] from the memory of whole "
+        "tensors leads to"
+    )
 
 
 def _formats(target: Target) -> str:

@@ -15,8 +15,12 @@ from click.testing import CliRunner
 
 import tecomp
 from tecomp import cli, te
+from tecomp.demo import images
+from tecomp.demo import main as demo_main
 from tecomp.errors import TargetError
 from tecomp.machine.registry import broken_plugins
+from tecomp.plugin.skeleton import _TARGET as DESCRIPTION
+from tests.strategies.te_programs import draw_program
 
 ACME = Path(__file__).parents[1] / "plugins" / "acme"
 TOML = (ACME / "acme_target" / "acme.toml").read_text(encoding="utf-8")
@@ -96,6 +100,7 @@ def test_an_installed_plugin_passes() -> None:
         "ok      a loop runs on the cores of `core.row`: 3 cores",
         "ok      a loop runs on the cores of `core.column`: 2 cores",
         "ok      loops run on all cores: 12 cores",
+        "ok      a program without a schedule uses the cores: 12 of 12 cores, in `local`",
         "ok      its formats are known: bfp8, float32, int16, int8",
         "ok      the operands of its engine fit: mac",
         "ok      its operations compute what they say: mac",
@@ -221,7 +226,7 @@ def test_what_does_not_pass(
     status, output = run("check-target", str(tmp_path / "acme.toml"))
     assert status == 1
     assert f"FAILED  {title}: {detail}" in output
-    assert output.endswith(f"acme.toml failed {len(failed)} of 16 checks\n")
+    assert output.endswith(f"acme.toml failed {len(failed)} of 17 checks\n")
 
 
 def test_checking_what_is_not_there() -> None:
@@ -306,11 +311,60 @@ def test_a_new_target_is_a_package_that_passes(
 
     assert status == 0, output
     assert "ok      a program keeps a tensor in `scratch`: 1 physical axis\n" in output
+    assert ("ok      a program without a schedule uses the cores: 4 of 4 cores, in `scratch`\n"
+            in output)
     namespace: dict[str, object] = {}
     exec((tmp_path / "quux" / "tests" / "test_quux.py").read_text(), namespace)
     test = namespace["test_conformance"]
     assert callable(test)
     test()
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tecomp.Target:
+    """The target that `tecomp new-target` writes."""
+    monkeypatch.chdir(tmp_path)
+    assert run("new-target", "quux")[0] == 0
+    return tecomp.Target.load(tmp_path / "quux" / "quux_target" / "quux.toml")
+
+
+def test_a_new_target_runs_the_demo(
+    written: tecomp.Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("scipy")
+    corner = images.photograph()[:, 100:137, 200:261]
+    monkeypatch.setattr(demo_main, "photograph", lambda: np.ascontiguousarray(corner))
+    shown: list[str] = []
+
+    assert demo_main.run(demo_main.Job(written, tmp_path / "demo.png"), shown.append)
+    assert any(line.endswith("the numbers agree") for line in shown)
+    assert any("4 of 4 cores" in line for line in shown)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_programs_on_a_new_target(seed: int, written: tecomp.Target) -> None:
+    drawn = draw_program(seed)
+    output, expected = drawn.values[-1]
+    inputs, given = drawn.needed([output])
+
+    program = tecomp.compile(output, inputs, written)
+
+    np.testing.assert_allclose(program(*given), expected, rtol=2e-3, atol=2e-4)
+
+
+def test_a_machine_whose_cores_get_nothing_does_not_pass(written: tecomp.Target) -> None:
+    text = DESCRIPTION.replace("NAME", "quux").replace('from = "global"', 'from = "scratch"')
+    path = Path("quux.toml")
+    path.write_text(text.replace('memory = "scratch"', 'memory = "global"'))
+
+    failed = {c.title: c.detail for c in tecomp.check_target(path) if not c.passed}
+
+    assert failed == {
+        "a program without a schedule uses the cores":
+            "1 of 4 cores, in no scratchpad; describe a memory with `capacity_bytes` that a [link] "
+            "from the memory of whole tensors leads to",
+    }
 
 
 def test_a_new_target_overwrites_nothing(

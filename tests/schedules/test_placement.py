@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import tecomp
 from tecomp import StickLayout, TargetError, te
+from tecomp.machine.descriptor import read_target
 from tecomp.schedules.scratchpad.placement import Placement, placement_of
+from tests.strategies.machines import scratchpads
 
 MACHINES = ("stick128", "tensix_bh", "tensix_wh", "texture2d", "vtcm2d")
 
@@ -30,6 +33,26 @@ def test_memories() -> None:
         "texture2d": ("global.texture", "local"),
         "vtcm2d": ("global", "global.vtcm"),
     }
+
+
+def test_a_link_from_the_host_leads_to_scratchpads() -> None:
+    text = scratchpads("near", """
+[link.load]
+from = "global"
+to = "lx"
+scope = "core"
+bytes_per_cycle = 32
+source = "assumed"
+""", lx="capacity_bytes = 65536").replace("[memory.ddr]", "[memory.other]")
+    found = placement_of(read_target(text, "near.toml"))
+
+    assert found is not None
+    assert (found.device, found.scratchpad, found.room) == ("other", "lx", 65536)
+    alone = replace(found.target, memories={
+        name: found.target.memories[name] for name in ("global", "lx")})
+    found = placement_of(alone)
+    assert found is not None
+    assert (found.device, found.scratchpad) == ("global", "lx")
 
 
 def test_a_scratchpad_of_the_chip_is_shared() -> None:
