@@ -241,7 +241,7 @@ def _(value: Import, values: Values) -> Node:
     (given,) = [_operand(operand, values) for operand in value.operands]
     op, type = value.op, value.type
     dtype, copy = (type.dtype, op.copy) if isinstance(op, AsArray) else (None, False)
-    node = as_node(given, dtype, type.device or CPU, copy, op.name)
+    node = as_node(given, dtype, type.device or CPU, copy, op.name, is_read_now=True)
     _check_type(node.type.shape, node.type.dtype, type, f"{op.name}: what is given is")
     return node
 

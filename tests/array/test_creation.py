@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import array
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tecomp.array as xp
+from tecomp import dist
 from tecomp.array import Array
 from tecomp.array.statistics import counters
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
@@ -162,13 +164,133 @@ def test_constants_have_a_place_for_each_element_elsewhere() -> None:
     assert np.asarray(x).flags.c_contiguous
     x[0] = 1
     same(x, np.array([[1.0, 1, 1], [0, 0, 0]]))
-    source = np.broadcast_to(np.array([1.0]), 3)
+    source = np.broadcast_to(np.frombuffer(bytes(8)), 3)
     assert np.shares_memory(np.asarray(xp.asarray(source)), source)
+    repeated = xp.asarray(np.broadcast_to(np.array([1.0]), (2**20, 2**20)))
+    repeated = repeated[:2, :3]
+    repeated[0, 0] = 2
+    same(repeated, np.array([[2.0, 1, 1], [1, 1, 1]]))
+
+
+class Exporter:
+    """An array of another library that exports its memory by DLPack, versioned or not."""
+
+    def __init__(self, data: np.ndarray[Any, Any], has_versions: bool) -> None:
+        self.data, self.has_versions = data, has_versions
+
+    def __dlpack__(self, **given: Any) -> Any:
+        if not self.has_versions:
+            given["max_version"] = None
+        return self.data.__dlpack__(**given)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.data.__dlpack_device__()
+
+
+class Interface:
+    """An array of another library that describes its memory by `__array_interface__`."""
+
+    def __init__(self, data: np.ndarray[Any, Any]) -> None:
+        self.data = data
+
+    @property
+    def __array_interface__(self) -> Any:
+        address = self.data.__array_interface__["data"][0]
+        return {**self.data.__array_interface__, "data": (address, True)}
+
+
+def _read_only(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    view = data.view()
+    view.flags.writeable = False
+    return view
+
+
+TEAM = dist.world()
+CONVERSIONS: dict[str, Callable[[np.ndarray[Any, Any]], Array]] = {
+    "asarray": xp.asarray,
+    "asarray dtype": lambda x: xp.asarray(x, dtype="float64"),
+    "asarray other dtype": lambda x: xp.asarray(x, dtype="float32"),
+    "asarray copy": lambda x: xp.asarray(x, copy=True),
+    "asarray device": lambda x: xp.asarray(x, dtype="float32", device="stick128"),
+    "asarray team": lambda x: xp.asarray(x, team=TEAM),
+    "asarray placements": lambda x: xp.asarray(x, team=TEAM, placements=[dist.Replicate()]),
+    "asarray team dtype": lambda x: xp.asarray(x, team=TEAM, dtype="float32"),
+    "from_local": lambda x: xp.from_local(x, TEAM),
+    "from_dlpack": xp.from_dlpack,
+    "from_dlpack device": lambda x: xp.from_dlpack(x.astype("float32"), device="stick128"),
+    "read-only view": lambda x: xp.asarray(_read_only(x)),
+    "transposed view": lambda x: xp.asarray(_read_only(x[None]).T)[:, 0],
+    "every second": lambda x: xp.asarray(np.repeat(x, 2)[::2]),
+    "reversed": lambda x: xp.asarray(x[::-1])[::-1],
+    "broadcast": lambda x: xp.asarray(np.broadcast_to(x, (3, *x.shape)))[1],
+    "windows": lambda x: xp.asarray(np.lib.stride_tricks.sliding_window_view(x, 2)[::-1])[::-1, 0],
+    "memoryview": lambda x: xp.asarray(memoryview(x.data).toreadonly()),
+    "dlpack": lambda x: xp.asarray(Exporter(x, has_versions=True)),
+    "dlpack without version": lambda x: xp.asarray(Exporter(x, has_versions=False)),
+    "array interface": lambda x: xp.asarray(Interface(x)),
+    "sequence": lambda x: xp.asarray([*x]),
+}
+
+
+@pytest.mark.parametrize("way", CONVERSIONS)
+def test_owners_can_write_to_memory_after_its_conversion(way: str) -> None:
+    data = np.arange(5.0)
+    x = CONVERSIONS[way](data)
+    pending = x + 1
+    expected = np.arange(5.0)[: x.shape[0]]
+    data[:] = 100
+    np.testing.assert_array_equal(np.asarray(pending), expected + 1)
+    np.testing.assert_array_equal(np.asarray(x), expected)
+
+
+def test_a_buffer_that_is_written_in_a_loop() -> None:
+    buffer, total = np.zeros(2), xp.zeros(2)
+    for value in (1, 2, 3, 4):
+        buffer[:] = value
+        total = total + xp.asarray(buffer)
+    same(total, np.full(2, 10.0))
+
+
+@pytest.mark.parametrize("data", [
+    _read_only(np.frombuffer(bytes(range(8)), "uint8")),
+    np.frombuffer(bytes(8))[::-1],
+    np.broadcast_to(np.frombuffer(bytes(8)), (2, 3)),
+    np.asarray(memoryview(bytes(8))),
+], ids=["bytes", "reversed", "broadcast", "memoryview"])
+def test_constant_memory_is_borrowed(data: np.ndarray[Any, Any]) -> None:
+    assert np.shares_memory(np.asarray(xp.asarray(data)), data)
+    assert np.shares_memory(np.asarray(xp.from_dlpack(data)), data)
+
+
+def test_arrays_that_are_marked_read_only_are_borrowed(tmp_path: Path) -> None:
+    data = np.arange(5.0)
+    data.flags.writeable = False
+    assert np.shares_memory(np.asarray(xp.asarray(data)), data)
+    assert np.shares_memory(np.asarray(xp.asarray(Exporter(data, has_versions=True))), data)
+    np.arange(5.0).tofile(tmp_path / "data")
+    mapped = np.memmap(tmp_path / "data", mode="r")
+    assert np.shares_memory(np.asarray(xp.asarray(mapped)), mapped)
+    mapped = np.memmap(tmp_path / "data", mode="r+")
+    assert not np.shares_memory(np.asarray(xp.asarray(mapped)), mapped)
+
+
+def test_borrowed_memory_is_read_when_results_are_computed() -> None:
+    data = np.zeros(3)
+    x = xp.asarray(data, copy=False)
+    computed, pending = x + 1, x + 1
+    xp.eval(computed)
+    data[:] = 5
+    same(computed, np.full(3, 1.0))
+    same(pending, np.full(3, 6.0))
+    x[0] = 1  # copies
+    data[:] = 7
+    same(x, np.array([1.0, 5, 5]))
+    np.testing.assert_array_equal(data, np.full(3, 7.0))
 
 
 def test_copies() -> None:
     data = np.arange(4)
-    shared, own = xp.asarray(data), xp.asarray(data, copy=True)
+    shared, own = xp.asarray(data, copy=False), xp.asarray(data, copy=True)
     kept = xp.asarray(shared, copy=True)
     assert xp.asarray(shared) is shared
     assert xp.asarray(shared, copy=False, dtype=np.int64) is shared

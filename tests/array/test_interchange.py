@@ -32,6 +32,8 @@ def test_dlpack_there_and_back(dtype: np.dtype[Any]) -> None:
     for there in (np.from_dlpack(x), np.from_dlpack(x, copy=True), np.asarray(xp.from_dlpack(x))):
         assert there.dtype == dtype
         np.testing.assert_array_equal(there, data)
+    assert not np.shares_memory(np.from_dlpack(x), data)
+    x = xp.from_dlpack(data, copy=False)
     assert np.shares_memory(np.from_dlpack(x), data)
     assert not np.shares_memory(np.from_dlpack(x, copy=True), data)
 

@@ -18,6 +18,7 @@ from tecomp.array.distributed.sharding_rules import (
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Node, Shared, leaf, local_type, part_of, record
 from tecomp.array.graph.views import moved
+from tecomp.array.indexing.setitem import copy_as_stored, is_borrowed, is_constant
 from tecomp.array.kernels.generators import created
 from tecomp.array.single_controller.protocol import together
 from tecomp.dist.partition.partition import Partition
@@ -132,8 +133,18 @@ def numbered(op: Creation, team: AnyTeam, placements: Placements, where: str) ->
 
 
 @together
-def kept(node: Node, team: AnyTeam, placements: Placements, where: str) -> Node:
-    """An array that every process has, divided; or one of the team by another partition."""
+def kept(
+    node: Node, team: AnyTeam, placements: Placements, where: str, copies: bool = False
+) -> Node:
+    """Divide an array that every process has, or redistribute an array of the team.
+
+    Args:
+        node: the array.
+        team: the processes.
+        placements: as for `chosen`.
+        where: the function, for messages.
+        copies: whether to copy the part of this process if its owner can write the memory.
+    """
     if node.type.team is None:
         node = leaf(data_of(node), of_team(node.type, team))
     type = node.type
@@ -144,7 +155,21 @@ def kept(node: Node, team: AnyTeam, placements: Placements, where: str) -> Node:
         )
     if placements is None and isinstance(node, Shared):
         return node
-    return divided(node, chosen(type, placements, where))
+    target = chosen(type, placements, where)
+    if copies and cuts_of(target) is None:  # sent later
+        node = _copied(node)
+    found = divided(node, target)
+    if copies and found.part.data is not None:
+        found.found(_copied(found.part), found.partition)
+    return found
+
+
+def _copied(node: Node) -> Node:
+    """Return a node whose memory its owner cannot write."""
+    data = node.data
+    if data is None or not is_borrowed(data) or is_constant(data):
+        return node
+    return leaf(copy_as_stored(data), node.type)
 
 
 def of_parts(part: Node, team: AnyTeam, axis: int, given: Partition | None) -> Node:

@@ -35,8 +35,11 @@ def asarray(
             buffer, DLPack or `__array__`.
         dtype: the element type; that of `obj` if None.
         device: where the array lives; where `obj` lives if None.
-        copy: True for memory of its own, False for that of `obj`, None for a copy where one is
-            needed. Memory of others is never written: the array takes memory of its own before.
+        copy: None copies the elements, unless nothing can write their memory: an array of NumPy is
+            constant if it is read-only, with all arrays that it is a view of. True always copies.
+            False borrows the memory of `obj`: an operation reads it when its result is computed,
+            so call `xp.eval` on the results before the owner of the memory writes to it. Borrowed
+            memory is never written: an assignment to the array copies it first.
         layout: where the elements are in the memory of the device, a `tecomp.Layout`; the device's
             own for such an array if None.
         team: the processes among which it is divided, a `dist.Team` or its number; each gives all
@@ -59,8 +62,8 @@ def asarray(
     copy = copying(copy, where)
     if team is not None:
         check_of_one_process(layout, where)
-        whole = asarray(obj, dtype=dtype, device=device, copy=copy)
-        return made(on_teams().kept(node_of(whole, where), team, placements, where))
+        node = _node_for_team(obj, dtype, device, copy, where)
+        return made(on_teams().kept(node, team, placements, where, copy is None))
     need_team(placements, where)
     wanted = None if dtype is None else dtype_name(dtype, where)
     if isinstance(obj, Array):
@@ -80,6 +83,15 @@ def asarray(
     return made(_brought(obj, wanted, place, copy, layout, where))
 
 
+def _node_for_team(obj: Any, dtype: Any, device: Any, copy: bool | None, where: str) -> Node:
+    """Return all elements on this process; memory is borrowed, because a part of it is copied."""
+    place = device_name(device, where)
+    if isinstance(obj, Array) or _arrays_in(obj) or is_apart(place):
+        return node_of(asarray(obj, dtype=dtype, device=device, copy=copy), where)
+    name = None if dtype is None else dtype_name(dtype, where)
+    return as_node(obj, name, place, copy, where, is_read_now=True)
+
+
 def _brought(
     obj: Any, dtype: str | None, device: str, copy: bool | None, layout: Any, where: str
 ) -> Node:
@@ -90,7 +102,7 @@ def _brought(
             "copied; give copy=None",
             kind="copy-needed",
         )
-    node = as_node(obj, dtype, CPU, None, where)
+    node = as_node(obj, dtype, CPU, None, where, is_read_now=True)
     if dtype is None and is_of_numbers(obj):
         own = default_dtype(node.type.dtype, device)
         node = node if own == node.type.dtype else as_node(obj, own, CPU, None, where)
@@ -150,7 +162,8 @@ def from_dlpack(
     Args:
         x: what has `__dlpack__` and `__dlpack_device__`.
         device: where the array lives; the processor if None.
-        copy: True for memory of its own, False for that of `x`, None for what is needed.
+        copy: True for memory of its own, False for that of `x`, None for a copy unless `x` exports
+            its memory as read-only; see `asarray`.
 
     Raises:
         ArrayTypeError: it offers none, or there are no arrays of such elements.

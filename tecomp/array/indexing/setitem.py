@@ -6,9 +6,11 @@ from sys import getrefcount
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
+from numpy.lib.stride_tricks import as_strided
 
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Buffer, Node, leaf, record, teams, tracing, type_of
+from tecomp.array.graph.node import Buffer, Node, leaf, no_memory, record, teams, tracing, type_of
 from tecomp.array.graph.views import moved
 from tecomp.array.indexing.data_dependent import copied, copy_to, put
 from tecomp.array.indexing.getitem import counted, located, spans_of, view_at
@@ -46,6 +48,62 @@ def borrow(source: Buffer) -> Buffer:
     if stored.kind == "V":  # no letter of NumPy's stands for bfloat16
         return np.asarray(Borrowed(source.view(f"u{stored.itemsize}"))).view(stored)
     return np.asarray(Borrowed(source))
+
+
+def is_constant(data: Buffer) -> bool:
+    """Return whether memory cannot be written through any known reference.
+
+    All arrays from a view to the owner of its memory must be read-only, and so must the object
+    that provides the memory of the owner: `bytes`, or a file that is mapped for reading.
+
+    >>> x = np.ones(3)
+    >>> view = np.broadcast_to(x, (2, 3))
+    >>> view.flags.writeable, is_constant(view), is_constant(np.frombuffer(b"abc", "uint8"))
+    (False, False, True)
+    """
+    owner: Any = data
+    while True:
+        if isinstance(owner, np.ndarray):
+            if owner.flags.writeable:
+                return False
+            if owner.base is None:
+                return True
+            owner = owner.base
+        elif isinstance(owner, Borrowed):
+            owner = owner.source
+        elif isinstance(owner, memoryview):
+            owner = owner.obj
+        else:
+            return _is_constant_object(owner)
+
+
+def _is_constant_object(owner: object) -> bool:
+    try:
+        with memoryview(owner) as view:  # type: ignore[arg-type]
+            return view.readonly
+    except TypeError:
+        return False
+
+
+def copy_as_stored(data: Buffer) -> Buffer:
+    """Copy elements in the order in which they are stored.
+
+    Elements that share addresses, as those of a broadcast array do, are copied once; the copy is
+    read-only then.
+    """
+    try:
+        if data.flags.forc:
+            return np.array(data, order="K")
+        low, high = byte_bounds(data)
+        if high - low >= data.nbytes:
+            return np.array(data, order="K")
+        step, count = data.itemsize, (high - low) // data.itemsize
+        first = data[tuple([slice(None, None, -1 if n < 0 else 1) for n in data.strides])]
+        stored = as_strided(first, (count,), (step,)).copy()
+    except MemoryError:
+        raise no_memory(data.shape, data.dtype) from None
+    start = (data.__array_interface__["data"][0] - low) // step
+    return as_strided(stored[start:], data.shape, data.strides, writeable=False)
 
 
 def owner_of(data: Buffer) -> Buffer:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Buffer, Node, empty, leaf, record
-from tecomp.array.indexing.setitem import borrow
+from tecomp.array.indexing.setitem import borrow, copy_as_stored, is_constant
 from tecomp.array.validation import MOST_AXES, dtype_name
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operations.elementwise import Cast
@@ -19,15 +19,33 @@ MOST_NUMBERS = 2**32
 """Elements of sequences, for each of which there is an object of Python."""
 
 
-def as_node(obj: Any, dtype: str | None, device: str, copy: bool | None, where: str) -> Node:
-    """The array of what is no array of this namespace.
+class _Memory(NamedTuple):
+    """Elements of a foreign object.
+
+    Attributes:
+        data: the elements.
+        is_constant: whether the memory cannot be written through any known reference.
+    """
+
+    data: Buffer
+    is_constant: bool
+
+
+def as_node(
+    obj: Any, dtype: str | None, device: str, copy: bool | None, where: str, *,
+    is_read_now: bool = False,
+) -> Node:
+    """Return the node of an object that is not an array of this namespace.
 
     Args:
-        obj: numbers, nested sequences of them, or what has elements in memory.
-        dtype: the element type; that of the elements if None.
-        device: where the array lives.
-        copy: True for memory of its own, False for that of `obj`, None for what is needed.
+        obj: numbers, nested sequences of numbers, or an object with elements in memory.
+        dtype: dtype of the array. Default: the dtype of the elements.
+        device: device of the array.
+        copy: True to copy the elements, False to borrow the memory of `obj`, None to copy memory
+            that can be written and to borrow constant memory.
         where: the function, for messages.
+        is_read_now: whether the caller reads all elements before it returns to user code, so that
+            writable memory can be borrowed too.
 
     Raises:
         ArrayTypeError: there are no arrays of such elements.
@@ -43,7 +61,8 @@ def as_node(obj: Any, dtype: str | None, device: str, copy: bool | None, where: 
             )
         data = _gathered(obj, dtype, where)
         return leaf(data, PTensorType(data.shape, dtype_name(data.dtype, where), device))
-    return _of_memory(shared, dtype, device, copy, where)
+    borrows = copy is False or (copy is None and (is_read_now or shared.is_constant))
+    return _of_memory(shared.data, dtype, device, copy, borrows, where)
 
 
 def is_of_numbers(obj: Any) -> bool:
@@ -53,23 +72,25 @@ def is_of_numbers(obj: Any) -> bool:
     )
 
 
-def _memory_of(obj: Any, where: str) -> Buffer | None:
-    """The elements of an object, where they lie; None for numbers and sequences."""
+def _memory_of(obj: Any, where: str) -> _Memory | None:
+    """Return the memory of an object; None for numbers and sequences."""
     if isinstance(obj, np.ndarray):
-        return obj
+        return _Memory(obj, is_constant(obj))
     if isinstance(obj, bool | int | float | complex | list | tuple | np.generic | str):
         return None
     if _offers(obj, "__dlpack__", where):
-        return of_dlpack(obj, where)
+        return _of_dlpack(obj, where)
     if _offers(obj, "__array_interface__", where) or _offers(obj, "__array__", where):
         try:
-            return np.asarray(obj)
+            data = np.asarray(obj)
         except Exception as error:  # of whoever wrote it, or NumPy's about what it gave
             raise _offers_none(obj, "NumPy", error, where) from error
+        return _Memory(data, is_constant(data))
     try:
-        return np.asarray(memoryview(obj))
+        data = np.asarray(memoryview(obj))
     except TypeError:
         return None
+    return _Memory(data, is_constant(data))
 
 
 def _offers(obj: Any, name: str, where: str) -> bool:
@@ -86,20 +107,42 @@ def _offers_none(obj: Any, what: str, error: Exception, where: str) -> ArrayValu
     )
 
 
-def of_dlpack(obj: Any, where: str) -> Buffer:
-    """The elements of an object that offers them by DLPack.
+class _Exporter:
+    """An exporter of DLPack that records whether its capsule is versioned.
+
+    Only versioned capsules tell read-only memory from writable memory: NumPy marks the memory of
+    all others as read-only.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+        self.is_versioned = False
+
+    def __dlpack__(self, **given: Any) -> Any:
+        capsule = self.source.__dlpack__(**given)
+        self.is_versioned = "dltensor_versioned" in repr(capsule)
+        return capsule
+
+    def __dlpack_device__(self) -> Any:
+        return self.source.__dlpack_device__()
+
+
+def _of_dlpack(obj: Any, where: str) -> _Memory:
+    """Return the memory of an object that exports it by DLPack.
 
     Raises:
-        ArrayValueError: they are where the processor cannot read them, or NumPy cannot.
+        ArrayValueError: If the processor or NumPy cannot read the memory.
     """
+    exporter = _Exporter(obj)
     try:
-        return np.from_dlpack(obj)
+        data = np.from_dlpack(exporter)
     except Exception as error:
         raise _offers_none(obj, "DLPack", error, where) from None
+    return _Memory(data, exporter.is_versioned and not data.flags.writeable)
 
 
 def _of_memory(
-    shared: Buffer, dtype: str | None, device: str, copy: bool | None, where: str
+    shared: Buffer, dtype: str | None, device: str, copy: bool | None, borrows: bool, where: str
 ) -> Node:
     own = dtype_name(shared.dtype.newbyteorder("="), where)
     fits = (
@@ -113,16 +156,19 @@ def _of_memory(
             kind="copy-needed",
         )
     type = PTensorType(shared.shape, own, device)
-    if fits and not copy:
+    name = dtype or own
+    if fits and (borrows or (name != own and not copy)):
         node = leaf(borrow(shared), type)
+    elif fits and copy is None:
+        node = leaf(copy_as_stored(shared), type)
     else:
         data = empty(type)
         data[...] = shared
         node = leaf(data, type)
-    if dtype in (None, own):
+    if name == own:
         return node
-    # At once: the memory is not ours, and may change before somebody asks.
-    result = record(Cast(dtype), node)
+    # The conversion is evaluated here, because the owner of the memory can write it afterwards.
+    result = record(Cast(name), node)
     data_of(result)
     return result
 

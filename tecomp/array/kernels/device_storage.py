@@ -134,6 +134,8 @@ def brought(data: Buffer, type: PTensorType, layout: Layout) -> Stored:
     if type.dtype in PART:
         whole = whole[..., None].view(whole.real.dtype)
     packed = np.asarray(shown(layout, type.device).pack(whole))
+    if np.may_share_memory(packed, data):  # its owner can write it
+        packed = packed.copy()
     costs_of(type.device).from_host(packed.nbytes)
     return Stored(type, layout, packed)
 
