@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from operator import index
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -12,9 +13,17 @@ from tecomp.array.graph.devices import device_name, is_apart
 from tecomp.array.graph.evaluate import FEWEST, cut, data_of
 from tecomp.array.graph.node import Buffer, Node, leaf, local_type, record
 from tecomp.array.graph.views import moved
-from tecomp.array.indexing.aliasing import Indexed, Relations, View, relate, replaced, turned, write
+from tecomp.array.indexing.aliasing import (
+    IndexedView,
+    MovedView,
+    Place,
+    View,
+    relate,
+    replaced,
+    write,
+)
 from tecomp.array.indexing.getitem import is_plain, selected
-from tecomp.array.indexing.setitem import assign
+from tecomp.array.indexing.setitem import NodeHolder, assign
 from tecomp.array.interop.device_transfer import on_device, stored_of
 from tecomp.array.interop.exports import CPU, as_numpy, dlpack_of, html_of, namespace_of, text_of
 from tecomp.array.unsupported_names import absent_method
@@ -50,11 +59,11 @@ def _binary(op: Operation) -> Methods:
 
     def inplace(self: Array, other: object) -> Any:
         while True:
-            before = self._node
+            before = NodeHolder(self._node)  # released before memory is written
             result = forward(self, other)
             if not isinstance(result, Array):
                 return NotImplemented
-            new, old = result._node.type, before.type
+            new, old = result._node.type, before._node.type
             if new.shape != old.shape or new.dtype != old.dtype:
                 raise ArrayTypeError(
                     f"{where}: the result in place is {new}, and the array is {old}; write "
@@ -145,11 +154,10 @@ class Array(Drawable):
     True
     """
 
-    __slots__ = ("__weakref__", "_above", "_below", "_node")
+    __slots__ = ("__weakref__", "_node", "_place")
     _drawn_by: ClassVar[str] = "array:draw_array"
     _node: Node
-    _above: Relations | None
-    _below: Relations | None
+    _place: Place | None
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]
 
@@ -262,9 +270,10 @@ class Array(Drawable):
 
     def __getitem__(self, key: Any, /) -> Array:
         whole = self._node
-        node = selected(whole, _plain(key))
-        if is_plain(key) and (node.type.shape or _has_dots(key)):
-            return part_of(self, whole, Indexed(key), node)
+        plain = _plain(key)
+        node = selected(whole, plain)
+        if is_plain(plain) and (node.type.shape or _has_dots(plain)):
+            return part_of(self, whole, IndexedView(plain, whole.type), node)
         return _made(node)
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
@@ -393,7 +402,7 @@ def _made(node: Node) -> Array:
         cut(node)
     array = _new(Array)
     array._node = node
-    array._above = array._below = None
+    array._place = None
     return array
 
 
@@ -414,7 +423,7 @@ def part_of(whole: Array, of: Node, view: View, node: Node) -> Array:
 def turned_array(array: Array, op: Operation) -> Array:
     """All elements of an array in another shape or order of axes, which it shares."""
     whole = array._node
-    return part_of(array, whole, turned(op, whole), moved(op, whole))
+    return part_of(array, whole, MovedView(op, whole.type), moved(op, whole))
 
 
 def _restored(data: Buffer, type: PTensorType, layout: Any = None) -> Array:
@@ -489,10 +498,32 @@ def _has_dots(key: Any) -> bool:
     return key is Ellipsis or (type(key) is tuple and any([part is Ellipsis for part in key]))
 
 
+_NUMBERS = (int, type(None))
+
+
 def _plain(key: Any) -> Any:
-    """An index whose arrays are nodes."""
+    """Return an index with nodes in place of arrays, and with integers of Python.
+
+    A view keeps its index, so that this must not change with an object that stood in it.
+    """
+    kind = key.__class__
+    if kind is slice:
+        given = (key.start, key.stop, key.step)
+        if all([part.__class__ in _NUMBERS for part in given]):
+            return key
+        return slice(*[None if part is None else _integer(part) for part in given])
+    if kind is int or key is None or key is Ellipsis:
+        return key
     if isinstance(key, Array):
         return key._node
     if isinstance(key, tuple):
         return tuple([_plain(part) for part in key])
-    return key
+    return key if isinstance(key, bool | np.bool) else _integer(key)
+
+
+def _integer(value: Any) -> Any:
+    """Return the integer that an object stands for; the object if it stands for none."""
+    try:
+        return index(value)
+    except TypeError:
+        return value

@@ -19,6 +19,7 @@ import tecomp.array as xp
 from tecomp.array import Array
 from tecomp.array.indexing.aliasing import write
 from tecomp.array.kernels import execution_plan
+from tecomp.array.statistics import counters
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tests.numerics import assert_close
 
@@ -291,3 +292,133 @@ def test_errors_while_computing_leave_arrays_as_they_were(
     np.testing.assert_array_equal(np.asarray(y), [2, 4, 6, 8])
     np.testing.assert_array_equal(np.asarray(part), [2, 3])
     np.testing.assert_array_equal(np.asarray(x), [1, 2, 3, 4])
+
+
+def _transposed() -> Any:
+    return xp.reshape(xp.arange(12.0), (3, 4)).T * 1
+
+
+@pytest.mark.parametrize("ask", [lambda x: None, xp.eval, repr, np.asarray], ids=[
+    "nothing", "eval", "repr", "asarray"])
+@pytest.mark.parametrize("make", [
+    lambda: xp.reshape(xp.arange(12.0), (4, 3)), _transposed,
+    lambda: xp.asarray(np.arange(12.0).reshape(3, 4).T),
+    lambda: xp.asarray(np.arange(12.0).reshape(3, 4).T, copy=False),
+    lambda: xp.reshape(xp.arange(12.0), (3, 4)).T,
+], ids=["pending", "transposed sum", "foreign", "borrowed", "view"])
+def test_a_reshaped_array_is_a_view_whatever_was_computed(
+    make: Callable[[], Any], ask: Callable[[Any], object]
+) -> None:
+    x = make()
+    ask(x)
+    y = xp.reshape(x, (12,))
+    ask(y)
+    y[0] = 99
+    assert float(x[0, 0]) == 99
+    x[1, 0] = 55
+    assert float(y[3]) == 55
+    z = xp.reshape(x, (3, 4), copy=False)
+    z += 1
+    assert (float(x[0, 0]), float(y[3])) == (100, 56)
+    own = xp.reshape(x, (12,), copy=True)
+    own[0] = 0
+    assert float(x[0, 0]) == 100
+
+
+@pytest.mark.parametrize("view", [
+    lambda x: x.T, lambda x: x.mT, lambda x: xp.permute_dims(x, (1, 0)), xp.matrix_transpose,
+    lambda x: xp.moveaxis(x, 0, 1),
+], ids=["T", "mT", "permute_dims", "matrix_transpose", "moveaxis"])
+def test_reshaped_arrays_are_views_after_a_write_through_a_transposed_one(
+    view: Callable[[Any], Any]
+) -> None:
+    x = xp.reshape(xp.arange(12.0), (3, 4))
+    view(x)[1, 2] = 5
+    xp.reshape(x, (-1,))[0] = 77
+    assert (float(x[2, 1]), float(x[0, 0])) == (5, 77)
+
+
+@pytest.mark.parametrize("number", [np.int32(1), np.uint8(1), np.array(1), True.__index__()])
+def test_all_integers_select_views(number: Any) -> None:
+    x = xp.zeros((3, 4))
+    x[number][0] = 1
+    x[number:][0, 1] = 2
+    x[:, number][0] = 3
+    np.testing.assert_array_equal(np.asarray(x), [[0, 3, 0, 0], [1, 2, 0, 0], [0, 0, 0, 0]])
+
+
+def test_a_view_keeps_the_index_that_it_was_taken_at() -> None:
+    x, at = xp.arange(6.0), xp.asarray(1)
+    part = x[at:]
+    at += 2
+    x[1] = 7
+    assert part.shape == (5,)
+    assert float(part[0]) == 7
+
+
+def _calls(function: Callable[[int], object], count: int) -> int:
+    """The calls of functions that a function of a number makes."""
+    made = 0
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        nonlocal made
+        made += event == "call"
+
+    sys.setprofile(note)
+    try:
+        function(count)
+    finally:
+        sys.setprofile(None)
+    return made
+
+
+def _rest_of_rest(count: int) -> None:
+    rest = xp.zeros(5000)
+    for _ in range(count):
+        rest = rest[4:]
+
+
+def _all_alive(count: int) -> None:
+    views = [xp.zeros(20)]
+    for _ in range(count):
+        views.append(views[-1][:])
+    views[-1][0] = 1
+    assert float(views[0][0]) == 1
+
+
+def _written_views(count: int) -> None:
+    x = xp.zeros(5000)
+    rest = x
+    for _ in range(count):
+        rest = rest[4:]
+        rest[0] = 1
+    assert float(x[4 * count]) == 1
+
+
+def _reshaped_views(count: int) -> None:
+    x = rest = xp.zeros((2, 60))
+    for k in range(count):
+        rest = xp.reshape(rest, (60, 2) if k % 2 == 0 else (2, 60))
+    rest[0, 0] = 1
+    assert float(x[0, 0]) == 1
+
+
+@pytest.mark.parametrize(
+    "function", [_rest_of_rest, _all_alive, _written_views, _reshaped_views])
+def test_views_of_views_take_linear_time(function: Callable[[int], object]) -> None:
+    _calls(function, 400)
+    one, two = _calls(function, 200), _calls(function, 400)
+    assert two < 2.2 * one
+
+
+def test_a_write_to_a_view_copies_nothing() -> None:
+    x = xp.zeros((100, 50))
+    part = x.T[10:, 1:]
+    part[0, 0] = 0  # what `zeros` gives is one number until then
+    before = counters.libraries["numpy.copy"]
+    for k in range(5):
+        part[0, k] = 1
+        part[part > 5] = 2
+        part += 1
+    assert counters.libraries["numpy.copy"] == before
+    assert float(x[1, 10]) == 6

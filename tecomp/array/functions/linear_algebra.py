@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import SupportsIndex
 
-from tecomp.array.array_object import Array, made, node_of
+from tecomp.array.array_object import Array, made, node_of, turned_array
 from tecomp.array.graph.node import record
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operations.linear_algebra import MatMul, MatrixTranspose, TensorDot, VecDot
@@ -53,7 +53,8 @@ def matrix_transpose(x: Array, /) -> Array:
     Array([[1, 3],
            [2, 4]], dtype=int64)
     """
-    return made(record(MatrixTranspose(), node_of(x, "matrix_transpose")))
+    node_of(x, "matrix_transpose")
+    return turned_array(x, MatrixTranspose())
 
 
 def vecdot(x1: Array, x2: Array, /, *, axis: SupportsIndex = -1) -> Array:

@@ -10,7 +10,7 @@ from tecomp.array.graph.devices import default_dtype
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Node, leaf, record, teams
 from tecomp.array.graph.views import moved
-from tecomp.array.indexing.aliasing import turned
+from tecomp.array.indexing.aliasing import MovedView
 from tecomp.array.indexing.data_dependent import repeated_places
 from tecomp.array.indexing.getitem import counted, taken
 from tecomp.array.validation import Extents, copying, integer, integers, shape_of
@@ -375,16 +375,19 @@ def _counts(repeats: Node, node: Node, axis: int) -> Node:
 
 
 def reshape(x: Array, /, shape: Extents, *, copy: bool | None = None) -> Array:
-    """The elements in their order, in another shape.
+    """Return the elements in row-major order in another shape.
+
+    The result is a view: a write to either array reaches the other, whatever the order of the
+    elements in memory.
 
     Args:
         x: the array.
-        shape: the shape; one of its extents may be -1, which is what is left over.
-        copy: True for memory of its own, False to refuse where a copy is needed.
+        shape: the shape; one of its extents may be -1, which is inferred from the others.
+        copy: True for an array that shares nothing; False or None for a view.
 
     Raises:
-        ArrayTypeError: an extent is no integer.
-        ArrayValueError: there are not as many elements, or `copy=False` and a copy is needed.
+        ArrayTypeError: If an extent is not an integer.
+        ArrayValueError: If `shape` has another number of elements.
 
     >>> import tecomp.array as xp
     >>> reshape(xp.asarray([1, 2, 3, 4]), (2, -1))
@@ -396,14 +399,7 @@ def reshape(x: Array, /, shape: Extents, *, copy: bool | None = None) -> Array:
     node = node_of(x, where)
     op = Reshape(_completed(integers(shape, where, "shape"), node.type.shape))
     result = moved(op, node)
-    takes_copy = node.data is not None and result.data is None
-    if takes_copy and copy is False:
-        raise ArrayValueError(
-            f"{where}: copy=False, and elements of shape {node.type.shape} do not lie such that "
-            f"they are of shape {op.shape} without a copy; give copy=None",
-            kind="copy-needed",
-        )
-    return made(result) if copy or takes_copy else part_of(x, node, turned(op, node), result)
+    return made(result) if copy else part_of(x, node, MovedView(op, node.type), result)
 
 
 def _completed(shape: Shape, own: Shape) -> Shape:

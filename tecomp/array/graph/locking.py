@@ -38,7 +38,10 @@ class Written(Node):
     __slots__ = ("by", "is_done")
 
     def __init__(self, type: PTensorType) -> None:
-        super().__init__(type, None, (), None, 0, 0)
+        # Written out: an array with many views has one for each of them at every assignment.
+        self.type, self.op, self.operands = type, None, ()
+        self.data = self.stored = None
+        self.since = self.pending = 0
         self.by = get_ident()
         self.is_done = False
 

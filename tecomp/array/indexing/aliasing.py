@@ -1,112 +1,273 @@
-"""Track views that share a buffer and propagate writes between them.
+"""Track views that share elements and propagate writes between them.
 
-An array knows the arrays that it was taken of, and these know it, as long as somebody holds them.
-The outermost of them has the elements; the others are taken of it anew after each change. While
-one is written, something stands for all of them that says no elements: threads that ask for them
-wait, and nobody gets memory that is written.
+Arrays that share elements are a tree: a view is a child of the array that it was taken of. The
+outermost array that is alive has the elements, and a write to any array of the tree changes them;
+the others are taken anew. References go up the tree: an array keeps its place and those above it,
+and keeps the array above it only if that has another view, with which it shares elements then.
+
+While elements are written, placeholders stand for the nodes of all arrays of the tree: other
+threads wait for them, and no thread reads memory that is being written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeGuard
 from weakref import ref
 
+from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.locking import Written, wait, wake, writers
-from tecomp.array.graph.node import Node, looking
-from tecomp.array.graph.views import moved
-from tecomp.array.indexing.getitem import part_at
-from tecomp.array.indexing.setitem import NodeHolder, assign
+from tecomp.array.graph.node import Buffer, Node, leaf, looking, tracing
+from tecomp.array.graph.views import moved, view_of
+from tecomp.array.indexing.data_dependent import copy_to
+from tecomp.array.indexing.getitem import WHERE, part_at, spans_of
+from tecomp.array.indexing.keys import New, Span, entries_of
+from tecomp.array.indexing.setitem import NodeHolder, PartHolder, assign, own_memory
 from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.manipulation import PermuteDims, Reshape
+from tecomp.ptensor.operations.linear_algebra import MatrixTranspose
+from tecomp.ptensor.operations.manipulation import (
+    ExpandDims,
+    PermuteDims,
+    Reshape,
+    Slices,
+    Squeeze,
+)
+from tecomp.ptensor.types import PTensorType
 
 _MANY = 16
 
 
 class View(Protocol):
-    """How an array is taken of another."""
+    """How the elements of an array are found in those of another."""
 
     def of(self, node: Node) -> Node:
-        """The elements of the part; nothing is computed for that."""
+        """Return the elements of the view; nothing is computed."""
+
+    def within(self, data: Buffer) -> Buffer | None:
+        """Return the view of memory; None if the elements cannot be addressed by strides."""
 
     def put(self, holder: Any, part: Node) -> None:
-        """Write other elements in place of the part, to what has the whole as its `_node`."""
+        """Replace the elements of the view in the node of a holder."""
+
+    def strided(self) -> StridedView | None:
+        """Return the view as slices and an order of axes; None for a reshaping view."""
 
 
 @dataclass(frozen=True, slots=True)
-class Indexed:
-    """The elements at an index of whole numbers and slices."""
-
-    key: Any
-
-    def of(self, node: Node) -> Node:
-        """The elements there."""
-        return part_at(node, self.key)
-
-    def put(self, holder: Any, part: Node) -> None:
-        """Write others there."""
-        assign(holder, self.key, part)
-
-
-@dataclass(frozen=True, slots=True)
-class ReshapedView:
-    """All elements, in another shape or order of axes.
+class StridedView:
+    """A slice of each axis, and the order of the axes.
 
     Attributes:
-        op: what is done.
-        back: what undoes it.
+        spans: first index, step and count of each axis of the whole.
+        axes: for each axis of the view that of the whole, or None for a new axis of size 1; axes
+            that are missing have one index.
+    """
+
+    spans: Slices
+    axes: tuple[int | None, ...]
+
+    def of(self, node: Node) -> Node:
+        """Return the elements of the view."""
+        if node.data is not None:
+            view = self.within(node.data)
+            return leaf(view, node.type.like(view.shape))
+        result = part_at(node, (*self._slices(), ...))
+        if dropped := tuple([k for k in range(len(self.spans)) if k not in self.axes]):
+            result = moved(Squeeze(dropped), result)
+        if (order := self._order()) != (*range(len(order)),):
+            result = moved(PermuteDims(order), result)
+        new = self._new()
+        return moved(ExpandDims(new), result) if new else result
+
+    def within(self, data: Buffer) -> Buffer:
+        """Return the view of memory."""
+        key = [
+            part if axis in self.axes else part.start for axis, part in enumerate(self._slices())
+        ]
+        view = data[(*key, ...)].transpose(self._order())
+        result: Buffer = view[tuple([None if k is None else slice(None) for k in self.axes]) or ...]
+        return result
+
+    def put(self, holder: Any, part: Node) -> None:
+        """Assign to the slices."""
+        new, order = self._new(), self._order()
+        if new:
+            part = moved(Squeeze(new), part)
+        if order:
+            part = moved(PermuteDims(tuple(sorted(range(len(order)), key=order.__getitem__))), part)
+        if dropped := tuple([k for k in range(len(self.spans)) if k not in self.axes]):
+            part = moved(ExpandDims(dropped), part)
+        assign(holder, (*self._slices(), ...), part)
+
+    def strided(self) -> StridedView:
+        """Return this view."""
+        return self
+
+    def then(self, inner: StridedView) -> StridedView | None:
+        """Return the composition with a view of this view; None if a new axis becomes empty."""
+        spans = list(self.spans)
+        for axis, (first, step, count) in zip(self.axes, inner.spans, strict=True):
+            if axis is not None:
+                start, stride, _ = spans[axis]
+                spans[axis] = (start + first * stride, stride * step, count) if count else (0, 1, 0)
+            elif not count:
+                return None
+        return StridedView(
+            tuple(spans), tuple([None if k is None else self.axes[k] for k in inner.axes])
+        )
+
+    def _slices(self) -> tuple[slice, ...]:
+        # A slice that runs down to the first element has no end.
+        ends = [start + step * count for start, step, count in self.spans]
+        return tuple([
+            slice(start, end if end >= 0 else None, step)
+            for (start, step, _), end in zip(self.spans, ends, strict=True)
+        ])
+
+    def _order(self) -> tuple[int, ...]:
+        """Return the axes of the view in terms of those that are left of the whole."""
+        kept = sorted([k for k in self.axes if k is not None])
+        return tuple([kept.index(k) for k in self.axes if k is not None])
+
+    def _new(self) -> tuple[int, ...]:
+        return tuple([at for at, k in enumerate(self.axes) if k is None])
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedView:
+    """The elements at an index of integers and slices.
+
+    Attributes:
+        key: the index.
+        type: type of the whole.
+    """
+
+    key: Any
+    type: PTensorType
+
+    def of(self, node: Node) -> Node:
+        """Return the elements of the view."""
+        return part_at(node, self.key)
+
+    def within(self, data: Buffer) -> Buffer:
+        """Return the view of memory."""
+        found: Buffer = data[self.key]
+        return found
+
+    def put(self, holder: Any, part: Node) -> None:
+        """Assign to the index."""
+        assign(holder, self.key, part)
+
+    def strided(self) -> StridedView:
+        """Return the slices that the index selects."""
+        entries = entries_of(self.key, self.type, WHERE)
+        axes: list[int | None] = []
+        axis = 0
+        for entry in entries:
+            if isinstance(entry, New):
+                axes.append(None)
+                continue
+            if isinstance(entry, Span):
+                axes.append(axis)
+            axis += 1
+        return StridedView(spans_of(entries, self.type.shape), tuple(axes))
+
+
+@dataclass(frozen=True, slots=True)
+class MovedView:
+    """All elements in another shape or order of axes.
+
+    Attributes:
+        op: the operation that moves them.
+        type: type of the whole.
     """
 
     op: Operation
-    back: Operation
+    type: PTensorType
 
     def of(self, node: Node) -> Node:
-        """The elements so."""
+        """Return the elements of the view."""
         return moved(self.op, node)
 
+    def within(self, data: Buffer) -> Buffer | None:
+        """Return the view of memory."""
+        return view_of(self.op, data)
+
     def put(self, holder: Any, part: Node) -> None:
-        """Write others."""
-        holder._node = moved(self.back, part)
+        """Replace all elements."""
+        back: Operation = Reshape(self.type.shape)
+        if isinstance(self.op, PermuteDims):
+            order = self.op.axis
+            back = PermuteDims(tuple(sorted(range(len(order)), key=order.__getitem__)))
+        elif isinstance(self.op, MatrixTranspose):
+            back = self.op
+        holder._node = moved(back, part)
+
+    def strided(self) -> StridedView | None:
+        """Return the order of axes; None for a reshape."""
+        axes: list[int | None] = [*range(self.type.rank)]
+        if isinstance(self.op, PermuteDims):
+            axes = [*self.op.axis]
+        elif isinstance(self.op, MatrixTranspose):
+            axes[-2:] = [axes[-1], axes[-2]]
+        elif isinstance(self.op, ExpandDims):
+            for axis in self.op.axis:
+                axes.insert(axis, None)
+        elif isinstance(self.op, Squeeze):
+            axes = [axis for axis in axes if axis not in self.op.axis]
+        else:
+            return None
+        return StridedView(tuple([(0, 1, extent) for extent in self.type.shape]), tuple(axes))
 
 
-def turned(op: Operation, whole: Node) -> View:
-    """An operation that loses no element of an array, and what undoes it."""
-    if isinstance(op, PermuteDims):
-        order = sorted(range(len(op.axis)), key=lambda k: op.axis[k])
-        return ReshapedView(op, PermuteDims(tuple(order)))
-    return ReshapedView(op, Reshape(whole.type.shape))
+def _is_reshape(view: View) -> TypeGuard[MovedView]:
+    return isinstance(view, MovedView) and isinstance(view.op, Reshape)
 
 
-Path = tuple[View, ...]
-Relations = list[tuple[Callable[[], Any], Path]]
-"""Arrays, by what gives them, and the views from the outer one to the inner one."""
+def composed(outer: View, inner: View) -> View | None:
+    """Return a view of a view as one; None if slices follow a reshape, or a reshape slices.
 
-Family = list[tuple[Any, Path]]
-"""The same for arrays themselves."""
+    >>> x = PTensorType((10,), "int8")
+    >>> composed(IndexedView(slice(2, 9, 3), x), IndexedView(slice(1, 3), x.like((3,))))
+    StridedView(spans=((5, 3, 2),), axes=(0,))
+    """
+    if _is_reshape(outer) and _is_reshape(inner):
+        return MovedView(inner.op, outer.type)
+    first, second = outer.strided(), inner.strided()
+    return None if first is None or second is None else first.then(second)
 
 
-class _Kept:
-    """A reference that keeps an array: arrays that were taken of it share what it has."""
+class Place:
+    """The place of an array among those that share its elements.
 
-    __slots__ = ("array",)
+    Attributes:
+        array: gives the array; None once it is gone.
+        outer: the place of the array that it was taken of; None if it has all elements.
+        view: how it was taken; None as well.
+        kept: the array at `outer`, if it must stay alive because another view shares its elements.
+        inner: the places of its views.
+    """
 
-    def __init__(self, array: Any) -> None:
-        self.array = array
+    __slots__ = ("__weakref__", "array", "inner", "kept", "outer", "view")
 
-    def __call__(self) -> Any:
-        return self.array
+    def __init__(self, array: Any, outer: Place | None, view: View | None) -> None:
+        self.array: Callable[[], Any] = ref(array)
+        self.outer = outer
+        self.view = view
+        self.kept: Any = None
+        self.inner: list[Callable[[], Place | None]] = []
 
 
 def relate(part: Any, whole: Any, view: View, node: Node) -> None:
-    """Let two arrays know that one was taken of the other.
+    """Register a view, so that writes to either array reach the other.
 
     Args:
-        part: taken of the node; taken again if the whole has another one by now.
-        whole: of which it was taken.
-        view: how.
-        node: that of the whole.
+        part: the view; taken anew if the whole has another node by now.
+        whole: the array that it was taken of.
+        view: how it was taken.
+        node: the node of the whole then.
     """
     while not _related(part, whole, view, node):
         node = whole._node
@@ -117,48 +278,72 @@ def _related(part: Any, whole: Any, view: View, node: Node) -> bool:
     with looking:
         if whole._node is not node:
             return False
-        line: Family = [(whole, (view,))]
-        if whole._above is not None:
-            line[:0] = [(array, (*path, view)) for array, path in _alive(whole._above)]
-        mine = ref(part)
-        above: Relations = []
-        part._above = above
-        for array, path in line:
-            above.append((_link(array, line), path))
-            array._below.append((mine, path))
+        outer: Place | None = whole._place
+        if outer is None:
+            outer = whole._place = Place(whole, None, None)
+        elif outer.outer is not None:
+            _shorten(outer)
+        made = part._place = Place(part, outer, view)
+        if _has_views(outer):
+            made.kept = whole
+        outer.inner.append(ref(made))
         return True
 
 
-def _link(outer: Any, line: Family) -> Callable[[], Any]:
-    """How an array knows one that it was taken of.
+def _has_views(place: Place) -> bool:
+    """Return whether an array has views, and forget those that are gone."""
+    inner = place.inner
+    while inner and inner[-1]() is None:
+        inner.pop()
+    if len(inner) >= _MANY and not len(inner) & (len(inner) - 1):
+        inner[:] = [found for found in inner if found() is not None]
+    return bool(inner)
 
-    If another one was taken of that too, which is none of those between them, they share elements
-    also when nobody else has the outer one any more. So the later of the two keeps it.
+
+def _shorten(place: Place) -> None:
+    """Remove places above one whose arrays are gone.
+
+    An array that is gone has one view at most, because the second view would have kept it.
     """
-    below: Relations | None = outer._below
-    if below is None:
-        outer._below = []
-        return ref(outer)
-    while below and below[-1][0]() is None:
-        below.pop()
-    if not below:
-        return ref(outer)
-    if len(below) >= _MANY and not len(below) & (len(below) - 1):
-        below[:] = [(inner, path) for inner, path in below if inner() is not None]
-    for inner, _ in reversed(below):
-        other = inner()
-        if other is not None and not any([other is each for each, _ in line]):
-            return _Kept(outer)
-    return ref(outer)
+    gone = []
+    outer = place.outer
+    while outer is not None and outer.array() is None:
+        gone.append(outer)
+        outer = outer.outer
+    for one, below in zip(reversed(gone), [*reversed(gone[:-1]), place], strict=False):
+        if one.outer is None:
+            below.outer = below.view = None
+            continue
+        assert one.view is not None
+        assert below.view is not None
+        view = composed(one.view, below.view)
+        if view is not None:
+            below.outer, below.view, below.kept = one.outer, view, one.kept
+            one.outer.inner.append(ref(below))
 
 
-def write(array: Any, change: Callable[[Any], None], seen: Node | None = None) -> bool:
+class _Sharing(NamedTuple):
+    """Arrays that share elements.
+
+    Attributes:
+        whole: the outermost array.
+        path: the views from there to the array that is written, outermost first.
+        parts: the views of the whole, each behind the one that it was taken of: the number of
+            that, counted from 1, or 0 for the whole; the array, unless it is gone; and the view.
+    """
+
+    whole: Any
+    path: list[View]
+    parts: list[tuple[int, Any, View]]
+
+
+def write(array: Any, change: Callable[[Any], None], seen: NodeHolder | None = None) -> bool:
     """Change the elements of an array, and those of all that it shares them with.
 
     Args:
         array: the array.
         change: changes the `_node` of what it is given.
-        seen: the node that the array has to have; None for any.
+        seen: the node that the array must have, which is released; None for any.
 
     Returns:
         Whether it has that node. Nothing is changed otherwise.
@@ -166,34 +351,66 @@ def write(array: Any, change: Callable[[Any], None], seen: Node | None = None) -
     if array._node.type.team is not None:
         _write_together(array, change)
         return True
-    everyone: Family = []
+    found: _Sharing | None = None
     try:
         with looking:
-            whole, path, parts = _family(array)
-            if seen is not None and array._node is not seen:
-                return False
-            holder = NodeHolder(whole._node)
-            part = holder if whole is array else NodeHolder(array._node)
-            everyone = [(whole, ()), *parts]
-            # So that nobody gets the elements now, and what only the family has is its own.
-            for each, _ in everyone:
-                each._node = Written(each._node.type)
-        change(part)
-        if part is not holder:
-            _put(holder, path, part._node)
+            found = _sharing(array)
+            if seen is not None:
+                if array._node is not seen._node:
+                    found = None
+                    return False
+                del seen._node
+            holder = NodeHolder(found.whole._node)
+            part = holder if found.whole is array else PartHolder(holder, found.path, array._node)
+            # Other threads wait, and references to the memory are those of the holder alone.
+            for each in (found.whole, *[inner for _, inner, _ in found.parts]):
+                if each is not None:
+                    each._node = Written(each._node.type)
+        if isinstance(part, PartHolder):
+            _change_part(part, change)
+        else:
+            change(part)
     finally:
-        with looking:
-            for each, way in everyone:
-                _say(each, _along(way, holder._node))
-            wake()
+        if found is not None:
+            with looking:
+                _share(found, holder._node)
+                wake()
     return True
 
 
-def replaced(array: Any, seen: Node, node: Node) -> bool:
-    """Whether an array has a node, which becomes another one then, for all that share it."""
+def _change_part(part: PartHolder, change: Callable[[Any], None]) -> None:
+    """Change some elements of a whole, in its memory if that is possible."""
+    if tracing.depth:
+        change(part)
+        _put(part.whole, part.path, part._node)
+        return
+    data_of(part.whole._node)
+    if part.whole._node.data is not None:
+        del part._node  # it may be an operation on the whole, which counts as a reference
+        part._node = part.of(part.whole._node)
+    change(part)
+    if part.memory is not None and part._node.data is part.memory:
+        return
+    given = data_of(part._node)
+    del part._node
+    memory = part.within(own_memory(part.whole))
+    if memory is not None:
+        copy_to(memory, given)
+    else:
+        _put(part.whole, part.path, leaf(given, part.type))
+
+
+def replaced(array: Any, seen: NodeHolder, node: Node) -> bool:
+    """Return whether an array had a node, which is replaced then in all arrays that share it.
+
+    Args:
+        array: the array.
+        seen: has the node; it is released.
+        node: the new node.
+    """
     with looking:
-        if array._above is None and array._below is None and not isinstance(seen, Written):
-            if array._node is not seen:
+        if array._place is None and not isinstance(seen._node, Written):
+            if array._node is not seen._node:
                 return False
             array._node = node
             return True
@@ -204,6 +421,18 @@ def _replace(node: Node, holder: Any) -> None:
     holder._node = node
 
 
+def _share(found: _Sharing, node: Node) -> None:
+    """Give all arrays that share elements their nodes."""
+    nodes = [node]
+    _say(found.whole, node)
+    for outer, array, view in found.parts:
+        around = nodes[outer]
+        data = None if array is None or around.data is None else view.within(around.data)
+        nodes.append(view.of(around) if data is None else leaf(data, array._node.type))
+        if array is not None:
+            _say(array, nodes[-1])
+
+
 def _say(array: Any, node: Node) -> None:
     stand_in = array._node
     if isinstance(stand_in, Written):
@@ -211,56 +440,70 @@ def _say(array: Any, node: Node) -> None:
         stand_in.done(node)
 
 
-def _along(path: Path, node: Node) -> Node:
-    for view in path:
-        node = view.of(node)
-    return node
-
-
 def _write_together(array: Any, change: Callable[[Any], None]) -> None:
-    """The same for arrays of teams, which one thread of each process writes."""
-    whole, path, parts = _family(array)
+    """Change an array of a team, which one thread of each process writes."""
+    whole, path, parts = _sharing(array)
     if whole is array:
         change(array)
     else:
         part = NodeHolder(array._node)
         change(part)
         _put(whole, path, part._node)
-    for each, way in parts:
-        each._node = _along(way, whole._node)
+    nodes = [whole._node]
+    for outer, inner, view in parts:
+        nodes.append(view.of(nodes[outer]))
+        if inner is not None:
+            inner._node = nodes[-1]
 
 
-def _family(array: Any) -> tuple[Any, Path, Family]:
-    """The outermost array, the way from there, and all that were taken of it, not being written."""
+def _sharing(array: Any) -> _Sharing:
+    """Return the arrays that share elements with an array, once no thread writes them."""
     with looking:
         while True:
-            whole, path = _outermost(array)
-            parts = [*_alive(whole._below)]
-            written = writers([whole._node, *[part._node for part, _ in parts]])
+            found = _tree(array)
+            arrays = [found.whole, *[part for _, part, _ in found.parts if part is not None]]
+            written = writers([each._node for each in arrays])
             if not written:
-                return whole, path, parts
+                return found
+            del found, arrays
             wait(written)
 
 
-def _outermost(array: Any) -> tuple[Any, Path]:
-    for outer, path in array._above or ():
-        found = outer()
+def _tree(array: Any) -> _Sharing:
+    place: Place | None = array._place
+    if place is None:
+        return _Sharing(array, [], [])
+    _shorten(place)
+    whole, top, path = array, place, list[View]()
+    line: list[View] = []
+    while place.outer is not None:
+        assert place.view is not None
+        line.append(place.view)
+        place = place.outer
+        found = place.array()
         if found is not None:
-            return found, path
-    return array, ()
+            whole, top, path = found, place, [*reversed(line)]
+    return _Sharing(whole, path, _parts(top))
 
 
-def _alive(relations: Relations | None) -> Iterator[tuple[Any, Path]]:
-    for inner, path in relations or ():
-        array = inner()
-        if array is not None:
-            yield array, path
+def _parts(top: Place) -> list[tuple[int, Any, View]]:
+    """Return the views below a place, as `_Sharing` has them."""
+    result: list[tuple[int, Any, View]] = []
+    places = [top]
+    for number, place in enumerate(places):
+        for found in place.inner:
+            inner = found()
+            if inner is not None and inner.outer is place and inner.view is not None:
+                result.append((number, inner.array(), inner.view))
+                places.append(inner)
+    return result
 
 
-def _put(holder: Any, path: Path, part: Node) -> None:
-    view, *rest = path
-    if rest:
-        inner = NodeHolder(view.of(holder._node))
-        _put(inner, tuple(rest), part)
-        part = inner._node
-    view.put(holder, part)
+def _put(holder: Any, path: Sequence[View], part: Node) -> None:
+    """Write the elements of a view to those of a view around it, up to the whole."""
+    holders = [holder]
+    for view in path[:-1]:
+        holders.append(NodeHolder(view.of(holders[-1]._node)))
+    for outer, view in zip(reversed(holders), reversed(path), strict=True):
+        view.put(outer, part)
+        part = outer._node

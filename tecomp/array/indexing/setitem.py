@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any, Protocol
 
@@ -133,6 +134,54 @@ class NodeHolder:
         self._node = node
 
 
+class PartHolder(NodeHolder):
+    """The node of a view, which is written in the memory of the whole if that is possible.
+
+    Attributes:
+        whole: holder of the node of the whole.
+        path: the views from the whole to this one, outermost first.
+        type: type of the view.
+        memory: the memory of the view, once it can be written.
+    """
+
+    __slots__ = ("memory", "path", "type", "whole")
+
+    def __init__(self, whole: NodeHolder, path: Sequence[Any], node: Node) -> None:
+        super().__init__(node)
+        self.whole = whole
+        self.path = path
+        self.type = node.type
+        self.memory: Buffer | None = None
+
+    def within(self, data: Buffer) -> Buffer | None:
+        """Return the view of memory of the whole; None if strides cannot address the elements."""
+        found: Buffer | None = data
+        for view in self.path:
+            if found is not None:
+                found = view.within(found)
+        return found
+
+    def of(self, node: Node) -> Node:
+        """Return the view of a node of the whole."""
+        for view in self.path:
+            node = view.of(node)
+        return node
+
+    def own(self) -> Buffer | None:
+        """Return the memory of the view in that of the whole; None if there is none."""
+        if self.memory is None and self.whole._node.data is not None:
+            # Only a node that is stored elsewhere is not a reference to the memory of the whole.
+            is_apart = self.within(self.whole._node.data) is None
+            node = self._node if is_apart else None
+            del self._node
+            self.memory = self.within(own_memory(self.whole))
+            if self.memory is None:
+                self._node = node or self.of(self.whole._node)
+            else:
+                self._node = leaf(self.memory, self.type)
+        return self.memory
+
+
 def is_alone(holder: Any) -> bool:
     """Whether nobody but an array sees its elements, which are there.
 
@@ -220,7 +269,9 @@ def _put_together(node: Node, entries: list[Entry], value: Node) -> Node:
 
 
 def own_memory(holder: MutableNodeHolder) -> Buffer:
-    """Memory of an array that nobody else sees: its own, or a copy that becomes its own."""
+    """Return memory that no other array reads: that of the array, or a copy that replaces it."""
+    if isinstance(holder, PartHolder) and (memory := holder.own()) is not None:
+        return memory
     data_of(holder._node)
     is_own = holder._node.data is not None and holder._node.data.flags.writeable
     if not (is_own and is_alone(holder)):
