@@ -1,7 +1,7 @@
 """A long search for programs that go wrong: `python -m tests.search --help`.
 
-Every seed makes one program, as in `tests/properties/test_programs.py`, `test_operators.py` and
-`test_unscheduled.py`. Wrong numbers, errors that
+Every seed makes one program, as in `tests/properties/test_programs.py`, `test_operators.py`,
+`test_unscheduled.py` and `test_array_sharing.py`. Wrong numbers, errors that
 no documentation announces, crashes and programs that take too long are printed, each with its seed;
 `--reduce SEED` looks for a smaller program that goes wrong in the same way.
 """
@@ -29,13 +29,15 @@ from hypothesis.errors import UnsatisfiedAssumption
 from tecomp import TecompError
 from tecomp.driver.build import build
 from tests.strategies.agreement import bindings, check_ends
-from tests.strategies.draws import Dice
+from tests.strategies.array_sharing import Program
+from tests.strategies.draws import Dice, Draws
 from tests.strategies.operators import draw_operation
 from tests.strategies.schedules import draw_case
 from tests.strategies.unscheduled import draw_unscheduled
 
 os.environ["TECOMP_CACHE"] = "off"
 FORK = multiprocessing.get_context("fork")
+STEPS = 25  # of a program of arrays
 BATCH = 400  # programs in one process, whose memory is then given back
 PASSED, REFUSED, WRONG = "passed", "refused", "wrong"
 
@@ -114,12 +116,25 @@ def try_unscheduled(dice: Dice) -> Outcome:
     return Outcome(PASSED)
 
 
+def try_sharing(dice: Dice) -> Outcome:
+    """Draw a program of arrays that share elements, and compare it with a model of the rules."""
+    program = Program(Draws(dice))
+    try:
+        program.run(STEPS)
+    except Exception as error:
+        return _wrong(error, "\n".join(program.text), dice)
+    return Outcome(PASSED)
+
+
 def _wrong(error: Exception, program: str, dice: Dice) -> Outcome:
     text = f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
     return Outcome(WRONG, text, program, dice.rolled)
 
 
-KINDS = {"programs": try_program, "operators": try_operation, "unscheduled": try_unscheduled}
+KINDS = {
+    "programs": try_program, "operators": try_operation, "unscheduled": try_unscheduled,
+    "sharing": try_sharing,
+}
 
 
 @dataclass

@@ -1,0 +1,370 @@
+"""Random programs of arrays that share elements, beside a model of the documented rules.
+
+The model has flat NumPy arrays and, for each array of a program, the places of its elements in one
+of them. Views have places in the same flat array; every other operation makes a new one. Memory of
+others is written by its owner between operations. Nothing in the model depends on what was computed
+or printed before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import tecomp.array as xp
+from tecomp import dist
+from tecomp.array import Array
+from tests.strategies.draws import Draws
+
+Buffer = np.ndarray[Any, Any]
+_SHAPES: tuple[tuple[int, ...], ...] = ((12,), (3, 4), (4, 3), (2, 3, 2), (4,), (1, 5), (6, 1), ())
+
+
+@dataclass
+class Value:
+    """An array of a program, and the places of its elements in a flat array."""
+
+    ours: Array
+    base: Buffer
+    places: Buffer
+
+    @property
+    def expected(self) -> Buffer:
+        """The elements, as a copy."""
+        found: Buffer = self.base[self.places]
+        return np.asarray(found)
+
+
+@dataclass
+class Foreign:
+    """Memory of an owner who writes to it; `lent` if an array borrows it."""
+
+    data: Buffer
+    wanted: Buffer
+    is_lent: bool = False
+
+
+@dataclass
+class Program:
+    """A random program."""
+
+    draws: Draws
+    text: list[str] = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)
+    foreign: list[Foreign] = field(default_factory=list)
+    exported: list[tuple[Buffer, Buffer]] = field(default_factory=list)
+
+    def run(self, steps: int) -> None:
+        """Draw and check that many steps."""
+        self.dtype = self.draws.pick(("float64", "int64", "float32"))
+        self.create()
+        kinds: tuple[Callable[[], None], ...] = (
+            self.create, self.borrow, self.borrow, self.owner_writes, self.owner_writes,
+            self.view, self.view, self.view, self.view, self.copy, self.compute, self.compute,
+            self.assign, self.assign, self.assign, self.assign_elements, self.change_in_place,
+            self.change_in_place, self.drop, self.drop, self.read, self.read, self.export,
+        )
+        for _ in range(steps):
+            self.draws.pick(kinds)()
+        self.check()
+
+    def check(self) -> None:
+        """Compare all arrays with the model."""
+        for foreign in self.foreign:
+            np.testing.assert_array_equal(foreign.data, foreign.wanted)
+        for value in self.draws.shuffled(self.values):
+            np.testing.assert_array_equal(np.asarray(value.ours), value.expected)
+        for data, expected in self.exported:
+            np.testing.assert_array_equal(data, expected)
+
+    def note(self, text: str) -> None:
+        """Add a line to the text of the program."""
+        self.text.append(text)
+
+    def name(self, value: Value) -> str:
+        """The name of a value in the text."""
+        return f"v{[id(each) for each in self.values].index(id(value))}"
+
+    def pick(self) -> Value:
+        """One of the values."""
+        return self.draws.pick(self.values)
+
+    def keep(self, ours: Array, base: Buffer, places: Buffer, text: str) -> None:
+        """Add a value, in place of another if there are many."""
+        assert ours.shape == places.shape, (ours.shape, places.shape, text)
+        value = Value(ours, base, places)
+        if len(self.values) > 9:
+            self.values[self.draws.below(len(self.values))] = value
+        else:
+            self.values.append(value)
+        self.note(f"{self.name(value)} = {text}")
+
+    def fresh(self, ours: Array, elements: Any, text: str) -> None:
+        """Add a value that shares nothing."""
+        elements = np.asarray(elements)
+        base = elements.reshape(-1).copy()
+        self.keep(ours, base, np.arange(base.size).reshape(elements.shape), text)
+
+    def numbers(self, shape: tuple[int, ...]) -> Buffer:
+        """Numbers in memory of one of several layouts."""
+        size = int(np.prod(shape))
+        data = (np.arange(size) + 100 * self.draws.below(10)).astype(self.dtype).reshape(shape)
+        way = self.draws.below(5)
+        if way == 1:
+            return np.asfortranarray(data)
+        if way == 2 and shape:
+            return np.repeat(data, 2, axis=-1)[..., ::2]
+        if way == 3 and shape:
+            return np.flip(data).copy()[(slice(None, None, -1),) * len(shape)]
+        if way == 4 and shape:
+            return np.lib.stride_tricks.as_strided(data, shape, (0, *data.strides[1:]))
+        return data
+
+    def create(self) -> None:
+        """An array that is made without memory of others."""
+        shape = self.draws.pick(_SHAPES)
+        size = int(np.prod(shape))
+        match self.draws.below(4):
+            case 0:
+                self.fresh(xp.zeros(shape, dtype=self.dtype), np.zeros(shape, self.dtype), f"zeros{shape}")
+            case 1:
+                ours = xp.reshape(xp.arange(size, dtype=self.dtype), shape)
+                self.fresh(ours, np.arange(size, dtype=self.dtype).reshape(shape), f"arange{shape}")
+            case 2:
+                row = np.arange(shape[-1] if shape else 1).astype(self.dtype)
+                ours = xp.broadcast_to(xp.asarray(row.tolist(), dtype=self.dtype), (3, row.size))
+                self.fresh(ours, np.broadcast_to(row, (3, row.size)), f"broadcast (3, {row.size})")
+            case _:
+                data = np.arange(size).astype(self.dtype).reshape(shape)
+                self.fresh(xp.asarray(data.tolist(), dtype=self.dtype), data, f"numbers{shape}")
+
+    def borrow(self) -> None:
+        """An array that is made of memory that its owner can write."""
+        data = self.numbers(self.draws.pick(_SHAPES))
+        read_only = data.view()
+        read_only.flags.writeable = False
+        ways: tuple[tuple[str, Callable[[], Array], bool], ...] = (
+            ("asarray(f)", lambda: xp.asarray(data), False),
+            ("asarray(f, dtype)", lambda: xp.asarray(data, dtype=self.dtype), False),
+            ("asarray(f, copy=True)", lambda: xp.asarray(data, copy=True), False),
+            ("asarray(read-only f)", lambda: xp.asarray(read_only), False),
+            ("from_dlpack(f)", lambda: xp.from_dlpack(data), False),
+            ("astype(asarray(f, float64))",
+             lambda: xp.astype(xp.asarray(data, dtype="float64"), self.dtype), False),
+            ("gather(asarray(f, team))", lambda: xp.gather(xp.asarray(data, team=dist.world())), False),
+            ("from_local(f).to_local()",
+             lambda: xp.from_local(data, dist.world()).to_local(), False),
+            ("asarray(f, copy=False)", lambda: xp.asarray(data, copy=False), True),
+        )
+        text, make, is_lent = self.draws.pick(ways if data.ndim else ways[:6])
+        foreign = Foreign(data, data.copy(), is_lent)
+        self.foreign.append(foreign)
+        self.fresh(make(), data, f"{text}: f{len(self.foreign) - 1}, strides {data.strides}")
+
+    def owner_writes(self) -> None:
+        """Owners write to their memory; those of memory that is lent do not."""
+        free = [k for k, foreign in enumerate(self.foreign) if not foreign.is_lent]
+        if not free:
+            return
+        at = self.draws.pick(free)
+        number = 7000 + self.draws.below(1000)
+        self.foreign[at].data[...] = number
+        self.foreign[at].wanted[...] = number
+        self.note(f"f{at}[...] = {number}")
+
+    def key(self, shape: tuple[int, ...]) -> Any:
+        """An index of integers, slices, new axes and dots."""
+        parts: list[Any] = []
+        for extent in shape[: self.draws.number(0, len(shape))]:
+            way = self.draws.below(10)
+            if extent and way < 3:
+                kind = self.draws.pick((int, np.int64, np.int32))
+                parts.append(kind(self.draws.number(-extent, extent - 1)))
+            else:
+                parts.append(self.draws.pick((
+                    slice(None), slice(1, None), slice(None, -1), slice(None, None, 2),
+                    slice(None, None, -1), slice(None, None, -2), slice(1, 3), slice(np.int64(1), None),
+                )))
+            if way == 9:
+                parts.insert(self.draws.below(len(parts) + 1), None)
+        if self.draws.chance(20) and len([part for part in parts if part is not None]) < len(shape):
+            parts.append(Ellipsis)
+        return tuple(parts)
+
+    def view(self) -> None:
+        """An array that shares its elements with another."""
+        value = self.pick()
+        ours, places, rank = value.ours, value.places, value.places.ndim
+        order = tuple(self.draws.shuffled(range(rank)))
+        way = self.draws.below(9)
+        at = self.draws.below(rank + 1)
+        name = self.name(value)
+        if way in (0, 1, 2):
+            self.index(value)
+        elif way == 3:
+            self.keep(xp.permute_dims(ours, order), value.base, places.transpose(order),
+                      f"permute_dims({name}, {order})")
+        elif way == 4:
+            self.keep(xp.expand_dims(ours, axis=at), value.base, np.expand_dims(places, at),
+                      f"expand_dims({name}, {at})")
+        elif way == 5:
+            axes = tuple([k for k, n in enumerate(places.shape) if n == 1])
+            self.keep(xp.squeeze(ours, axis=axes), value.base, places.squeeze(axes),
+                      f"squeeze({name}, {axes})")
+        elif way == 6 and rank >= 2:
+            turned = xp.matrix_transpose(ours) if self.draws.chance(50) else ours.mT
+            self.keep(turned, value.base, places.swapaxes(-1, -2), f"{name}.mT")
+        elif way == 7 and rank:
+            self.keep(xp.moveaxis(ours, 0, -1), value.base, np.moveaxis(places, 0, -1),
+                      f"moveaxis({name}, 0, -1)")
+        else:
+            self.reshape(value)
+
+    def index(self, value: Value) -> None:
+        """A part of an array; one element, without dots, is a new array."""
+        key = self.key(value.places.shape)
+        found = value.places[key]
+        text = f"{self.name(value)}[{key}]"
+        if isinstance(found, np.ndarray):
+            self.keep(value.ours[key], value.base, found, text)
+        else:
+            self.fresh(value.ours[key], value.base[found], text)
+
+    def reshape(self, value: Value) -> None:
+        """All elements in another shape."""
+        size, shape = value.places.size, value.places.shape
+        shapes = [(size,), (1, size), shape[::-1], (*shape, 1)]
+        shapes += [(n, size // n) for n in (2, 3, 4) if size and size % n == 0]
+        new = self.draws.pick(shapes)
+        copy = self.draws.pick((None, False))
+        self.keep(xp.reshape(value.ours, new, copy=copy), value.base, value.places.reshape(new),
+                  f"reshape({self.name(value)}, {new})")
+
+    def copy(self) -> None:
+        """An array that has the elements of another and does not share them."""
+        value = self.pick()
+        elements, ours, name = value.expected, value.ours, self.name(value)
+        match self.draws.below(7):
+            case 0:
+                self.fresh(xp.asarray(ours, copy=True), elements, f"asarray({name}, copy=True)")
+            case 1:
+                self.fresh(xp.flip(ours), np.flip(elements), f"flip({name})")
+            case 2:
+                self.fresh(xp.reshape(ours, (-1,), copy=True), elements.reshape(-1),
+                           f"reshape({name}, (-1,), copy=True)")
+            case 3:
+                self.fresh(xp.broadcast_to(ours, (2, *ours.shape)),
+                           np.broadcast_to(elements, (2, *ours.shape)), f"broadcast_to({name})")
+            case 4 if ours.ndim:
+                part = xp.unstack(ours)[:1]
+                for each in part:
+                    self.fresh(each, elements[0], f"unstack({name})[0]")
+            case 5 if ours.ndim:
+                at = [0] * min(ours.shape[0], 1)
+                index = xp.asarray(at, dtype="int64")
+                self.fresh(ours[index], elements[at], f"{name}[array({at})]")
+            case _:
+                self.fresh(xp.astype(ours, ours.dtype), elements, f"astype({name})")
+
+    def compute(self) -> None:
+        """An array that is computed of others."""
+        one, name = self.pick(), ""
+        same = [each for each in self.values if each.ours.shape == one.ours.shape]
+        other = self.draws.pick(same)
+        name = self.name(one)
+        match self.draws.below(4):
+            case 0:
+                self.fresh(one.ours + other.ours, one.expected + other.expected,
+                           f"{name} + {self.name(other)}")
+            case 1:
+                self.fresh(one.ours * 2 - other.ours, one.expected * 2 - other.expected,
+                           f"{name} * 2 - {self.name(other)}")
+            case 2 if one.ours.ndim and one.places.size:
+                self.fresh(xp.max(one.ours, axis=0), one.expected.max(axis=0), f"max({name}, 0)")
+            case _:
+                self.fresh(xp.abs(one.ours), abs(one.expected), f"abs({name})")
+
+    def assign(self) -> None:
+        """An assignment to an index of integers and slices."""
+        value = self.pick()
+        key = self.key(value.places.shape)
+        found = value.places[key]
+        fits = [each for each in self.values if each.places.shape == np.shape(found)]
+        text = f"{self.name(value)}[{key}] = "
+        if fits and self.draws.chance(50):
+            given = self.draws.pick(fits)
+            elements = given.expected
+            self.note(text + self.name(given))
+            value.ours[key] = given.ours
+            value.base[found] = elements
+        else:
+            number = self.draws.below(1000)
+            self.note(f"{text}{number}")
+            value.ours[key] = number
+            value.base[found] = number
+
+    def assign_elements(self) -> None:
+        """An assignment to a mask or to an array of indices."""
+        value = self.pick()
+        name = self.name(value)
+        if self.draws.chance(50):
+            self.note(f"{name}[{name} > 50] = 3")
+            value.ours[value.ours > 50] = 3
+            value.base[value.places[value.expected > 50]] = 3
+        elif value.places.ndim and value.places.shape[0]:
+            at = [self.draws.below(value.places.shape[0]) for _ in range(2)]
+            self.note(f"{name}[array({at})] = 5")
+            value.ours[xp.asarray(at)] = 5
+            value.base[value.places[at]] = 5
+
+    def change_in_place(self) -> None:
+        """An operation in place."""
+        value = self.pick()
+        same = [each for each in self.values if each.ours.shape == value.ours.shape]
+        other = self.draws.pick(same)
+        name = self.name(value)
+        if self.draws.chance(50):
+            self.note(f"{name} += {self.name(other)}")
+            new = value.expected + other.expected
+            ours = value.ours
+            ours += other.ours
+        else:
+            self.note(f"{name} -= 1")
+            new = value.expected - 1
+            ours = value.ours
+            ours -= 1
+        assert ours is value.ours
+        value.base[value.places] = new
+
+    def drop(self) -> None:
+        """Let go of an array."""
+        if len(self.values) > 1:
+            at = self.draws.below(len(self.values))
+            self.note(f"del v{at}")
+            del self.values[at]
+
+    def read(self) -> None:
+        """Compute, print or read an array, which must change nothing."""
+        value = self.pick()
+        way = self.draws.below(4)
+        self.note(f"read {self.name(value)}: {way}")
+        if way == 0:
+            xp.eval(*[each.ours for each in self.draws.shuffled(self.values)[:3]])
+        elif way == 1:
+            repr(value.ours)
+        elif way == 2 and value.places.size:
+            place = tuple([self.draws.below(n) for n in value.places.shape])
+            assert float(value.ours[place]) == value.expected[place]
+        else:
+            np.testing.assert_array_equal(np.asarray(value.ours), value.expected)
+
+    def export(self) -> None:
+        """Hand elements to NumPy, where they stay as they are."""
+        value = self.pick()
+        self.note(f"export {self.name(value)}")
+        ours = value.ours
+        data = np.asarray(ours) if self.draws.chance(50) else np.from_dlpack(ours)
+        self.exported.append((data, value.expected))
