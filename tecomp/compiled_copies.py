@@ -297,7 +297,7 @@ def packed(layout: Layout, array: Any, out: Any) -> Array:
     order = _dense_order(given)
     if order is None:
         given, order = np.ascontiguousarray(given), tuple(range(given.ndim))
-    host = layout.row_major(layout.shape, layout.dtype, order)
+    host = _row_major(layout.shape, layout.dtype, order)
     return relayout(host, layout)(given.transpose(order).reshape(host.physical_shape), out)
 
 
@@ -321,9 +321,15 @@ def unpacked(layout: Layout, array: Any, out: Any) -> Array:
     if order is None:
         np.copyto(out, unpacked(layout, array, None))
         return result
-    host = layout.row_major(layout.shape, layout.dtype, order)
+    host = _row_major(layout.shape, layout.dtype, order)
     relayout(layout, host)(array, out.transpose(order).reshape(host.physical_shape))
     return result
+
+
+@lru_cache(maxsize=256)
+def _row_major(shape: tuple[int, ...], dtype: DType, order: tuple[int, ...]) -> Layout:
+    """Return the cached layout of a NumPy array: analysing a new one costs more than a copy."""
+    return Layout.row_major(shape, dtype, order)
 
 
 def _dense_order(array: Array) -> tuple[int, ...] | None:

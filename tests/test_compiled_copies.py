@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -60,6 +62,33 @@ def test_arrays_of_any_strides_are_packed() -> None:
     for out in (np.zeros((100, 70), "float32").T, np.zeros((70, 300), "float32")[:, ::3]):
         assert STICKS.unpack(expected, out) is out
         np.testing.assert_array_equal(out, array)
+
+
+def _python_calls(run: Callable[[], object]) -> int:
+    """Count the Python functions that `run` enters."""
+    entered = []
+    sys.setprofile(lambda frame, event, _: entered.append(frame) if event == "call" else None)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return len(entered)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_repeated_pack_costs_as_much_as_relayout(order: Literal["C", "F"]) -> None:
+    array = np.asarray(np.arange(7000, dtype="float32").reshape(SHAPE), order=order)
+    packed, flat = STICKS.pack(array), np.ascontiguousarray(array)
+    out = np.empty_like(array)
+    STICKS.unpack(packed, out)
+    copy = relayout(ROWS, STICKS)
+    copy(flat, packed)
+
+    allowed = _python_calls(lambda: copy(flat, packed)) + 30
+
+    # Building and analysing a layout for the array takes more than 700 calls.
+    assert _python_calls(lambda: STICKS.pack(array, packed)) < allowed
+    assert _python_calls(lambda: STICKS.unpack(packed, out)) < allowed
 
 
 def test_a_result_is_written_where_it_is_asked_for() -> None:
