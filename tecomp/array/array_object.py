@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from operator import index
 from typing import Any, ClassVar, TypeAlias
@@ -25,7 +26,14 @@ from tecomp.array.indexing.aliasing import (
 from tecomp.array.indexing.getitem import is_plain, selected
 from tecomp.array.indexing.setitem import NodeHolder, assign
 from tecomp.array.interop.device_transfer import on_device, stored_of
-from tecomp.array.interop.exports import CPU, as_numpy, dlpack_of, html_of, namespace_of, text_of
+from tecomp.array.interop.exports import (
+    as_numpy,
+    dlpack_device_of,
+    dlpack_of,
+    html_of,
+    namespace_of,
+    text_of,
+)
 from tecomp.array.unsupported_names import absent_method
 from tecomp.array.validation import Scalar, beside
 from tecomp.drawing.drawable import Drawable
@@ -255,8 +263,49 @@ class Array(Drawable):
         return format(self._scalar("format"), spec) if spec else str(self)
 
     def __getattr__(self, name: str) -> Any:
-        # Asked for only where there is no such attribute.
-        raise absent_method(name, dir(namespace_of(None)))
+        # Called only for attributes that do not exist. NumPy probes `__array_interface__` and other
+        # protocols on each conversion, so the names of the namespace are listed once.
+        raise absent_method(name, _functions())
+
+    @property
+    def itemsize(self) -> int:
+        """The size of an element in bytes."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all elements in bytes, without padding of a device layout."""
+        return self.size * self.itemsize
+
+    def item(self) -> bool | int | float | complex:
+        """Return the only element as a Python number.
+
+        Raises:
+            ArrayTypeError: If the array has no element or more than one.
+
+        >>> import tecomp.array as xp
+        >>> xp.asarray([[2.5]]).item()
+        2.5
+        """
+        if self.size != 1:
+            raise ArrayTypeError(
+                f"item(x): x has shape {self.shape}, {self.size} elements; take one of them, "
+                "x[0], or all, x.tolist()"
+            )
+        number: bool | int | float | complex = data_of(self._node).item()
+        return number
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists of Python numbers.
+
+        Returns:
+            A list with a list for each further axis; a number for an array without axes.
+
+        >>> import tecomp.array as xp
+        >>> xp.asarray([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [3, 4]]
+        """
+        return data_of(self._node).tolist()
 
     def __len__(self) -> int:
         if not self.shape:
@@ -336,7 +385,7 @@ class Array(Drawable):
         return dlpack_of(self._node, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return CPU
+        return dlpack_device_of(self.device)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Buffer:
         return as_numpy(self._node, dtype, copy)
@@ -384,6 +433,12 @@ class Array(Drawable):
     __le__ = _test(FUNCTIONS["less_equal"])
     __gt__ = _test(FUNCTIONS["greater"])
     __ge__ = _test(FUNCTIONS["greater_equal"])
+
+
+@cache
+def _functions() -> frozenset[str]:
+    """Return the names of the namespace."""
+    return frozenset(dir(namespace_of(None)))
 
 
 def on_teams() -> Any:

@@ -20,8 +20,8 @@ INSTEAD: Mapping[str, str] = {
     **dict.fromkeys(("cumsum", "cumprod"), "write xp.cumulative_sum(x) or xp.cumulative_prod(x)"),
     "unique": "write xp.unique_values(x), or unique_counts, unique_inverse",
     "copy": "write xp.asarray(x, copy=True)",
-    "tolist": "write numpy.asarray(x).tolist()",
-    "item": "write float(x), int(x), bool(x) or complex(x)",
+    "tolist": "write x.tolist()",
+    "item": "write x.item()",
     **dict.fromkeys(("invert", "bitwise_not"), "write xp.bitwise_invert(x), or ~x"),
     **dict.fromkeys(("left_shift", "right_shift"), "write x << y or x >> y"),
     "power": "write xp.pow(x, y), or x ** y",
@@ -46,7 +46,9 @@ def absent_method(name: str, known: Collection[str]) -> AttributeError:
     >>> absent_method("sum", ["sum"]).message
     "Array has no 'sum'; write xp.sum(x)"
     """
-    if name in known and not name.startswith("_"):
+    if name.startswith("_"):  # a protocol that a library probes
+        return AttributeError(f"'Array' object has no attribute {name!r}")
+    if name in known:
         return MissingError(f"Array has no {name!r}; write xp.{name}(x)")
     if name in INSTEAD:
         return MissingError(f"Array has no {name!r}; {INSTEAD[name]}")

@@ -115,6 +115,25 @@ def test_each_type(dtype: np.dtype[Any]) -> None:
     same(x, data)
 
 
+@pytest.mark.parametrize("extents", [(0,), (0, 3), (2, 0), (0, 0), (2, 3, 0), (0, 3, 4)])
+def test_masks_with_an_extent_of_0_select_no_element(extents: tuple[int, ...]) -> None:
+    data, mask = np.arange(24.0).reshape(2, 3, 4), np.zeros(extents, "bool")
+    for device in ("cpu", "stick128"):
+        x = xp.asarray(data, dtype=xp.float32, device=device)
+        given = xp.asarray(mask, device=device)
+        same(x[given], data.astype("float32")[mask])
+        same((x + 1)[given], data.astype("float32")[mask])
+        for value in (7.0, xp.zeros(data[mask].shape, dtype=xp.float32, device=device)):
+            x[given] = value
+        np.testing.assert_array_equal(np.asarray(x), data)
+    with pytest.raises(ArrayIndexError) as refused:
+        xp.asarray(data)[xp.zeros((0, 5), dtype=xp.bool)]
+    assert refused.value.message == (
+        "x[...]: a mask of shape (0, 5) stands for axes of extents (2, 3); give a mask of these "
+        "extents"
+    )
+
+
 def test_views_and_element_reads_compile_nothing() -> None:
     x = xp.asarray(np.arange(24.0).reshape(2, 3, 4))
     before = str(counters)

@@ -91,6 +91,22 @@ def test_dlpack_refuses_what_it_cannot_do() -> None:
     assert x.__dlpack_device__() == (1, 0)
 
 
+def test_memory_of_a_described_machine_has_no_number_in_dlpack() -> None:
+    x = xp.asarray([1.0, 2.0], dtype=xp.float32, device="stick128")
+    refused = (
+        "__dlpack_device__: DLPack has no number for the memory of 'stick128'; copy the array to "
+        "the processor, x.to_device('cpu')"
+    )
+    assert message(ArrayBufferError, x.__dlpack_device__) == refused
+    assert message(ArrayBufferError, x.__dlpack__) == refused
+    assert message(ArrayBufferError, lambda: x.__dlpack__(dl_device=(1, 0), copy=False)) == (
+        "__dlpack__: copy=False, and elements on 'stick128' take a copy to be in memory of the "
+        "processor; give copy=None"
+    )
+    np.testing.assert_array_equal(np.from_dlpack(x, device="cpu"), [1.0, 2.0])
+    assert xp.from_dlpack(x).device == "stick128"
+
+
 class _Elsewhere:
     """An array that is in no memory of the processor."""
 
@@ -148,6 +164,19 @@ def test_elements_for_numpy() -> None:
     assert int(x[0, 0]) == 1
     with pytest.raises(ValueError, match="copy"):
         np.asarray(x, dtype=np.float32, copy=False)
+
+
+@pytest.mark.parametrize("device", ["cpu", "stick128"])
+def test_numbers_and_lists_of_python(device: str) -> None:
+    for data in (np.float32(2.5), np.arange(6, dtype="int32").reshape(2, 3), np.ones((0, 2), "?")):
+        x = xp.asarray(data, device=device)
+        assert x.tolist() == data.tolist()
+        assert (x.nbytes, x.itemsize) == (data.nbytes, data.itemsize)
+    assert xp.asarray([[2.5]], device=device).item() == 2.5
+    assert type(xp.asarray([True], device=device).item()) is bool
+    assert message(ArrayTypeError, xp.ones((2, 3), device=device).item) == (
+        "item(x): x has shape (2, 3), 6 elements; take one of them, x[0], or all, x.tolist()"
+    )
 
 
 def test_devices() -> None:

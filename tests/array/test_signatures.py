@@ -57,6 +57,10 @@ def parameters(function: Any) -> list[inspect.Parameter]:
     ]
 
 
+ALSO_BY_POSITION = {"diff": ["n"]}
+"""Parameters that the standard takes by name alone, and SciPy and scikit-learn pass by position."""
+
+
 def shape_of(function: Any) -> list[tuple[str, Any]]:
     """Names, where they can be used, and how arguments are given."""
     return [
@@ -79,9 +83,24 @@ def check(one: Any, other: Any) -> None:
 FUNCTIONS, METHODS = functions(), methods()
 
 
-@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+@pytest.mark.parametrize("name", sorted(FUNCTIONS.keys() - ALSO_BY_POSITION))
 def test_functions_take_what_the_standard_says(name: str) -> None:
     check(ours(name), FUNCTIONS[name])
+
+
+@pytest.mark.parametrize("name", ALSO_BY_POSITION)
+def test_functions_that_take_more_by_position(name: str) -> None:
+    one, other = (
+        {parameter.name: parameter for parameter in parameters(function)}
+        for function in (ours(name), FUNCTIONS[name])
+    )
+    by_position = [
+        parameter.name for parameter in one.values()
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ]
+    assert by_position == ALSO_BY_POSITION[name]
+    assert {key: value.default for key, value in one.items()} == {
+        key: value.default for key, value in other.items()}
 
 
 # The other library takes `stream` by place too, which the standard does not.

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tecomp.array as xp
+
 from tecomp.array.functions import searching, statistical
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
 from tests.array.drawn import ALL, COMPLEX, FLOATS, INTEGERS, NUMBERS, array, check, draw
@@ -112,6 +114,18 @@ def test_sums_of_many_are_as_exact_as_pairwise_ones(dtype: str) -> None:
         assert abs(got - float(wanted)) <= 4 * float(np.spacing(np.dtype(dtype).type(wanted)))
 
 
+@pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
+@pytest.mark.parametrize("dtype", [None, "uint8", "float32", "complex128"])
+def test_booleans_are_summed_as_integers(name: str, dtype: str | None) -> None:
+    x = draw(SHAPE, "bool")
+    for axis in (0, -1):
+        got = function(name)(array(x), axis=axis, dtype=dtype)
+        check(got, getattr(np, name)(x, axis=axis, dtype=dtype))
+    on_device = function(name)(xp.asarray(x, device="stick128"), axis=0)
+    assert on_device.dtype == np.int32
+    np.testing.assert_array_equal(np.asarray(on_device), getattr(np, name)(x, axis=0))
+
+
 def test_variance_of_numbers_far_from_zero() -> None:
     x = (np.random.default_rng(7).standard_normal(1000) + 1e4).astype("float32")
     wanted = np.var(x.astype("float64"))
@@ -186,7 +200,7 @@ def test_refusals() -> None:
     zeros: Any = np.zeros(3)
     no_number: Any = "1"
     refused_calls: list[tuple[Callable[[], Any], type[Exception], str]] = [
-        (lambda: statistical.sum(x), ArrayTypeError,
+        (lambda: statistical.sum(x, dtype=np.bool), ArrayTypeError,
          "sum: the elements are bool, and it takes int8, int16, int32, int64, uint8, uint16, "
          "uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128; convert "
          "them, xp.astype(x, dtype)"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
+import numpy as np
 import pytest
 
 import tecomp.array as xp
@@ -28,6 +31,18 @@ def test_what_takes_their_place(holder: str, name: str, message: str) -> None:
 def test_attributes_that_others_ask_for_are_not_there() -> None:
     x = xp.ones(3)
     assert not any(hasattr(x, name) for name in ("iloc", "sum", "__cuda_array_interface__", "values"))
+
+
+def test_a_conversion_by_numpy_does_not_list_the_namespace() -> None:
+    x = xp.ones(3)
+    np.asarray(x)
+    events: list[str] = []
+    sys.setprofile(lambda frame, event, argument: events.append(event))
+    try:
+        np.asarray(x)
+    finally:
+        sys.setprofile(None)
+    assert len(events) < 60, "NumPy probes attributes that do not exist, and each is looked up"
 
 
 def test_numbers_are_formatted() -> None:

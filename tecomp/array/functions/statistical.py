@@ -7,11 +7,13 @@ from functools import lru_cache
 from typing import Any, SupportsIndex
 
 from tecomp.array.array_object import Array, made, node_of
-from tecomp.array.graph.node import record
+from tecomp.array.graph.devices import default_dtype
+from tecomp.array.graph.node import Node, record
 from tecomp.array.validation import dtype_name, flag, integer
 from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.operations.elementwise import Cast
 from tecomp.ptensor.operations.manipulation import Combine
-from tecomp.ptensor.operations.reduction import Cumulative, Diff, Reduce, TruthTest
+from tecomp.ptensor.operations.reduction import CountNonzero, Cumulative, Diff, Reduce, TruthTest
 from tecomp.ptensor.types import Axes, axes_of, axis_of
 
 _reduce = lru_cache(1024, typed=True)(Reduce)
@@ -24,9 +26,10 @@ def sum(
     """The sum of all elements along axes; 0 of none.
 
     Args:
-        x: the array, of numbers.
+        x: the array, of numbers, or of booleans, which count as 0 and 1.
         axis: one axis or several; all of them if None.
-        dtype: the element type of the result; that of `x` if None, and 64 bits for integers.
+        dtype: the element type of the result; that of `x` if None, and 64 bits for integers
+            and booleans.
         keepdims: whether the axes stay, with extent 1.
 
     Returns:
@@ -51,9 +54,10 @@ def prod(
     """The product of all elements along axes; 1 of none.
 
     Args:
-        x: the array, of numbers.
+        x: the array, of numbers, or of booleans, which count as 0 and 1.
         axis: one axis or several; all of them if None.
-        dtype: the element type of the result; that of `x` if None, and 64 bits for integers.
+        dtype: the element type of the result; that of `x` if None, and 64 bits for integers
+            and booleans.
         keepdims: whether the axes stay, with extent 1.
 
     Returns:
@@ -201,7 +205,18 @@ def _reduced(
     axes = axes_of(axis, node.type.rank, kind)
     wanted = None if dtype is None else dtype_name(dtype, kind)
     keeps = flag(keepdims, kind, "keepdims")
+    if kind in ("sum", "prod"):
+        if kind == "sum" and wanted is None and node.type.dtype == "bool":
+            return made(record(CountNonzero(axes, keeps), node))
+        node = _numeric(node, wanted)
     return made(record(_reduce(kind, axes, keeps, correction, wanted), node))
+
+
+def _numeric(node: Node, dtype: str | None) -> Node:
+    """Cast booleans to the dtype of their sum: `dtype`, or the default integer if None."""
+    if node.type.dtype != "bool" or dtype == "bool":
+        return node
+    return record(Cast(dtype or default_dtype("int64", node.type.device)), node)
 
 
 def cumulative_sum(
@@ -215,9 +230,10 @@ def cumulative_sum(
     """The sum of all elements up to each along an axis.
 
     Args:
-        x: the array, of numbers.
+        x: the array, of numbers, or of booleans, which count as 0 and 1.
         axis: along which; None if there is one only.
-        dtype: the element type of the result; that of `x` if None, and 64 bits for integers.
+        dtype: the element type of the result; that of `x` if None, and 64 bits for integers
+            and booleans.
         include_initial: whether the result begins with that of no element.
 
     Returns:
@@ -246,9 +262,10 @@ def cumulative_prod(
     """The product of all elements up to each along an axis.
 
     Args:
-        x: the array, of numbers.
+        x: the array, of numbers, or of booleans, which count as 0 and 1.
         axis: along which; None if there is one only.
-        dtype: the element type of the result; that of `x` if None, and 64 bits for integers.
+        dtype: the element type of the result; that of `x` if None, and 64 bits for integers
+            and booleans.
         include_initial: whether the result begins with that of no element.
 
     Returns:
@@ -281,7 +298,7 @@ def _running(
     along = 0 if axis is None else axis_of(axis, rank, where)
     wanted = None if dtype is None else dtype_name(dtype, where)
     initial = flag(include_initial, where, "include_initial")
-    return made(record(Cumulative(kind, along, initial, wanted), node))
+    return made(record(Cumulative(kind, along, initial, wanted), _numeric(node, wanted)))
 
 
 def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -337,9 +354,9 @@ def _tested(kind: str, x: object, axis: Axes, keepdims: bool) -> Array:
 def diff(
     x: Array,
     /,
+    n: SupportsIndex = 1,
     *,
     axis: SupportsIndex = -1,
-    n: SupportsIndex = 1,
     prepend: Array | None = None,
     append: Array | None = None,
 ) -> Array:
@@ -347,8 +364,9 @@ def diff(
 
     Args:
         x: the array, of numbers.
+        n: how often: of the differences again. The standard takes `n` by name; SciPy and
+            scikit-learn pass it by position, as NumPy's `diff` takes it.
         axis: along which.
-        n: how often: of the differences again.
         prepend: what stands before `x` along the axis.
         append: what stands behind it.
 

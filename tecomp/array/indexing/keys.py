@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Node, leaf, tracing
+from tecomp.array.graph.node import Node, leaf, record, tracing
 from tecomp.errors import ArrayIndexError
+from tecomp.ptensor.operations.manipulation import Broadcast
 from tecomp.ptensor.types import INTEGERS, PTensorType, Shape
 
 FORMS = "give integers, slices, `...`, None, or arrays of this namespace: of integers, or a mask"
@@ -167,12 +168,15 @@ def _array(node: Node, axis: int, shape: Shape, where: str) -> Entry:
     if type.dtype != "bool":
         raise ArrayIndexError(f"{where}: an index is an array of {type.dtype}; {FORMS}")
     own = shape[axis : axis + type.rank]
-    if own != type.shape:
-        raise ArrayIndexError(
-            f"{where}: a mask of shape {type.shape} stands for axes of extents {own}; give a mask "
-            "of these extents"
-        )
-    return Mask(node)
+    if own == type.shape:
+        return Mask(node)
+    if all([extent in (0, axis_size) for extent, axis_size in zip(type.shape, own, strict=True)]):
+        # An extent of 0 fits any axis and selects no element, as a mask without True does.
+        return Mask(record(Broadcast(own), leaf(np.array(False), type.like(()))))
+    raise ArrayIndexError(
+        f"{where}: a mask of shape {type.shape} stands for axes of extents {own}; give a mask "
+        "of these extents"
+    )
 
 
 def is_basic(entries: Sequence[Entry]) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from html import escape
 from importlib.metadata import EntryPoint
+from sys import getrefcount
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from tecomp.array.graph.devices import is_apart
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Buffer, Node
 from tecomp.array.indexing.data_dependent import copied
@@ -41,8 +43,28 @@ def namespace_of(version: str | None) -> ModuleType:
     return module
 
 
+def dlpack_device_of(device: str) -> tuple[int, int]:
+    """Return the DLPack device of arrays on a device.
+
+    Raises:
+        ArrayBufferError: If the device has memory of its own, which DLPack cannot name.
+
+    >>> dlpack_device_of("cpu")
+    (1, 0)
+    """
+    if is_apart(device):
+        raise ArrayBufferError(
+            f"__dlpack_device__: DLPack has no number for the memory of {device!r}; copy the array "
+            "to the processor, x.to_device('cpu')"
+        )
+    return CPU
+
+
 def as_numpy(node: Node, dtype: Any, copy: bool | None) -> Buffer:
-    """The elements as an array of NumPy's, read-only where it is no copy.
+    """Return the elements as a NumPy array.
+
+    The result is writable if the caller owns it: if it is a copy, or elements of a team that were
+    gathered for this call. It is a read-only view of the memory of the node otherwise.
 
     Raises:
         ValueError: `copy=False`, and the type is another one.
@@ -56,9 +78,20 @@ def as_numpy(node: Node, dtype: Any, copy: bool | None) -> Buffer:
             node.data = data
     if copy or (dtype is not None and np.dtype(dtype) != data.dtype):
         return np.array(data, dtype, copy=copy, order="C")
+    if data.base is None and data.flags.writeable and getrefcount(data) == _HELD_ONCE:
+        return data
     view = data.view()
     view.flags.writeable = False
     return view
+
+
+def _references_in_frame() -> int:
+    """Return the number of references to an array that one local variable holds."""
+    data = np.empty(0)
+    return getrefcount(data)
+
+
+_HELD_ONCE = _references_in_frame()
 
 
 def dlpack_of(
@@ -86,7 +119,15 @@ def dlpack_of(
             f"{where}: dl_device is {device}, and elements are handed over in memory of the "
             f"processor, {CPU}"
         )
+    if device is None:
+        dlpack_device_of(node.type.device or "cpu")
     copy = copying(copy, where)
+    if copy is False and is_apart(node.type.device):
+        raise ArrayBufferError(
+            f"{where}: copy=False, and elements on {node.type.device!r} take a copy to be in "
+            "memory of the processor; give copy=None",
+            kind="copy-needed",
+        )
     knows = version is not None and version[0] >= 1
     if copy is False and not knows:
         raise ArrayBufferError(

@@ -120,6 +120,10 @@ _models: dict[str, Call] = {
     "chi2_kernel": lambda make: pairwise.additive_chi2_kernel(make(POSITIVE[:9])),
     "manhattan_distances": lambda make: pairwise.manhattan_distances(make(X[:9])),
     "balanced_accuracy_score": _score(metrics.balanced_accuracy_score, CLASSES, GUESSES),
+    "roc_curve": lambda make: list(metrics.roc_curve(make(CLASSES), make(VALUES))),
+    "precision_recall_curve": lambda make: list(
+        metrics.precision_recall_curve(make(CLASSES), make(VALUES))),
+    "det_curve": lambda make: list(metrics.det_curve(make(CLASSES), make(VALUES))),
     "confusion_matrix": lambda make: metrics.confusion_matrix(make(CLASSES), make(GUESSES)),
 }
 
@@ -149,6 +153,7 @@ _scores: dict[str, Call] = {
     "average_precision_score": _score(metrics.average_precision_score, CLASSES, VALUES),
     "log_loss": _score(metrics.log_loss, CLASSES, 1 / (1 + np.exp(-VALUES))),
     "brier_score_loss": _score(metrics.brier_score_loss, CLASSES, 1 / (1 + np.exp(-VALUES))),
+    "roc_auc_score": _score(metrics.roc_auc_score, CLASSES, VALUES),
     "calinski_harabasz_score": _score(metrics.calinski_harabasz_score, X, CLASSES),
     "davies_bouldin_score": _score(metrics.davies_bouldin_score, X, CLASSES),
 }

@@ -90,6 +90,10 @@ def _signal() -> list[Case]:
         "hilbert2": _of(signal.hilbert2, IMAGE),
         "envelope": _of(signal.envelope, SIDE),
         "lfilter": _of(signal.lfilter, TAPS, np.asarray([1.0, 0.2]), SIDE),
+        "sosfilt": lambda make: signal.sosfilt(
+            make(signal.butter(4, 0.2, output="sos")), make(SIDE)),
+        "sosfiltfilt": lambda make: signal.sosfiltfilt(
+            make(signal.butter(4, 0.2, output="sos")), make(SIDE)),
         "lfilter_zi": _of(signal.lfilter_zi, TAPS, np.asarray([1.0, 0.2, 0.1])),
         "filtfilt": _of(signal.filtfilt, TAPS, np.asarray([1.0, 0.2]), SIDE),
         "medfilt": _of(signal.medfilt, SIDE, 3),

@@ -163,7 +163,7 @@ def _where(draw: Draw, name: str) -> Call:
 def _reduced(draw: Draw, name: str) -> Call:
     takes = {
         "mean": draws.FLOATS, "var": draws.FLOATS, "std": draws.FLOATS, "max": draws.REAL,
-        "min": draws.REAL, "sum": draws.NUMERIC, "prod": draws.NUMERIC,
+        "min": draws.REAL, "sum": draws.ALL, "prod": draws.ALL,
     }.get(name, draws.ALL)
     x = draw.data(draw.full() if name in ("max", "min", "mean", "var", "std") else draw.shape(), takes)
     options = {"axis": draw.axes(x.ndim), "keepdims": draw.chance()}
@@ -183,7 +183,7 @@ def _places(draw: Draw, name: str) -> Call:
 
 @_for("cumulative_sum", "cumulative_prod")
 def _cumulative(draw: Draw, name: str) -> Call:
-    x = draw.data(draw.shape(1), draws.NUMERIC)
+    x = draw.data(draw.shape(1), draws.ALL)
     axis = None if x.ndim == 1 and draw.chance() else draw.axis(x.ndim)
     return Call(name, (x,), {"axis": axis, "include_initial": draw.chance()}, near=512)
 

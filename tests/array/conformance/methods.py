@@ -22,7 +22,8 @@ def _indexed(draw: Draw, name: str) -> Call:
 def _key(draw: Draw, x: Any) -> Any:
     kind = draw.number(0, 4)
     if kind == 0:
-        return draw.data(x.shape, ("bool",))
+        extents = [0 if draw.chance(0.1) else extent for extent in x.shape]
+        return draw.data(tuple(extents[: draw.number(0, x.ndim)]), ("bool",))
     if kind == 1 and 0 not in x.shape and x.ndim:
         shape = draw.shape(0, 2)
         return tuple([draw.rng.integers(-extent, extent, shape) for extent in x.shape])
