@@ -27,6 +27,7 @@ from tecomp.array.indexing.getitem import is_plain, selected
 from tecomp.array.indexing.setitem import NodeHolder, assign
 from tecomp.array.interop.device_transfer import on_device, stored_of
 from tecomp.array.interop.exports import (
+    COPIED_BYTES,
     as_numpy,
     dlpack_device_of,
     dlpack_of,
@@ -34,6 +35,7 @@ from tecomp.array.interop.exports import (
     namespace_of,
     text_of,
 )
+from tecomp.array.interop.numpy_dispatch import call_numpy_function, ufunc_of
 from tecomp.array.unsupported_names import absent_method
 from tecomp.array.validation import Scalar, beside
 from tecomp.drawing.drawable import Drawable
@@ -166,7 +168,6 @@ class Array(Drawable):
     _drawn_by: ClassVar[str] = "array:draw_array"
     _node: Node
     _place: Place | None
-    __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self) -> None:
@@ -276,6 +277,16 @@ class Array(Drawable):
     def nbytes(self) -> int:
         """The size of all elements in bytes, without padding of a device layout."""
         return self.size * self.itemsize
+
+    def astype(self, dtype: Any, /, *, copy: bool = True) -> Array:
+        """Cast the array to a dtype; see `astype` of the namespace.
+
+        >>> import tecomp.array as xp
+        >>> xp.ones(2).astype("int8")
+        Array([1, 1], dtype=int8)
+        """
+        cast: Array = namespace_of(None).astype(self, dtype, copy=copy)
+        return cast
 
     def item(self) -> bool | int | float | complex:
         """Return the only element as a Python number.
@@ -388,7 +399,20 @@ class Array(Drawable):
         return dlpack_device_of(self.device)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Buffer:
+        if copy is None and self.nbytes <= COPIED_BYTES:
+            copy = True
         return as_numpy(self._node, dtype, copy)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        for value in inputs:
+            if isinstance(value, np.ndarray):
+                _foreign(value, ufunc.__name__)
+        return ufunc_of(ufunc, method, options, namespace_of(None))(*inputs)
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: object, args: Any, options: Any
+    ) -> Any:
+        return call_numpy_function(function, args, options, namespace_of(None), Array)
 
     def __copy__(self) -> Array:
         return _made(self._node)  # what is written to one, the other does not see

@@ -31,6 +31,11 @@ INSTEAD: Mapping[str, str] = {
     "arctan": "write xp.atan(x)",
     "arctan2": "write xp.atan2(y, x)",
     "argwhere": "write xp.stack(xp.nonzero(x), axis=-1)",
+    "norm": "write xp.linalg.vector_norm(x) or xp.linalg.matrix_norm(x)",
+    "outer": "write xp.linalg.outer(a, b)",
+    "trace": "write xp.linalg.trace(x)",
+    "diagonal": "write xp.linalg.diagonal(x)",
+    "cross": "write xp.linalg.cross(a, b)",
     "random": "draw by numpy.random, and give that to xp.asarray",
     "vectorize": "write the function with operations of xp, on whole arrays",
 }

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 
-from tecomp.errors import TypeMismatchError
+from tecomp.errors import TecompError, TypeMismatchError
 from tecomp.ir.nodes.expr import Const, Expr, Like, Var, as_expr
 from tecomp.ir.nodes.expr_nodes import COMPARABLE
 from tecomp.ir.nodes.numpy_protocol import called, indexes_array, numpy_name, refused_number
@@ -69,10 +69,10 @@ class Arithmetic:
         )
 
     def __array__(self, dtype: Any = None, copy: object = None) -> np.ndarray[Any, Any]:
-        """An array of this one object, as for any that NumPy does not know.
+        """Return an array with this one object, if `dtype` is object.
 
         Raises:
-            TypeMismatchError: an array is indexed with it, or numbers are asked for.
+            TypeMismatchError: If numbers are requested, or an array is indexed with it.
         """
         is_object = dtype is None or np.dtype(dtype) == object
         if not is_object or indexes_array(self, sys._getframe(1)):
@@ -81,9 +81,23 @@ class Arithmetic:
                 f"`{self!r}` has no elements before the kernel runs, and cannot {use}; {_INSTEAD}",
                 kind="no-value-yet",
             )
+        if dtype is None:
+            self._refuse_many()
         array = np.empty((), object)
         array[()] = self
         return array
+
+    def _refuse_many(self) -> None:
+        """Refuse a conversion to NumPy of what stands for many elements."""
+        try:
+            self.as_expr()
+        except TecompError:
+            raise TypeMismatchError(
+                f"`{self!r}` has no elements before the kernel runs, and cannot become an array of "
+                "NumPy; run a kernel and read its output, or keep the object, "
+                "np.asarray(x, dtype=object)",
+                kind="no-value-yet",
+            ) from None
 
     def __index__(self) -> NoReturn:
         """Refused: what is computed later counts and indexes nothing now."""

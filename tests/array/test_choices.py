@@ -10,6 +10,8 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
+from tecomp.ptensor.operations.elementwise import Where
+from tecomp.ptensor.types import PTensorType
 from tests.strategies.elements import Data, elements
 
 REAL = (
@@ -77,6 +79,19 @@ def test_bounds_beyond_a_type_bound_nothing() -> None:
     assert [int(wide[0]), int(wide[1])] == [2**63, 7]
 
 
+def test_numbers_as_conditions_are_true_unless_they_are_0() -> None:
+    test = np.array([0.0, -0.0, 2.0, np.nan])
+    found = xp.where(xp.asarray(test), xp.asarray([1, 2, 3, 4]), 0)
+    np.testing.assert_array_equal(np.asarray(found), np.where(test, [1, 2, 3, 4], 0))
+    (places,) = xp.where(xp.asarray(test))
+    np.testing.assert_array_equal(np.asarray(places), np.where(test)[0])
+    with pytest.raises(ArrayTypeError) as refused:
+        Where().infer(PTensorType((1,), "int64"), PTensorType((), "int64"), PTensorType((), "int64"))
+    assert refused.value.message == (
+        "where: the condition is int64; it takes bool: compare it, x != 0"
+    )
+
+
 @pytest.mark.parametrize(("call", "error", "message"), [
     (lambda: xp.clip(xp.asarray([1]), 0.5), ArrayTypeError,
      "clip: min is float64, and the elements are int64; give an integer, or convert the elements, "
@@ -93,9 +108,9 @@ def test_bounds_beyond_a_type_bound_nothing() -> None:
     (lambda: xp.clip(xp.zeros(2), xp.zeros(3)), ArrayValueError,
      "clip: shapes (2,) and (3,) do not broadcast: axis -1 has extents 2 and 3; make them equal, "
      "or one of them 1"),
-    (lambda: xp.where(xp.asarray([1]), 1, 2), ArrayTypeError,
-     "where: the condition is int64; it takes bool: compare it, x != 0"),
-    (lambda: xp.where(xp.asarray([True]), "1", 2), ArrayTypeError,  # type: ignore[arg-type]
+    (lambda: xp.where(xp.asarray([1]), 1, None), ArrayTypeError,  # type: ignore[call-overload]
+     "where: x2 is NoneType; give an array of this namespace, xp.asarray(...), or a number"),
+    (lambda: xp.where(xp.asarray([True]), "1", 2), ArrayTypeError,  # type: ignore[call-overload]
      "where: x1 is str; give an array of this namespace, xp.asarray(...), or a number"),
     (lambda: xp.clip(xp.zeros(2, dtype="float32"), xp.zeros(2, device="stick128")), DeviceMismatchError,
      "clip: operand 0 is ptensor<2xfloat32, device='cpu'> and operand 1 is ptensor<2xfloat32, "

@@ -39,7 +39,7 @@ def test_dlpack_there_and_back(dtype: np.dtype[Any]) -> None:
 
 
 def test_nobody_writes_to_what_an_array_reads() -> None:
-    x = xp.asarray([1.0, 2.0]) + 0
+    x = xp.ones(3000) + 0
     assert not np.from_dlpack(x).flags.writeable
     assert not np.asarray(x).flags.writeable
     assert not np.shares_memory(np.from_dlpack(_Old(x)), np.asarray(x))
@@ -141,7 +141,7 @@ def test_numpys_arrays_do_not_mix_with_ours() -> None:
     x, data = xp.asarray([1.0, 2.0]), np.ones(2)
     calls: list[tuple[str, Callable[[], object]]] = [
         ("add", lambda: x + data), ("add", lambda: data + x), ("matmul", lambda: x @ data), ("equal", lambda: x == data),
-        ("equal", lambda: data == x), ("greater", lambda: data < x), ("divide", lambda: data / x),
+        ("equal", lambda: data == x), ("less", lambda: data < x), ("divide", lambda: data / x),
     ]
     for name, call in calls:
         assert message(ArrayTypeError, call) == (
@@ -156,8 +156,6 @@ def test_numpys_arrays_do_not_mix_with_ours() -> None:
 
 def test_elements_for_numpy() -> None:
     x = xp.asarray([[1, 2], [3, 4]]) + 0
-    same = np.asarray(x)
-    assert np.shares_memory(same, np.asarray(x))
     np.testing.assert_array_equal(np.asarray(x, dtype=np.float32), np.array([[1, 2], [3, 4]], "f4"))
     own = np.array(x)
     own[0, 0] = 9

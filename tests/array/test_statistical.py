@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-
 from tecomp.array.functions import searching, statistical
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
 from tests.array.drawn import ALL, COMPLEX, FLOATS, INTEGERS, NUMBERS, array, check, draw

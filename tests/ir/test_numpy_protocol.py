@@ -146,7 +146,17 @@ def test_functions_of_whole_tensors_say_what_to_write(name: str) -> None:
 
 
 def test_arrays_hold_tensors() -> None:
-    assert np.array([A, S]).tolist() == [A, S]
+    assert np.array([A, S], object).tolist() == [A, S]
+    assert np.asarray(S).item() is S
+    for many in (A, A[i], A[0:2]):
+        for given in (many, [many, many]):
+            with pytest.raises(TecompError) as refused:
+                np.asarray(given)
+            assert refused.value.message == (
+                f"`{many!r}` has no elements before the kernel runs, and cannot become an array of "
+                "NumPy; run a kernel and read its output, or keep the object, "
+                "np.asarray(x, dtype=object)"
+            )
 
 
 def test_literals_count_and_arrays_hold_expressions() -> None:

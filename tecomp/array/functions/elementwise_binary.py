@@ -7,7 +7,9 @@ broadcast, and ArrayValueError is raised if they do not.
 
 from __future__ import annotations
 
-from tecomp.array.array_object import Array, combined
+from tecomp.array.array_object import Array, combined, made, nodes_of_pair
+from tecomp.array.graph.node import record
+from tecomp.array.indexing.getitem import truth_of
 from tecomp.array.validation import Scalar
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 
@@ -322,54 +324,54 @@ def logical_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Whether two elements are both True.
 
     Args:
-        x1: bool in an array, or True or False if `x2` is one.
-        x2: bool in an array, or True or False if `x1` is one.
+        x1: an array, or a number if `x2` is an array; numbers are true unless they are 0.
+        x2: an array, or a number if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
+        ArrayTypeError: neither is an array.
         ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.logical_and(xp.asarray([True, True]), xp.asarray([True, False]))
     Array([ True, False], dtype=bool)
     """
-    return combined(FUNCTIONS["logical_and"], x1, x2)
+    return _logical("logical_and", x1, x2)
 
 
 def logical_or(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Whether one of two elements is True.
 
     Args:
-        x1: bool in an array, or True or False if `x2` is one.
-        x2: bool in an array, or True or False if `x1` is one.
+        x1: an array, or a number if `x2` is an array; numbers are true unless they are 0.
+        x2: an array, or a number if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
+        ArrayTypeError: neither is an array.
         ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.logical_or(xp.asarray([True, False]), xp.asarray([False, False]))
     Array([ True, False], dtype=bool)
     """
-    return combined(FUNCTIONS["logical_or"], x1, x2)
+    return _logical("logical_or", x1, x2)
 
 
 def logical_xor(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Whether just one of two elements is True.
 
     Args:
-        x1: bool in an array, or True or False if `x2` is one.
-        x2: bool in an array, or True or False if `x1` is one.
+        x1: an array, or a number if `x2` is an array; numbers are true unless they are 0.
+        x2: an array, or a number if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
+        ArrayTypeError: neither is an array.
         ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.logical_xor(xp.asarray([True, True]), xp.asarray([True, False]))
     Array([False,  True], dtype=bool)
     """
-    return combined(FUNCTIONS["logical_xor"], x1, x2)
+    return _logical("logical_xor", x1, x2)
 
 
 def maximum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -514,3 +516,8 @@ def subtract(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     Array([ -9, -18], dtype=int64)
     """
     return combined(FUNCTIONS["subtract"], x1, x2)
+
+
+def _logical(kind: str, x1: Array | Scalar, x2: Array | Scalar) -> Array:
+    one, other = nodes_of_pair(x1, x2, kind)
+    return made(record(FUNCTIONS[kind], truth_of(one), truth_of(other)))

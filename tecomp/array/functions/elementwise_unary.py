@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tecomp.array.array_object import Array, made, node_of
 from tecomp.array.graph.node import record
+from tecomp.array.indexing.getitem import truth_of
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 
 
@@ -383,16 +384,13 @@ def logical_not(x: Array, /) -> Array:
     """Whether each element is False.
 
     Args:
-        x: bool.
-
-    Raises:
-        ArrayTypeError: `x` is of other elements.
+        x: an array; numbers are true unless they are 0.
 
     >>> import tecomp.array as xp
     >>> xp.logical_not(xp.asarray([True, False]))
     Array([False,  True], dtype=bool)
     """
-    return _made_of("logical_not", x)
+    return made(record(FUNCTIONS["logical_not"], truth_of(node_of(x, "logical_not"))))
 
 
 def negative(x: Array, /) -> Array:

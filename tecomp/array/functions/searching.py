@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, SupportsIndex
+from typing import Any, Literal, SupportsIndex, overload
 
 import numpy as np
 
@@ -30,23 +30,38 @@ from tecomp.ptensor.types import (
 )
 
 
-def where(condition: Array, x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+@overload
+def where(condition: Array, x1: Array | Scalar, x2: Array | Scalar, /) -> Array: ...
+
+
+@overload
+def where(condition: Array, /) -> tuple[Array, ...]: ...
+
+
+def where(
+    condition: Array, x1: Array | Scalar | None = None, x2: Array | Scalar | None = None, /
+) -> Array | tuple[Array, ...]:
     """Elements of the second operand where the first is True, of the third elsewhere.
 
+    With the condition alone, the indices where it is True, as `nonzero` returns them: the standard
+    lacks this call, which scikit-learn makes.
+
     Args:
-        condition: an array of truth values.
+        condition: an array; numbers are true unless they are 0.
         x1: an array, or a number, which takes the type of the other one.
         x2: the same.
 
     Raises:
-        ArrayTypeError: the condition has numbers, or the others are neither.
+        ArrayTypeError: an operand is neither an array nor a number.
         ArrayValueError: shapes do not broadcast.
 
     >>> import tecomp.array as xp
     >>> xp.where(xp.asarray([True, False]), xp.asarray([1.0, 2.0]), 0)
     Array([1., 0.], dtype=float64)
     """
-    test = node_of(condition, "where", "condition")
+    if x1 is None and x2 is None:
+        return nonzero(condition)
+    test = truth_of(node_of(condition, "where", "condition"))
     if isinstance(x1, Array):
         one = node_of(x1, "where")
         other = node_beside(one.type, x2, "where", "x2")
@@ -54,7 +69,7 @@ def where(condition: Array, x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
         other = node_of(x2, "where")
         one = node_beside(other.type, x1, "where", "x1")
     else:
-        one, other = _numbers(test.type, x1, x2)
+        one, other = _numbers(test.type, x1, x2)  # type: ignore[arg-type]
     return made(record(Where(), test, one, other))
 
 

@@ -119,7 +119,6 @@ _models: dict[str, Call] = {
     "sigmoid_kernel": lambda make: pairwise.sigmoid_kernel(make(X)),
     "chi2_kernel": lambda make: pairwise.additive_chi2_kernel(make(POSITIVE[:9])),
     "manhattan_distances": lambda make: pairwise.manhattan_distances(make(X[:9])),
-    "balanced_accuracy_score": _score(metrics.balanced_accuracy_score, CLASSES, GUESSES),
     "roc_curve": lambda make: list(metrics.roc_curve(make(CLASSES), make(VALUES))),
     "precision_recall_curve": lambda make: list(
         metrics.precision_recall_curve(make(CLASSES), make(VALUES))),
@@ -142,6 +141,7 @@ _scores: dict[str, Call] = {
     "explained_variance_score": _score(metrics.explained_variance_score),
     "d2_absolute_error_score": _score(metrics.d2_absolute_error_score),
     "accuracy_score": _score(metrics.accuracy_score, CLASSES, GUESSES),
+    "balanced_accuracy_score": _score(metrics.balanced_accuracy_score, CLASSES, GUESSES),
     "zero_one_loss": _score(metrics.zero_one_loss, CLASSES, GUESSES),
     "hamming_loss": _score(metrics.hamming_loss, CLASSES, GUESSES),
     "f1_score": _score(metrics.f1_score, THREE, np.roll(THREE, 1), average="macro"),

@@ -74,7 +74,7 @@ def _any_number(draw: Draw, name: str) -> Call:
 
 @_for("logical_not", "bitwise_invert")
 def _truth(draw: Draw, name: str) -> Call:
-    takes = ("bool",) if name == "logical_not" else ("bool", *draws.INTEGERS)
+    takes = draws.ALL if name == "logical_not" else ("bool", *draws.INTEGERS)
     return Call(name, (draw.data(draw.shape(), takes),))
 
 
@@ -113,7 +113,7 @@ def _bits(draw: Draw, name: str) -> Call:
 
 @_for("logical_and", "logical_or", "logical_xor")
 def _logic(draw: Draw, name: str) -> Call:
-    return Call(name, _pair(draw, (("bool",),)))
+    return Call(name, _pair(draw, (("bool",), draws.INTEGERS, draws.FLOATING)))
 
 
 @_for("bitwise_left_shift", "bitwise_right_shift")

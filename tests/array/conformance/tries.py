@@ -19,11 +19,13 @@ from tests.numerics import assert_close
 
 
 def fault_of(
-    name: str, seed: Sequence[int], kind: type[Draw] = Draw, place: Mapping[str, Any] | None = None
+    name: str, seed: Sequence[int], kind: type[Draw] = Draw, place: Mapping[str, Any] | None = None,
+    namespace: Any = xp,
 ) -> str:
     """What is wrong with a drawn call; nothing if all is well.
 
-    `kind` makes the arrays, and `place` is what our function is told besides.
+    `kind` makes the arrays, and `place` is what our function is told besides. `namespace` is the
+    one whose function is called with our arrays: NumPy's functions dispatch to ours.
     """
     draw = kind([*seed, crc32(name.encode())])
     call = MAKERS[name](draw, name)
@@ -35,16 +37,18 @@ def fault_of(
         except (TypeError, ValueError, IndexError, np.linalg.LinAlgError) as error:
             wanted = error
     try:
-        _try(call, draw, wanted, place or {})
+        _try(call, draw, wanted, place or {}, namespace)
     except Exception as error:
         return f"{call}: {type(error).__name__}: {error}"
     return ""
 
 
-def _try(call: Call, draw: Draw, wanted: Any, place: Mapping[str, Any]) -> None:
+def _try(
+    call: Call, draw: Draw, wanted: Any, place: Mapping[str, Any], namespace: Any
+) -> None:
     args, options = _ours(call.args, draw), _ours(call.options, draw)
     try:
-        use: Any = USES.get(call.name) or _found(xp, call.name)
+        use: Any = USES.get(call.name) or _found(namespace, call.name)
         got = draw.called(call.name, lambda: use(*args, **options, **place))
     except TecompError:
         if isinstance(wanted, Exception):

@@ -1,0 +1,326 @@
+"""Dispatch of NumPy functions called with arrays (`__array_ufunc__`, `__array_function__`).
+
+A function of NumPy that the namespace has too is answered by that of the namespace. Functions that
+inspect an array, convert it to NumPy or compare elements are NumPy's. All others are refused: their
+results would be arrays of NumPy, without device and team.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache, partial
+from inspect import Parameter, signature
+from types import ModuleType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tecomp.array.unsupported_names import INSTEAD
+from tecomp.errors import ArrayTypeError
+
+_UFUNCS: Mapping[str, str] = {
+    **{name: name for name in (
+        "add", "bitwise_and", "bitwise_or", "bitwise_xor", "ceil", "copysign", "cos", "cosh",
+        "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal",
+        "hypot", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p",
+        "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul",
+        "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal", "positive",
+        "reciprocal", "remainder", "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract",
+        "tan", "tanh", "trunc", "vecdot",
+    )},
+    **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+    "arctan2": "atan2", "absolute": "abs", "conjugate": "conj", "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift", "power": "pow", "right_shift": "bitwise_right_shift",
+    "rint": "round",
+}
+"""Universal functions of NumPy, and the functions of the namespace that compute the same."""
+
+_REDUCTIONS: Mapping[str, str] = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all",
+    "logical_or": "any",
+}
+"""The functions that take the place of `ufunc.reduce`."""
+
+_REDUCED = "a:x axis dtype out keepdims initial where"
+_EXTREME = "a:x axis out keepdims initial where"
+_TESTED = "a:x axis out keepdims where"
+_SPREAD = "a:x axis dtype out ddof:correction keepdims where mean correction"
+_LIKE = "a:x dtype order subok shape device"
+_ALONG = "a:x n axis norm out"
+_ACROSS = "a:x s axes norm out"
+
+_FUNCTIONS: Mapping[str, tuple[str, str]] = {
+    "all": ("all", _TESTED), "any": ("any", _TESTED),
+    "argmax": ("argmax", "a:x axis out keepdims"), "argmin": ("argmin", "a:x axis out keepdims"),
+    "argsort": ("argsort", "a:x axis kind order stable"),
+    "astype": ("astype", "x dtype copy device"),
+    "broadcast_to": ("broadcast_to", "array:x shape subok"),
+    "clip": ("clip", "a:x a_min:min a_max:max out min max"),
+    "concatenate": ("concat", "arrays axis out dtype casting"),
+    "count_nonzero": ("count_nonzero", "a:x axis keepdims"),
+    "cumsum": ("cumulative_sum", "a:x axis dtype out"),
+    "cumprod": ("cumulative_prod", "a:x axis dtype out"),
+    "cumulative_sum": ("cumulative_sum", "x axis dtype out include_initial"),
+    "cumulative_prod": ("cumulative_prod", "x axis dtype out include_initial"),
+    "diff": ("diff", "a:x n axis prepend append"),
+    "empty_like": ("empty_like", _LIKE.replace("a:", "prototype:")),
+    "expand_dims": ("expand_dims", "a:x axis"),
+    "flip": ("flip", "m:x axis"),
+    "full_like": ("full_like", "a:x fill_value dtype order subok shape device"),
+    "imag": ("imag", "val:x"), "real": ("real", "val:x"),
+    "isin": ("isin", "element:x1 test_elements:x2 assume_unique invert kind"),
+    "matrix_transpose": ("matrix_transpose", "x"),
+    **{name: ("max", _EXTREME) for name in ("max", "amax")},
+    **{name: ("min", _EXTREME) for name in ("min", "amin")},
+    "mean": ("mean", "a:x axis dtype out keepdims where"),
+    "moveaxis": ("moveaxis", "a:x source destination"),
+    "nonzero": ("nonzero", "a:x"),
+    "ones_like": ("ones_like", _LIKE), "zeros_like": ("zeros_like", _LIKE),
+    "prod": ("prod", _REDUCED), "sum": ("sum", _REDUCED),
+    "repeat": ("repeat", "a:x repeats axis"),
+    "reshape": ("reshape", "a:x shape order copy"),
+    "roll": ("roll", "a:x shift axis"),
+    "round": ("round", "a:x decimals out"), "around": ("round", "a:x decimals out"),
+    "searchsorted": ("searchsorted", "a:x1 v:x2 side sorter"),
+    "sort": ("sort", "a:x axis kind order stable"),
+    "squeeze": ("squeeze", "a:x axis"),
+    "stack": ("stack", "arrays axis out dtype casting"),
+    "std": ("std", _SPREAD), "var": ("var", _SPREAD),
+    "take": ("take", "a:x indices axis out mode"),
+    "take_along_axis": ("take_along_axis", "arr:x indices axis"),
+    "tensordot": ("tensordot", "a:x1 b:x2 axes"),
+    "tile": ("tile", "A:x reps:repetitions"),
+    "transpose": ("permute_dims", "a:x axes"),
+    "ravel": ("reshape", "a:x order"),
+    "swapaxes": ("permute_dims", "a:x axis1 axis2"),
+    "unique": (
+        "unique_values",
+        "ar:x return_index return_inverse return_counts axis equal_nan sorted",
+    ),
+    "tril": ("tril", "m:x k"), "triu": ("triu", "m:x k"),
+    **{name: (name, "x") for name in (
+        "unique_all", "unique_counts", "unique_inverse", "unique_values")},
+    "unstack": ("unstack", "x axis"),
+    "where": ("where", "condition x:x1 y:x2"),
+    **{f"fft.{name}": (f"fft.{name}", _ALONG) for name in (
+        "fft", "ifft", "rfft", "irfft", "hfft", "ihfft")},
+    **{f"fft.{name}": (f"fft.{name}", _ACROSS) for name in ("fftn", "ifftn", "rfftn", "irfftn")},
+    **{f"fft.{name}": (f"fft.{name}", "x axes") for name in ("fftshift", "ifftshift")},
+    **{f"linalg.{name}": (f"linalg.{name}", "a:x") for name in (
+        "det", "eig", "eigvals", "inv", "slogdet")},
+    "linalg.cholesky": ("linalg.cholesky", "a:x upper"),
+    "linalg.cross": ("linalg.cross", "x1 x2 axis"),
+    "linalg.diagonal": ("linalg.diagonal", "x offset"),
+    "linalg.eigh": ("linalg.eigh", "a:x UPLO"),
+    "linalg.eigvalsh": ("linalg.eigvalsh", "a:x UPLO"),
+    "linalg.matrix_norm": ("linalg.matrix_norm", "x keepdims ord"),
+    "linalg.matrix_power": ("linalg.matrix_power", "a:x n"),
+    "linalg.matrix_rank": ("linalg.matrix_rank", "A:x tol hermitian rtol"),
+    "linalg.matrix_transpose": ("matrix_transpose", "x"),
+    "linalg.outer": ("linalg.outer", "x1 x2"),
+    "linalg.pinv": ("linalg.pinv", "a:x rcond hermitian rtol"),
+    "linalg.qr": ("linalg.qr", "a:x mode"),
+    "linalg.solve": ("linalg.solve", "a:x1 b:x2"),
+    "linalg.svd": ("linalg.svd", "a:x full_matrices compute_uv hermitian"),
+    "linalg.svdvals": ("linalg.svdvals", "x"),
+    "linalg.tensordot": ("linalg.tensordot", "x1 x2 axes"),
+    "linalg.trace": ("linalg.trace", "x offset dtype"),
+    "linalg.vector_norm": ("linalg.vector_norm", "x axis keepdims ord"),
+}
+"""Functions of NumPy, ours in their place, and NumPy's parameters in order (`numpy:ours`)."""
+
+_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    "order": ("C", "K"), "casting": ("same_kind",), "subok": (True, False), "where": (True,),
+    "mode": ("raise",), "decimals": (0,), "kind": ("quicksort", "mergesort", "heapsort", "stable"),
+    "assume_unique": (True, False), "UPLO": ("L",), "compute_uv": (True,), "hermitian": (False,),
+    "return_index": (False,), "return_inverse": (False,), "return_counts": (False,),
+    "equal_nan": (True,), "sorted": (True, False),
+}
+"""Arguments that the namespace lacks, with the values that do not change a result."""
+
+_OF_TYPES = frozenset((
+    "common_type", "iscomplexobj", "isrealobj", "ndim", "result_type", "shape", "size"))
+"""Functions that look at shapes and dtypes alone."""
+
+_OF_ELEMENTS = frozenset((
+    "allclose", "array2string", "array_equal", "array_equiv", "array_repr", "array_str",
+    "atleast_1d", "atleast_2d", "atleast_3d", "copy", "copyto", "may_share_memory", "save",
+    "savetxt", "savez", "savez_compressed", "shares_memory"))
+"""Functions that convert arrays to NumPy, compare, print or store elements."""
+
+_COPIED = frozenset(("atleast_1d", "atleast_2d", "atleast_3d", "copy"))
+"""Those of them that give memory to their callers, who may write to it."""
+
+
+def ufunc_of(ufunc: np.ufunc, method: str, options: Mapping[str, Any], xp: ModuleType) -> Any:
+    """Return the function of the namespace that computes a universal function of NumPy.
+
+    Args:
+        ufunc: the universal function.
+        method: `__call__`, or another way in which it is called, such as `reduce`.
+        options: the arguments that are given by name.
+        xp: the namespace.
+
+    Raises:
+        ArrayTypeError: If the namespace has none, or it does not take the options.
+    """
+    name = ufunc.__name__
+    word = f"np.{name}" if getattr(np, name, None) is ufunc else name
+    own = _UFUNCS.get(name) if word != name else None
+    if own is None:
+        _refuse(word, name)
+    if method != "__call__":
+        reduction = _REDUCTIONS.get(name) if method == "reduce" else None
+        raise ArrayTypeError(
+            f"{word}.{method}: arrays of tecomp have no such method; call "
+            f"{'xp.' + reduction if reduction else 'functions of xp'}, or give arrays of NumPy, "
+            "np.asarray(x)"
+        )
+    if options:
+        _refuse_argument(word, next(iter(options)), own)
+    return getattr(xp, own)
+
+
+def call_numpy_function(
+    function: Callable[..., Any], args: Any, options: Any, xp: ModuleType, kind: type
+) -> Any:
+    """Call what takes the place of a function of NumPy that is called with arrays.
+
+    Args:
+        function: the function of NumPy.
+        args: its arguments by position.
+        options: its arguments by name.
+        xp: the namespace.
+        kind: the class of arrays.
+
+    Raises:
+        ArrayTypeError: If nothing takes its place, or that does not take an argument.
+    """
+    name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
+    if name in _OF_TYPES:
+        return _call_numpy(function, args, options, kind, _shape_alone)
+    if name in _OF_ELEMENTS:
+        convert = np.array if name in _COPIED else np.asarray
+        return _call_numpy(function, args, options, kind, convert)
+    if name in ("broadcast_arrays", "meshgrid"):
+        return getattr(xp, name)(*args, **options)
+    if name not in _FUNCTIONS:
+        _refuse(f"np.{name}", name)
+    own, parameters = _FUNCTIONS[name]
+    given = _named(name, parameters, args, options)
+    place: Any = xp
+    for part in own.split("."):
+        place = getattr(place, part)
+    if name in _OF_NUMPY:
+        place = partial(_OF_NUMPY[name], xp)
+    return _call(place, given, f"np.{name}", own)
+
+
+def _ravel(xp: Any, x: Any) -> Any:
+    return xp.reshape(x, (-1,))
+
+
+def _squeeze(xp: Any, x: Any, axis: Any = None) -> Any:
+    if axis is None:
+        axis = tuple([k for k, extent in enumerate(x.shape) if extent == 1])
+    return xp.squeeze(x, axis)
+
+
+def _swapaxes(xp: Any, x: Any, axis1: int, axis2: int) -> Any:
+    order = list(range(x.ndim))
+    order[axis1], order[axis2] = order[axis2], order[axis1]
+    return xp.permute_dims(x, order)
+
+
+def _transpose(xp: Any, x: Any, axes: Any = None) -> Any:
+    return xp.permute_dims(x, range(x.ndim)[::-1] if axes is None else axes)
+
+
+def _unique(xp: Any, x: Any) -> Any:
+    """Return the unique values; NaN is one value for NumPy, and sorted last."""
+    values = xp.unique_values(x)
+    if not xp.isdtype(x.dtype, ("real floating", "complex floating")):
+        return values
+    nans = int(xp.count_nonzero(xp.isnan(values)))
+    return values[: values.shape[0] - max(nans - 1, 0)]
+
+
+_OF_NUMPY: Mapping[str, Callable[..., Any]] = {
+    "ravel": _ravel, "squeeze": _squeeze, "swapaxes": _swapaxes, "transpose": _transpose,
+    "unique": _unique,
+}
+"""Functions whose defaults or results differ from those of the namespace."""
+
+
+def _named(name: str, parameters: str, args: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments of NumPy's function by the names of our parameters."""
+    pairs = [part.split(":") for part in parameters.split()]
+    ours = {pair[0]: pair[-1] for pair in pairs}
+    values = {**dict(zip(ours, args, strict=False)), **options}
+    unknown = [key for key in values if key not in ours]
+    if unknown:
+        _refuse_argument(f"np.{name}", unknown[0], _FUNCTIONS[name][0])
+    missing = getattr(np, "_NoValue", None)
+    return {ours[key]: value for key, value in values.items() if value is not missing}
+
+
+def _call(function: Any, given: Mapping[str, Any], word: str, own: str) -> Any:
+    known = _parameters(function)
+    for key, value in given.items():
+        if key not in known and not (value is None or _is_neutral(key, value)):
+            _refuse_argument(word, key, own)
+    first = [key for key, kind in known.items() if kind is Parameter.POSITIONAL_ONLY]
+    return function(
+        *[given[key] for key in first if key in given],
+        **{key: value for key, value in given.items() if key in known and key not in first},
+    )
+
+
+def _is_neutral(name: str, value: object) -> bool:
+    return isinstance(value, str | bool | int) and value in _NEUTRAL.get(name, ())
+
+
+@lru_cache(256)
+def _parameters(function: Any) -> Mapping[str, Any]:
+    """Return the parameters of a function and how they are given."""
+    return {name: each.kind for name, each in signature(function).parameters.items()}
+
+
+def _call_numpy(
+    function: Any, args: Any, options: Any, kind: type, convert: Callable[[Any], Any]
+) -> Any:
+    """Call a function of NumPy with arrays of NumPy in place of arrays."""
+    return function(*_replaced(args, kind, convert), **_replaced(options, kind, convert))
+
+
+def _replaced(value: Any, kind: type, convert: Callable[[Any], Any]) -> Any:
+    """Replace arrays in nested arguments."""
+    if isinstance(value, kind):
+        return convert(value)
+    if isinstance(value, dict):
+        return {key: _replaced(item, kind, convert) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        items: Iterable[Any] = [_replaced(item, kind, convert) for item in value]
+        return type(value)(items)
+    return value
+
+
+def _shape_alone(x: Any) -> np.ndarray[Any, Any]:
+    """Return an array of NumPy with the shape and dtype of an array, without its elements."""
+    return np.broadcast_to(np.empty((), x.dtype), x.shape)
+
+
+def _refuse(word: str, name: str) -> NoReturn:
+    instead = INSTEAD.get(name.rpartition(".")[2], "")
+    raise ArrayTypeError(
+        f"{word}: tecomp.array has no such function, and NumPy's would give an array of NumPy; "
+        f"{instead + ', or ' if instead else ''}give arrays of NumPy, np.asarray(x)",
+        kind="no-array",
+    )
+
+
+def _refuse_argument(word: str, argument: str, own: str) -> NoReturn:
+    raise ArrayTypeError(
+        f"{word}: xp.{own} takes its place for arrays of tecomp and has no argument {argument}; "
+        f"leave it out, call xp.{own}, or give arrays of NumPy, np.asarray(x)"
+    )

@@ -1,0 +1,176 @@
+"""Functions of NumPy that are called with arrays give arrays, or are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.array import Array
+from tecomp.array.interop import numpy_dispatch
+from tecomp.errors import ArrayTypeError
+from tests.array.conformance.calls import MAKERS
+from tests.array.conformance.draws import Draw
+from tests.array.conformance.tries import fault_of
+
+
+def numpys(name: str) -> Any:
+    place: Any = np
+    for part in name.split("."):
+        place = getattr(place, part, None)
+    return place
+
+
+WITHOUT_ARRAYS = {
+    "arange", "broadcast_shapes", "can_cast", "eye", "fft.fftfreq", "fft.rfftfreq", "full",
+    "linspace", "ones", "result_type", "zeros",
+}
+
+
+def is_numpys(name: str) -> bool:
+    """Whether NumPy's function of that name takes the arguments of a drawn call."""
+    if name in WITHOUT_ARRAYS or numpys(name) is None:
+        return False
+    return MAKERS[name](Draw([0, crc32(name.encode())]), name).oracle is None
+
+
+DRAWN = [name for name in MAKERS if is_numpys(name)]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_drawn_calls_of_numpys_functions(name: str) -> None:
+    for k in range(2):
+        assert fault_of(name, (11, k), namespace=np) == ""
+
+
+def test_calls_are_drawn_of_most_functions() -> None:
+    assert len(DRAWN) > 100
+    dispatched = {*numpy_dispatch._FUNCTIONS, *numpy_dispatch._UFUNCS}
+    assert all(numpys(name) is not None for name in dispatched)
+    assert {own for own, _ in numpy_dispatch._FUNCTIONS.values()} <= {*MAKERS, *ELSEWHERE}
+
+
+ELSEWHERE = {
+    "empty_like", "linalg.eig", "linalg.eigh", "linalg.eigvals", "linalg.qr", "linalg.svd",
+    "linalg.tensordot",
+}
+"""Functions whose results are not unique or not defined."""
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float64", "complex128"])
+@pytest.mark.parametrize("name", sorted({
+    value.__name__ for value in vars(np).values() if isinstance(value, np.ufunc)}))
+def test_universal_functions_give_arrays_or_are_refused(name: str, dtype: str) -> None:
+    ufunc = getattr(np, name)
+    data = [np.array([[1, 2], [3, 4]]).astype(dtype) for _ in range(ufunc.nin)]
+    if name not in numpy_dispatch._UFUNCS:
+        with pytest.raises(ArrayTypeError, match=f"^np.{name}: tecomp.array has no such function"):
+            ufunc(*map(xp.asarray, data))
+        return
+    try:
+        got = ufunc(*map(xp.asarray, data))
+    except ArrayTypeError:  # the dtype, which tests of the function itself cover
+        return
+    assert isinstance(got, Array)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(np.asarray(got), ufunc(*data), rtol=1e-12)
+
+
+X = np.array([[3.0, 1.0, 2.0], [6.0, 5.0, 4.0]])
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: np.sum(x, 0), lambda x: np.sum(x, axis=1, keepdims=True, out=None),
+    lambda x: np.mean(x, (0, 1)), lambda x: np.std(x, ddof=1), lambda x: np.var(x, correction=1),
+    lambda x: np.concatenate([x, x]), lambda x: np.concatenate((x, x), 1), lambda x: np.stack([x, x], 2),
+    lambda x: np.clip(x, 2, 4), lambda x: np.clip(x, max=3), lambda x: np.transpose(x),
+    lambda x: np.transpose(x[None], (2, 0, 1)), lambda x: np.swapaxes(x[None], 0, 2),
+    lambda x: np.squeeze(x[:1]), lambda x: np.ravel(x), lambda x: np.unique(x > 2),
+    lambda x: np.unique(np.where(x > 2, float("nan"), x)), lambda x: np.where(x > 2, x, 0),
+    lambda x: np.sort(x, 0, kind="stable"), lambda x: np.argsort(x, stable=True),
+    lambda x: np.argmax(x, 1), lambda x: np.amax(x, 0), lambda x: np.cumsum(x, 1),
+    lambda x: np.diff(x, 1, 0), lambda x: np.reshape(x, (3, 2)), lambda x: np.moveaxis(x, 0, 1),
+    lambda x: np.broadcast_to(x, (2, 2, 3)), lambda x: np.zeros_like(x), lambda x: np.ones_like(x, int),
+    lambda x: np.full_like(x, 7), lambda x: np.tile(x, (2, 1)), lambda x: np.repeat(x, 2, 1),
+    lambda x: np.roll(x, 1), lambda x: np.flip(x, 1), lambda x: np.round(x / 4), lambda x: np.tril(x, 1),
+    lambda x: np.searchsorted(np.sort(x[0]), x[1], "right"), lambda x: np.isin(x, x[0]),
+    lambda x: np.count_nonzero(x > 2, 1), lambda x: np.tensordot(x, x, ([1], [1])),
+    lambda x: np.fft.fft(x, 4), lambda x: np.fft.rfftn(x), lambda x: np.linalg.inv(x[:, :2]),
+    lambda x: np.linalg.svd(x, compute_uv=True)[1], lambda x: np.linalg.solve(x[:, :2], x),
+    lambda x: np.meshgrid(x[0], x[1])[1], lambda x: np.take_along_axis(x, np.argsort(x), 1),
+    lambda x: np.nonzero(x > 2)[0], lambda x: np.vecdot(x, x), lambda x: np.float64(2) / x,
+    lambda x: np.imag(x * 1j), lambda x: np.astype(x, np.int8), lambda x: x.astype("int8"),
+])
+def test_arguments_are_those_of_numpy(call: Callable[[Any], Any]) -> None:
+    got, wanted = call(xp.asarray(X)), call(X)
+    assert isinstance(got, Array)
+    assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
+    np.testing.assert_allclose(np.asarray(got), wanted, rtol=1e-12)
+
+
+def test_shapes_and_types_are_told_without_elements() -> None:
+    pending = xp.asarray(X) + 1
+    assert (np.shape(pending), np.ndim(pending), np.size(pending)) == ((2, 3), 2, 6)
+    assert np.result_type(pending, np.complex64) == np.complex128
+    assert not np.iscomplexobj(pending)
+    assert pending._node.op is not None
+
+
+def test_elements_are_compared_and_converted() -> None:
+    x = xp.asarray(X)
+    assert np.array_equal(x, X)
+    assert np.allclose(x, X + 1e-12)
+    np.testing.assert_array_equal(x, X)
+    for copied in (np.atleast_2d(x), np.copy(x)):
+        assert type(copied) is np.ndarray
+        copied[0, 0] = 99.0
+    assert float(x[0, 0]) == 3.0
+
+
+def test_small_arrays_are_copied_and_large_ones_are_read_only() -> None:
+    small, large = xp.ones(2048) + 1, xp.ones(2049) + 1
+    given = np.asarray(small)
+    given[0] = 99.0
+    assert float(small[0]) == 2.0
+    assert not np.asarray(large).flags.writeable
+    assert np.shares_memory(np.asarray(large), np.asarray(large))
+    assert not np.asarray(small, copy=False).flags.writeable
+
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "median": (np.median, "np.median: tecomp.array has no such function, and NumPy's would give an "
+               "array of NumPy; give arrays of NumPy, np.asarray(x)"),
+    "einsum": (lambda x: np.einsum("ij->i", x),
+               "np.einsum: tecomp.array has no such function, and NumPy's would give an array of "
+               "NumPy; write it by xp.matmul, xp.tensordot and xp.permute_dims, or give arrays of "
+               "NumPy, np.asarray(x)"),
+    "fmod": (lambda x: np.fmod(x, 2), "np.fmod: tecomp.array has no such function, and NumPy's would "
+             "give an array of NumPy; give arrays of NumPy, np.asarray(x)"),
+    "out": (lambda x: np.add(x, 1, out=x), "np.add: xp.add takes its place for arrays of tecomp and "
+            "has no argument out; leave it out, call xp.add, or give arrays of NumPy, "
+            "np.asarray(x)"),
+    "where": (lambda x: np.sum(x, where=x > 1), "np.sum: xp.sum takes its place for arrays of "
+              "tecomp and has no argument where; leave it out, call xp.sum, or give arrays of "
+              "NumPy, np.asarray(x)"),
+    "decimals": (lambda x: np.round(x, 2), "np.round: xp.round takes its place for arrays of tecomp "
+                 "and has no argument decimals; leave it out, call xp.round, or give arrays of "
+                 "NumPy, np.asarray(x)"),
+    "reduce": (np.add.reduce, "np.add.reduce: arrays of tecomp have no such method; call xp.sum, or "
+               "give arrays of NumPy, np.asarray(x)"),
+    "outer": (lambda x: np.add.outer(x, x), "np.add.outer: arrays of tecomp have no such method; "
+              "call functions of xp, or give arrays of NumPy, np.asarray(x)"),
+    "mixed": (lambda x: np.concatenate([x, X]), "concat: array 1 is ndarray; give an array of this "
+              "namespace: xp.asarray(...)"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name: str) -> None:
+    call, wanted = REFUSED[name]
+    with pytest.raises(ArrayTypeError) as caught:
+        call(xp.asarray(X))
+    assert caught.value.message == wanted
