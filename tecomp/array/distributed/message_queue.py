@@ -330,6 +330,10 @@ class _Group:
         rank = self.team.rank
         places = zip(own.plan.indices(rank), own.plan.inner(rank), strict=True)
         for each, (index, inner) in zip(own.seen, places, strict=True):
+            if not each.node.type.size:
+                # A window without elements may begin anywhere: a slice there loses other extents.
+                each.node.computed(empty(each.node.type))
+                continue
             each.node.computed(own.room[index])
             self.coming[each.node] = inner
 

@@ -50,7 +50,7 @@ def shifted(random: np.random.Generator, array: Any, x: Any) -> Any:
 
 def stepped(random: np.random.Generator, array: Any, x: Any, y: Any) -> Any:
     """One operation on two arrays of one shape."""
-    kind = random.integers(9)
+    kind = random.integers(10)
     if kind == 0:
         return x * 0.5 + y
     if kind == 1:
@@ -73,7 +73,35 @@ def stepped(random: np.random.Generator, array: Any, x: Any, y: Any) -> Any:
     if kind == 7:
         # Nothing that the last digit of an element decides: kernels round in their own way.
         return array.where(x * 0 == 0, x * 0.5, y) + 0.5 * array.max(y, axis=0)
+    if kind == 9:
+        axis = int(random.integers(2))
+        none = x[drawn_key(random, x.shape, empty=axis)]
+        return y * 0.5 + array.sum(none) + array.sum(none * 2, axis=axis).shape[0]
     return x - array.std(array.concat([x, y]), axis=0)
+
+
+def drawn_key(
+    random: np.random.Generator, shape: tuple[int, ...], empty: int | None = None
+) -> tuple[slice, ...]:
+    """Slices along all axes; one without elements along axis `empty`, if that is given."""
+    key = []
+    for axis, extent in enumerate(shape):
+        start, stop = np.sort(random.integers(0, extent + 1, 2))
+        key.append(slice(int(start), int(start) if axis == empty else int(stop),
+                         int(random.integers(1, 3))))
+    return tuple(key)
+
+
+def check_slices(random: np.random.Generator, one: Any, other: Any) -> None:
+    """Slices of an array, which may have no elements, read on all processes and in parts."""
+    for empty in (0, 1, None, None):
+        key = drawn_key(random, other.shape, empty)
+        part, wanted = one[key], other[key]
+        got = np.asarray(part)
+        assert part.shape == got.shape == wanted.shape, (part.shape, got.shape, wanted.shape)
+        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
+        assert part.to_local().shape == np.asarray(part.to_local()).shape
+        assert np.asarray(part + 1).shape == np.asarray(part.T).shape[::-1] == wanted.shape
 
 
 def program(seed: int, array: Any, arrays: list[Any], read: Any) -> list[Any]:
@@ -104,6 +132,7 @@ def main(first: int, count: int) -> None:
         for one, other in zip(found, wanted, strict=True):
             assert_close(
                 np.asarray(one), other, rtol=1e-9, atol=1e-9, err_msg=f"seed {seed}, {placed}")
+            check_slices(random, one, other)
 
 
 class NumPy:
