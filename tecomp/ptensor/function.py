@@ -219,28 +219,42 @@ def verify(function: Function) -> None:
     """
     known: dict[str, ValueType] = {}
     for parameter in function.parameters:
-        _add(known, parameter.name, parameter.type, function)
+        declare(known, parameter.name, parameter.type, function.name)
     for apply in function.body:
-        for name, type in zip(apply.operands, apply.types, strict=True):
-            if name not in known:
-                raise ArrayValueError(
-                    f"@{function.name}: %{apply.result} reads %{name}, which is not computed "
-                    "before it; move it up",
-                    kind="ptensor",
-                )
-            if known[name] != type:
-                raise ArrayValueError(
-                    f"@{function.name}: %{apply.result} reads %{name} as {type}, and it is "
-                    f"{known[name]}",
-                    kind="ptensor",
-                )
-        for name, value in apply.op.attributes:
-            if isinstance(value, Argument):
-                _check_argument(f"@{function.name}: %{apply.result}", name, value, known)
-        for made in apply.made:
-            _add(known, made.name, made.type, function)
+        verify_apply(apply, known, function.name)
     for name in function.results:
         function.type_of(name)
+
+
+def verify_apply(apply: Apply, known: dict[str, ValueType], function: str) -> None:
+    """Check that an operation reads known values, and declare its results.
+
+    Args:
+        apply: the operation.
+        known: types of the values before it, by name; its results are added.
+        function: name of the function, for messages.
+
+    Raises:
+        ArrayValueError: If an operand is not known or has another type, or a result is known.
+    """
+    for name, type in zip(apply.operands, apply.types, strict=True):
+        if name not in known:
+            raise ArrayValueError(
+                f"@{function}: %{apply.result} reads %{name}, which is not computed "
+                "before it; move it up",
+                kind="ptensor",
+            )
+        if known[name] != type:
+            raise ArrayValueError(
+                f"@{function}: %{apply.result} reads %{name} as {type}, and it is "
+                f"{known[name]}",
+                kind="ptensor",
+            )
+    for name, value in apply.op.attributes:
+        if isinstance(value, Argument):
+            _check_argument(f"@{function}: %{apply.result}", name, value, known)
+    for made in apply.made:
+        declare(known, made.name, made.type, function)
 
 
 def _check_argument(
@@ -259,10 +273,21 @@ def _check_argument(
         )
 
 
-def _add(known: dict[str, ValueType], name: str, type: ValueType, function: Function) -> None:
+def declare(known: dict[str, ValueType], name: str, type: ValueType, function: str) -> None:
+    """Add a value to the known ones.
+
+    Args:
+        known: types by name.
+        name: of the value.
+        type: of the value.
+        function: name of the function, for messages.
+
+    Raises:
+        ArrayValueError: If the name is known.
+    """
     if name in known:
         raise ArrayValueError(
-            f"@{function.name}: %{name} is made twice; give one another name", kind="ptensor"
+            f"@{function}: %{name} is made twice; give one another name", kind="ptensor"
         )
     known[name] = type
 

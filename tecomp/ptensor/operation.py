@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.types import PTensorType, ValueType
@@ -130,3 +133,65 @@ class Argument:
 
     def __repr__(self) -> str:
         return f"%{self.name}"
+
+
+def attribute_types(kind: type[Operation]) -> Mapping[str, Any]:
+    """Return the declared types of the attributes of an operation, by name.
+
+    Args:
+        kind: class of the operation.
+    """
+    declared: Any = kind
+    return _attribute_types(declared)
+
+
+@cache
+def _attribute_types(kind: Any) -> Mapping[str, Any]:
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def fits_type(value: object, declared: Any) -> bool:
+    """Return whether a literal has the declared type of an attribute.
+
+    Args:
+        value: number, string, None or tuple of these. An integer fits a floating-point type.
+        declared: type as `attribute_types` gives it.
+
+    >>> fits_type((1, 2), tuple[int, ...]), fits_type(True, int), fits_type(2, float | None)
+    (True, False, True)
+    """
+    origin, inner = get_origin(declared), get_args(declared)
+    if origin is UnionType:
+        return any(fits_type(value, each) for each in inner)
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        if inner[-1] is Ellipsis:
+            return all(fits_type(each, inner[0]) for each in value)
+        return len(value) == len(inner) and all(map(fits_type, value, inner))
+    if type(value) is int:
+        return declared in (int, float, complex) and -(2**63) <= value <= 2**64
+    if type(value) is float:
+        return declared in (float, complex)
+    return type(value) is declared
+
+
+def type_text(declared: Any) -> str:
+    """Return the declared type of an attribute in words.
+
+    Args:
+        declared: type as `attribute_types` gives it.
+
+    >>> type_text(str | None), type_text(tuple[int, ...])
+    ('a string or None', 'a tuple')
+    """
+    if get_origin(declared) is UnionType:
+        return " or ".join(dict.fromkeys(map(type_text, get_args(declared))))
+    return "a tuple" if get_origin(declared) is tuple else _WORDS[declared]
+
+
+_WORDS: Mapping[Any, str] = {
+    int: "an integer of 64 bits", float: "a number", complex: "a number", bool: "True or False",
+    str: "a string", NoneType: "None", Argument: "a parameter such as %n",
+}  # fmt: skip

@@ -193,20 +193,20 @@ def test_what_does_not_fit_is_refused(refused: object, error: type[TecompError],
     ("change", "message"),
     [
         (("rank(%x): (ptensor<4x5xfloat32, device='stick128', team=1>)", "rank(%s): (shape.shape)"),
-         "%r = ptensor.rank: %s is shape.shape; it takes tensors"),
+         "line 3: %r = ptensor.rank: %s is shape.shape; it takes tensors"),
         (("-> (shape.shape, int64, int64, type) {", "-> (shape.shape, int64, int64, int64) {"),
-         "@f: the results are declared as (shape.shape, int64, int64, int64), and are (shape.shape, "
+         "line 6: @f: the results are declared as (shape.shape, int64, int64, int64), and are (shape.shape, "
          "int64, int64, type); write that"),
         (("%n = ptensor.size(%x): (ptensor<4x5xfloat32, device='stick128', team=1>) -> int64",
           "%n = ptensor.asarray(%x, shape=(), dtype='int8', copy=None, device=None, team=None): "
           "(ptensor<4x5xfloat32, device='stick128', team=1>) -> ptensor<int8>"),
-         "%n = ptensor.asarray: %x is ptensor<4x5xfloat32, device='stick128', team=1>; it takes ptr "
+         "line 4: %n = ptensor.asarray: %x is ptensor<4x5xfloat32, device='stick128', team=1>; it takes ptr "
          "or bool or float64 or int64"),
         (("%n = ptensor.size(%x): (ptensor<4x5xfloat32, device='stick128', team=1>) -> int64",
           "%n = ptensor.reshape(%x, shape=%s, copy=None): "
           "(ptensor<4x5xfloat32, device='stick128', team=1>) -> ptensor<20xint8>"),
-         "%n = ptensor.reshape: shape is %s; write the value itself, which the type of the result "
-         "follows from"),
+         "line 4, column 34: reshape: shape must be a tuple, as the type of the result follows from it, got "
+         "`%s`"),
     ],
 )  # fmt: skip
 def test_scalars_are_no_tensors(change: tuple[str, str], message: str) -> None:
@@ -219,9 +219,9 @@ def test_scalars_are_no_tensors(change: tuple[str, str], message: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("stop=5, step=%s", "@f: %a takes %s as step, and it is shape.shape; give int64 or float64"),
-        ("stop=%z, step=1", "@f: %a takes %z as a number, and there is no such parameter"),
-        ("stop=%y, step=1", "@f: %a takes %y as a number, and there is no such parameter"),
+        ("stop=5, step=%s", "line 5: @f: %a takes %s as step, and it is shape.shape; give int64 or float64"),
+        ("stop=%z, step=1", "line 5: @f: %a takes %z as a number, and there is no such parameter"),
+        ("stop=%y, step=1", "line 5: @f: %a takes %y as a number, and there is no such parameter"),
     ],
 )
 def test_numbers_are_numbers(given: str, message: str) -> None:
@@ -237,11 +237,11 @@ def test_numbers_are_numbers(given: str, message: str) -> None:
         ("%z = ptensor.elementwise_binary_op{'add'}(%y, %x): (ptensor<?x5xfloat32>, ptensor<4x5xfloat32>) -> ptensor<4x5xfloat32>", None),
         ("%z = ptensor.combine{'concat'}(%y, %x, axis=0): (ptensor<?x5xfloat32>, ptensor<4x5xfloat32>) -> ptensor<?x5xfloat32>", None),
         ("%z = ptensor.combine{'concat'}(%y, %x, axis=1): (ptensor<?x5xfloat32>, ptensor<4x5xfloat32>) -> ptensor<?x10xfloat32>",
-         "concat: array 0 has shape (None, 5) and array 1 (4, 5); give arrays of one shape except along axis 1"),
+         "line 2: concat: array 0 has shape (None, 5) and array 1 (4, 5); give arrays of one shape except along axis 1"),
         ("%z = ptensor.reshape(%y, shape=(5, 3), copy=None): (ptensor<?x5xfloat32>) -> ptensor<5x3xfloat32>",
-         "%z = ptensor.reshape: %y is ptensor<?x5xfloat32>; it takes tensors whose extents are known before"),
+         "line 2: %z = ptensor.reshape: %y is ptensor<?x5xfloat32>; it takes tensors whose extents are known before"),
         ("%z = ptensor.take_along_axis(%x, %n, axis=0): (ptensor<4x5xfloat32>, ptensor<int8>) -> ptensor<4x5xfloat32>",
-         "take_along_axis: x has shape (4, 5) and the indices (); give indices of as many axes"),
+         "line 2: take_along_axis: x has shape (4, 5) and the indices (); give indices of as many axes"),
     ],
 )  # fmt: skip
 def test_extents_that_are_not_known_before(line: str, message: str | None) -> None:

@@ -141,7 +141,7 @@ CALL = "%b = func.call @g(%a, %n): (ptensor<4xfloat32>, int64) -> ptensor<4xfloa
          "in its place"),
         (("func @g", "func @f"), ArrayValueError, "@f is there twice; give one another name"),
         (("@g(%a, %n)", "@g(%a, %z)"), ArrayValueError,
-         "@f: %b reads %z, which is not computed before it; move it up"),
+         "line 8: @f: %b reads %z, which is not computed before it; move it up"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(change: tuple[str, str], error: type[TecompError], message: str) -> None:
