@@ -116,7 +116,7 @@ INSIDE = {
     "ptensor": [
         {"types"},
         {"operation", "values"},
-        {"operations"},
+        {"devices", "operations"},
         {"formulas", "function", "library_functions", "operation_registry"},
         {"lowering", "parse", "te_definitions"},
         {"__init__"},

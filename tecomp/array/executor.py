@@ -20,6 +20,7 @@ from tecomp.array.indexing.getitem import places_in, selected, truth_of
 from tecomp.array.interop.imports import as_node
 from tecomp.array.kernels.generators import created
 from tecomp.array.library_fallback import library_call
+from tecomp.dist.partition.placements import Places, count_of, listed
 from tecomp.errors import ArrayValueError, TeamError, TecompError
 from tecomp.ptensor.function import Parameter
 from tecomp.ptensor.lowering.lowered_ir import (
@@ -109,7 +110,8 @@ def _run(function: Lowered, values: Values) -> list[Any]:
 def _taken(parameter: Parameter, argument: Any, function: str) -> Any:
     if isinstance(parameter.type, str):
         return argument
-    data, device, team, gid = argument
+    local, device, team, gid = argument
+    data = np.asarray(local)  # a 0-d tensor may be given as a scalar of NumPy
     where = f"@{function}: %{parameter.name} is"
     shape = data.shape if team is None else dist.partition_of(team, gid).shape
     _check_type(shape, data.dtype.name, parameter.type, where)
@@ -134,11 +136,30 @@ def _check_usual(team: int, gid: int, where: str) -> None:
     first: dist.Placement = dist.Shard(0) if found.shape else dist.Replicate()
     usual = dist.Partition(
         found.shape, found.dtype, dist.Mesh((dist.team_of(team).size,)), [first])
-    if found.layout.index_map != usual.layout.index_map or found.windows is not None:
+    if not _has_places_of(found, usual):
         raise TeamError(
             f"{where} placed as {list(found.placements)}, and is taken as {list(usual.placements)}"
             "; copy it to a new tensor first: dist.copy"
         )
+
+
+def _has_places_of(found: dist.Partition, usual: dist.Partition) -> bool:
+    """Whether every process has the elements that it has in another partition."""
+    if found.op is not None or found.windows is not None:
+        return False
+    return all(
+        _is_same_part(one, other) for rank in range(usual.mesh.size)
+        for one, other in zip(found.local_index(rank), usual.local_index(rank), strict=True)
+    )
+
+
+def _is_same_part(one: Places, other: Places) -> bool:
+    """Whether two parts of an axis have the same indices in the same order."""
+    if count_of(one) != count_of(other):
+        return False
+    if isinstance(one, slice) and isinstance(other, slice):
+        return one == other or not count_of(one)
+    return np.array_equal(listed(one), listed(other))
 
 
 def _given_back(value: Any) -> Any:
@@ -220,13 +241,14 @@ _CALLS: Mapping[str, Callable[..., Any]] = {
 
 
 @_value.register
-def _(value: Compute, values: Values) -> Node:
+def _(value: Compute, values: Values) -> Any:
     nodes = [_operand(operand, values) for operand in value.operands]
     op = value.op
     if isinstance(op, ExtractMask):
         return selected(nodes[0], nodes[1])
     if isinstance(op, Nonzero):
-        return places_in(truth_of(nodes[0]))[op.axis]
+        places = places_in(truth_of(nodes[0]))
+        return tuple(places) if len(places) > 1 else places[0]
     if isinstance(op, Reduce) and op.kind in ("max", "min"):
         shape = nodes[0].type.shape
         axes = axes_of(op.axis, len(shape), op.kind)
@@ -243,7 +265,10 @@ def _(value: Import, values: Values) -> Node:
     dtype, copy = (type.dtype, op.copy) if isinstance(op, AsArray) else (None, False)
     node = as_node(given, dtype, type.device or CPU, copy, op.name, is_read_now=True)
     _check_type(node.type.shape, node.type.dtype, type, f"{op.name}: what is given is")
-    return node
+    if type.device is not None:
+        return node
+    # Tensors without a device meet others without one.
+    return leaf(data_of(node), PTensorType(node.type.shape, node.type.dtype))
 
 
 @_value.register

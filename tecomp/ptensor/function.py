@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError, TeamMismatchError
+from tecomp.ptensor.devices import results_on_device
 from tecomp.ptensor.operation import Argument, Operation
 from tecomp.ptensor.operations.base import Call
 from tecomp.ptensor.types import PTensorType, ValueType
@@ -58,7 +59,7 @@ class Apply:
         self._check_count()
         self._check_kinds()
         given: tuple[Any, ...] = self.types
-        found = together(self.op.results(*given))
+        found = together(results_on_device(self.op, *given))
         declared = together([self.type, *[each.type for each in self.more]])
         if found != declared:
             raise ArrayValueError(

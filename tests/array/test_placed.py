@@ -16,11 +16,11 @@ import tecomp
 import tecomp.array as xp
 from tecomp import dist
 from tecomp.array.array_object import Array
-from tecomp.array.graph import devices
 from tecomp.array.kernels.device_storage import stored_of
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
 from tecomp.layout.core.layout import Layout
 from tecomp.machine.registry import find_description
+from tecomp.ptensor import devices
 from tests.numerics import assert_close
 
 DEVICES = ("stick128", "tensix_wh")

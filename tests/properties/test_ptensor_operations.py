@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tecomp import dist
 from tecomp.array.executor import execute
 from tecomp.errors import TecompError
 from tecomp.ptensor.formulas.tables import is_elementwise
-from tecomp.ptensor.function import Apply, Function, Parameter
+from tecomp.ptensor.function import Function
 from tecomp.ptensor.lowering.lower import lower_ptensor
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.parse import parse
@@ -19,9 +20,9 @@ from tecomp.ptensor.types import ALL, PTensorType, ValueType
 from tests.numerics import assert_close
 from tests.ptensor.drawn import Case, cases
 from tests.ptensor.in_numpy import in_numpy
+from tests.ptensor.rows import CLOSE, check_row, drawn_value, function_of, rows
 
 DTYPES = [name for name in ALL if name != "bfloat16"]  # which NumPy has not
-CLOSE = {"float16": 2e-2, "float32": 1e-4, "complex64": 1e-4, "float64": 1e-9, "complex128": 1e-9}
 
 
 def drawn_types(op: Operation, types: tuple[ValueType, ...], dice: Random) -> tuple[ValueType, ...]:
@@ -45,37 +46,6 @@ def drawn_types(op: Operation, types: tuple[ValueType, ...], dice: Random) -> tu
             continue
         return tuple(drawn)
     return types
-
-
-def drawn_value(type: ValueType, op: Operation, dice: Random) -> Any:
-    """Small numbers, from 1 where they divide or shift, and places that there are."""
-    rng = np.random.default_rng(dice.randrange(1000))
-    if isinstance(type, str):
-        shape = getattr(op, "shape", ())
-        if type == "ptr":
-            return rng.integers(0, 9, shape).astype(getattr(op, "dtype", "int8"))
-        return {"int64": 3, "float64": 2.5}[type]
-    if type.dtype == "bool":
-        return np.asarray(rng.random(type.shape) > 0.5)
-    numbers: Any = rng.integers(1, 4, type.shape)
-    if type.dtype.startswith(("float", "complex")):
-        numbers = numbers / 2 + rng.integers(0, 8, type.shape) / 16
-    if type.dtype.startswith("complex"):
-        numbers = numbers + 0.5j
-    made = np.asarray(numbers).astype(type.dtype)
-    if op.name in ("matrices", "solve") and len(type.shape) > 1:
-        # Of which there is an inverse, and all roots are positive.
-        made = made @ made.conj().swapaxes(-1, -2) + 5 * np.eye(type.shape[-1], dtype=type.dtype)
-    return np.sort(made) if op.name == "searchsorted" else made
-
-
-def function_of(op: Operation, types: tuple[ValueType, ...]) -> Function:
-    operands = tuple(map(Parameter, [f"x{k}" for k in range(len(types))], types))
-    given: tuple[Any, ...] = types
-    first, *more = [Parameter(f"y{k}", type) for k, type in enumerate(op.results(*given))]
-    names = tuple([each.name for each in operands])
-    body = (Apply(first.name, op, names, types, first.type, tuple(more)),)
-    return Function("f", operands, body, tuple([first.name, *[each.name for each in more]]))
 
 
 def check(case: Case, dice: Random) -> None:
@@ -111,6 +81,14 @@ def test_operations_of_drawn_types_give_what_numpy_gives(part: int) -> None:
     dice = Random(part)
     for case in cases()[part::6]:
         check(case, dice)
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_every_operation_runs_in_every_place(part: int) -> None:
+    """Without device and team, with each of them, and with both; `lowered` does it on several processes."""
+    team = dist.world()
+    for case in rows(team)[part::6]:
+        check_row(case, team)
 
 
 def any_type(type: PTensorType, dice: Random) -> PTensorType:

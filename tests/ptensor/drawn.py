@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations import (
     base,
@@ -28,8 +30,29 @@ _PLACES: Operands = (((4,), "int64"),)
 _SCALAR: Operands = (((), "float64"),)
 
 
+NARROW = {"float64": "float32", "complex128": "complex64", "int64": "int32"}
+"""Dtypes of machines without 64 bits."""
+
+
 def cases(device: str | None = None, team: int | None = None) -> list[Case]:
-    """Operations with types of operands that live in one place."""
+    """Operations with types of operands that live in one place, whose machine has their dtypes."""
+    found = _cases(device, team)
+    return found if device in (None, "cpu") else [_narrowed(case) for case in found]
+
+
+def _narrowed(case: Case) -> Case:
+    op, types = case
+    if (dtype := getattr(op, "dtype", None)) in NARROW:
+        op = replace(op, dtype=NARROW[dtype])  # type: ignore[call-arg]
+    narrow = [
+        each if isinstance(each, str) else each.like(each.shape, NARROW.get(each.dtype)) for each in types
+    ]
+    if getattr(op, "kind", "") == "divide":  # of integers, float64
+        narrow = [each.like(each.shape, "float32") for each in narrow if isinstance(each, PTensorType)]
+    return op, tuple(narrow)
+
+
+def _cases(device: str | None, team: int | None) -> list[Case]:
     found: list[tuple[Operation, Operands]] = [
         *_elementwise(), *_moves(), *_reductions(), *_indexed(), *_libraries(), *_products(),
         *_attributes(),
@@ -126,7 +149,7 @@ def _reductions() -> list[tuple[Operation, Operands]]:
 def _indexed() -> list[tuple[Operation, Operands]]:
     return [
         (manipulation.ExtractSlice(((3, -1, 2),)), _ROW), (manipulation.ExtractMask(), (*_ROW, *_MASK)),
-        (manipulation.Nonzero(1), _MATRIX), (manipulation.InsertSlice(((0, 1, 4),)), (*_ROW, *_ROW)),
+        (manipulation.Nonzero(), _MATRIX), (manipulation.Nonzero(), _ROW), (manipulation.InsertSlice(((0, 1, 4),)), (*_ROW, *_ROW)),
         (manipulation.Take((0,), 0), (*_MATRIX, *_PLACES)),
         (manipulation.TakeAlongAxis(0), (*_ROW, *_PLACES)),
     ]  # fmt: skip

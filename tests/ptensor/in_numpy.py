@@ -101,7 +101,7 @@ ORACLES: Mapping[str, Made] = {
     "extract_slice": lambda op, x: x[_spans(op)],
     "extract_mask": lambda op, x, mask: x[mask],
     "elementwise_power": lambda op, x: np.power(x, POWERS[op.kind], dtype=x.dtype),
-    "nonzero": lambda op, x: np.nonzero(x)[op.axis],
+    "nonzero": lambda op, x: np.nonzero(x),
     "insert_slice": _inserted,
     "take": _taken,
     "take_along_axis": lambda op, x, indices: np.take_along_axis(x, indices, op.axis),

@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 
 from tecomp.array.executor import execute
-from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError, TecompError
+from tecomp.errors import (
+    ArrayTypeError,
+    ArrayValueError,
+    DeviceMismatchError,
+    TeamMismatchError,
+    TecompError,
+)
 from tecomp.ptensor.lowering.lower import lower_ptensor
 from tecomp.ptensor.operations.base import RankOf, ResultType, ShapeOf
-from tecomp.ptensor.operations.creation import AsArray, MeshGrid
+from tecomp.ptensor.operations.creation import AsArray, CreateLike, MeshGrid
+from tecomp.ptensor.operations.manipulation import Nonzero
 from tecomp.ptensor.parse import parse
 from tecomp.ptensor.types import PTensorType
 
@@ -277,3 +284,78 @@ def test_what_runs_is_as_with_numpy() -> None:
     assert (shape, size) == ((3, 5), 15)
     np.testing.assert_array_equal(row, np.arange(15))
     assert run(ATTRIBUTES, x, np.arange(3, dtype="int16")) == ((4, 5), 2, 20, "float32")
+
+
+@pytest.mark.parametrize("device", [None, "cpu", "stick128"])
+@pytest.mark.parametrize("name", ["asarray", "from_dlpack"])
+def test_what_is_imported_meets_others_where_it_is(name: str, device: str | None) -> None:
+    place = "" if device is None else f", device={device!r}"
+    t = f"ptensor<4xfloat32{place}>"
+    more = "copy=None, " if name == "asarray" else ""
+    team = ", team=None" if name == "asarray" else ""
+    text = (
+        f"func @f(%b: ptr, %x: {t}) -> {t} {{\n"
+        f"  %a = ptensor.{name}(%b, shape=(4,), dtype='float32', {more}device={device!r}{team}): (ptr) -> {t}\n"
+        f"  %y = ptensor.elementwise_binary_op{{'add'}}(%a, %x): ({t}, {t}) -> {t}\n"
+        "  return %y\n}"
+    )
+    b, x = np.arange(4, dtype="float32"), np.ones(4, "float32")
+    ((found, *_),) = run(text, b, x)
+    np.testing.assert_array_equal(found, b + x)
+
+
+def test_indices_have_the_integers_of_the_device() -> None:
+    """A machine without int64 declares int32 and gives it back; another operation reads it."""
+    x, i = "ptensor<4x5xfloat32, device='stick128'>", "ptensor<?xint32, device='stick128'>"
+    text = (
+        f"func @f(%x: {x}) -> ({i}, {i}, ptensor<?xfloat32, device='stick128'>, ptensor<4xint32, device='stick128'>) {{\n"
+        f"  %i, %j = ptensor.nonzero(%x): ({x}) -> ({i}, {i})\n"
+        f"  %y = ptensor.take(%x, %i, %j, axis=(0, 1), place=0): ({x}, {i}, {i}) -> ptensor<?xfloat32, device='stick128'>\n"
+        f"  %m = ptensor.find_index{{'argmax'}}(%x, axis=1, keepdims=False): ({x}) -> ptensor<4xint32, device='stick128'>\n"
+        "  return %i, %j, %y, %m\n}"
+    )
+    assert str(parse(text)) == text
+    data = np.arange(20, dtype="float32").reshape(4, 5) % 3
+    for (found, *_), wanted in zip(
+        run(text, data), [*np.nonzero(data), data[np.nonzero(data)], data.argmax(axis=1)], strict=True
+    ):
+        np.testing.assert_array_equal(found, wanted)
+    wide = text.replace("ptensor<4xint32", "ptensor<4xint64")
+    with pytest.raises(ArrayValueError) as caught:
+        parse(wide)
+    assert caught.value.message == (
+        "line 4: %m = ptensor.find_index: the result is declared as ptensor<4xint64, device='stick128'>, and "
+        "follows as ptensor<4xint32, device='stick128'>; write that"
+    )
+    assert "xint64" in str(parse(text.replace("stick128", "level_zero:GPU:1").replace("int32", "int64")))
+
+
+def test_nonzero_of_no_axes_is_refused() -> None:
+    with pytest.raises(ArrayValueError) as caught:
+        Nonzero().results(X.like(()))
+    assert caught.value.message == "nonzero: x has no axes; give one axis or more"
+
+
+def test_a_value_may_be_created_elsewhere_in_the_shape_of_another() -> None:
+    place = PTensorType((2, 3), "int8", "stick128", 1)
+    op = CreateLike("float32", device="cpu", team=2)
+    assert op.infer(place, PTensorType((), "int8", "cpu", 2)) == PTensorType((2, 3), "float32", "cpu", 2)
+    with pytest.raises(DeviceMismatchError):
+        op.infer(place, PTensorType((), "int8", "stick128", 2))
+    with pytest.raises(TeamMismatchError):
+        op.infer(place, PTensorType((), "int8", "cpu", 1))
+
+
+@pytest.mark.parametrize("extent", ["2", "?"])
+def test_a_value_is_created_on_another_device_in_the_shape_of_another(extent: str) -> None:
+    x, y = f"ptensor<{extent}x3xint8, device='stick128'>", f"ptensor<{extent}x3xfloat32, device='cpu'>"
+    v = "ptensor<float64, device='cpu'>"
+    text = (
+        f"func @f(%x: {x}, %v: {v}) -> {y} {{\n"
+        f"  %y = ptensor.create_like(%x, %v, dtype='float32', device='cpu', team=None): ({x}, {v}) -> {y}\n"
+        "  return %y\n}"
+    )
+    assert str(parse(text)) == text
+    ((found, device, *_),) = run(text, np.zeros((2, 3), "int8"), np.float64(2.5))
+    assert device == "cpu"
+    np.testing.assert_array_equal(found, np.full((2, 3), 2.5, "float32"))

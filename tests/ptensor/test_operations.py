@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from itertools import product
-from typing import Any
 
 import pytest
 
 from tecomp.errors import ArrayValueError, DeviceMismatchError, ParseError, TeamMismatchError
+from tecomp.ptensor.devices import results_on_device
 from tecomp.ptensor.function import Apply, Function, Parameter
 from tecomp.ptensor.lowering.device_regions import verify_lowered
 from tecomp.ptensor.lowering.lower import lower_ptensor
@@ -26,8 +26,7 @@ PLACES = [*product((None, "stick128"), (None, 3))]
 
 
 def results_of(op: Operation, types: tuple[ValueType, ...]) -> tuple[ValueType, ...]:
-    given: tuple[Any, ...] = types
-    return op.results(*given)
+    return results_on_device(op, *types)
 
 
 def applied(op: Operation, types: tuple[ValueType, ...]) -> Function:

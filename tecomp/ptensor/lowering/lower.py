@@ -8,6 +8,7 @@ from typing import Any, overload
 
 from tecomp.dist.partition.placements import OPS, Partial, Replicate
 from tecomp.errors import ArrayValueError
+from tecomp.ptensor.devices import results_on_device
 from tecomp.ptensor.formulas.tables import is_elementwise
 from tecomp.ptensor.function import Apply, Function, Module, callees_first, verify, verify_module
 from tecomp.ptensor.lowering.device_regions import joined, verify_lowered, verify_lowered_module
@@ -156,8 +157,7 @@ def _generic(lowering: Lowering, function: str, gshape: Name, whole: Expression)
 
 def _creation(lowering: Lowering) -> None:
     """A new tensor of a shape that is known."""
-    shape = Literal(lowering.type.shape)
-    gshape = lowering.let("gshape", Call("$shape", (shape,)))
+    gshape = lowering.let("gshape", lowering.shape_of(lowering.type))
     whole = Call("$whole", (gshape,))
     _generic(lowering, short_name(lowering.apply.op), gshape, whole)
 
@@ -278,9 +278,11 @@ def _computed(
     apply = lowering.apply
     given = tuple(operands or [lowering.names.tensor(name) for name in apply.operands])
     types = lowering.types
-    if isinstance(apply.op, LibraryOperation):
-        return LibraryCall(apply.op, given, types, apply.op.results(*types))
-    return Compute(apply.op, given, types, lowering.type)
+    kind = LibraryCall if isinstance(apply.op, LibraryOperation) else Compute
+    results = [
+        type for type in results_on_device(apply.op, *types) if isinstance(type, PTensorType)
+    ]
+    return kind(apply.op, given, types, tuple(results))
 
 
 def _attribute(lowering: Lowering) -> None:
@@ -294,17 +296,10 @@ def _attribute(lowering: Lowering) -> None:
     if apply.op.name in known:
         value: Expression = Literal(known[apply.op.name])
     elif apply.op.name == "size":
-        value = Call("$num_elements", (lowering.let("gshape", _extents(lowering)),))
+        value = Call("$num_elements", (lowering.let("gshape", lowering.shape_of(x)),))
     else:
-        value = _extents(lowering)
+        value = lowering.shape_of(x)
     lowering.before.append(Let(apply.result, value))
-
-
-def _extents(lowering: Lowering) -> Expression:
-    """Those of all of an operand, of which some may not be known before."""
-    if None in lowering.types[0].shape and not lowering.is_distributed:
-        return Call("$shape_of", (lowering.names.tensor(lowering.apply.operands[0]),))
-    return lowering.shape_of(lowering.types[0])
 
 
 def _import(lowering: Lowering) -> None:

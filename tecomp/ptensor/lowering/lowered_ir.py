@@ -190,19 +190,19 @@ class Compute:
         op: the operation.
         operands: the tensors.
         types: their types.
-        type: of the result.
+        results: the types of the results: a tensor, or a tuple of several.
     """
 
     op: Operation
     operands: tuple[Operand, ...]
     types: tuple[PTensorType, ...]
-    type: PTensorType
+    results: tuple[PTensorType, ...]
 
     def __str__(self) -> str:
         inside = [*map(str, self.operands), *(f"{n}={v!r}" for n, v in self.op.attributes)]
         types = ", ".join(map(tensor_text, self.types))
         head = f"linalg.{short_name(self.op)}({', '.join(inside)})"
-        return f"{head}: ({types}) -> {tensor_text(self.type)}"
+        return f"{head}: ({types}) -> {together([tensor_text(each) for each in self.results])}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,8 +122,14 @@ class Lowering:
         if None in type.shape:
             for name, other in zip(self.apply.operands, self.types, strict=True):
                 if other.shape == type.shape:
-                    return Call("$global_shape", (self.team, self.names.gid(name)))
+                    return self._extents_of(name, other)
         return Call("$shape", (Literal(type.shape),))
+
+    def _extents_of(self, name: str, type: PTensorType) -> Call:
+        """The extents of an operand, as the call says them."""
+        if type.team is None or self.ignore_team:
+            return Call("$shape_of", (self.names.tensor(name),))
+        return Call("$global_shape", (Literal(type.team), self.names.gid(name)))
 
     def is_whole(self, k: int) -> bool:
         """Whether each process has all elements of an operand."""

@@ -113,22 +113,37 @@ class Create(Creation):
 
 
 @dataclass(frozen=True)
-class CreateLike(Operation):
-    """One value everywhere, the second operand, in the shape and at the place of the first.
+class CreateLike(Creation):
+    """One value everywhere, the second operand, in the shape of the first.
+
+    The value is where the result is. Of the first operand only the type is read.
 
     Attributes:
-        dtype: the element type; that of the first operand if None.
+        dtype: Dtype of the result. Default: the dtype of the first operand.
+        device: Device of the result. Default: the device of the first operand.
+        team: Team of the result. Default: the team of the first operand.
+
+    Source:
+        RFC PTensor, "Operation details".
+
+    >>> x, value = PTensorType((2, 3), "int8"), PTensorType((), "float64", team=1)
+    >>> print(CreateLike("float32", team=1).infer(x, value))
+    ptensor<2x3xfloat32, team=1>
     """
 
     name = "create_like"
     takes = (2, 2)
 
     dtype: str | None = None
+    device: str | Argument | None = None
+    team: int | Argument | None = None
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The shape of the first operand."""
         x, value = operands
-        result = x.like(x.shape, self.dtype)
+        device = x.device if self.device is None else self.device
+        team = x.team if self.team is None else self.team
+        result = self._made(x.shape, self.dtype or x.dtype, device, team)
         _check_value(result, value, self.name)
         return result
 

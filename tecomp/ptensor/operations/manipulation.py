@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
-from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operation import Operation, Several
 from tecomp.ptensor.operations.base import Kinded
 from tecomp.ptensor.types import (
     INTEGERS,
@@ -77,23 +77,26 @@ class ExtractMask(Operation):
 
 
 @dataclass(frozen=True)
-class Nonzero(Operation):
-    """The indices along one axis of the elements that are not 0.
+class Nonzero(Several):
+    """Indices of the nonzero elements: a tensor for each axis.
 
-    Attributes:
-        axis: which.
+    Source:
+        RFC PTensor, "Operation details".
 
-    >>> print(Nonzero(0).infer(PTensorType((4, 5), "int8")))
-    ptensor<?xint64>
+    >>> print(*Nonzero().results(PTensorType((4, 5), "int8")))
+    ptensor<?xint64> ptensor<?xint64>
     """
 
     name = "nonzero"
 
-    axis: int
-
-    def infer(self, *operands: PTensorType) -> PTensorType:
-        """A row, whose length the elements say."""
-        return operands[0].like((None,), "int64")  # type: ignore[arg-type]
+    def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
+        """A row for each axis; the number of nonzero elements is known when they are."""
+        (x,) = operands
+        if not x.shape:
+            raise ArrayValueError(
+                "nonzero: x has no axes; give one axis or more", kind="array-shapes"
+            )
+        return (x.like((None,), "int64"),) * x.rank  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from tecomp.ptensor.lowering.lower import lower_ptensor
 from tecomp.ptensor.lowering.lowered_ir import Dist, Let, Literal, Lowered, Name
 from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
 from tecomp.ptensor.parse import parse, parse_module
+from tests.ptensor.drawn import cases
+from tests.ptensor.rows import check_row
 from tests.ptensor.team_functions import FUNCTIONS, SEVERAL, drawn_function
 from tests.numerics import assert_close
 
@@ -65,6 +67,11 @@ for seed in range(25):
     alone = [(data, None, None, None) for data in arguments]
     one = execute(lower_ptensor(function, ignore_team=True), *alone)
     check(f"seed {seed}", lower_ptensor(function), arguments, [result[0] for result in one])
+
+if TEAM.size > 1:
+    # Each number of processes takes a third of the rows.
+    for case in [*cases(None, TEAM.id), *cases("stick128", TEAM.id)][TEAM.size - 2 :: 3]:
+        check_row(case, TEAM)
 
 lowered = lower_ptensor(parse(FUNCTIONS["chain"][0]))
 end = Let(None, Dist("fini_dtensor", (Name("x", 3),), Literal(TEAM.id)))

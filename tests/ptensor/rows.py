@@ -1,0 +1,97 @@
+"""Every operation in every place, executed on all processes of a team: the oracle is NumPy."""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from tecomp import dist
+from tecomp.array.executor import execute
+from tecomp.dist.runtime.team import Team
+from tecomp.ptensor.devices import results_on_device
+from tecomp.ptensor.function import Apply, Function, Parameter
+from tecomp.ptensor.lowering.lower import lower_ptensor
+from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
+from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.parse import parse
+from tecomp.ptensor.types import ValueType
+from tests.ptensor.drawn import Case, cases
+from tests.ptensor.in_numpy import in_numpy
+
+CLOSE = {"float16": 2e-2, "float32": 1e-4, "complex64": 1e-4, "float64": 1e-9, "complex128": 1e-9}
+
+
+def drawn_value(type: ValueType, op: Operation, dice: Random) -> Any:
+    """Small numbers, from 1 where they divide or shift, and places that there are."""
+    rng = np.random.default_rng(dice.randrange(1000))
+    if isinstance(type, str):
+        shape = getattr(op, "shape", ())
+        if type == "ptr":
+            return rng.integers(0, 9, shape).astype(getattr(op, "dtype", "int8"))
+        return {"int64": 3, "float64": 2.5}[type]
+    if type.dtype == "bool":
+        return np.asarray(rng.random(type.shape) > 0.5)
+    numbers: Any = rng.integers(1, 4, type.shape)
+    if type.dtype.startswith(("float", "complex")):
+        numbers = numbers / 2 + rng.integers(0, 8, type.shape) / 16
+    if type.dtype.startswith("complex"):
+        numbers = numbers + 0.5j
+    made = np.asarray(numbers).astype(type.dtype)
+    if op.name in ("matrices", "solve") and len(type.shape) > 1:
+        # Of which there is an inverse, and all roots are positive.
+        made = made @ made.conj().swapaxes(-1, -2) + 5 * np.eye(type.shape[-1], dtype=type.dtype)
+    return np.sort(made) if op.name == "searchsorted" else made
+
+
+def function_of(op: Operation, types: tuple[ValueType, ...]) -> Function:
+    """A function of one operation."""
+    operands = tuple(map(Parameter, [f"x{k}" for k in range(len(types))], types))
+    first, *more = [Parameter(f"y{k}", type) for k, type in enumerate(results_on_device(op, *types))]
+    names = tuple([each.name for each in operands])
+    body = (Apply(first.name, op, names, types, first.type, tuple(more)),)
+    return Function("f", operands, body, tuple([first.name, *[each.name for each in more]]))
+
+
+def rows(team: Team) -> list[Case]:
+    """Every operation without device and team, with each of them, and with both."""
+    return [case for place in product((None, "cpu", "stick128"), (None, team.id)) for case in cases(*place)]
+
+
+def passed(value: Any, type: ValueType, team: Team) -> Any:
+    """An argument: of an array of a team, the part of this process."""
+    if isinstance(type, str):
+        return value
+    if type.team is None:
+        return value, type.device, None, None
+    gid = dist.init_dtensor(
+        team, value.shape, value.dtype, placements=None if value.shape else [dist.Replicate()])
+    part = value[dist.local_slice(team, gid)].copy() if value.shape else value
+    return part, type.device, team.id, gid
+
+
+def check_row(case: Case, team: Team) -> None:
+    """Execute an operation that was printed and read back, and compare results and their types."""
+    op, types = case
+    dice = Random(0)
+    function = parse(str(function_of(op, types)))
+    given = [drawn_value(type, op, dice) for type in types]
+    lowered = dist_to_runtime(lower_ptensor(function))
+    found = execute(lowered, *[passed(value, type, team) for value, type in zip(given, types, strict=True)])
+    wanted = in_numpy(op, *given)
+    assert len(found) == len(wanted), case
+    for name, one, other in zip(function.results, found, wanted, strict=True):
+        type = function.type_of(name)
+        if isinstance(type, str):
+            assert one == other, case
+            continue
+        data, device, number, gid = one
+        assert (device, number) == (type.device, type.team), case
+        if number is not None:
+            data = dist.gather(team, dist.partition_of(team, gid), np.array(data, order="C"))
+        assert data.dtype.name == type.dtype, (case, data.dtype)
+        assert data.shape == np.shape(other), case
+        close = CLOSE.get(type.dtype, 0)
+        np.testing.assert_allclose(data, other, rtol=close, atol=close, err_msg=str(case))
