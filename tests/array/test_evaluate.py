@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
+import random
+from typing import Any
 
+import numpy as np
+import pytest
+
+import tecomp.array as xp
+from tecomp.array.graph import evaluate
 from tecomp.array.graph.evaluate import MOST
+from tecomp.array.graph.pending import Pending
 from tecomp.array.statistics import counters
 from tests.array.arrays import array
 from tests.numerics import assert_close
@@ -32,3 +39,50 @@ def test_a_deep_graph_needs_no_recursion() -> None:
     for _ in range(5000):
         ours = ours + 1
     np.testing.assert_array_equal(np.asarray(ours), np.full(3, 5000.0))
+
+
+@pytest.fixture
+def computed_together(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """For each kernel or plan that runs its operations and its results."""
+    sizes: list[tuple[int, int]] = []
+    run = evaluate._run
+
+    def note(work: Pending) -> None:
+        sizes.append((len(work.steps), len(work.outputs)))
+        run(work)
+
+    monkeypatch.setattr(evaluate, "_run", note)
+    return sizes
+
+
+@pytest.mark.parametrize("join", [xp.stack, xp.concat, lambda parts: xp.eval(*parts)])
+def test_many_pending_arrays_are_computed_in_equal_pieces(
+    join: Any, computed_together: list[tuple[int, int]]
+) -> None:
+    parts = [xp.asarray([float(k), 1.0]) + 1 for k in range(1000)]
+    before = counters.compiled
+    joined = join(parts)
+
+    if joined is not None:
+        expected = np.stack([[k + 1.0, 2.0] for k in range(1000)])
+        np.testing.assert_array_equal(np.reshape(np.asarray(joined), (1000, 2)), expected)
+    assert [float(part[0]) for part in parts] == [k + 1.0 for k in range(1000)]
+    assert max(results for _, results in computed_together) <= 65  # of a piece, and the joined one
+    assert counters.compiled - before <= 4
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_programs_in_pieces(seed: int, computed_together: list[tuple[int, int]]) -> None:
+    draw = random.Random(seed)
+    given = np.arange(1.0, 7.0)
+    pairs: list[tuple[Any, Any]] = [(array(given), given), (array(-given), -given)]
+    for _ in range(draw.randrange(260, 500)):
+        (x, p), (y, q) = draw.choice(pairs[-40:]), draw.choice(pairs)
+        pairs.append(draw.choice(((x * 0.5 - y, p * 0.5 - q), (x * 0.5 + y * 0.25, p * 0.5 + q * 0.25))))
+        if draw.random() < 0.2:
+            del pairs[draw.randrange(2, len(pairs))]
+    some = draw.sample(pairs, 100)
+    xp.eval(*[ours for ours, _ in some])
+    for ours, numpys in (*some, *pairs):
+        np.testing.assert_allclose(np.asarray(ours), numpys, rtol=1e-9, atol=1e-9)
+    assert max(steps for steps, _ in computed_together) <= 2 * MOST

@@ -24,7 +24,7 @@ from tecomp.array.graph.node import (
     teams,
     tracing,
 )
-from tecomp.array.graph.pending import Pending, by_device, pending
+from tecomp.array.graph.pending import Pending, by_device, pending, pieces_of
 from tecomp.array.graph.views import along, is_view
 from tecomp.errors import ArrayMemoryError, ArrayTypeError
 from tecomp.ptensor.types import numpy_dtype
@@ -137,6 +137,9 @@ def compute(work: Pending, what: str = "") -> None:
             for part in apart:
                 compute(part, what)
             return
+    if len(work.steps) > _MOST_STEPS or len(work.outputs) > _MOST_RESULTS:
+        _compute_pieces(work, what)
+        return
     outputs = [work.nodes[place] for place in work.outputs]
     if any([0 not in node.type.shape for node in outputs]):
         start = 0.0 if lane.spans is None else perf_counter()
@@ -146,6 +149,30 @@ def compute(work: Pending, what: str = "") -> None:
         return
     for node in outputs:
         node.computed(empty(node.type))
+
+
+def _compute_pieces(work: Pending, what: str) -> None:
+    """Compute many operations in pieces, most of which are the same kernel.
+
+    Thousands of arrays that are asked for together, as by `stack`, would otherwise be one kernel
+    with as many results, which takes a minute to compile.
+    """
+    wanted = {*work.outputs}
+    nodes = {-1 - k: leaf for k, leaf in enumerate(work.leaves)}
+    for piece in pieces_of(work, _MOST_RESULTS):
+        for place in piece.nodes:
+            own = work.nodes[place]
+            # Other nodes of the graph stay as they were recorded: evaluation can fail.
+            nodes[place] = own if place in wanted else Node(own.type, None, (), None, 0, 0)
+        into = None if work.into is None else {
+            k: work.into[place] for k, place in enumerate(piece.nodes) if place in work.into
+        }
+        compute(Pending(
+            [nodes[place] for place in piece.leaves], [nodes[place] for place in piece.nodes],
+            piece.steps, piece.outputs, into,
+        ), what)
+        for place in piece.done:
+            del nodes[place]
 
 
 def _run(work: Pending) -> None:
@@ -197,6 +224,12 @@ def _seen(node: Node) -> Buffer | None:
 
 MOST = 128
 """Operations that are recorded before they are computed."""
+
+_MOST_STEPS = 2 * MOST
+"""Operations that are compiled together; more are computed in pieces."""
+
+_MOST_RESULTS = 64
+"""Results of one kernel: 2,000 take 30 s and 750 MB to compile, in pieces 2 s and 150 MB."""
 
 FEWEST = MOST // 2
 """Operations that make a kernel worth its call, where a place to stop is known."""
