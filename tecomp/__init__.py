@@ -51,7 +51,7 @@ if typing.TYPE_CHECKING:
     from tecomp.layout.core.layout import FixedTiledLayout, Layout
     from tecomp.layout.formats.format import Format
     from tecomp.layout.formats.registry import storage_format
-    from tecomp.layout.notations.cute import cute, cute_text
+    from tecomp.layout.notations.cute import cute, cute_complement, cute_text
     from tecomp.layout.notations.onednn_blocked import blocked, blocked_tag
     from tecomp.layout.notations.xla import xla, xla_text
     from tecomp.layout.sharding.shard_layout import ShardLayout
@@ -128,6 +128,7 @@ __all__ = [
     "computes_terms",
     "copy_schedule",
     "cute",
+    "cute_complement",
     "cute_text",
     "evaluate",
     "flatten_buffer",
@@ -179,7 +180,7 @@ _HOMES = {
     "tecomp.layout.formats.format": "Format",
     "tecomp.layout.formats.registry": "storage_format",
     "tecomp.layout.notations.onednn_blocked": "blocked blocked_tag",
-    "tecomp.layout.notations.cute": "cute cute_text",
+    "tecomp.layout.notations.cute": "cute cute_complement cute_text",
     "tecomp.layout.notations.xla": "xla xla_text",
     "tecomp.layout.sharding.shard_layout": "ShardLayout",
     "tecomp.layout.sharding.ttnn": "TtnnLayout",

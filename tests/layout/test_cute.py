@@ -9,7 +9,7 @@ import pytest
 
 from tecomp.errors import LayoutError
 from tecomp.layout.core.layout import Layout
-from tecomp.layout.notations.cute import cute, cute_text
+from tecomp.layout.notations.cute import cute, cute_complement, cute_text
 
 
 def test_nested_modes() -> None:
@@ -25,6 +25,11 @@ def test_the_first_mode_is_the_fastest() -> None:
     layout = cute("(4,(2,2)):(4,(2,1))", "float32")
 
     assert [layout.offset((0, j)) for j in range(4)] == [0, 2, 1, 3]
+
+
+@pytest.mark.parametrize("text", ["1:0", "(1,1):(1,1)", "(1,(1,1)):(0,(7,1))"])
+def test_one_element(text: str) -> None:
+    assert cute(text, "float32").offsets().ravel().tolist() == [0]
 
 
 def test_strides_that_do_not_nest() -> None:
@@ -107,3 +112,60 @@ def test_refusals(make: Callable[[], object], message: str) -> None:
         make()
 
     assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "expected"),
+    [
+        ("4:2", 24, "(2,3):(1,8)"),  # the published one
+        ("4:1", 24, "6:4"),
+        ("6:4", 24, "4:1"),
+        ("(4,6):(1,4)", 24, "1:0"),
+        ("(2,4):(1,6)", 24, "3:2"),
+        ("(2,2):(1,6)", 24, "(3,2):(2,12)"),
+        ("(2,(2,1)):(6,(1,0))", 24, "(3,2):(2,12)"),
+        ("4:2", 17, "(2,3):(1,8)"),
+        ("1:0", 5, "5:1"),
+    ],
+)
+def test_complements(text: str, size: int, expected: str) -> None:
+    assert cute_complement(text, size) == expected
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_layout_and_its_complement_reach_every_place_once(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    modes, reach = [], 1
+    for _ in range(int(random.integers(1, 4))):
+        step, n = reach * int(random.integers(1, 4)), int(random.integers(1, 5))
+        modes.append((n, step))
+        reach = step * n
+    random.shuffle(modes)
+    text = ":".join(f"({','.join(str(mode[k]) for mode in modes)})" for k in (0, 1))
+    size = int(random.integers(1, 200))
+
+    own = cute(text, "int8").offsets().ravel()
+    found = cute_complement(text, size)
+    rest = cute(found, "int8").offsets().ravel()
+
+    places = np.sort(np.add.outer(own, rest).ravel())
+    np.testing.assert_array_equal(places, np.arange(len(places)))
+    assert size <= len(places) < max(size, reach) + reach
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "message"),
+    [
+        ("(2,2):(1,0)", 8, "cute_complement: `(2,2):(1,0)` has no complement: a stride of 0 is not "
+         "a multiple of the 1 places that smaller strides reach; give strides that divide each other"),
+        ("(4,2):(1,6)", 24, "cute_complement: `(4,2):(1,6)` has no complement: a stride of 6 is not "
+         "a multiple of the 4 places that smaller strides reach; give strides that divide each other"),
+        ("(4,2):1", 24, "cute_complement: `(4,2):1` nests its shape and its stride differently; "
+         "give a stride for each number of the shape"),
+    ],
+)
+def test_layouts_without_a_complement(text: str, size: int, message: str) -> None:
+    with pytest.raises(LayoutError) as error:
+        cute_complement(text, size)
+
+    assert error.value.message == message

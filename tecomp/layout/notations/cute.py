@@ -9,11 +9,19 @@ from math import prod
 from typing import TypeAlias
 
 from tecomp.errors import LayoutError
+from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, binary, index_value
 from tecomp.ir.nodes.structural_equality import same
-from tecomp.layout.addressing.arguments import check_shape, digit, index_names, quotient, remainder
+from tecomp.layout.addressing.arguments import (
+    check_shape,
+    digit,
+    index_names,
+    positive_numbers,
+    quotient,
+    remainder,
+)
 from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout, linear_map, same_memory
 from tecomp.layout.formats.format import Format
@@ -117,7 +125,7 @@ def _nested(
     results: list[Expr] = []
     if inner and inner[0].stride > 1:
         results.append(remainder(index_value(0), inner[0].stride))
-    for each, above in zip(inner, [*inner[1:], None], strict=True):
+    for each, above in zip(inner, [*inner, None][1:], strict=True):
         places = each.size
         if above is not None:
             if each.stride == 0 or above.stride % each.stride or (
@@ -200,11 +208,7 @@ def cute(text: str, dtype: str, *, memory: str = "global") -> Layout:
     modes = shape if isinstance(shape, tuple) else (shape,)
     strides = stride if isinstance(shape, tuple) else (stride,)
     if not isinstance(strides, tuple) or not _alike(modes, strides):
-        raise LayoutError(
-            f"cute: `{text}` nests its shape and its stride differently; give a stride for each "
-            "number of the shape",
-            kind="layout-text",
-        )
+        raise _nested_differently("cute", text)
     digits: list[StridedDigit] = []
     for axis, (mode, along) in enumerate(zip(modes, strides, strict=True)):
         low = 1
@@ -247,6 +251,73 @@ def cute_text(layout: Layout) -> str:
     if layout.shape and not _says(text, layout):
         raise _unsaid(layout, "a place is no sum of digits times strides")
     return text
+
+
+def cute_complement(text: str, size: int) -> str:
+    """Return the layout of the places below a size that another one steps over.
+
+    The modes of both together reach every place below `size`, rounded up to whole repetitions,
+    once.
+
+    Args:
+        text: `shape:stride` in CuTe's notation.
+        size: The number of places.
+
+    Raises:
+        LayoutError: If `text` does not parse, if two of its elements have one place, or if its
+            strides are not whole multiples of what its smaller strides reach.
+
+    Source:
+        CUTLASS, "CuTe layout algebra", complement.
+
+    >>> cute_complement("4:2", 24), cute_complement("(4,6):(1,4)", 24)
+    ('(2,3):(1,8)', '1:0')
+    """
+    check_kind(text, str, "cute_complement: the text", 'write one such as "4:2"', LayoutError)
+    whole = positive_numbers([size], "cute_complement: the size")[0]
+    reader = _Reader(text.replace(" ", ""))
+    shape = reader.nested()
+    reader.take(":")
+    stride = reader.nested()
+    reader.end()
+    if not _alike(shape, stride):
+        raise _nested_differently("cute_complement", text)
+    modes = sorted((step, n) for n, step in zip(_flat(shape), _flat(stride), strict=True) if n > 1)
+    found: list[tuple[int, int]] = []
+    reach = 1
+    for step, n in modes:
+        if step == 0 or step % reach:
+            raise LayoutError(
+                f"cute_complement: `{text}` has no complement: a stride of {step} is not a "
+                f"multiple of the {reach} places that smaller strides reach; give strides that "
+                "divide each other",
+                kind="layout-text",
+            )
+        found.append((step // reach, reach))
+        reach = step * n
+    found.append((ceil_div(whole, reach), reach))
+    kept = _coalesced([(n, step) for n, step in found if n > 1])
+    sizes, steps = ([pair[k] for pair in kept] for k in (0, 1))
+    return f"{_written(_mode(sizes or [1]))}:{_written(_mode(steps or [0]))}"
+
+
+def _coalesced(modes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join modes of which one goes on where the one before it ends."""
+    found: list[tuple[int, int]] = []
+    for n, step in modes:
+        if found and found[-1][0] * found[-1][1] == step:
+            found[-1] = found[-1][0] * n, found[-1][1]
+        else:
+            found.append((n, step))
+    return found
+
+
+def _nested_differently(where: str, text: str) -> LayoutError:
+    return LayoutError(
+        f"{where}: `{text}` nests its shape and its stride differently; give a stride for each "
+        "number of the shape",
+        kind="layout-text",
+    )
 
 
 def _says(text: str, layout: Layout) -> bool:
