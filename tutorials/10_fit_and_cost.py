@@ -64,12 +64,12 @@ for cores in (32, 8, 1):
 # A few cores are enough to keep that memory busy. Where the bound is another one, more of them
 # help.
 #
-# A block of 16 rows takes 32 KB in the scratchpad, and the result as much again. What if a core
-# takes all of its 128 rows at once, and has 256 KB? One mistake on purpose, on a machine that has
-# less of it:
+# A block of 16 rows takes 32 KB in the scratchpad. The result takes nothing more: each element is
+# stored in the place from which it was read. What if a core takes all of its 128 rows at once, and
+# has 128 KB? One mistake on purpose, on a machine that has less of it:
 
 # %%
-small = machine.overridden(memory={"lx": {"capacity_bytes": 262_144, "reserved_bytes": 0}})
+small = machine.overridden(memory={"lx": {"capacity_bytes": 131_072, "reserved_bytes": 0}})
 try:
     tecomp.build(schedule(32, 128), [A, B], target=small)
 except tecomp.CapacityError as error:
