@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from tecomp.drawing.drawable import Pictured
 from tecomp.errors import CapacityError, TargetError
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
+from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.printer import counted
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.machine.components import Core, Link, Memory, Rates, Unit
@@ -41,6 +42,7 @@ from tecomp.machine.toml_reader import check_fields, read_table, table_of
 
 GridAxis = Annotated[str, Matches(r"core\.[A-Za-z_]\w*", "a name such as core.x")]
 Extent = Annotated[CoreCount, FromHost(host_cores)]
+_PLACE_BITS = 16  # of an element of the accumulator; types of 32 bits take two
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -118,6 +120,37 @@ class Limits:
     span_bytes: Count | None = None
     circular_buffers: Count | None = None
     accumulator_tiles: Count | None = None
+
+    def tiles_at_once(self, dtype: str, *, is_halved: bool = True) -> int | None:
+        """Return how many tiles of a type the accumulator holds at one time.
+
+        Args:
+            dtype: The type of the elements. Types of 32 bits take two places, wider ones have none.
+            is_halved: Whether one half is computed in while the other one is read. Default: True.
+
+        Returns:
+            The number of tiles; None where the target does not say how large its accumulator is.
+
+        Raises:
+            TypeMismatchError: If `dtype` is no element type.
+
+        Source:
+            tt-mlir, DST register: 16 tiles, half of them without full synchronization, half as many
+            of 32 bits.
+
+        >>> limits = Target.load("tensix_wh").limits
+        >>> limits.tiles_at_once("bfloat16"), limits.tiles_at_once("float32")
+        (8, 4)
+        >>> limits.tiles_at_once("bfloat16", is_halved=False)
+        16
+        """
+        if self.accumulator_tiles is None:
+            return None
+        bits = DType(dtype).bits
+        if bits > 2 * _PLACE_BITS:
+            return 0
+        tiles = self.accumulator_tiles // (2 if bits > _PLACE_BITS else 1)
+        return int(tiles // (2 if is_halved else 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tecomp import GridMap, LayoutError, ShardLayout
@@ -127,3 +128,51 @@ def test_refusals(call: Callable[[], object], message: str) -> None:
         call()
 
     assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "expected"),
+    [
+        # As the tests of tt-mlir have it, for 8 x 8 cores.
+        ((256, 256), {}, (8, 8)),
+        ((2048, 32), {}, (64, 1)),
+        ((32, 1280), {}, (1, 40)),
+        ((1536, 32), {}, (48, 1)),
+        ((1, 64, 64, 32), {"is_collapsed": False}, (1, 32, 2, 1)),
+        # As the comments on its alignments have it.
+        ((4, 43, 7), {"is_aligned": True}, (8, 1)),
+        ((9, 43, 7), {"is_aligned": True}, (24, 1)),
+        # A prime number of tiles divides no grid of two axes: one core has them all.
+        ((32 * 67, 32), {}, (1, 1)),
+        ((7,), {}, (1, 1)),
+        ((16, 16), {"tile": (1, 1)}, (8, 8)),
+        ((31, 33, 447), {"is_collapsed": False, "is_aligned": True}, (1, 2, 16)),
+    ],
+)
+def test_the_grid_for_a_tensor(
+    shape: tuple[int, ...], options: dict[str, Any], expected: tuple[int, ...]
+) -> None:
+    found = GridMap.for_tensor(shape, (8, 8), **options)
+
+    assert found.shape == expected
+    assert found.physical == (1, 8, 8)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_grid_for_a_tensor_divides_its_tiles(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    shape = tuple(int(n) for n in random.integers(1, 700, random.integers(1, 4)))
+    device = tuple(int(n) for n in random.integers(1, 12, 2))
+    is_collapsed = bool(random.integers(2))
+
+    found = GridMap.for_tensor(shape, device, is_collapsed=is_collapsed)
+
+    *outer, rows, columns = (1, *shape)[-max(len(shape), 2):]
+    tiles = [*outer, -(-rows // 32), -(-columns // 32)]
+    if is_collapsed:
+        tiles = [int(np.prod(tiles[:-1])), tiles[-1]]
+    assert all(n % cores == 0 for n, cores in zip(tiles, found.shape, strict=True))
+    blocks = [max(n for n in range(1, m + 1) if t % n == 0)
+              for t, m in zip(tiles[-2:], device, strict=True)]
+    assert 4 * np.prod(found.shape) > np.prod(device) or (
+        np.prod(found.shape) >= np.prod(blocks))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tecomp.errors import CapacityError, TargetError
+from tecomp.errors import CapacityError, TargetError, TypeMismatchError
 from tecomp.ir.nodes.dtype import FLOAT32
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.machine import Target, list_targets, registry
@@ -309,3 +309,19 @@ def test_a_memory_that_is_not_there() -> None:
         "target cpu has no memory `sram`; its memories are global, global.texture, global.stream, "
         "shared, local"
     )
+
+
+@pytest.mark.parametrize("name", ["tensix_wh", "tensix_bh"])
+def test_tiles_in_the_accumulator(name: str) -> None:
+    """16 of 16 bits, half as many of 32 bits, and half of those where one half is read meanwhile."""
+    limits = Target.load(name).limits
+    assert limits is not None
+
+    types = ("bfloat16", "float16", "uint8", "float32", "int32", "float64")
+    assert [limits.tiles_at_once(dtype, is_halved=False) for dtype in types] == [16, 16, 16, 8, 8, 0]
+    assert [limits.tiles_at_once(dtype) for dtype in types] == [8, 8, 8, 4, 4, 0]
+    sticks = Target.load("stick128").limits
+    assert sticks is not None
+    assert sticks.tiles_at_once("float32") is None
+    with pytest.raises(TypeMismatchError, match="`x` is no element type"):
+        limits.tiles_at_once("x")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt, prod
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tecomp.drawing.drawable import Pictured
 from tecomp.errors import LayoutError
-from tecomp.ir.arith.extents import ceil_div
+from tecomp.ir.arith.extents import ceil_div, round_up
 from tecomp.ir.nodes.expr import Expr, Var, index_value
 from tecomp.layout.addressing.arguments import positive_numbers, quotient, remainder, whole_numbers
 from tecomp.layout.addressing.stored_tensor import check_layout
@@ -188,6 +188,52 @@ class GridMap(Pictured):
             (1, *device),
         )
 
+    @classmethod
+    def for_tensor(
+        cls, shape: Sequence[int], device: Sequence[int], tile: Sequence[int] = (32, 32), *,
+        is_collapsed: bool = True, is_aligned: bool = False,
+    ) -> GridMap:
+        """Return the grid that tt-mlir chooses for a tensor, on the cores of one device.
+
+        Along each of the last two axes there are as many cores as divide the tiles evenly. Where
+        these are less than half of the device, or the tensor has more axes, a virtual grid has the
+        most cores that divide the tiles and fill a rectangle; of a matrix all of them along the
+        longer axis. It has to have more than a quarter of the cores, or as many as the other one.
+
+        Args:
+            shape: Extents of the tensor.
+            device: Rows and columns of cores.
+            tile: Rows and columns of a tile; (1, 1) for tensors without tiles.
+            is_collapsed: Whether all axes but the last are collapsed to one.
+            is_aligned: Whether axes that are longer than a tile for each core of the device are
+                padded to a multiple of that.
+
+        Raises:
+            LayoutError: If an extent is not positive.
+
+        Source:
+            tt-mlir, D2M grid selection.
+
+        >>> [GridMap.for_tensor(shape, (8, 8)).shape for shape in ((256, 256), (2048, 32))]
+        [(8, 8), (64, 1)]
+        >>> GridMap.for_tensor((9, 43, 7), (8, 8), is_aligned=True).shape
+        (24, 1)
+        """
+        device = positive_numbers(device, _DEVICE, 2)
+        rows_columns = positive_numbers(tile, "grid map: the tile", 2)
+        extents = positive_numbers(shape, "grid map: the shape")
+        pieces = _tiles_of((1, *extents)[-max(len(extents), 2):], device, rows_columns,
+                           is_collapsed=is_collapsed, is_aligned=is_aligned)
+        block = _block_grid(pieces, device)
+        if len(pieces) == 2 and 2 * prod(block) >= prod(device):
+            return cls(block, _identity(2), (1, *device))
+        virtual = _virtual_grid(pieces, device)
+        if 4 * prod(virtual) <= prod(device) and prod(block) > prod(virtual):
+            virtual = block
+        if len(virtual) == 2 and virtual[0] <= device[0] and virtual[1] <= device[1]:
+            return cls(virtual, _identity(2), (1, *device))
+        return cls.folded(virtual, device)
+
     @cached_property
     def _cores(self) -> npt.NDArray[np.int64]:
         """The physical core of each virtual one, in row-major order."""
@@ -308,3 +354,66 @@ def factors(count: int, device: Sequence[int]) -> tuple[int, int]:
         "that is a product of two that fit, such as fewer cores",
         kind="shards",
     )
+
+
+def _tiles_of(
+    shape: Shape, device: Shape, tile: Shape, *, is_collapsed: bool, is_aligned: bool
+) -> Shape:
+    """How many tiles a tensor has along each axis of a grid."""
+    padded = [*shape[:-2], round_up(shape[-2], tile[0]), round_up(shape[-1], tile[1])]
+    if is_collapsed:
+        padded = [prod(padded[:-1]), padded[-1]]
+    if is_aligned:
+        for axis, size, cores in zip((-2, -1), tile, device, strict=True):
+            # Axes of fewer tiles leave cores without any, and padding would not change that.
+            if padded[axis] > size * cores:
+                padded[axis] = round_up(padded[axis], size * cores)
+    return (*padded[:-2], padded[-2] // tile[0], padded[-1] // tile[1])
+
+
+def _block_grid(pieces: Shape, device: Shape) -> Shape:
+    """As many cores along each of the last two axes as divide the pieces evenly."""
+    last = [
+        max(n for n in range(1, cores + 1) if count % n == 0)
+        for count, cores in zip(pieces[-2:], device, strict=True)
+    ]
+    return (*[1] * (len(pieces) - 2), *last)
+
+
+def _virtual_grid(pieces: Shape, device: Shape) -> Shape:
+    """The most cores that divide the pieces evenly and fill a rectangle of the device."""
+    counts = [[n for n in range(1, prod(device) + 1) if many % n == 0] for many in pieces]
+    if len(pieces) == 2:
+        longer = 0 if pieces[0] >= pieces[1] else 1
+        counts[1 - longer] = [1]
+    found: tuple[int, ...] = (1,) * len(pieces)
+    for grid in _products(counts, prod(device)):
+        if prod(grid) > prod(found) and is_rectangle(prod(grid), device):
+            found = grid
+    return found
+
+
+def _products(counts: Sequence[Sequence[int]], most: int) -> Iterator[tuple[int, ...]]:
+    """All choices of one number of each list whose product is no larger, the first ones least."""
+    if not counts:
+        yield ()
+        return
+    for n in counts[0]:
+        if n <= most:
+            yield from ((n, *rest) for rest in _products(counts[1:], most // n))
+
+
+def is_rectangle(count: int, device: Sequence[int]) -> bool:
+    """Return whether some rectangle of a device has so many cores.
+
+    >>> is_rectangle(40, (8, 8)), is_rectangle(11, (8, 8))
+    (True, False)
+    """
+    return any(
+        count % rows == 0 and count // rows <= device[1] for rows in range(1, device[0] + 1)
+    )
+
+
+def _identity(rank: int) -> IndexMap:
+    axes = tuple(Var(f"d{k}") for k in range(rank))
+    return IndexMap(axes, (index_value(0), *axes))
