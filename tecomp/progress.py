@@ -8,8 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from typing import Any, TextIO
+
+from tecomp.fork_gate import wait_first
 
 MOMENT = 1.0
 """Seconds after which people begin to wonder."""
@@ -22,7 +25,15 @@ def listens() -> bool:
     """Whether somebody listens to what is told."""
     # Who listens has imported it; few programs do, and it takes a while.
     logging = sys.modules.get("logging")
-    return logging is not None and logging.getLogger("tecomp").isEnabledFor(logging.DEBUG)
+    if logging is None:
+        return False
+    _wait_before_logging()
+    return bool(logging.getLogger("tecomp").isEnabledFor(logging.DEBUG))
+
+
+@cache
+def _wait_before_logging() -> None:
+    wait_first()
 
 
 def tell(text: str, *values: Any) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import Generic, TypeVar
+
+from tecomp.fork_gate import leaf_lock
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -32,7 +33,7 @@ class Recent(Generic[Key, Value]):
         self.most = most
         self._used: dict[Key, Value] = {}
         self._before: dict[Key, Value] = {}
-        self._moving = Lock()
+        self._moving = leaf_lock()
 
     def get(self, key: Key, default: Other) -> Value | Other:
         """The value of a key; the default if it is not here."""

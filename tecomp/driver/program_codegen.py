@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from math import prod
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,13 +17,14 @@ from tecomp.codegen.dispatch.kernel import Kernel
 from tecomp.codegen.emit.compile import Compiled, Interface, ModuleText, interface_of, module_text
 from tecomp.codegen.emit.kernel_sequence import Given, Held, Rows, Step, sequence_text
 from tecomp.codegen.llvm.code_cache import cached_object
-from tecomp.codegen.llvm.ir_builder import Options
+from tecomp.codegen.llvm.ir_builder import Options, Source
 from tecomp.codegen.llvm.jit import link
 from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.auto_schedule import scheduled
 from tecomp.driver.build_cache import Build
 from tecomp.driver.native_sequence import Code
+from tecomp.fork_gate import no_fork
 from tecomp.ir.extern.binding import bind
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc, SeqStmt
 from tecomp.lowering.pipeline import Lowered
@@ -32,22 +34,41 @@ from tecomp.machine.descriptor import Target
 if TYPE_CHECKING:
     from tecomp.cost_model.report import Report
 
+@dataclass(slots=True, eq=False)
+class _Task:
+    """A module whose machine code a thread makes."""
 
+    source: Source
+    is_done: Event = field(default_factory=Event)
+    image: bytes = b""
+    error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.image = cached_object(self.source)
+        except BaseException as error:
+            self.error = error
+        self.is_done.set()
+
+
+# Not of `concurrent.futures`: that, and `logging` with it, takes locks before a fork.
 @dataclass(frozen=True, slots=True)
 class Codes:
     """Machine code of modules, which may still be in the making.
 
     Attributes:
-        pool: one thread. LLVM asks nothing of Python, so it runs beside it; more would wait for
-            each other, as its binding lets one of them in at a time.
+        tasks: what one thread does, until None comes. LLVM asks nothing of Python, so it runs
+            beside it; more threads would wait for each other, as its binding lets one of them in at
+            a time.
     """
 
-    pool: ThreadPoolExecutor
-    _found: dict[str, Future[bytes]] = field(default_factory=dict)
+    tasks: SimpleQueue[_Task | None] = field(default_factory=SimpleQueue)
+    _found: dict[str, _Task] = field(default_factory=dict)
 
     def add(self, module: ModuleText) -> None:
         """Begin to make the code of a module."""
-        self._found[module.entry] = self.pool.submit(cached_object, module.source)
+        self._found[module.entry] = task = _Task(module.source)
+        self.tasks.put(task)
 
     def image(self, module: ModuleText) -> bytes:
         """The code of a module that was added.
@@ -55,17 +76,37 @@ class Codes:
         Raises:
             InternalError: LLVM refuses the module.
         """
-        return self._found[module.entry].result()
+        task = self._found[module.entry]
+        task.is_done.wait()
+        if task.error is not None:
+            raise task.error
+        return task.image
+
+    def work(self) -> None:
+        """Do the tasks in order."""
+        while (task := self.tasks.get()) is not None:
+            task.run()
+
+    def end(self) -> None:
+        """Forget what is not begun."""
+        with suppress(Empty):
+            while True:
+                self.tasks.get_nowait()
+        self.tasks.put(None)
 
 
 @contextmanager
 def codes() -> Iterator[Codes]:
     """A thread that makes machine code; what is not begun when an error ends this is forgotten."""
-    pool = ThreadPoolExecutor(1, "tecomp-code")
-    try:
-        yield Codes(pool)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    made = Codes()
+    with no_fork:
+        thread = Thread(target=no_fork.joined(made.work), name="tecomp-code")
+        thread.start()
+        try:
+            yield made
+        finally:
+            made.end()
+            thread.join()
 
 
 _MOMENT = 0.05

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from threading import RLock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from tecomp.dist.runtime.collectives import allgather, allreduce, alltoall, comb
 from tecomp.dist.runtime.dtensor import start_redistribution
 from tecomp.dist.runtime.team import Team, team_of
 from tecomp.dist.runtime.transfers import Job, Moves, Transfer
+from tecomp.fork_gate import WorkLock
 from tecomp.ptensor.types import PTensorType, numpy_dtype
 
 MOST_WAITING = 64
@@ -94,7 +94,7 @@ class Queue:
     done: int = 0
     steps: int = 0
     why: str = ""
-    lock: Any = field(default_factory=RLock)
+    lock: WorkLock = field(default_factory=WorkLock)
 
     def add(self, arrival: Arrival) -> int:
         """Collect one more; its ticket, which what is computed of it has."""

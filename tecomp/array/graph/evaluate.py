@@ -27,6 +27,7 @@ from tecomp.array.graph.node import (
 from tecomp.array.graph.pending import Pending, by_device, pending, pieces_of
 from tecomp.array.graph.views import along, is_view
 from tecomp.errors import ArrayMemoryError, ArrayTypeError
+from tecomp.fork_gate import no_fork
 from tecomp.ptensor.types import numpy_dtype
 
 if TYPE_CHECKING:
@@ -83,18 +84,20 @@ def evaluate(
     if all([part.is_there for part in parts]):
         return
     begun: list[Node] = []
-    try:
-        with looking:
-            work = computable(parts)
-            begun = work.nodes
-            begin(begun)
-            if into:
-                places = {node: k for k, node in enumerate(begun)}
-                work.into = {places[node]: data for node, data in into.items() if node in places}
-        if begun:  # no other thread was faster
-            (by or compute)(work)
-    finally:
-        end(begun)
+    with no_fork:
+        try:
+            with looking:
+                work = computable(parts)
+                begun = work.nodes
+                begin(begun)
+                if into:
+                    places = {node: k for k, node in enumerate(begun)}
+                    given = {places[node]: data for node, data in into.items() if node in places}
+                    work.into = given
+            if begun:  # no other thread was faster
+                (by or compute)(work)
+        finally:
+            end(begun)
 
 
 def computable(nodes: Sequence[Node]) -> Pending:

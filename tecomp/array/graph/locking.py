@@ -8,10 +8,11 @@ nobody, and who writes waits only for those who began before, so that somebody a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from threading import Condition, RLock, get_ident
+from threading import Condition, get_ident
 
 from tecomp.array.graph.node import Node, looking
 from tecomp.errors import ArrayValueError
+from tecomp.fork_gate import WorkLock
 from tecomp.ptensor.operations.manipulation import Reshape
 from tecomp.ptensor.types import PTensorType
 
@@ -20,10 +21,10 @@ _waiting: list[int] = []
 _computed: set[Node] = set()
 """Nodes that some thread computes now."""
 
-compiling = RLock()
+compiling = WorkLock()
 """Held by the one thread that compiles, while others use what is there."""
 
-placing = RLock()
+placing = WorkLock()
 """Held while elements come to a device with memory of its own, or are computed there."""
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tecomp.array.graph.devices import CPU, on_its_device
 from tecomp.errors import ArrayMemoryError, ArrayTypeError
+from tecomp.fork_gate import leaf_lock
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
 
@@ -25,7 +26,7 @@ _types: dict[Any, PTensorType] = {}
 _teams: list[Teams] = []
 _serial = count()
 
-looking = threading.RLock()
+looking = leaf_lock()
 """Held while a thread looks at the graph or changes nodes, which threads share."""
 
 

@@ -25,6 +25,7 @@ from tecomp.array.indexing.data_dependent import copy_to
 from tecomp.array.indexing.getitem import WHERE, part_at, spans_of
 from tecomp.array.indexing.keys import New, Span, entries_of
 from tecomp.array.indexing.setitem import NodeHolder, PartHolder, assign, own_memory
+from tecomp.fork_gate import no_fork
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.linear_algebra import MatrixTranspose
 from tecomp.ptensor.operations.manipulation import (
@@ -351,6 +352,11 @@ def write(array: Any, change: Callable[[Any], None], seen: NodeHolder | None = N
     if array._node.type.team is not None:
         _write_together(array, change)
         return True
+    with no_fork:
+        return _write_alone(array, change, seen)
+
+
+def _write_alone(array: Any, change: Callable[[Any], None], seen: NodeHolder | None) -> bool:
     found: _Sharing | None = None
     try:
         with looking:

@@ -6,7 +6,6 @@ import atexit
 import json
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -35,6 +34,7 @@ from tecomp.array.single_controller.protocol import (
 from tecomp.dist.runtime.call_tracking import alone
 from tecomp.dist.runtime.mpi import mpi
 from tecomp.dist.runtime.team import world
+from tecomp.fork_gate import WorkLock
 
 R = TypeVar("R")
 
@@ -51,7 +51,7 @@ class Controller:
 
     def __init__(self, comm: Any) -> None:
         self.comm = comm
-        self._lock = threading.RLock()
+        self._lock = WorkLock()
         self._count = 0
         self._dead: list[Handle] = []
         self._known: dict[Handle, ref[Any]] = {}

@@ -8,7 +8,6 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from tecomp.codegen.runtime.runtime_structs import (
 from tecomp.codegen.runtime.scratch_allocator_ir import scratch_text
 from tecomp.codegen.runtime.thread_pool_ir import pool_text
 from tecomp.errors import CallError
+from tecomp.fork_gate import WorkLock
 
 HEAD = object.__basicsize__
 """Bytes of the head that all objects have; the last 8 are their type."""
@@ -84,11 +84,11 @@ def process_text(triple: str) -> str:
 class _Shared:
     """What there is once in a process, made under `lock`."""
 
-    lock: Any
+    lock: WorkLock
     process: Process | None = None
 
 
-_SHARED = _Shared(Lock())
+_SHARED = _Shared(WorkLock())
 
 
 def process() -> Process:
@@ -127,7 +127,6 @@ def _linked() -> Process:
 
 def _restart_process_after_fork() -> None:
     """In a process that was forked off: nobody else is here."""
-    _SHARED.lock = Lock()
     if _SHARED.process is not None:
         _SHARED.process.begin()
 
@@ -149,19 +148,18 @@ class _Workers:
         processors: numbers of the processors to use; first the one that no worker is pinned to.
     """
 
-    lock: Any
+    lock: WorkLock
     text: str | None = None
     processors: tuple[int, ...] = ()
     started: int = 0
 
 
-_WORKERS = _Workers(threading.Lock())
+_WORKERS = _Workers(WorkLock())
 
 
 def _forget_workers_after_fork() -> None:
     """In a process that was forked off: threads stay behind."""
-    _WORKERS.lock, _WORKERS.text = threading.Lock(), None
-    _WORKERS.processors, _WORKERS.started = (), 0
+    _WORKERS.text, _WORKERS.processors, _WORKERS.started = None, (), 0
 
 
 if hasattr(os, "register_at_fork"):

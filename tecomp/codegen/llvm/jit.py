@@ -7,12 +7,12 @@ import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache
-from threading import Lock
+from functools import cache, partial
 from typing import Any
 
 from tecomp.codegen.llvm.ir_builder import Source
 from tecomp.errors import InternalError
+from tecomp.fork_gate import WorkLock, add_leaf, no_fork
 from tecomp.ir.extern.binding import NOTHING, Outside
 from tecomp.machine.host import cpu_level
 from tecomp.progress import doing
@@ -42,10 +42,18 @@ class Linked:
 @cache
 def _llvm() -> Any:
     # 60 MB that only those need who compile; so not at the top of the file.
-    binding: Any = importlib.import_module("llvmlite.binding")
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
+    with no_fork:
+        binding: Any = importlib.import_module("llvmlite.binding")
+        binding.initialize_native_target()
+        binding.initialize_native_asmprinter()
+    # Objects of LLVM may be freed at any time, by any thread.
+    add_leaf(partial(_lock_of, importlib.import_module("llvmlite.binding.ffi")))
     return binding
+
+
+def _lock_of(ffi: Any) -> Any:
+    """The lock that llvmlite holds while it calls LLVM."""
+    return ffi.lib._lock._lock
 
 
 @cache
@@ -122,13 +130,14 @@ _IDLE: dict[tuple[Machine, int], list[_Tools]] = {}
 @contextmanager
 def _tools(machine: Machine, effort: int = 2) -> Iterator[_Tools]:
     """Tools that no other thread has until they are given back."""
-    idle = _IDLE.setdefault((machine, effort), [])
-    try:
-        tools = idle.pop()
-    except IndexError:
-        tools = _Tools(_target_machine(machine, effort))
-    yield tools
-    idle.append(tools)
+    with no_fork:
+        idle = _IDLE.setdefault((machine, effort), [])
+        try:
+            tools = idle.pop()
+        except IndexError:
+            tools = _Tools(_target_machine(machine, effort))
+        yield tools
+        idle.append(tools)
 
 
 def _optimised(source: Source, tools: _Tools) -> Any:
@@ -237,7 +246,7 @@ class _Linkers:
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = WorkLock()
         self._linked = 0
         self._current: Any = None
 
@@ -266,6 +275,11 @@ def link(images: Sequence[bytes], entry: str, outside: Outside = NOTHING) -> Lin
     Raises:
         InternalError: a function that it calls does not exist.
     """
+    with no_fork:
+        return _link(images, entry, outside)
+
+
+def _link(images: Sequence[bytes], entry: str, outside: Outside) -> Linked:
     compiler, number = _LINKERS.next()
     builder = _llvm().JITLibraryBuilder().add_current_process()
     for image in images:

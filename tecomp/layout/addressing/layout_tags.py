@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from math import prod
-from threading import Lock
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from tecomp.errors import LayoutError
+from tecomp.fork_gate import leaf_lock
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Const, Expr, Var
 from tecomp.ir.nodes.stmt import Extent
@@ -38,7 +38,7 @@ class Mark:
 
 
 _MARKS: WeakValueDictionary[tuple[str, ...], Mark] = WeakValueDictionary()
-_LOCK = Lock()
+_LOCK = leaf_lock()
 
 
 def mark(formula: str, index_map: IndexMap | None = None) -> Mark:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import wraps
-from threading import RLock
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 import islpy as isl
 
 from tecomp.errors import LowerError, TecompError
+from tecomp.fork_gate import WorkLock
 from tecomp.poly.sets.isl_expressions import NotAffine
 
 BUDGET = 20_000_000
@@ -23,7 +23,7 @@ CONTEXT = isl.Context()
 _SIMPLER = "use simpler index expressions, fewer divisions or constant extents"
 P = ParamSpec("P")
 T = TypeVar("T")
-_ENTERED = RLock()
+_ENTERED = WorkLock()
 
 
 def isl_version() -> str:
@@ -66,7 +66,7 @@ class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
         self._outermost = False
 
     def __enter__(self) -> None:
-        _ENTERED.acquire()
+        _ENTERED.__enter__()
         self._outermost = CONTEXT.get_max_operations() == 0
         if self._outermost:
             CONTEXT.reset_operations()
@@ -83,7 +83,7 @@ class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
             _ANSWERS.clear()
             CONTEXT.set_max_operations(0)
             CONTEXT.reset_operations()
-        _ENTERED.release()
+        _ENTERED.__exit__()
         if isinstance(failure, isl.Error):
             raise self._error(f"{self._who}: {_reason(failure)}", kind="too-much") from failure
         if self._outermost and isinstance(failure, Undecided):
