@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import update_wrapper
 from typing import Any, ParamSpec, TypeVar
 
 from tecomp.array.array_object import Array, made
-from tecomp.array.graph.evaluate import MOST, compute, evaluate
-from tecomp.array.graph.node import Node, looking, record, tracing
+from tecomp.array.graph.evaluate import MOST, DataDependentShapeError, compute, evaluate
+from tecomp.array.graph.node import HostCall, HostResult, Node, leaf, looking, record, tracing
 from tecomp.array.graph.pending import Pending, Piece, pending, pieces_of
+from tecomp.array.indexing.aliasing import outermost, replaced
+from tecomp.array.indexing.data_dependent import copied
+from tecomp.array.indexing.setitem import is_borrowed
 from tecomp.array.lru_cache import Recent
-from tecomp.errors import ArrayTypeError
+from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.types import PTensorType
 
 P = ParamSpec("P")
@@ -49,31 +53,124 @@ class _Value:
         return _Value(value, (type(value), written))
 
 
+Source = tuple[str, Any]
+"""Where a node comes from: `computed` with its place, `argument` or `captured` with its number,
+`constant` with the node itself; `argument object` and `captured object` stand for the arrays."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """What a function came to.
+    """The operations of a function, for one structure and types of its arguments.
 
     Attributes:
         types: of the results of its operations.
         pieces: the operations, in pieces that are compiled.
-        places: of each leaf, the position of the argument that it is, or the array from elsewhere.
-        results: what the function gives: what is computed, by its place; an argument, by its
-            position; or an array from elsewhere.
-        structure: of these.
+        captured: the arrays from outside that it reads or changes.
+        leaves: where each leaf of the operations comes from.
+        results: where each array in the results comes from.
+        structure: of the results.
+        changed: the arrays that it changes in place, and where their elements come from.
     """
 
     types: tuple[PTensorType, ...]
     pieces: tuple[Piece, ...]
-    places: tuple[int | Node, ...]
-    results: tuple[tuple[str, Any], ...]
+    captured: tuple[Array, ...]
+    leaves: tuple[Source, ...]
+    results: tuple[Source, ...]
     structure: Any
+    changed: tuple[tuple[Source, Source], ...]
+
+
+_NODE: Any = Array.__dict__["_node"]
+
+
+class _Watch(threading.local):
+    """Arrays that the function touches which this thread records.
+
+    Attributes:
+        captured: arrays from outside by `id`, and their nodes before; None while none is recorded.
+        created: arrays that the function made, by `id`.
+    """
+
+    captured: dict[int, tuple[Array, Node]] | None = None
+    created: set[int]
+
+
+_watch = _Watch()
+
+
+class _WatchedNode:
+    """What stands for the slot `_node` of arrays while functions are recorded.
+
+    A recorded function reads arrays from outside, such as those of closures, anew with each call.
+    So the arrays themselves have to be known, and not only their nodes.
+    """
+
+    def __get__(self, array: Array, owner: object = None) -> Node:
+        node: Node = _NODE.__get__(array)
+        if _watch.captured is None or id(array) in _watch.created:
+            return node
+        if id(array) not in _watch.captured:
+            node = _own_node(node)
+            _NODE.__set__(array, node)
+            _watch.captured[id(array)] = array, node
+            tracing.captured.add(id(node))  # type: ignore[union-attr]
+        return node
+
+    def __set__(self, array: Array, node: Node) -> None:
+        if _watch.captured is not None and id(array) not in _watch.captured:
+            _watch.created.add(id(array))
+        _NODE.__set__(array, node)
+
+
+def _own_node(node: Node) -> Node:
+    """Return a node with the elements of another, computed, that no other array has."""
+    if node.type.team is not None:
+        return node
+    depth, tracing.depth = tracing.depth, 0
+    try:
+        evaluate((node,))
+    finally:
+        tracing.depth = depth
+    own = leaf(node.data, node.type)
+    own.stored = node.stored
+    return own
+
+
+class _Recording:
+    """Records the operations of a function in this thread."""
+
+    lock = threading.Lock()
+    count = 0
+
+    def __enter__(self) -> None:
+        with self.lock:
+            _Recording.count += 1
+            if _Recording.count == 1:
+                type.__setattr__(Array, "_node", _WatchedNode())
+        _watch.captured, _watch.created = {}, set()
+        tracing.captured = set()
+        tracing.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        tracing.__exit__()
+        tracing.captured = frozenset()
+        _watch.captured = None
+        with self.lock:
+            _Recording.count -= 1
+            if not _Recording.count:
+                type.__setattr__(Array, "_node", _NODE)
 
 
 def jit(function: Callable[P, R]) -> Callable[P, R]:
     """A function of arrays whose operations are recorded once for each shape and type.
 
-    Calls after the first run what was recorded then, without calling the function. What depends on
-    anything but its arguments is as it was in the first call.
+    Calls after the first run what was recorded then, without calling the function. Arguments that
+    are changed in place are changed by each call. Arrays from outside, such as those of a closure,
+    are read and changed by each call too; which arrays these are is as it was in the first call,
+    as is all that depends on other things. Results have elements of their own, and share none with
+    arguments, unless an argument itself is a result. A function is called each time if a shape in
+    it depends on values, as that of `x[mask]`.
 
     Args:
         function: takes and gives arrays, also in lists, tuples and dicts; other arguments are part
@@ -85,6 +182,7 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
     Raises:
         ArrayTypeError: there is no function; it asks for the value of an element, which is not
             there while it is recorded; or an argument has no hash.
+        ArrayValueError: an array is changed that shares elements with another argument.
 
     >>> import tecomp.array as xp
     >>> step = jit(lambda x, y: x * y + 1)
@@ -95,95 +193,232 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
         raise ArrayTypeError(
             f"jit: {function!r} is {type(function).__name__}; give a function of arrays"
         )
-    known: Recent[Any, _Recorded] = Recent(_MOST)
+    known: Recent[Any, _Recorded | None] = Recent(_MOST)
     name = getattr(function, "__name__", "function")
 
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        nodes: list[Node] = []
-        structure = _taken((args, kwargs), nodes, f"jit {name}: arguments")
         if tracing.depth:  # a part of what is recorded
-            again: tuple[Any, Any] = _given(structure, [made(node) for node in nodes])
-            return function(*again[0], **again[1])
+            return function(*args, **kwargs)
+        arrays: list[Array] = []
+        structure = _taken((args, kwargs), arrays, f"jit {name}: arguments")
+        nodes = [array._node for array in arrays]
         key = structure, tuple([node.type for node in nodes])
         try:
-            recorded = known.get(key, None)
+            recorded = known.get(key, _NEW)
         except TypeError as error:
             raise ArrayTypeError(
                 f"jit {name}: an argument that is no array has no hash ({error}); give arrays, "
                 "numbers, texts, or tuples of them"
             ) from error
-        if recorded is None:
+        if recorded is _NEW:
             types = [node.type for node in nodes]
             recorded = known.keep(key, _record(function, name, structure, types))
-        results: R = _run(recorded, nodes)
+        if not isinstance(recorded, _Recorded):
+            return function(*args, **kwargs)
+        if recorded.changed:
+            _check_apart(recorded, arrays, name)
+        results: R = _run(recorded, arrays, nodes)
         return results
 
     return update_wrapper(run, function)
 
 
+_NEW: Any = object()
+
+
 def _record(
     function: Callable[..., Any], name: str, structure: Any, types: list[PTensorType]
-) -> _Recorded:
-    arguments = [Node(type, None, (), None, 0, 0) for type in types]
-    args, kwargs = _given(structure, [made(node) for node in arguments])
-    with tracing:
-        given = function(*args, **kwargs)
-    results: list[Node] = []
+) -> _Recorded | None:
+    """Return the operations of a function; None if it has to be called each time."""
+    nodes = [Node(type, None, (), None, 0, 0) for type in types]
+    with _Recording():
+        arguments = [made(node) for node in nodes]
+        args, kwargs = _given(structure, arguments)
+        assert _watch.captured is not None
+        captured = _watch.captured
+        try:
+            given = function(*args, **kwargs)
+        except DataDependentShapeError:
+            return None
+        finally:
+            outside = list(captured.values())
+            after = [_NODE.__get__(array) for array, _ in outside]
+            for array, node in outside:
+                _NODE.__set__(array, node)
+    results: list[Array] = []
     outline = _taken(given, results, f"jit {name}: results")
+    sources = _Sources(arguments, nodes, outside)
+    changed = [
+        (("argument object", k), array._node)
+        for k, (array, node) in enumerate(zip(arguments, nodes, strict=True))
+        if array._node is not node
+    ]
+    written = [
+        k for k, ((_, node), now) in enumerate(zip(outside, after, strict=True)) if now is not node
+    ]
+    wholes = {id(outside[k][0]) for k in written}
+    for k in written:  # views are changed with the array that has their elements
+        whole = outermost(outside[k][0])
+        if whole is outside[k][0] or id(whole) not in wholes:
+            changed.append((("captured object", k), after[k]))
+    return _recorded(results, outline, sources, changed)
+
+
+class _Sources:
+    """Where nodes and arrays of a recorded function come from."""
+
+    def __init__(
+        self, arguments: list[Array], nodes: list[Node], outside: list[tuple[Array, Node]]
+    ) -> None:
+        self.outside = tuple([array for array, _ in outside])
+        self._arrays = {id(array): ("argument object", k) for k, array in enumerate(arguments)}
+        self._arrays |= {
+            id(array): ("captured object", k) for k, (array, _) in enumerate(outside)}
+        self._nodes: dict[Node, Source] = {node: ("argument", k) for k, node in enumerate(nodes)}
+        self._nodes |= {node: ("captured", k) for k, (_, node) in enumerate(outside)}
+
+    def of_array(self, array: Array) -> Source:
+        return self._arrays.get(id(array)) or self.of_node(array._node)
+
+    def of_node(self, node: Node) -> Source:
+        found = self._nodes.get(node)
+        if found is None:
+            found = self._nodes[node] = "constant", _constant(node)
+        return found
+
+    def know(self, nodes: Sequence[Node]) -> None:
+        """Know the places of nodes that are computed."""
+        self._nodes |= {node: ("computed", k) for k, node in enumerate(nodes)}
+
+
+def _constant(node: Node) -> Node:
+    """Return a node with the same elements, which stay as they are now."""
+    if node.data is not None and node.type.team is None and is_borrowed(node.data):
+        return leaf(copied(node.data), node.type)
+    return node
+
+
+def _recorded(
+    results: list[Array], outline: Any, sources: _Sources,
+    changed: list[tuple[Source, Node]],
+) -> _Recorded:
+    wanted = [array._node for array in results] + [node for _, node in changed]
     with looking:
-        work = pending([node for node in results if node.op is not None])
-    order = {node: k for k, node in enumerate(arguments)}
-    places = tuple([order.get(leaf, leaf) for leaf in work.leaves])
+        work = pending([node for node in wanted if node.op is not None])
+    sources.know(work.nodes)
     numbers = {node: k for k, node in enumerate(work.nodes)}
-    wanted = tuple(sorted({numbers[node] for node in results if node in numbers}))
-    work = Pending(work.leaves, work.nodes, work.steps, wanted)
-    sources = tuple([_source(node, numbers, order) for node in results])
-    types_of = tuple([node.type for node in work.nodes])
-    return _Recorded(types_of, pieces_of(work, MOST), places, sources, outline)
+    outputs = tuple(sorted({numbers[node] for node in wanted if node in numbers}))
+    work = Pending(work.leaves, work.nodes, work.steps, outputs)
+    return _Recorded(
+        tuple([node.type for node in work.nodes]),
+        pieces_of(work, MOST, lambda op: isinstance(op, HostResult)),
+        sources.outside,
+        tuple([sources.of_node(node) for node in work.leaves]),
+        tuple([sources.of_array(array) for array in results]),
+        outline,
+        tuple([(target, sources.of_node(node)) for target, node in changed]),
+    )
 
 
-def _source(node: Node, computed: dict[Node, int], order: dict[Node, int]) -> tuple[str, Any]:
-    if node in computed:
-        return "computed", computed[node]
-    return ("argument", order[node]) if node in order else ("other", node)
+def _check_apart(recorded: _Recorded, arrays: list[Array], name: str) -> None:
+    """Refuse arguments that share elements with arrays that the function changes.
+
+    Raises:
+        ArrayValueError: If there are such arguments.
+    """
+    wholes = [outermost(array) for array in arrays]
+    for (kind, k), _ in recorded.changed:
+        if kind == "argument object":
+            whole = wholes[k]
+            others = [*wholes[:k], *wholes[k + 1 :], *map(outermost, recorded.captured)]
+        else:
+            whole, others = outermost(recorded.captured[k]), wholes
+        if any([other is whole for other in others]):
+            raise ArrayValueError(
+                f"jit {name}: the function changes an array in place, and an argument shares "
+                "elements with it; give a copy, xp.asarray(x, copy=True)"
+            )
 
 
-def _run(recorded: _Recorded, arguments: list[Node]) -> Any:
-    leaves = [arguments[p] if isinstance(p, int) else p for p in recorded.places]
+def _run(recorded: _Recorded, arrays: list[Array], arguments: list[Node]) -> Any:
+    captured = [array._node for array in recorded.captured]
+    found: dict[str, Any] = {
+        "argument": arguments, "captured": captured, "argument object": arrays,
+        "captured object": recorded.captured,
+    }
+    leaves = [where if kind == "constant" else found[kind][where]
+              for kind, where in recorded.leaves]
+    found["computed"] = _computed(recorded, leaves)
+
+    def node_at(source: Source) -> Node:
+        kind, where = source
+        node: Node = where if kind == "constant" else found[kind][where]
+        return node
+
+    results = [
+        found[kind][where] if kind.endswith("object") else made(node_at((kind, where)))
+        for kind, where in recorded.results
+    ]
+    for (kind, where), source in recorded.changed:
+        array, node = found[kind][where], node_at(source)
+        while not replaced(array, array._node, node):  # another thread was between
+            pass
+    return _given(recorded.structure, results)
+
+
+def _computed(recorded: _Recorded, leaves: list[Node]) -> dict[int, Node]:
+    """Run the operations of a function; return the nodes that are wanted by their places."""
     is_divided = any([type.team is not None for type in recorded.types])
     if not is_divided:
         evaluate(leaves)
     nodes = {-1 - k: leaf for k, leaf in enumerate(leaves)}
+    calls: dict[HostCall, tuple[Node, ...]] = {}
     for piece in recorded.pieces:
         if is_divided:
-            _record_again(piece, nodes)
+            _record_again(piece, nodes, calls)
             continue
-        for place in piece.nodes:
-            nodes[place] = Node(recorded.types[place], None, (), None, 0, 0)
-        compute(Pending(
-            [nodes[place] for place in piece.leaves], [nodes[place] for place in piece.nodes],
-            piece.steps, piece.outputs,
-        ))
+        op, places = piece.steps[0]
+        if isinstance(op, HostResult):
+            operands = [nodes[piece.leaves[-1 - place]] for place in places]
+            nodes[piece.nodes[0]] = _called(op, operands, calls)
+        else:
+            for place in piece.nodes:
+                nodes[place] = Node(recorded.types[place], None, (), None, 0, 0)
+            compute(Pending(
+                [nodes[place] for place in piece.leaves], [nodes[place] for place in piece.nodes],
+                piece.steps, piece.outputs,
+            ))
         for place in piece.done:  # its memory is let go
             del nodes[place]
-    found: dict[str, Any] = {"computed": nodes, "argument": arguments}
-    results = [
-        made(where if kind == "other" else found[kind][where]) for kind, where in recorded.results
-    ]
-    return _given(recorded.structure, results)
+    return nodes
 
 
-def _record_again(piece: Piece, nodes: dict[int, Node]) -> None:
+def _called(
+    op: HostResult, operands: list[Node], calls: dict[HostCall, tuple[Node, ...]]
+) -> Node:
+    """Return a result of a host call, which is made for the first of them."""
+    if op.call not in calls:
+        calls[op.call] = op.call.run(*operands)
+    result = calls[op.call][op.index]
+    if result.type.team is None:
+        evaluate((result,))
+    return result
+
+
+def _record_again(
+    piece: Piece, nodes: dict[int, Node], calls: dict[HostCall, tuple[Node, ...]]
+) -> None:
     """Operations on arrays of a team, done by all of its processes with what they have."""
     made: list[Node] = []
     for op, places in piece.steps:
         operands = [made[k] if k >= 0 else nodes[piece.leaves[-1 - k]] for k in places]
-        made.append(record(op, *operands))
+        made.append(
+            _called(op, operands, calls) if isinstance(op, HostResult) else record(op, *operands))
     nodes.update(zip(piece.nodes, made, strict=True))
 
 
-def _taken(value: Any, nodes: list[Node], where: str, around: tuple[int, ...] = ()) -> Any:
-    """A structure with slots in place of its arrays, which are added to `nodes`.
+def _taken(value: Any, arrays: list[Array], where: str, around: tuple[int, ...] = ()) -> Any:
+    """A structure with slots in place of its arrays, which are added to `arrays`, each once.
 
     Raises:
         ArrayTypeError: one holds itself, or they are in too many others.
@@ -194,22 +429,29 @@ def _taken(value: Any, nodes: list[Node], where: str, around: tuple[int, ...] = 
             f"{_DEEPEST} others; give the arrays in fewer of them"
         )
     if isinstance(value, Array):
-        nodes.append(value._node)
-        return _Slot(len(nodes) - 1)
+        for k, array in enumerate(arrays):
+            if array is value:
+                return _Slot(k)
+        arrays.append(value)
+        return _Slot(len(arrays) - 1)
 
     def inside(item: Any) -> Any:
-        return _taken(item, nodes, where, (*around, id(value)))
+        return _taken(item, arrays, where, (*around, id(value)))
 
     if isinstance(value, dict):
         items = value.items()
         return "dict", tuple([(_Value.of(key), inside(item)) for key, item in items])
     if isinstance(value, list | tuple):
-        kind = "list" if isinstance(value, list) else "tuple"
+        kind = list if isinstance(value, list) else type(value) if _is_named(value) else tuple
         return kind, tuple([inside(item) for item in value])
     return _Value.of(value)
 
 
-def _given(structure: Any, arrays: list[Array]) -> Any:
+def _is_named(value: object) -> bool:
+    return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+def _given(structure: Any, arrays: Sequence[Array]) -> Any:
     if isinstance(structure, _Slot):
         return arrays[structure.position]
     if isinstance(structure, _Value):
@@ -218,4 +460,4 @@ def _given(structure: Any, arrays: list[Array]) -> Any:
     if kind == "dict":
         return {key.value: _given(item, arrays) for key, item in inside}
     items = [_given(item, arrays) for item in inside]
-    return items if kind == "list" else tuple(items)
+    return items if kind is list else tuple(items) if kind is tuple else kind(*items)

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tecomp.array.graph.devices import is_apart, on_its_device
-from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Node, leaf, teams
+from tecomp.array.graph.evaluate import check_recordable, data_of
+from tecomp.array.graph.node import Node, leaf, record_call, teams, tracing
 from tecomp.array.statistics import costs_of, counters
 from tecomp.errors import ArrayMemoryError
 from tecomp.ptensor.library_functions import compute
 from tecomp.ptensor.operations.base import LibraryOperation
-from tecomp.ptensor.types import numpy_dtype
+from tecomp.ptensor.types import PTensorType, numpy_dtype
 
 
 def library_call(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
     """The results of an operation that a function of a library computes.
 
-    The operands are computed first. The results live where the operands do.
+    The operands are computed first. The results live where the operands do. While a function is
+    recorded, the call is recorded, and made each time that the function runs.
 
     Args:
         op: the operation.
         operands: what it is applied to.
 
     Raises:
-        ArrayTypeError: the operation does not take such elements; or a function is recorded, in
-            which operands have none.
+        ArrayTypeError: the operation does not take such elements.
         ArrayValueError: shapes do not fit, or there is no result.
         DeviceMismatchError: operands live on different devices.
         TeamMismatchError: operands belong to different teams.
@@ -33,6 +35,9 @@ def library_call(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
     if is_apart(device):
         given = {operand.type.dtype for operand in operands}
         types = tuple([on_its_device(type, op.where, None, given) for type in types])
+    if tracing.depth:
+        return _library_call_later(op, types, operands)
+    if is_apart(device):
         costs_of(device).libraries[op.library] += 1
     if types[0].team is not None:
         made = teams().called(op, operands)
@@ -52,3 +57,15 @@ def library_call(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
         for data, type in zip(found, types, strict=True)
     ])
     return teams().like_operands(results, operands) if types[0].team is not None else results
+
+
+def _library_call_later(
+    op: LibraryOperation, types: Sequence[PTensorType], operands: tuple[Node, ...]
+) -> tuple[Node, ...]:
+    if any([extent is None for type in types for extent in type.shape]):
+        check_recordable(op.where)
+
+    def run(*given: Node) -> tuple[Node, ...]:
+        return library_call(op, *given)
+
+    return record_call(run, types, *operands)

@@ -107,7 +107,7 @@ def joined(records: Sequence[Record]) -> Record:
     files = [f"{number}.json" for number in range(len(records))]
     write = "--write docs/performance.md"
     parts = [r.command.replace(write, f"--json {f}") for r, f in zip(records, files, strict=True)]
-    program = last.command.partition("run_commands.py")[0] + "run_commands.py"
+    program = last.command.partition("run.py")[0] + "run.py"
     return replace(
         last, rows=tuple(rows.values()),
         versions={name: text for record in records for name, text in record.versions.items()},

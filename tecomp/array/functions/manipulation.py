@@ -7,7 +7,7 @@ from math import prod
 
 from tecomp.array.array_object import Array, made, node_of, part_of, turned_array
 from tecomp.array.graph.devices import default_dtype
-from tecomp.array.graph.evaluate import data_of
+from tecomp.array.graph.evaluate import check_recordable, data_of
 from tecomp.array.graph.node import Node, leaf, record, teams
 from tecomp.array.graph.views import moved
 from tecomp.array.indexing.aliasing import MovedView
@@ -336,6 +336,7 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
         result = record(Repeat(integer(repeats, where, "repeats"), along), node)
         shape_of(result.type.shape, where, result.type.dtype)
         return made(result)
+    check_recordable("`repeat` by an array")
     counts = _counts(node_of(repeats, where), node, along)
     if node.type.team is not None:
         found, fault = teams().repeated(node, counts, along)

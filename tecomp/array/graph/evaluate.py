@@ -115,6 +115,8 @@ def computable(nodes: Sequence[Node]) -> Pending:
             wait(written)
     if not all([node.is_there for node in work.leaves]):  # an argument of what is recorded
         raise no_elements()
+    if tracing.depth and not tracing.captured.isdisjoint(map(id, work.leaves)):
+        raise no_elements()
     return work
 
 
@@ -125,6 +127,24 @@ def no_elements() -> ArrayTypeError:
         "recorded; use where in place of if, or ask outside of the function",
         kind="recording",
     )
+
+
+class DataDependentShapeError(ArrayTypeError):
+    """A shape depends on values while a function is recorded, which is then called each time."""
+
+
+def check_recordable(where: str) -> None:
+    """Stop recording a function at an operation whose result has a shape that depends on values.
+
+    Raises:
+        DataDependentShapeError: If a function is being recorded.
+    """
+    if tracing.depth:
+        raise DataDependentShapeError(
+            f"jit: the shape of the result of {where} depends on values, and there are none while "
+            "a function is recorded; do it outside of the function",
+            kind="recording",
+        )
 
 
 def compute(work: Pending, what: str = "") -> None:
@@ -197,6 +217,8 @@ def _compiler() -> Any:
 def data_of(node: Node, why: str = "values") -> Buffer:
     """The elements of a node, computed if they are not yet."""
     data, stored = node.data, node.stored
+    if tracing.depth and id(node) in tracing.captured:
+        raise no_elements()
     if data is not None:
         return data
     if stored is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import count
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -101,9 +102,16 @@ class Node:
 
 
 class Tracing(threading.local):
-    """Whether a function is being recorded, whose arguments have no elements."""
+    """Whether a function is being recorded, whose arguments have no elements.
+
+    Attributes:
+        depth: the number of functions that are being recorded, one in another.
+        captured: the nodes, by `id`, of arrays from outside of the function, which have other
+            elements when it runs.
+    """
 
     depth = 0
+    captured: frozenset[int] | set[int] = frozenset()
 
     def __enter__(self) -> None:
         self.depth += 1
@@ -167,6 +175,53 @@ def record(op: Operation, *operands: Node) -> Node:
         if operand.op is not None and operand.since < since:
             since = operand.since
     return Node(type, op, operands, None, since, now - since + 1)
+
+
+class HostCall:
+    """A function of nodes that runs between kernels each time a recorded function is called.
+
+    Attributes:
+        run: gives nodes of the recorded types.
+    """
+
+    __slots__ = ("run",)
+
+    def __init__(self, run: Callable[..., tuple[Node, ...]]) -> None:
+        self.run = run
+
+
+@dataclass(frozen=True)
+class HostResult(Operation):
+    """A result of a host call, as an operation of a recorded function.
+
+    Attributes:
+        call: the call, of which each result is an operation of its own.
+        index: the number of the result.
+    """
+
+    name = "host_call"
+    takes = (0, None)
+
+    call: HostCall
+    index: int
+
+
+def record_call(
+    run: Callable[..., tuple[Node, ...]], types: Sequence[PTensorType], *operands: Node
+) -> tuple[Node, ...]:
+    """Record a function of nodes that runs on the host, while a function is recorded.
+
+    Args:
+        run: the function of the operands.
+        types: the types of its results.
+        operands: the nodes that it is applied to.
+    """
+    call, now = HostCall(run), next(_serial)
+    since = min([now, *[operand.since for operand in operands if operand.op is not None]])
+    return tuple([
+        Node(type, HostResult(call, k), operands, None, since, now - since + 1)
+        for k, type in enumerate(types)
+    ])
 
 
 class Teams(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from sys import getrefcount
@@ -156,19 +156,29 @@ class Piece:
     done: tuple[int, ...]
 
 
-def pieces_of(work: Pending, most: int) -> tuple[Piece, ...]:
+def pieces_of(
+    work: Pending, most: int, is_apart: Callable[[Operation], bool] = lambda op: False
+) -> tuple[Piece, ...]:
     """Pending operations in pieces of so many at most.
 
     A piece ends where few results are read behind it. Where operations come again and again, it is
     a whole number of rounds, so that all pieces but the last are the same kernel.
+
+    Args:
+        work: the operations.
+        most: the number of operations in a piece, at most.
+        is_apart: returns whether an operation has to be a piece of its own.
     """
     count = len(work.steps)
     last = _last_uses(work)
     live = _live(last)
     codes = _codes(work.steps)
     pieces, start = [], 0
+    apart = [k for k, (op, _) in enumerate(work.steps) if is_apart(op)]
+    ends = sorted({count, *apart, *[k + 1 for k in apart]})
     while start < count:
-        end = count if count - start <= most else _end(start, most, codes, live)
+        stop = next(end for end in ends if end > start)
+        end = stop if stop - start <= most else _end(start, most, codes, live)
         pieces.append(_piece(work, range(start, end), last))
         start = end
     return tuple(pieces)

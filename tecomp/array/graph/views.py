@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.graph.node import Buffer, Node, leaf, record, type_of
+from tecomp.array.graph.node import Buffer, Node, leaf, record, tracing, type_of
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.linear_algebra import Diagonal, MatrixTranspose
 from tecomp.ptensor.operations.manipulation import (
@@ -33,7 +33,7 @@ def moved(op: Operation, node: Node) -> Node:
         ArrayValueError: shapes do not fit.
     """
     data = node.data
-    if data is None:
+    if data is None or tracing.depth:  # a recorded function reads memory when it runs
         return record(op, node)
     type = type_of(op, node.type)
     view = view_of(op, data)

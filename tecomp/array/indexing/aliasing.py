@@ -505,6 +505,12 @@ def _parts(top: Place) -> list[tuple[int, Any, View]]:
     return result
 
 
+def outermost(array: Any) -> Any:
+    """Return the array that has the elements of an array and of all views of it."""
+    with looking:
+        return _tree(array).whole
+
+
 def _put(holder: Any, path: Sequence[View], part: Node) -> None:
     """Write the elements of a view to those of a view around it, up to the whole."""
     holders = [holder]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tecomp.array.graph.devices import default_dtype, is_apart
-from tecomp.array.graph.evaluate import data_of
+from tecomp.array.graph.evaluate import check_recordable, data_of
 from tecomp.array.graph.node import Buffer, Node, leaf, record, teams, tracing
 from tecomp.array.graph.views import moved
 from tecomp.array.indexing.data_dependent import counted_from_start, in_order, places_of, rows_at
@@ -53,6 +53,7 @@ def truth_of(node: Node) -> Node:
 
 def row_of_places(mask: Node) -> Node:
     """The places where a mask is true, as a row of numbers in the order of its elements."""
+    check_recordable("a mask, or `nonzero`,")
     if mask.type.team is not None:
         return teams().places(mask)
     places = places_of(in_order(data_of(mask)).reshape(-1))
@@ -121,7 +122,7 @@ def part_at(node: Node, key: Any) -> Node:
 
 
 def _view(node: Node, key: Any) -> Node | None:
-    data = node.data
+    data = None if tracing.depth else node.data
     view = None if data is None else view_at(data, key)
     return None if view is None else leaf(view, node.type.like(view.shape))
 

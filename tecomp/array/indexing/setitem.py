@@ -11,7 +11,17 @@ from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Buffer, Node, leaf, no_memory, record, teams, tracing, type_of
+from tecomp.array.graph.node import (
+    Buffer,
+    Node,
+    leaf,
+    no_memory,
+    record,
+    record_call,
+    teams,
+    tracing,
+    type_of,
+)
 from tecomp.array.graph.views import moved
 from tecomp.array.indexing.data_dependent import copied, copy_to, put
 from tecomp.array.indexing.getitem import counted, located, spans_of, view_at
@@ -247,6 +257,8 @@ def assign(holder: MutableNodeHolder, key: Any, value: Node) -> None:
         holder._node = _inserted(holder._node, entries, value)
     elif _is_mask_alone(entries, holder._node.type.shape) and value.type.size == 1:
         holder._node = _masked(holder._node, entries, value)
+    elif tracing.depth:
+        holder._node = _assigned_later(holder._node, key, value)
     elif holder._node.type.team is not None:
         holder._node = _put_together(holder._node, entries, value)
     else:
@@ -254,6 +266,21 @@ def assign(holder: MutableNodeHolder, key: Any, value: Node) -> None:
         where = tuple([_given(entry) for entry in entries])
         given = data_of(value)
         put(own_memory(holder), where, given, WHERE)
+
+
+def _assigned_later(node: Node, key: Any, value: Node) -> Node:
+    """Record an assignment to places that arrays in an index say; it checks them when it runs."""
+    parts = key if isinstance(key, tuple) else (key,)
+    places = [k for k, part in enumerate(parts) if isinstance(part, Node)]
+
+    def run(whole: Node, given: Node, *indices: Node) -> tuple[Node, ...]:
+        own = dict(zip(places, indices, strict=True))
+        holder = NodeHolder(whole)
+        assign(holder, tuple([own.get(k, part) for k, part in enumerate(parts)]), given)
+        return (holder._node,)
+
+    (result,) = record_call(run, [node.type], node, value, *[parts[k] for k in places])
+    return result
 
 
 def _put_together(node: Node, entries: list[Entry], value: Node) -> Node:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tecomp.array.graph.devices import check_dtype, is_apart
 from tecomp.array.graph.evaluate import data_of, evaluate
-from tecomp.array.graph.node import Node, leaf
+from tecomp.array.graph.node import Node, leaf, record_call, tracing
 from tecomp.ptensor.types import PTensorType
 
 
@@ -40,6 +40,9 @@ def on_device(
     moved = PTensorType(type.shape, type.dtype, device, type.team)
     if layout is not None:
         storage().check_layout_of(moved, layout, where)
+    if tracing.depth:
+        (made,) = record_call(lambda own: (on_device(own, device, layout, where),), [moved], node)
+        return made
     made = leaf(data_of(node), moved)
     if is_apart(device):
         own = storage().layout_for(moved, layout)

@@ -68,7 +68,33 @@ assert message(lambda: xp.jit(lambda x: -x if x[0] > 0 else x)(u)) == asked
 sent = (
     "jit: an argument is ptensor<19xfloat64, device='cpu', team=1>, and what processes send each other for "
     "this is not recorded; do it outside of the function")
-assert message(lambda: xp.jit(xp.sort)(u)) == sent
+
+ordered, masked = xp.jit(xp.sort), xp.jit(lambda x: xp.sum(x[x > 0.5]) + x)
+places = xp.asarray(np.array([0, -1, 3]), team=TEAM)
+
+
+@xp.jit
+def change(x: Any) -> Any:
+    """Change an argument and an array from outside, by slices and by arrays of indices."""
+    global OTHER
+    OTHER += 1
+    x[places] = OTHER * 1
+    x[1:5] *= 2
+    return xp.linalg.svdvals(xp.reshape(x[:18], (6, 3))), x
+
+
+for k in range(3):
+    data = random.uniform(size=19)
+    x = xp.asarray(data, team=TEAM)
+    np.testing.assert_allclose(ordered(x), np.sort(data))
+    np.testing.assert_allclose(masked(x), data[data > 0.5].sum() + data)
+    values, same = change(x)
+    data[[0, -1, 3]] = 3.5 + k
+    data[1:5] *= 2
+    assert same is x
+    np.testing.assert_allclose(x, data)
+    np.testing.assert_allclose(OTHER, 3.5 + k)
+    np.testing.assert_allclose(values, np.linalg.svd(data[:18].reshape(6, 3), compute_uv=False))
 assert message(lambda: xp.jit(lambda x: xp.redistribute(x, [dist.Shard(0, block=1)]))(u)) == sent
 if TEAM.rank == 0:
     print("recorded")
