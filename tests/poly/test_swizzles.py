@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tecomp import IndexMap, Layout
@@ -78,6 +78,7 @@ TEXTS = (
 
 
 @given(st.sampled_from(TEXTS), st.integers(1, 20), st.integers(1, 20))
+@example("(i * 8 + j % 8) ^ (i // 4 * 2)", 1, 1)  # `i` has no bits, as the number 0
 def test_greatest_values_are_those_of_all_elements(text: str, rows: int, columns: int) -> None:
     function = eval(f"lambda i, j: [{text}, i, j]")
     index_map = IndexMap.from_func(function)

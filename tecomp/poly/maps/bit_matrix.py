@@ -134,6 +134,8 @@ def _binary_bits(op: BinOp, a: Bits, b: Bits) -> Bits | None:
         return None
     if op is BinOp.BITAND:
         return [bit if number >> k & 1 else 0 for k, bit in enumerate(a)]
+    if op is BinOp.MUL and number == 0:
+        return []
     if op in (BinOp.SHL, BinOp.SHR):
         number = 1 << number if number < 63 else 0
     is_power = number > 0 and number & (number - 1) == 0
