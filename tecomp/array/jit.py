@@ -14,7 +14,7 @@ from tecomp.array.graph.node import HostCall, HostResult, Node, leaf, looking, r
 from tecomp.array.graph.pending import Pending, Piece, pending, pieces_of
 from tecomp.array.indexing.aliasing import outermost, replaced
 from tecomp.array.indexing.data_dependent import copied
-from tecomp.array.indexing.setitem import is_borrowed
+from tecomp.array.indexing.setitem import NodeHolder, is_borrowed
 from tecomp.array.lru_cache import Recent
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.types import PTensorType
@@ -361,7 +361,7 @@ def _run(recorded: _Recorded, arrays: list[Array], arguments: list[Node]) -> Any
     ]
     for (kind, where), source in recorded.changed:
         array, node = found[kind][where], node_at(source)
-        while not replaced(array, array._node, node):  # another thread was between
+        while not replaced(array, NodeHolder(array._node), node):  # another thread was between
             pass
     return _given(recorded.structure, results)
 
