@@ -17,10 +17,13 @@ class Recent(Generic[Key, Value]):
     becomes the second, and what was in the second is gone. So a key is hashed once where it is
     found, which an order by last use would do twice.
 
+    A key that is a tuple with many entries, as that of a graph of thousands of operations, stands
+    for a value that takes more memory, and counts as several.
+
     Several threads may use it.
 
     Attributes:
-        most: values that are kept.
+        most: values that are kept, if their keys are small.
 
     >>> squares: Recent[int, int] = Recent(4)
     >>> for k in range(5):
@@ -34,6 +37,7 @@ class Recent(Generic[Key, Value]):
         self._used: dict[Key, Value] = {}
         self._before: dict[Key, Value] = {}
         self._moving = leaf_lock()
+        self._weight = 0  # of the values in use
 
     def get(self, key: Key, default: Other) -> Value | Other:
         """The value of a key; the default if it is not here."""
@@ -45,17 +49,37 @@ class Recent(Generic[Key, Value]):
 
     def keep(self, key: Key, value: Value) -> Value:
         """Keep a value, and return it."""
+        weight = 1 + _entries(key) // _ENTRIES
         with self._moving:
-            if len(self._used) >= self.most // 2:
+            if self._used and self._weight + weight > self.most // 2:
                 self._before, self._used = self._used, {}
+                self._weight = 0
             self._used[key] = value
+            self._weight += weight
         return value
 
     def clear(self) -> None:
         """Let go of all."""
-        self._used.clear()
-        self._before.clear()
+        with self._moving:
+            self._used.clear()
+            self._before.clear()
+            self._weight = 0
 
     def __len__(self) -> int:
         """How many values are kept."""
         return len(self._used) + len(self._before)
+
+
+_ENTRIES = 64
+"""Entries of a key that count as one value."""
+
+
+def _entries(key: object) -> int:
+    """Return how many entries nested tuples have."""
+    count, tuples = 0, [key]
+    while tuples:
+        found = tuples.pop()
+        if isinstance(found, tuple):
+            count += len(found)
+            tuples += [each for each in found if isinstance(each, tuple)]
+    return count

@@ -109,6 +109,35 @@ print((many(150, 80) - first) / 80)
 """
 
 
+STRUCTURES = """
+import gc
+import tecomp.array as xp
+from tecomp.array.kernels.execution_plan import _recipes
+
+x, y = xp.ones(2), xp.zeros(2)
+xp.eval(x, y)
+
+def many(first, last):
+    for k in range(first, last):
+        {join}
+    gc.collect()
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096 / 2**20
+
+before = many(0, {few})
+print(many({few}, {count}) - before)
+"""
+
+
+@pytest.mark.parametrize("join", [
+    "xp.eval(xp.stack([x, y] * (1500 + k)))", "xp.eval(xp.concat([x] * (3000 + k)))",
+], ids=["stack", "concat"])
+def test_memory_over_large_structures_is_bounded(join: str) -> None:
+    (megabytes,) = printed(STRUCTURES.format(join=join, few=50, count=80))
+
+    assert megabytes < 16  # 29 and more if all of them are kept
+
+
 def printed(program: str) -> list[float]:
     """The numbers that a fresh interpreter prints."""
     done = subprocess.run(
@@ -140,6 +169,16 @@ def test_kernels_that_are_let_go_leave_little() -> None:
     (kilobytes,) = printed(NEW)
 
     assert kilobytes < 20  # each had 80 and more
+
+
+def test_large_keys_count_as_several() -> None:
+    recent: Recent[object, int] = Recent(64)
+    for k in range(100):
+        recent.keep((k, tuple(range(1000)), ((1, 2),) * 300), k)
+    assert len(recent) <= 4
+    for k in range(100):
+        recent.keep(k, k)
+    assert 32 < len(recent) <= 64
 
 
 def test_what_was_used_not_long_ago_is_kept() -> None:

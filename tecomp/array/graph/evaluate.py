@@ -260,6 +260,7 @@ FEWEST = MOST // 2
 """Operations that make a kernel worth its call, where a place to stop is known."""
 
 _places: set[tuple[CodeType, int]] = set()
+_MOST_PLACES = 10_000
 
 
 def cut(node: Node) -> None:
@@ -272,6 +273,8 @@ def cut(node: Node) -> None:
         return
     if node.pending < MOST and _place() not in _places:
         return
+    if len(_places) >= _MOST_PLACES:  # of code that is generated again and again
+        _places.clear()
     _places.add(_place())
     evaluate((node,))
 

@@ -26,6 +26,8 @@ Buffer = np.ndarray[Any, Any]
 _types: dict[Any, PTensorType] = {}
 _teams: list[Teams] = []
 _serial = count()
+_MANY = 16
+"""Operands of operations whose types are inferred each time."""
 
 looking = leaf_lock()
 """Held while a thread looks at the graph or changes nodes, which threads share."""
@@ -274,6 +276,8 @@ def type_of(op: Operation, *operands: PTensorType) -> PTensorType:
         DeviceMismatchError: operands live on different devices.
         TeamMismatchError: operands belong to different teams.
     """
+    if len(operands) > _MANY:  # thousands of such keys would take more memory than the types
+        return _on_its_device(op, operands)
     key = (op, *operands)
     found = _types.get(key)
     if found is None:

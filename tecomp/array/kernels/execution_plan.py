@@ -210,7 +210,7 @@ def run_plan(plan: Plan, work: Pending) -> None:
         work.nodes[place].computed(result)
 
 
-_recipes: Recent[Any, Recipe | Plan | None] = Recent(1024)
+_recipes: Recent[Any, Recipe | Plan | None] = Recent(2048)
 _NEW = object()
 
 
