@@ -64,7 +64,9 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
     product, tile = _tile(c, where)
     whole = {axis: number(axis.extent, c.total) for axis in tile}
     cut = where.cuts.get(output, Cut())
-    units = [lcm(tile[axis], n) for axis, n in zip(c.axes, where.units(output), strict=True)]
+    units = [tile[axis] for axis in c.axes]
+    if where.target.stick is not None:
+        units = [lcm(own, n) for own, n in zip(units, where.units(output), strict=True)]
     span = _Span(c, output, reach_of((*_whole_factors(c), output), where), whole)
     if cut.cores:
         core, shares = _part_as_asked(c, output, cut, where, units)
@@ -154,7 +156,8 @@ class _Span:
         if not self.reach.layouts:
             return None
         own = [core[axis] for axis in self.c.axes]
-        return self.reach.error(self.output, own, self._parts(core), target)
+        error: TargetError | None = self.reach.error(self.output, own, self._parts(core), target)
+        return error
 
     def _parts(self, core: Sizes) -> dict[te.Tensor, Sequence[int]]:
         read = self.c.read({**self.whole, **core})
@@ -353,7 +356,8 @@ def of_partial(c: Contraction, partial: te.Tensor, depth: Sequence[te.IterVar]) 
 
     def read(sizes: Sizes) -> tuple[tuple[int, ...], tuple[int, ...]]:
         before = {axis: sizes[new] for axis, new in own.items()}
-        return c.read({**before, c.depth: before[c.depth] * sizes[part]})
+        first, second = c.read({**before, c.depth: before[c.depth] * sizes[part]})
+        return first, second
 
     roles = {dim + 1: letter for dim, letter in c.roles[2].items()}
     return replace(

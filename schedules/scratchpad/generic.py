@@ -449,7 +449,7 @@ class _Room:
         """Bytes of a part of a tensor, in the order in which it is in the scratchpad."""
         order = order_of(box, _lane_of(self.w, self.where))
         is_lone = _lane_in(x, box, self.w, self.where) is None
-        return bytes_of(x, tuple(box[dim] for dim in order), self.where, is_lone=is_lone)
+        return int(bytes_of(x, tuple(box[dim] for dim in order), self.where, is_lone=is_lone))
 
     def fits(self, block: Sequence[int], depth: Sizes, *, doubled: bool) -> bool:
         """Whether there is room for a block, or for that and what the next one is made of."""

@@ -477,23 +477,25 @@ def _stores_once(index: Expr, loops: Sequence[For]) -> bool:
     lanes = index.dtype.lanes
     if lanes > 1 and not (isinstance(index, Ramp) and is_const(index.stride, 1)):
         return False
-    variables = {loop.loop_var: loop.extent for loop in loops}
-    if not all(isinstance(extent, Const) for extent in variables.values()):
-        return False
+    extents: dict[Expr, int] = {}
+    for loop in loops:
+        if not isinstance(loop.extent, Const):
+            return False
+        extents[loop.loop_var] = int(loop.extent.value)
     terms = Terms()
     total = terms.sum_of(cast(INT64, index.base if isinstance(index, Ramp) else index))
     steps: list[tuple[int, int]] = []
     for expr, step in terms.listed(total):
-        if expr in variables:
-            steps.append((abs(step), int(variables.pop(expr).value)))
-        elif any(node in variables for node in walk(expr)):
+        if expr in extents:
+            steps.append((abs(step), extents.pop(expr)))
+        elif any(node in extents for node in walk(expr)):
             return False
     reach = lanes
     for step, extent in sorted(steps):
         if extent > 1 and step < reach:
             return False
         reach = max(reach, step * (extent - 1) + reach)
-    return all(int(extent.value) <= 1 for extent in variables.values())
+    return all(extent <= 1 for extent in extents.values())
 
 
 def _step(held: Held, memory: Memory) -> int:
