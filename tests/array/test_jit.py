@@ -211,6 +211,23 @@ def test_arrays_from_outside_are_read_and_changed_by_each_call() -> None:
     assert len(calls) == 1
 
 
+def test_views_of_views_of_arrays_from_outside_are_read_by_each_call() -> None:
+    outside, wanted = xp.zeros((4, 3)) + 0, np.zeros((4, 3))
+
+    def function(whole: Any, x: Any) -> None:
+        rows = whole[1:][::1]
+        row = rows[0]
+        row += x
+
+    fast = jit(lambda x: function(outside, x))
+    for k in range(3):
+        fast(xp.asarray(np.arange(3.0)))
+        function(wanted, np.arange(3.0))
+        np.testing.assert_array_equal(np.asarray(outside), wanted)
+        outside += k + 1
+        wanted += k + 1
+
+
 def test_memory_of_numpy_is_read_when_a_function_is_recorded() -> None:
     data = np.ones(3)
     fast = jit(lambda x: x + xp.asarray(data))

@@ -71,7 +71,7 @@ class StridedView:
 
     def of(self, node: Node) -> Node:
         """Return the elements of the view."""
-        if node.data is not None:
+        if node.data is not None and not tracing.depth:
             view = self.within(node.data)
             return leaf(view, node.type.like(view.shape))
         result = part_at(node, (*self._slices(), ...))
@@ -433,7 +433,8 @@ def _share(found: _Sharing, node: Node) -> None:
     _say(found.whole, node)
     for outer, array, view in found.parts:
         around = nodes[outer]
-        data = None if array is None or around.data is None else view.within(around.data)
+        is_there = around.data is not None and not tracing.depth
+        data = view.within(around.data) if is_there and array is not None else None
         nodes.append(view.of(around) if data is None else leaf(data, array._node.type))
         if array is not None:
             _say(array, nodes[-1])
