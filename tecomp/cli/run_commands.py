@@ -17,7 +17,7 @@ from tecomp import demo as demonstration
 from tecomp import te, topi
 from tecomp.cli.common import machines, show, with_json
 from tecomp.codegen.dispatch.kernel import time_call
-from tecomp.dist.launch import launched
+from tecomp.dist.launch import launched, most_processes
 from tecomp.errors import MissingLibraryError, TeamError, TecompError
 
 Array = np.ndarray[Any, Any]
@@ -141,10 +141,22 @@ def demo(name: str, output: Path, timeline: Path | None, as_json: bool) -> None:
         raise click.ClickException("demo: the compiled features differ from SciPy's")
 
 
+_LONGEST = 1e6
+"""Seconds."""
+
+
+def _not_nan(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    del context, option
+    if value is not None and value != value:  # the range lets it pass
+        raise click.BadParameter("nan is no number.")
+    return value
+
+
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option("-n", "n", type=click.IntRange(min=1), required=True, help="How many processes.")
+@click.option("-n", "n", type=click.IntRange(1, most_processes()), required=True,
+    help="How many processes.")
 @click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True),
+    "--timeout", type=click.FloatRange(0, _LONGEST, min_open=True), callback=_not_nan,
     help="Seconds after which all processes are ended; no limit by default.",
 )
 @click.option(

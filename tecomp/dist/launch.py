@@ -1,21 +1,36 @@
-"""Starting a script on several processes, and ending all of them."""
+"""Start a script on several processes, watch them and end all of them.
+
+The launcher imports this module. Each process runs it with `-m`, and the script inside of it, so that
+the folder of the job says which processes have begun and which of them have ended in order.
+"""
 
 from __future__ import annotations
 
+import atexit
+import math
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tecomp.dist.runtime.mpi import installed
+from tecomp.dist.runtime.mpi import installed, mpi, survives
 from tecomp.errors import MissingLibraryError, TeamError
 
+JOB = "TECOMP_JOB"
+"""Variable of the environment with the folder of the job."""
+_MEMORY = ("mpich_shm_", "ucx_shm_posix_", "vader_segment.", "sm_segment.")
+"""Beginnings of the names of shared memory of MPI libraries."""
 _THREADS = ("TECOMP_NUM_THREADS", "OMP_NUM_THREADS")
 # Known by its name: arrays are above.
 _CONTROLLED = "tecomp.array.single_controller.processes"
@@ -24,6 +39,12 @@ _INTERRUPTED = 128 + signal.SIGINT
 
 _GRACE = 5
 """Seconds that a launcher has to end what it started."""
+_PAUSE = 0.05
+_LONGEST_PAUSE = 0.5
+"""Seconds between two looks at the processes, first and later."""
+_RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
+_FEWEST_ALLOWED, _OF_A_PROCESSOR = 64, 16
+"""Processes that are allowed: so many, or so many for each processor, each of which takes 100 MB."""
 
 
 def launched(
@@ -46,19 +67,28 @@ def launched(
 
     Raises:
         MissingLibraryError: there is no launcher, or not the one that is needed.
-        TeamError: the time is over.
+        TeamError: the time is over or no number, there are too many processes, or one ended before
+            its script did.
     """
-    command = command_of(n, survive=survive)
-    environment = environment_of(n, os.environ)
+    _check(n, timeout)
+    command = [*command_of(n, survive=survive), "-m", __name__]
+    job = _Job(Path(tempfile.mkdtemp(prefix="tecomp-run-")))
+    environment = environment_of(n, os.environ) | {JOB: str(job.folder)}
     if controller:
         command += ["-m", _CONTROLLED]
         environment["PYTHONUNBUFFERED"] = "1"  # somebody may sit before it
     words = ["-m", script] if module else [script]
-    process = subprocess.Popen([*command, *words, *arguments], env=environment)
     before = _exit_when_ended()
+    process: subprocess.Popen[bytes] | None = None
     try:
-        return process.wait(timeout)
+        process = subprocess.Popen([*command, *words, *arguments], env=environment)
+        status = _watched(process, job, timeout, survive=survive)
+        lost = [] if survive else job.lost()
+        if status == 0 and lost:
+            raise _ended_early(lost, n)
+        return status
     except KeyboardInterrupt:
+        assert process is not None
         with suppress(subprocess.TimeoutExpired):
             process.wait(_GRACE)  # the launcher was told too, and passes on what processes say
         return _INTERRUPTED
@@ -68,9 +98,147 @@ def launched(
             "stopped; give --timeout more, or look where they wait"
         ) from None
     finally:
-        _end(process)
+        if process is not None:
+            _end(process)
+        job.end()
         if before is not None:
             signal.signal(signal.SIGTERM, before)
+
+
+def most_processes() -> int:
+    """How many processes may be started on this machine."""
+    return max(_FEWEST_ALLOWED, _OF_A_PROCESSOR * _processors())
+
+
+def _processors() -> int:
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+
+
+def _check(n: int, timeout: float | None) -> None:
+    if not 1 <= n <= most_processes():
+        raise TeamError(
+            f"run: expected 1 to {most_processes()} processes on {_processors()} processors, got {n}; "
+            "start fewer"
+        )
+    if timeout is not None and not (math.isfinite(timeout) and timeout > 0):
+        raise TeamError(
+            f"run: expected a finite, positive number of seconds, got {timeout}; leave out --timeout "
+            "for no limit"
+        )
+
+
+@dataclass(slots=True)
+class _Job:
+    """What is known of the processes of a job.
+
+    Attributes:
+        folder: in which a process leaves `N.begun` with its rank, `N.up` once MPI is up, `N.ended`
+            when its script has ended, where N is its process identifier.
+        memory: files of shared memory that processes of the job had.
+    """
+
+    folder: Path
+    memory: set[str] = field(default_factory=set)
+
+    def begun(self) -> dict[int, str]:
+        """The ranks of the processes that have begun, by their identifiers."""
+        with suppress(OSError):
+            return {int(path.stem): path.read_text() for path in self.folder.glob("*.begun")}
+        return {}
+
+    def has(self, process: int, what: str) -> bool:
+        """Whether a process has left a file in the folder."""
+        return (self.folder / f"{process}.{what}").exists()
+
+    def look(self) -> None:
+        """Note the shared memory of the processes."""
+        for process in self.begun():
+            self.memory |= _shared_memory_of(process)
+
+    def lost(self, *, before_mpi: bool = False) -> list[str]:
+        """Ranks of processes that are gone although their scripts have not ended."""
+        return sorted(
+            rank for process, rank in self.begun().items()
+            if not _is_alive(process) and not self.has(process, "ended")
+            and not (before_mpi and self.has(process, "up"))
+        )
+
+    def end(self) -> None:
+        """End processes that are left, and remove what the job leaves on the machine."""
+        self.look()
+        for path in self.folder.glob("*.up"):
+            self.memory.update(path.read_text().split())
+        for process in self.begun():
+            if self._is_mine(process):
+                with suppress(OSError):
+                    os.kill(process, signal.SIGKILL)
+        for name in self.memory:
+            with suppress(OSError):
+                os.unlink(name)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _is_mine(self, process: int) -> bool:
+        """Whether a process still belongs to the job: identifiers are used again."""
+        with suppress(OSError):
+            words = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+            return f"{JOB}={self.folder}".encode() in words
+        return False
+
+
+def _shared_memory_of(process: int) -> set[str]:
+    """Files of shared memory of MPI that a process has mapped; none where the system has no /proc."""
+    with suppress(OSError):
+        lines = Path(f"/proc/{process}/maps").read_text().splitlines()
+        names = {line.split()[-1] for line in lines if " /dev/shm/" in line}
+        return {name for name in names if Path(name).name.startswith(_MEMORY)}
+    return set()
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    with suppress(OSError):
+        # Of a process that has ended, and whose parent has not asked for its status yet.
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return not Path("/proc/self").exists()
+
+
+def _watched(
+    process: subprocess.Popen[bytes], job: _Job, timeout: float | None, *, survive: bool
+) -> int:
+    """The status of a launcher, which is ended some seconds after a process was lost.
+
+    If others go on, they do not before MPI is up: they wait there for the one that is lost.
+    """
+    begin = time.monotonic()
+    limit = math.inf if timeout is None else begin + timeout
+    pause, since = _PAUSE, math.inf
+    while True:
+        try:
+            return process.wait(max(min(pause, limit - time.monotonic()), 0))
+        except subprocess.TimeoutExpired:
+            now = time.monotonic()
+            if now >= limit:
+                raise subprocess.TimeoutExpired(process.args, timeout or 0) from None
+        job.look()
+        lost = job.lost(before_mpi=survive)
+        since = min(since, now) if lost else math.inf
+        if now - since > _GRACE:
+            raise _ended_early(lost, len(job.begun()))
+        pause = min(1.1 * pause, _LONGEST_PAUSE)
+
+
+def _ended_early(lost: Sequence[str], n: int) -> TeamError:
+    return TeamError(
+        f"run: of {n} processes, rank {', '.join(lost)} did not come to the end of the script: "
+        "a signal or os._exit ended the first of them; leave a script with sys.exit, and look for "
+        "what kills the process"
+    )
 
 
 def _exit_when_ended() -> Any:
@@ -107,9 +275,7 @@ def environment_of(n: int, given: Mapping[str, str]) -> dict[str, str]:
     >>> environment_of(2, {"TECOMP_NUM_THREADS": "3", "OMP_NUM_THREADS": "1"})["TECOMP_NUM_THREADS"]
     '3'
     """
-    has_affinity = hasattr(os, "sched_getaffinity")
-    processors = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    return dict.fromkeys(_THREADS, str(max(processors // n, 1))) | dict(given)
+    return dict.fromkeys(_THREADS, str(max(_processors() // n, 1))) | dict(given)
 
 
 def _launcher() -> str:
@@ -143,3 +309,52 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def _run_rank() -> None:
+    """Run the script of the command line as one process of a job."""
+    folder = Path(os.environ[JOB])
+    rank = next((os.environ[name] for name in _RANKS if name in os.environ), "?")
+    (folder / f"{os.getpid()}.begun").write_text(rank)
+    # Registered first, so called last; by the process itself, and not by those that it forks.
+    atexit.register(_note_end, folder, os.getpid())
+    sys.meta_path.insert(0, _StartOfMpi(folder))
+    if survives():
+        mpi()  # others wait for this process until MPI is up
+    import_module("mpi4py.run").run_command_line(sys.argv[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class _StartOfMpi:
+    """Finds the module that starts MPI as usual, and leaves `N.up` with its memory afterwards."""
+
+    folder: Path
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        """How to load a module; None leaves that to others."""
+        if name != "mpi4py.MPI":
+            return None
+        for finder in [each for each in sys.meta_path if each is not self]:
+            # mpi4py has a finder of its own, which chooses the module for the library at hand.
+            spec: Any = finder.find_spec(name, path, target)
+            if spec is not None:
+                spec.loader.exec_module = partial(self._load, spec.loader.exec_module)
+                return spec
+        return None
+
+    def _load(self, load: Callable[[Any], None], module: Any) -> None:
+        load(module)
+        with suppress(OSError):
+            process = os.getpid()
+            text = " ".join(_shared_memory_of(process))
+            (self.folder / f"{process}.up").write_text(text)
+
+
+def _note_end(folder: Path, process: int) -> None:
+    if os.getpid() == process:
+        with suppress(OSError):
+            (folder / f"{process}.ended").touch()
+
+
+if __name__ == "__main__":
+    _run_rank()

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tecomp.dist import launch
-from tecomp.errors import MissingLibraryError
+from tecomp.errors import MissingLibraryError, TeamError
 from tests.strategies.ranks import LIMIT, PROGRAMS
 
-SCRIPT = str(PROGRAMS / "processes.py")
+MOST = launch.most_processes()
+SCRIPT = str(PROGRAMS / "started.py")
 
 
 def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -48,7 +49,11 @@ def test_processes_that_take_too_long_are_ended() -> None:
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    (("-n", "0", SCRIPT), "Invalid value for '-n': 0 is not in the range x>=1."),
+    (("-n", "0", SCRIPT), f"Invalid value for '-n': 0 is not in the range 1<=x<={MOST}."),
+    (("-n", "100000", SCRIPT), f"Invalid value for '-n': 100000 is not in the range 1<=x<={MOST}."),
+    (("-n", "2", "--timeout", "nan", SCRIPT), "Invalid value for '--timeout': nan is no number."),
+    (("-n", "2", "--timeout", "inf", SCRIPT),
+     "Invalid value for '--timeout': inf is not in the range 0<x<=1000000.0."),
     (("-n", "2", "nowhere.py"), "Invalid value for 'SCRIPT': File 'nowhere.py' does not exist."),
     ((SCRIPT,), "Missing option '-n'."),
     (("-n", "2", "--survive", SCRIPT),
@@ -60,6 +65,123 @@ def test_what_is_refused(words: tuple[str, ...], message: str) -> None:
 
     assert done.returncode in (1, 2)
     assert done.stderr.endswith(f"Error: {message}\n")
+
+
+@pytest.mark.parametrize(("n", "timeout", "message"), [
+    (MOST + 1, None, f"run: expected 1 to {MOST} processes on {launch._processors()} processors, got "
+     f"{MOST + 1}; start fewer"),
+    (1, float("nan"), "run: expected a finite, positive number of seconds, got nan; leave out "
+     "--timeout for no limit"),
+    (1, 0, "run: expected a finite, positive number of seconds, got 0; leave out --timeout for no "
+     "limit"),
+])
+def test_numbers_that_are_refused(n: int, timeout: float | None, message: str) -> None:
+    with pytest.raises(TeamError) as caught:
+        launch.launched(SCRIPT, [], n, timeout)
+
+    assert caught.value.message == message
+
+
+ENDS = """
+import os, sys, time
+how, when = sys.argv[1:]
+rank = int(os.environ["PMI_RANK"])
+
+def end():
+    if rank != 1:
+        return
+    if how == "exit":
+        os._exit(0)
+    if how == "exit 3":
+        os._exit(3)
+    if how == "kill":
+        os.kill(os.getpid(), 9)
+
+if when == "before":
+    end()
+from mpi4py import MPI
+for name in {line.split()[-1] for line in open("/proc/self/maps") if "/dev/shm/" in line}:
+    print(name, flush=True)
+MPI.COMM_WORLD.Barrier()
+if when == "after":
+    end()
+time.sleep(20)
+"""
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="this system has no /dev/shm")
+@pytest.mark.parametrize(("how", "when", "status"), [
+    ("exit", "before", 1), ("exit", "after", 1), ("exit 3", "after", 3), ("kill", "after", 9),
+    ("kill", "before", 9),
+])
+def test_a_process_that_ends_early_fails_the_job(
+    how: str, when: str, status: int, tmp_path: Path
+) -> None:
+    script = tmp_path / "ends.py"
+    script.write_text(ENDS)
+    done = run("-n", "2", "--timeout", "60", str(script), how, when, TMPDIR=str(tmp_path))
+
+    assert done.returncode == status, done.stderr
+    if how == "exit":
+        ranks = "1" if when == "before" else "0, 1"
+        assert done.stderr.endswith(
+            f"Error: run: of 2 processes, rank {ranks} did not come to the end of the script: a signal "
+            "or os._exit ended the first of them; leave a script with sys.exit, and look for what "
+            "kills the process\n"
+        )
+    memory = [word for word in done.stdout.split() if word.startswith("/dev/shm/")]
+    assert bool(memory) == (when == "after")
+    assert [name for name in memory if Path(name).exists()] == []
+    assert [path.name for path in tmp_path.iterdir()] == ["ends.py"]
+
+
+MPI_OF_TESTS = """
+import os, time
+if os.environ["PMI_RANK"] == "1":
+    os._exit(0)
+time.sleep(60)  # what the others do that wait for it
+"""
+LAUNCHER_OF_TESTS = """
+import os, subprocess, sys
+for process in [
+    subprocess.Popen(sys.argv[1:], env={**os.environ, "PMI_RANK": str(rank)}) for rank in range(2)
+]:
+    process.wait()
+"""
+
+
+def test_survivors_do_not_wait_for_a_process_that_never_started_mpi(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a launcher and an MPI of our own: those that go on are not installed here."""
+    library = tmp_path / "mpi4py"
+    library.mkdir()
+    (library / "__init__.py").touch()
+    (library / "MPI.py").write_text(MPI_OF_TESTS)
+    (tmp_path / "launcher.py").write_text(LAUNCHER_OF_TESTS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("OMPI_MCA_mpi_ft_enable", "1")
+    monkeypatch.setattr(launch, "_GRACE", 0.2)
+    monkeypatch.setattr(
+        launch, "command_of",
+        lambda n, survive: [sys.executable, str(tmp_path / "launcher.py"), sys.executable],
+    )
+    killed: list[int] = []
+    kill = os.kill
+    monkeypatch.setattr(os, "kill", lambda process, number: (
+        killed.append(process) if number else None, kill(process, number)))
+    with pytest.raises(TeamError) as caught:
+        launch.launched(SCRIPT, [], 2, 60, survive=True)
+
+    assert caught.value.message == (
+        "run: of 2 processes, rank 1 did not come to the end of the script: a signal or os._exit ended "
+        "the first of them; leave a script with sys.exit, and look for what kills the process"
+    )
+    assert killed
+    limit = time.monotonic() + 10
+    while any(map(launch._is_alive, killed)) and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert not any(map(launch._is_alive, killed))
 
 
 def test_threads_are_shared_among_processes(monkeypatch: pytest.MonkeyPatch) -> None:
