@@ -9,6 +9,7 @@ from collections import Counter as Totals
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import TypeAlias
 
 from tecomp.cost_model.access_sites import (
     Needed,
@@ -34,10 +35,18 @@ from tecomp.cost_model.iteration_counting import AccessSequence, Core, Counter, 
 from tecomp.cost_model.report import CoreWork, Direction, Occupancy, Report, Traffic, Transfers
 from tecomp.cost_model.timeline import Activity
 from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.expr import Const, Var
+from tecomp.ir.nodes.expr import Const, Var, is_const
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc
+from tecomp.machine.components import Core as Processor
 from tecomp.machine.components import Link, Memory, VectorUnit
 from tecomp.machine.descriptor import Target
+
+_POLYNOMIALS = frozenset((
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "exp", "exp2",
+    "expm1", "log", "log10", "log1p", "log2", "pow", "sigmoid", "sin", "sinh", "tan", "tanh",
+))  # fmt: skip
+_PRIVATE_CACHES = 2  # of a core; the others may be shared by all
+_LEAST_OPERATIONS = 8  # of such a function: a polynomial of degree 4, in fused products and sums
 
 SHARED = "core.x"
 """The axis of the grid that the cores of a processor are shown on."""
@@ -119,6 +128,10 @@ class _Worker:
         self.waits[resource] = max(self.waits.get(resource, 0.0), cycles)
 
 
+_Moved: TypeAlias = tuple[Site, Mapping[Core, int]]
+"""An access, and the bytes of it that each core moves."""
+
+
 class _Model:
     """Sums over the places of a program."""
 
@@ -127,6 +140,7 @@ class _Model:
         self.sites = sites
         self.counter = Counter({axis: target.grid.get(axis, 1) for axis in sites.axes})
         self.accessed: Totals[Var] = Totals()
+        self.moved: list[_Moved] = []
         self.flows: dict[tuple[str, Direction], _Flow] = {}
         self.workers: dict[Core, _Worker] = {}
         self.operations: Totals[str] = Totals()
@@ -181,6 +195,10 @@ class _Model:
         flow.runs += accesses.runs
         flow.longest = max(flow.longest, accesses.longest * size)
         flow.blocks += accesses.blocks
+        if self.target.core is not None:
+            self.moved.append((site, {
+                core: count * size
+                for core, count in self._shared(site.frames, owner, accesses.count) if count}))
         for core, count in self._shared(site.frames, owner, accesses.count):
             flow.per_core[core] += count * size
             if self.is_shared:
@@ -290,11 +308,13 @@ class _Model:
                 return each / (unit.lanes(dtype) * unit.instances)
         if self.target.core is not None:
             core = self.target.core
-            return 1 / (core.lanes(DType(dtype)) * core.vector_operations)
+            operations = _LEAST_OPERATIONS if name in _POLYNOMIALS else 1
+            return operations / (core.lanes(DType(dtype)) * core.vector_operations)
         return 1.0
 
     def report(self, program: Program) -> Report:
         """What was added up."""
+        self._add_levels(program.func)
         order = sorted(self.workers)
         after = sources_of(self.sites, self.sources)
         return Report(
@@ -314,12 +334,59 @@ class _Model:
 
     def _compulsory(self, func: PrimFunc) -> int:
         """Bytes of arguments, each once; of those that are not touched as a whole, no more."""
-        total = 0
-        for param in func.params:
-            if isinstance(param, Buffer):
-                elements = prod(extent for extent in param.shape if isinstance(extent, int))
-                total += min(elements * param.dtype.bytes, self.accessed[param.data])
-        return total
+        return sum(min(size, self.accessed[data]) for data, size in _argument_bytes(func).items())
+
+    def _add_levels(self, func: PrimFunc) -> None:
+        """Add what caches and memory of a processor take for the arguments, each moved once.
+
+        Reads and writes may take place at the same time, so the larger of both counts.
+        """
+        core = self.target.core
+        if core is None:
+            return
+        sizes = _argument_bytes(func)
+        of_arguments = [each for each in self.moved if each[0].buffer.data in sizes]
+        directions = [
+            [each for each in of_arguments if (each[0].direction == "read") is is_read]
+            for is_read in (True, False)
+        ]
+        moved = max(directions, key=lambda each: _bytes_once(each, sizes))
+        cores = len({core for _, per_core in moved for core in per_core})
+        for name, taken in self._levels(core, _bytes_once(moved, sizes), cores):
+            self._spread(name, taken, moved)
+
+    def _levels(self, core: Processor, size: int, cores: int) -> Iterator[tuple[str, float]]:
+        """For each cache, and memory, the least cycles of the core that moves most of some bytes.
+
+        What the caches before a level hold may have been there before the call. Cores have two
+        caches each, and share the others. A measured rate of memory is less than the limit that
+        holds for all processors; of the caches that limit counts, as a measurement beside other
+        work gives less than they do.
+        """
+        rates, clock = self.target.rates, self.target.clock_hz
+        held = 0
+        for level, rate in enumerate(core.level_bytes_per_cycle):
+            is_memory = level == len(core.cache_bytes)
+            taken = (size - held) / rate / max(cores, 1)
+            if is_memory and rates is not None and clock is not None:
+                each = size / max(cores, 1) - core.cache_bytes[-1]
+                taken = max(taken, each * clock / rates.read_bytes_per_second[-1])
+            if taken > 0:
+                yield "memory" if is_memory else f"L{level + 1}", taken
+            if not is_memory:
+                held = core.cache_bytes[level] * (cores if level < _PRIVATE_CACHES else 1)
+
+    def _spread(
+        self, resource: str, cycles: float, moved: Sequence[_Moved]
+    ) -> None:
+        """Give every core that moves bytes so many cycles, in proportion to its accesses."""
+        totals: Totals[Core] = Totals()
+        for _, per_core in moved:
+            totals.update(per_core)
+        for site, per_core in moved:
+            for core, count in per_core.items():
+                taken = cycles * count / totals[core]
+                self._take(site, core, resource, taken, is_shared=False)
 
     def _traffic(self, order: list[Core]) -> list[Traffic]:
         names = list(self.target.memories)
@@ -340,6 +407,27 @@ class _Model:
             for memory in self.target.memories.values()
             if program.peaks.get(memory.name) or program.padding.get(memory.name)
         ]
+
+
+def _argument_bytes(func: PrimFunc) -> dict[Var, int]:
+    """For the memory of each argument the bytes of its elements; repeated ones count once."""
+    found: dict[Var, int] = {}
+    for param in func.params:
+        if isinstance(param, Buffer):
+            strides = param.strides or (1,) * len(param.shape)
+            elements = prod(
+                extent for extent, stride in zip(param.shape, strides, strict=True)
+                if isinstance(extent, int) and not is_const(stride, 0))
+            found[param.data] = elements * param.dtype.bytes
+    return found
+
+
+def _bytes_once(moved: Sequence[_Moved], sizes: Mapping[Var, int]) -> int:
+    """Bytes of arguments that are accessed, each counted once."""
+    accessed: Totals[Var] = Totals()
+    for site, per_core in moved:
+        accessed[site.buffer.data] += sum(per_core.values())
+    return sum(min(sizes[data], count) for data, count in accessed.items())
 
 
 def cores_among(frames: Sequence[Frame], target: Target) -> int:

@@ -43,6 +43,7 @@ TileAxis = Annotated[
 ]
 
 
+_FARTHER = 0.75  # the rate of a cache, at most, by that of the cache before it
 DotName = Annotated[str, OneOf("pair of types", DOTS)]
 
 
@@ -60,12 +61,17 @@ class Core:
             count as two.
         dots: what one instruction multiplies and adds up to 32 bits, as `te.dot` does, by the
             types of its factors: `uint8*int8`, `int8*int8`, `uint8*uint8`, `bfloat16*bfloat16`.
+        load_operations: loads of whole vectors, or stores, of a core in a cycle at most.
+        line_bytes_per_cycle: bytes of a core in a cycle at most, from a cache behind the first.
+        memory_bytes_per_cycle: bytes of a core in a cycle at most, from memory.
 
     >>> core = Core(4, 32, 16, (32768, 524288), source="a manual", dots=("uint8*int8",))
     >>> core.count, core.vector_bytes, core.vector_registers, core.cache_bytes
     (4, 32, 16, (32768, 524288))
     >>> core.vector_operations, core.dots, core.source
     (1, ('uint8*int8',), 'a manual')
+    >>> core.load_operations, core.line_bytes_per_cycle, core.memory_bytes_per_cycle
+    (4, 64.0, 32.0)
     """
 
     count: Annotated[CoreCount, FromHost(host_cores)]
@@ -75,6 +81,10 @@ class Core:
     source: Source = ""
     dots: Annotated[tuple[DotName, ...], FromHost(host_dots)] = ()
     vector_operations: Count = 1
+    # Limits that no known processor exceeds, so that they give lower bounds of times.
+    load_operations: Count = 4
+    line_bytes_per_cycle: Rate = 64.0
+    memory_bytes_per_cycle: Rate = 32.0
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -87,6 +97,18 @@ class Core:
         (524288, 32768)
         """
         return self.cache_bytes[:2][-1]
+
+    @property
+    def level_bytes_per_cycle(self) -> tuple[float, ...]:
+        """Bytes that a core gets in a cycle at most, of each of its caches and of memory.
+
+        >>> Core(2, 32, 16, (32768, 524288, 1 << 25)).level_bytes_per_cycle
+        (128.0, 64.0, 48.0, 32.0)
+        """
+        rates = [float(self.load_operations * self.vector_bytes)]
+        for _ in self.cache_bytes[1:]:
+            rates.append(min(self.line_bytes_per_cycle, _FARTHER * rates[-1]))
+        return (*rates, self.memory_bytes_per_cycle)
 
     def lanes(self, dtype: str) -> int:
         """Values of a type that one vector holds.

@@ -78,7 +78,8 @@ RIGHT: dict[str, dict[str, Any]] = {
     },
     "Core": {
         "count": 2, "vector_bytes": 32, "vector_registers": 16, "cache_bytes": (32768,),
-        "source": "assumed", "dots": ("int8*int8",), "vector_operations": 1,
+        "source": "assumed", "dots": ("int8*int8",), "vector_operations": 1, "load_operations": 2,
+        "line_bytes_per_cycle": 32.0, "memory_bytes_per_cycle": 16.0,
     },
     "Core.lanes": {"dtype": "float32"},
     "DmaNest": {
