@@ -28,7 +28,7 @@ from tecomp.ir.extern.registry import (
 )
 from tecomp.ir.nodes.argument_checks import check_function, check_list, is_one_of, whole_number
 from tecomp.ir.nodes.dtype import INT64, DType
-from tecomp.ir.nodes.expr import Call, Expr, const
+from tecomp.ir.nodes.expr import Call, Expr, Var, const
 from tecomp.ir.nodes.operators import outside_call
 from tecomp.ir.nodes.printer import Name, Pieces
 from tecomp.ir.nodes.stmt import (
@@ -57,6 +57,7 @@ def decl_buffer(
     *,
     scope: str = "",
     strides: Sequence[Extent] | None = None,
+    elem_offset: Extent | None = None,
     data_alignment: int = -1,
     offset_factor: int = 0,
 ) -> Buffer:
@@ -70,11 +71,14 @@ def decl_buffer(
         strides: how many elements further the next one of each axis is: numbers, which may be 0 or
             negative, or variables. For `tecomp.build`, variables take their values from the arrays
             of a call. For an intrinsic they are any; `operand.strides` says what they are.
+        elem_offset: Position of the first element, counted from the address of the operand: 0, or
+            a variable, which is 0. A call passes views by the address of their first element.
         data_alignment: taken, and changes nothing: the schedule says where operands are.
         offset_factor: as `data_alignment`.
 
     Raises:
-        DefinitionError: an extent is no size, or strides are not one for each axis.
+        DefinitionError: an extent is no size, strides are not one for each axis, or `elem_offset`
+            is another number than 0.
         TypeMismatchError: something is of another kind.
 
     >>> from tecomp import te
@@ -88,6 +92,7 @@ def decl_buffer(
             raise TypeMismatchError(
                 f"{where}: {what} is {number!r}; give a whole number", kind="wrong-argument"
             )
+    _check_offset(elem_offset, where)
     extents = shape_of(shape, where)
     given = None if strides is None else _strides_of(strides, where)
     if given is not None and len(given) != len(extents):
@@ -96,6 +101,21 @@ def decl_buffer(
             kind="wrong-count",
         )
     return Buffer(name, extents, dtype_of(dtype, where), scope, strides=given)
+
+
+def _check_offset(given: Any, where: str) -> None:
+    if given is None or isinstance(given, Var) or whole_number(given) == 0:
+        return
+    if whole_number(given) is None:
+        raise TypeMismatchError(
+            f"{where}: elem_offset is {given!r}; give 0 or what te.var makes",
+            kind="wrong-argument",
+        )
+    raise DefinitionError(
+        f"{where}: elem_offset is {given}, and an operand begins at its own first element; leave "
+        f"elem_offset out, and pass a view, array[{given}:]",
+        kind="wrong-argument",
+    )
 
 
 def _strides_of(given: Any, where: str) -> tuple[Extent, ...]:

@@ -20,7 +20,7 @@ _KINDS = {
     "serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorize": ForKind.VECTORIZED,
     "vectorized": ForKind.VECTORIZED, "unroll": ForKind.UNROLLED, "unrolled": ForKind.UNROLLED,
 }  # fmt: skip
-_MARKS = ("pragma_", "hint_")
+_MARKS = ("pragma_", "hint_", "compute_scope", "extern_scope")
 """How the names of what a loop may be told begin; nothing of it changes what is computed."""
 
 Rest = Callable[[Stmt], Stmt]
@@ -171,17 +171,17 @@ class IRBuilder:
     def scope_attr(self, node: Any, attr_key: str, value: Any) -> None:
         """What is said of the rest of this scope.
 
-        `thread_extent` of an axis makes a loop over its values; hints and pragmas are taken without
-        effect.
+        `thread_extent` and `virtual_thread` of an axis make a loop over its values. Hints, pragmas,
+        `compute_scope` and `extern_scope` are taken without effect.
 
         Raises:
             DefinitionError: it would change what is computed.
         """
-        if is_one_of(attr_key, ("thread_extent",)):
+        if is_one_of(attr_key, ("thread_extent", "virtual_thread")):
             var = node if isinstance(node, Var) else getattr(node, "var", None)
             if not isinstance(var, Var):
                 raise TypeMismatchError(
-                    f"ir_builder.scope_attr: thread_extent is of an axis, not of {node!r}; give "
+                    f"ir_builder.scope_attr: {attr_key} is of an axis, not of {node!r}; give "
                     "what te.thread_axis makes",
                     kind="statements",
                 )
@@ -189,7 +189,8 @@ class IRBuilder:
         elif not isinstance(attr_key, str) or not attr_key.startswith(_MARKS):
             raise DefinitionError(
                 f"ir_builder.scope_attr: nothing is known of {attr_key!r}; there are "
-                "'thread_extent', and names that begin with 'pragma_' or 'hint_'",
+                "'thread_extent', 'virtual_thread', 'compute_scope', 'extern_scope', and names "
+                "that begin with 'pragma_' or 'hint_'",
                 kind="statements",
             )
 
@@ -227,6 +228,13 @@ class IRBuilder:
         with self._scope() as parts:
             yield var
         self.emit(For(var, first, last - first, _KINDS[kind], _joined(parts)))
+
+    @contextmanager
+    def new_scope(self) -> Iterator[None]:
+        """A scope of its own: memory and variables made inside the `with` end with it."""
+        with self._scope() as parts:
+            yield
+        self.emit(_joined(parts))
 
     @contextmanager
     def if_scope(self, cond: Value) -> Iterator[None]:

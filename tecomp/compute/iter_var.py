@@ -43,8 +43,8 @@ class IterVar(Var):
     ('k', 'int32', 2, 8, <IterKind.REDUCE: 'reduce'>, True)
     >>> k.dom, k.var is k, k.thread_tag, k.inside
     ((int32(2), int32(8)), True, '', (None, None))
-    >>> te.IterVar.DataPar, te.IterVar.Ordered
-    (0, 3)
+    >>> te.IterVar.DataPar, te.IterVar.Ordered, te.IterVar.Vectorized
+    (0, 3, 6)
     """
 
     # The domain is where the variable comes from, not something it computes with.
@@ -56,9 +56,16 @@ class IterVar(Var):
     thread_tag: str = field(kw_only=True, default="")
     inside: tuple[Expr | None, Expr | None] = field(kw_only=True, default=(None, None))
 
+    # TVM's numbers. Schedules keep how loops run beside the axes, so an axis has one of three.
     DataPar: ClassVar[int] = 0
+    ThreadIndex: ClassVar[int] = 1
     CommReduce: ClassVar[int] = 2
     Ordered: ClassVar[int] = 3
+    DimInfo: ClassVar[int] = 4
+    Unrolled: ClassVar[int] = 5
+    Vectorized: ClassVar[int] = 6
+    Parallelized: ClassVar[int] = 7
+    Tensorized: ClassVar[int] = 8
 
     @property
     def iter_type(self) -> int:

@@ -178,6 +178,11 @@ class Operand:
         factors = self.buffer.shape[1:]
         return known(tuple(reduce(mul, factors[k:], 1) for k in range(len(self.buffer.shape))))
 
+    @property
+    def elem_offset(self) -> int:
+        """Position of the first element, counted from `data`: 0."""
+        return 0
+
     def vstore(self, begin: object, value: Value) -> Stmt:
         """The statement that stores `value`, which may be a vector, at `begin`, as `store` does.
 

@@ -388,9 +388,9 @@ def example(tensor: Tensor) -> str:
 
 
 def _is_alone(operand: object) -> bool:
-    """Whether an operand is a tensor of no axes, or a number that is no element of another one."""
+    """Whether an operand is a tensor of no axes, or a number that depends on no axis."""
     if isinstance(operand, Expr):
-        return not any(isinstance(node, IterVar | TensorLoad) for node in walk(operand))
+        return not any(isinstance(node, IterVar) for node in walk(operand))
     return isinstance(operand, Tensor | int | float | np.generic)
 
 

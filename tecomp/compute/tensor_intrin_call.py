@@ -234,6 +234,8 @@ class TensorIntrin:
     twice[1] = a[1] * float32(2.0)
     >>> vtwice.reset, vtwice.update, vtwice.check, vtwice.scalar_params
     (None, None, 'now', ())
+    >>> vtwice.reduce_init, vtwice.reduce_update
+    (None, None)
     """
 
     name: str
@@ -247,6 +249,16 @@ class TensorIntrin:
     unit: str = ""
     mode: str = ""
     check: Check = "now"
+
+    @property
+    def reduce_init(self) -> Stmt | None:
+        """Statement that stores the initial value of a reduction: TVM's name of `reset`."""
+        return self.reset
+
+    @property
+    def reduce_update(self) -> Stmt | None:
+        """Statement that accumulates a tile: TVM's name of `update`."""
+        return self.update
 
     @property
     def tile(self) -> tuple[int, ...]:

@@ -199,11 +199,44 @@ def test_what_is_refused() -> None:
     )
     assert refused(lambda ib, a, e: ib.scope_attr(None, "storage_scope", "local")) == (
         "ir_builder.scope_attr: nothing is known of 'storage_scope'; there are 'thread_extent', "
-        "and names that begin with 'pragma_' or 'hint_'"
+        "'virtual_thread', 'compute_scope', 'extern_scope', and names that begin with 'pragma_' or 'hint_'"
     )
     assert refused(lambda ib, a, e: ib.allocate("float32", 4, axis_separators=[1])) == (
         "ir_builder.allocate buf: it has one physical axis; leave axis_separators out"
     )
+
+
+@pytest.mark.parametrize("attr_key", ["thread_extent", "virtual_thread"])
+def test_scopes_of_a_builder(attr_key: str) -> None:
+    def doubled(ins: Any, outs: Any) -> Any:
+        ib = tir.ir_builder.create()
+        a, b = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        ib.scope_attr(None, "extern_scope", 0)
+        ib.scope_attr(None, "compute_scope", "main")
+        thread = te.thread_axis("vthread")
+        with ib.new_scope():
+            ib.scope_attr(thread, attr_key, 4)
+            x = ib.allocate("float32", (1,), name="x")
+            x[0] = a[thread.var] * 2.0
+            b[thread.var] = x[0]
+        with ib.new_scope():
+            x = ib.allocate("float32", (1,), name="x")
+            x[0] = b[0] + 1.0
+            b[0] = x[0]
+        stmt = ib.get()
+        assert [str(stmt[k]).split("(")[0] for k in (0, -1)] == ["for vthread in range", "with Allocate"]
+        assert len(stmt) == 2
+        assert list(stmt) == [stmt[0], stmt[1]]
+        with pytest.raises(IndexError):
+            stmt[2]
+        return stmt
+
+    A = te.placeholder((4,), name="A")
+    B = te.extern((4,), [A], doubled, name="B")
+    kernel = tecomp.build(te.create_schedule(B), [A, B])
+    found, given = np.zeros(4, "float32"), np.arange(4, dtype="float32")
+    kernel(given, found)
+    np.testing.assert_array_equal(found, given * 2 + [1, 0, 0, 0])
 
 
 def test_an_error_inside_leaves_the_builder_as_it_was() -> None:

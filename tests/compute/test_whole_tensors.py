@@ -80,10 +80,26 @@ def test_tensors_without_axes_stand_for_their_element() -> None:
 
     assert str(C.op) == "C[i, j] = A[i, j] * (z[()] + float32(1.0)) + (float32(2.0) - z[()])"
     assert str((A * (z + 1)).op) == "T_multiply[ax0, ax1] = A[ax0, ax1] * T_add[()]"
-    assert isinstance(A[0, 0] * z, te.Expr)
-    assert isinstance(z * A[0, 0], te.Expr)
     assert isinstance(z < 3, te.Expr)
     assert str(te.multiply(2, n)) == "int32(2) * n"
+
+
+def test_an_element_and_a_tensor_without_axes_are_a_tensor(agrees: Any) -> None:
+    """As TVM has it; at an index of an axis both are an expression."""
+    D, E = A[1, 2] * z, z - A[0, 0]
+    assert [(type(each).__mro__[1], each.shape) for each in (D, E)] == [(te.Tensor, ())] * 2
+    assert [str(D.op), str(E.op)] == [
+        "T_multiply[()] = A[int32(1), int32(2)] * z[()]", "T_subtract[()] = z[()] - A[int32(0), int32(0)]"]
+    found: list[object] = []
+    C = te.compute((8,), lambda i: [found.append(A[i, 0] * z), A[i, 0] * z + A[0, 0] * z][1], name="C")
+    assert isinstance(found[0], te.Expr)
+    assert not isinstance(found[0], te.Tensor)
+    assert str(C.op) == "C[i] = A[i, int32(0)] * z[()] + A[int32(0), int32(0)] * z[()]"
+    given = np.arange(32, dtype="float32").reshape(8, 4)
+    two = np.array(2, "float32")
+
+    agrees(te.create_schedule(D.op), [A, z, D], {A: given, z: two, D: np.array(12, "float32")})
+    agrees(te.create_schedule(C.op), [A, z, C], {A: given, z: two, C: given[:, 0] * 2})
 
 
 def test_numbers_of_tensors_without_axes(agrees: Any) -> None:

@@ -193,18 +193,30 @@ def test_strides_of_operands_are_those_of_the_arrays_that_calls_get() -> None:
     w = te.placeholder((2, 3, 4), name="w")
     z = te.compute((2, 3, 4), lambda i, j, k: w[i, j, k], name="z")
     asked = te.decl_buffer(
-        w.shape, w.dtype, "W", offset_factor=16, data_alignment=64,
+        w.shape, w.dtype, "W", offset_factor=16, data_alignment=64, elem_offset=te.var("offset"),
         strides=[te.var("s0"), te.var("s1"), 1],
     )
     found: list[Any] = []
 
     def statements(ins: Sequence[te.Operand], outs: Sequence[te.Operand]) -> Any:
+        assert ins[0].elem_offset == 0
         found.append((ins[0].strides, outs[0].strides[0].value))  # type: ignore[union-attr]
         return te.call_packed("test.tensorize.copied", ins[0], outs[0])
 
     te.decl_tensor_intrin(z, statements, binds={w: asked})
 
     assert found == [((12, 4, 1), 12)]
+
+
+@pytest.mark.parametrize("offset", [0, te.var("offset")])
+def test_a_bound_buffer_begins_where_the_array_of_the_call_does(offset: Any) -> None:
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: A[i] * 2.0, name="B")
+    asked = te.decl_buffer((4,), "float32", "A", strides=[te.var("s")], elem_offset=offset)
+    kernel = tecomp.build(te.create_schedule(B), [A, B], binds={A: asked})
+    given, result = np.arange(16, dtype="float32"), np.zeros(4, "float32")
+    kernel(given[5:13:2], result)
+    np.testing.assert_array_equal(result, given[5:13:2] * 2)
 
 
 @pytest.mark.parametrize(
@@ -219,6 +231,10 @@ def test_strides_of_operands_are_those_of_the_arrays_that_calls_get() -> None:
          "te.decl_buffer W: offset_factor is 'a'; give a whole number"),
         ({"data_alignment": 1.5},
          "te.decl_buffer W: data_alignment is 1.5; give a whole number"),
+        ({"elem_offset": "a"}, "te.decl_buffer W: elem_offset is 'a'; give 0 or what te.var makes"),
+        ({"elem_offset": 5},
+         "te.decl_buffer W: elem_offset is 5, and an operand begins at its own first element; leave elem_offset "
+         "out, and pass a view, array[5:]"),
     ],
 )
 def test_what_is_asked_of_buffers(given: dict[str, Any], message: str) -> None:

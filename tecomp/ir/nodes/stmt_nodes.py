@@ -237,6 +237,18 @@ class SeqStmt(Stmt):
             parts = (s.stmts if isinstance(s, SeqStmt) else (s,) for s in self.stmts)
             object.__setattr__(self, "stmts", tuple(chain.from_iterable(parts)))
 
+    def __len__(self) -> int:
+        """Number of statements."""
+        return len(self.stmts)
+
+    def __bool__(self) -> bool:
+        """True, also of a sequence without statements: a statement is there."""
+        return True
+
+    def __getitem__(self, index: int) -> Stmt:
+        """The statement at an index, which may be negative."""
+        return self.stmts[index]
+
     @property
     def stands_for(self) -> Stmt:
         """The same thing in fewer words: one statement in order is that statement."""
