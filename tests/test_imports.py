@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -101,3 +102,35 @@ def test_pictures_wait_for_whoever_looks() -> None:
 
     rooms = {name for name in loaded if name.startswith(("tecomp.drawing", "tecomp.viz"))}
     assert rooms == {"tecomp.drawing", "tecomp.drawing.drawable"}
+
+
+_KEPT = """
+import numpy as np, tecomp
+from tecomp import te
+A = te.placeholder((64,), name="A")
+B = te.compute((64,), lambda i: A[i] * 2.0, name="B")
+s = te.create_schedule(B)
+s[B].vectorize(s[B].split(B.op.axis[0], factor=8)[1])
+kernel = tecomp.build(s, [A, B])
+out = np.empty(64, "float32")
+kernel(np.ones(64, "float32"), out)
+assert out[5] == 2
+"""
+_MOST_MODULES = 135
+"""Modules of this package for a kernel from the disk cache; 250 take 0.1 s longer."""
+
+
+def test_kernels_from_the_disk_cache_are_run_without_the_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TECOMP_CACHE", "on")
+    first = modules_of(_KEPT)
+
+    kept = modules_of(_KEPT)
+
+    assert "tecomp.lowering.pipeline" in first
+    slow = ("tecomp.codegen.emit", "tecomp.codegen.ops", "tecomp.lowering.loops", "tecomp.relayout_kernels",
+            "tecomp.ir.interpreter", "tecomp.poly.sets", "islpy", "statistics", "html")
+    assert not {name for name in kept if name.startswith(slow)}
+    assert len({name for name in kept if name.startswith("tecomp")}) <= _MOST_MODULES

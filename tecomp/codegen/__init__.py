@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
-from tecomp.codegen.dispatch.kernel import Kernel
-from tecomp.codegen.emit.compile import Compiled, compile_function, emit_assembly
+import typing
+from importlib import import_module
+
+if typing.TYPE_CHECKING:
+    from tecomp.codegen.dispatch.kernel import Kernel
+    from tecomp.codegen.emit.compile import compile_function, emit_assembly
+    from tecomp.codegen.llvm.compiled import Compiled
 
 __all__ = ["Compiled", "Kernel", "compile_function", "emit_assembly"]
+
+_HOME = {
+    "Compiled": "llvm.compiled",
+    "Kernel": "dispatch.kernel",
+    "compile_function": "emit.compile",
+    "emit_assembly": "emit.compile",
+}
+
+
+if not typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        # Import lazily: code from a cache does not need the emitter.
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -8,19 +8,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.build_cache import Build, keys_of, schedules
 from tecomp.ir.nodes.stmt import Buffer, Extent
-from tecomp.layout.core.layout import Layout
-from tecomp.lowering.pipeline import Lowered
 from tecomp.machine.descriptor import Target
-from tecomp.poly.maps.index_map import IndexMap
 from tecomp.progress import doing, tell
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.split_schedule import with_arguments
+
+if TYPE_CHECKING:
+    from tecomp.layout.core.layout import Layout
+    from tecomp.lowering.pipeline import Lowered
+    from tecomp.poly.maps.index_map import IndexMap
 
 _SCHEDULER = EntryPoint("auto", "tecomp.schedules.auto:auto", "tecomp.schedulers")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from copy import copy
 from importlib import import_module
@@ -17,9 +18,8 @@ from tecomp.codegen.dispatch.parameter import Parameter
 from tecomp.codegen.llvm.code_cache import current_store
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.advice import advise
 from tecomp.driver.auto_schedule import Unscheduled, is_program
-from tecomp.driver.build_cache import Build, Made, found_by, keep, make
+from tecomp.driver.build_cache import DUMP_FOLDER, Build, Made, found_by, keep, make
 from tecomp.driver.layout_packing import (
     Packing,
     logical_parameter,
@@ -27,15 +27,11 @@ from tecomp.driver.layout_packing import (
     run_logical,
     stored_arguments,
 )
-from tecomp.driver.lowering_dump import asked_page, dump_build
-from tecomp.driver.memory_check import check_fits, check_grid, is_open
 from tecomp.driver.static_shapes import known_sizes
-from tecomp.driver.verification import Verifier
 from tecomp.errors import CallError, LowerError
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer
-from tecomp.lowering.pipeline import Lowered
 from tecomp.lowering.stages.symbolic_sizes import strides_of
 from tecomp.machine.descriptor import Target
 from tecomp.progress import tell
@@ -48,6 +44,7 @@ if TYPE_CHECKING:
     from tecomp.cost_model.report import Report
     from tecomp.cost_model.roofline import Roofline
     from tecomp.drawing.chrome_trace import Trace
+    from tecomp.lowering.pipeline import Lowered
 
 _MOMENT = 0.1
 """Seconds that a kernel is measured for where its roofline is asked for."""
@@ -116,7 +113,7 @@ class ScheduledKernel(Kernel):
 
     def _verified(self, quick: Quick) -> Quick:
         """A call after which the interpreter computes the same."""
-        verifier = Verifier(
+        verifier = import_module("tecomp.driver.verification").Verifier(
             self.name, self._build.args, self._state, self.lowered, self._packing_of,
             [p.position for p in self._parameters if p.is_written],
         )
@@ -143,7 +140,7 @@ class ScheduledKernel(Kernel):
         quick = super()._first_call()
         target = self._asked.target
         if target is None or all(m.capacity_bytes is None for m in target.memories.values()) or (
-            not is_open(self.lowered, target)
+            not _memory_check().is_open(self.lowered, target)
         ):
             return quick
         fitting: set[tuple[tuple[str, int], ...]] = set()
@@ -151,7 +148,8 @@ class ScheduledKernel(Kernel):
         def checked(*arguments: Any) -> Any:
             sizes = self.sizes_of(arguments)
             if (key := tuple(sizes.items())) not in fitting:
-                check_fits(self._build.schedule, self._build.args, self.lowered, target, sizes)
+                _memory_check().check_fits(
+                    self._build.schedule, self._build.args, self.lowered, target, sizes)
                 fitting.add(key)
             return quick(*arguments)
 
@@ -412,6 +410,22 @@ class ScheduledKernel(Kernel):
         return self._packing[key]
 
 
+# Import lazily: a kernel from the cache needs none of these.
+
+
+def _memory_check() -> Any:
+    return import_module("tecomp.driver.memory_check")
+
+
+def _dumps() -> Any:
+    return import_module("tecomp.driver.lowering_dump")
+
+
+def _asked_page(name: str) -> Path | None:
+    page: Path | None = _dumps().asked_page(name) if os.environ.get(DUMP_FOLDER) else None
+    return page
+
+
 def _built(request: Build) -> ScheduledKernel:
     return ScheduledKernel(request, *make(request))
 
@@ -490,14 +504,14 @@ def build(
     if isinstance(schedule, Schedule):
         whole = copy(with_arguments(schedule, args))
         asked = Build(whole, args, name, machine, options, strided, bool(verify))
-        return ScheduledKernel(asked, *_made(schedule, asked, asked_page(name)))
+        return ScheduledKernel(asked, *_made(schedule, asked, _asked_page(name)))
     return _unscheduled(
         Unscheduled(schedule, args, name, machine, options, strided, bool(verify), strides))
 
 
 def _unscheduled(asked: Unscheduled) -> ScheduledKernel:
     """The kernel of results without a schedule, which is looked for if there is no kernel yet."""
-    page = asked_page(asked.name)
+    page = _asked_page(asked.name)
     # Cores with scratchpads have layouts, which the schedule says.
     is_kept = page is None and asked.target.core is not None and current_store() is not None
     tried, keys = tee(asked.keys() if is_kept else ())
@@ -512,10 +526,11 @@ def _unscheduled(asked: Unscheduled) -> ScheduledKernel:
 
 def _made(schedule: Schedule, asked: Build, page: Path | None) -> tuple[Made, Lowered | None]:
     with told_at_primitives(schedule):
-        told = None if page is None else dump_build(asked, page)
+        told = None if page is None else _dumps().dump_build(asked, page)
         assert asked.target is not None
-        check_grid(schedule.state, asked.target)
+        if any(stage.threads for stage in schedule.state):
+            _memory_check().check_grid(schedule.state, asked.target)
         made, lowered = make(asked, told)
     if lowered is not None:
-        advise(asked.schedule, lowered, asked.target)
+        import_module("tecomp.driver.advice").advise(asked.schedule, lowered, asked.target)
     return made, lowered

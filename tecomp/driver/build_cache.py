@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from hashlib import sha256
+from importlib import import_module
 from importlib.util import find_spec
 from itertools import tee
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from tecomp.codegen.emit.compile import Compiled, Interface, compile_function
 from tecomp.codegen.llvm.code_cache import (
     Recent,
     Store,
@@ -25,24 +25,28 @@ from tecomp.codegen.llvm.code_cache import (
     digest,
     made_by,
 )
+from tecomp.codegen.llvm.compiled import Compiled, Interface
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.memory_check import in_memories
 from tecomp.ir.extern.binding import bind
 from tecomp.ir.extern.registry import ArrayType, Callee, NumberType
 from tecomp.ir.nodes.expr import Binary, BinOp, Call, Cast, CmpOp, Compare, Const, Not, Select, Var
 from tecomp.ir.nodes.stmt import Buffer, Convention, Extent, PrimFunc, SeqStmt
 from tecomp.ir.traversal.serialization import NotPlainError, Word, decode, encode
-from tecomp.lowering.pipeline import Lowered, lower_all
 from tecomp.lowering.stages.symbolic_sizes import strides_of
 from tecomp.machine.components import Rates
 from tecomp.machine.descriptor import Target
-from tecomp.poly.sets.isl_context import isl_version
 from tecomp.progress import doing, tell
 from tecomp.scheduling.schedule import Schedule
 from tecomp.source_locations import Location
 
+if TYPE_CHECKING:
+    from tecomp.lowering.pipeline import Lowered
+
 PACKAGE = Path(__file__).parents[1]
+
+DUMP_FOLDER = "TECOMP_DUMP"
+"""Environment variable: folder in which every build writes its page."""
 
 
 def fingerprint(package: Path) -> str:
@@ -59,6 +63,17 @@ def schedules() -> str:
     found = find_spec("tecomp.schedules")
     assert found is not None
     return fingerprint(Path(str(found.origin)).parent)
+
+
+@cache
+def _isl() -> str:
+    """Return a name for the installed isl binding; importing it would take 20 ms."""
+    found = find_spec("islpy")
+    assert found is not None
+    with os.scandir(Path(str(found.origin)).parent) as files:
+        states = [(item.name, item.stat()) for item in files if item.is_file()]
+    return digest([(name, state.st_size, state.st_mtime_ns) for name, state in sorted(
+        states, key=lambda each: each[0])])
 
 
 def _files(folder: str, place: str) -> Iterator[str]:
@@ -115,11 +130,16 @@ class Build:
             LowerError: the schedule has no code that keeps its meaning.
             TargetError: the target cannot run the function.
         """
-        lowered = lower_all(self.schedule, self.args, self.name, binds=self.binds)
+        # Import lazily: a kernel from the cache does not need the passes.
+        pipeline = import_module("tecomp.lowering.pipeline")
+        lowered: Lowered = pipeline.lower_all(
+            self.schedule, self.args, self.name, binds=self.binds)
         if self.target is None:
             return lowered
-        return in_memories(self.schedule, self.args, lowered, self.target,
-                           guards=self.options.check_bounds)
+        checks = import_module("tecomp.driver.memory_check")
+        lowered = checks.in_memories(self.schedule, self.args, lowered, self.target,
+                                     guards=self.options.check_bounds)
+        return lowered
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +189,8 @@ def make(build: Build, lowered: Lowered | None = None) -> tuple[Made, Lowered | 
         if lowered is None:
             tell("build %s: not built before", build.name)
             lowered = build.lowered()
-        compiled = compile_function(lowered.final, **asdict(build.options))
+        compiler = import_module("tecomp.codegen.emit.compile")
+        compiled: Compiled = compiler.compile_function(lowered.final, **asdict(build.options))
     made = Made(compiled, _signature(build.args, lowered), _logical(lowered))
     keep([*keys], made)
     return made, lowered
@@ -235,7 +256,7 @@ def keys_of(asked: object, *makers: str) -> Iterator[str]:
         words = encode(asked, {Location: place, Rates: lambda _: encode(None)[0]})
     except NotPlainError:
         return
-    compiler = [SOURCES, isl_version(), sys.implementation.cache_tag, *made_by(), *makers]
+    compiler = [SOURCES, _isl(), sys.implementation.cache_tag, *made_by(), *makers]
     first = digest(words, compiler)
     yield first
     if places:

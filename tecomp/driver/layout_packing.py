@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,11 +25,17 @@ from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.layout.addressing.layout_tags import Mark, mark_of_maps, plain_mark
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.relayout_kernels.box_copy import Copy, Side, bit_pattern
-from tecomp.relayout_kernels.kernel import kernel_of
 from tecomp.scheduling.schedule import Schedule, create_schedule
 from tecomp.scheduling.state import StageState, State
 from tecomp.scheduling.transform_layout import pad_function, stored_shape
+
+if TYPE_CHECKING:
+    from tecomp.relayout_kernels.box_copy import Side
+
+
+def _boxes() -> Any:
+    # Import lazily: a kernel without layouts does not need copies.
+    return import_module("tecomp.relayout_kernels.box_copy")
 
 
 class Packing:
@@ -182,7 +189,8 @@ class Packing:
         for other in others:
             index_map = index_map.then(other)
         axes = index_map.initial_indices
-        return shape, Side(PlainIndexMap(axes, axes), shape), Side(index_map, stored)
+        side = _boxes().Side
+        return shape, side(PlainIndexMap(axes, axes), shape), side(index_map, stored)
 
     def _copy(self, *, packs: bool, fill: int) -> Kernel | None:
         """The copy of a tensor of known sizes."""
@@ -190,15 +198,17 @@ class Packing:
             return None
         shape, logical, stored = self._sides
         sides = (logical, stored) if packs else (stored, logical)
-        copy = Copy(shape, self.tensor.dtype, *sides, fill)
-        return kernel_of(copy, "pack" if packs else "unpack")
+        copy = _boxes().Copy(shape, self.tensor.dtype, *sides, fill)
+        kernels = import_module("tecomp.relayout_kernels.kernel")
+        made: Kernel = kernels.kernel_of(copy, "pack" if packs else "unpack")
+        return made
 
     @cached_property
     def _packer(self) -> Kernel:
         pad = self._stage.layout.pad_value
         if pad is None or isinstance(pad.value, Const):
             number = pad.value.value if pad and isinstance(pad.value, Const) else 0
-            fill = bit_pattern(np.array([number]).astype(self.tensor.dtype.numpy))
+            fill = _boxes().bit_pattern(np.array([number]).astype(self.tensor.dtype.numpy))
             if (kernel := self._copy(packs=True, fill=fill)) is not None:
                 return kernel
         source, copy = self._copied()

@@ -20,7 +20,7 @@ from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.codegen.llvm.jit import Machine, assembly
 from tecomp.codegen.llvm.line_table import numbered_assembly, numbered_llvm, with_line_table
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.build_cache import Build
+from tecomp.driver.build_cache import DUMP_FOLDER, Build
 from tecomp.driver.memory_check import in_memories
 from tecomp.errors import LowerError, TecompError
 from tecomp.ir.arith.extents import constant_shape
@@ -161,21 +161,17 @@ def _line(text: str, kind: str = "", number: int = 0) -> str:
     return f"<div{style}{told}>{escape(text)}</div>"
 
 
-FOLDER = "TECOMP_DUMP"
-"""The environment variable that names the folder in which every build leaves its page."""
-
-
 def asked_page(name: str) -> Path | None:
     """Where a build of that name is to leave its page; None if nobody asked for any."""
-    folder = os.environ.get(FOLDER)
+    folder = os.environ.get(DUMP_FOLDER)
     if not folder:
         return None
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         raise LowerError(
-            f"{FOLDER}: {folder} cannot be made ({getattr(error, 'strerror', None) or error}); "
-            "name a folder that can be written to",
+            f"{DUMP_FOLDER}: {folder} cannot be made "
+            f"({getattr(error, 'strerror', None) or error}); name a folder that can be written to",
             kind="wrong-argument",
         ) from error
     plain_name = re.sub(r"\W", "_", name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tecomp.codegen.dispatch.kernel import Kernel
-from tecomp.codegen.emit.compile import Compiled, Interface
+from tecomp.codegen.llvm.compiled import Compiled, Interface
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.codegen.llvm.jit import link
 from tecomp.ir.extern.binding import bind

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tecomp.codegen.dispatch.kernel import Kernel
-from tecomp.codegen.emit.compile import Compiled, Interface, ModuleText, interface_of, module_text
+from tecomp.codegen.emit.compile import interface_of, module_text
 from tecomp.codegen.emit.kernel_sequence import Given, Held, Rows, Step, sequence_text
 from tecomp.codegen.llvm.code_cache import cached_object
+from tecomp.codegen.llvm.compiled import Compiled, Interface, ModuleText
 from tecomp.codegen.llvm.ir_builder import Options, Source
 from tecomp.codegen.llvm.jit import link
 from tecomp.compute.define import compute, placeholder

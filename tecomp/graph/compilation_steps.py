@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from tecomp.codegen.emit.compile import ModuleText
+from tecomp.codegen.llvm.compiled import ModuleText
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.program_codegen import codes

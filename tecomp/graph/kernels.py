@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from tecomp.codegen.emit.compile import ModuleText
+from tecomp.codegen.llvm.compiled import ModuleText
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.define import placeholder
 from tecomp.compute.expression_analysis import rebuilt

@@ -13,7 +13,8 @@ import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel, emit_assembly
 from tecomp.codegen.emit import compile as compile_module
-from tecomp.codegen.emit.compile import ModuleText, module_text
+from tecomp.codegen.emit.compile import module_text
+from tecomp.codegen.llvm.compiled import ModuleText
 from tecomp.codegen.llvm.cpu_features import dots_of
 from tecomp.codegen.llvm.ir_builder import Options, Source
 from tecomp.codegen.llvm.jit import Machine

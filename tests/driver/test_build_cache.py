@@ -24,6 +24,7 @@ from tecomp.driver import build_cache
 from tecomp.driver.build import ScheduledKernel, build
 from tecomp.driver.build_cache import Build, fingerprint, program_keys
 from tecomp.errors import CallError, LowerError, TargetError
+from tecomp.lowering import pipeline
 from tecomp.machine.descriptor import Target, read_target
 from tecomp.relayout_kernels.kernel import kernel_of
 from tests.strategies.schedules import Case, cases
@@ -55,7 +56,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     notes: list[str] = []
     kernel_of.cache_clear()  # a copy that another test has made would not be made again
     for place, name in (
-        (build_cache, "lower_all"), (cached_code, "object_code"), (cached_code, "link"),
+        (pipeline, "lower_all"), (cached_code, "object_code"), (cached_code, "link"),
     ):  # fmt: skip
         monkeypatch.setattr(place, name, partial(_noted, notes, name, getattr(place, name)))
     return notes

@@ -22,6 +22,7 @@ from tecomp.codegen.llvm import code_cache as cached_code
 from tecomp.driver import build_cache
 from tecomp.errors import CallError, DefinitionError
 from tecomp.ir.extern.binding import RAISED
+from tecomp.lowering import pipeline
 from tests.numerics import assert_close
 
 NAME = "test.driver.function"
@@ -283,7 +284,7 @@ def test_a_name_is_asked_for_anew(store: Callable[[], None], monkeypatch: Any) -
     first(a, c)
     np.testing.assert_array_equal(c, a + 1)
     # From here on nothing is made: code is found, with another function under the name.
-    monkeypatch.setattr(build_cache, "lower_all", None)
+    monkeypatch.setattr(pipeline, "lower_all", None)
     second = build(called(NAME), lambda x, y: np.copyto(y, x + 2))
     second(a, c)
     np.testing.assert_array_equal(c, a + 2)

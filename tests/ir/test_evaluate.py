@@ -332,6 +332,17 @@ def f(n: "int64"):
     assert error.value.message == "T[7, 1] is out of bounds: shape (3, 4) starting at (4, 0)" + REMEDY
 
 
+def test_a_view_of_a_negative_extent_is_an_error() -> None:
+    with pytest.raises(CallError) as error:
+        run("""
+def f(A: Buffer("float32", (3,)), n: "int64"):
+    with DeclBuffer(Buffer("float32", (n - 5,), data=A.data)) as B:
+        pass
+""", floats(3), 3)
+
+    assert error.value.message == "B has a negative extent: shape (-2,); pass larger sizes"
+
+
 def test_a_view_larger_than_its_memory_is_an_error() -> None:
     with pytest.raises(CallError) as error:
         run("""

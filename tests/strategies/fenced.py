@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tecomp.codegen import Kernel
-from tecomp.codegen.emit.compile import Compiled, interface_of, module_text
+from tecomp.codegen.emit.compile import interface_of, module_text
+from tecomp.codegen.llvm.compiled import Compiled
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.codegen.llvm.jit import Machine, host, link, object_code
 from tecomp.ir.nodes.stmt import PrimFunc

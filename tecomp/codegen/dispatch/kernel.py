@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from itertools import repeat
 from math import prod
-from statistics import median
 from struct import unpack
 from time import perf_counter_ns
 from types import MappingProxyType
@@ -36,10 +36,14 @@ from tecomp.codegen.dispatch.shape_binding import (
     check_strides,
     extent_value,
 )
-from tecomp.codegen.emit.compile import Compiled, compile_function
+from tecomp.codegen.llvm.compiled import Compiled
 from tecomp.codegen.llvm.ir_builder import float_bits
-from tecomp.codegen.ops.bounds_checks import OUT_OF_BOUNDS, RAISED
-from tecomp.codegen.runtime.runtime_structs import FIRST_ARGUMENT_WORD, RECORD_WORD
+from tecomp.codegen.runtime.runtime_structs import (
+    FIRST_ARGUMENT_WORD,
+    OUT_OF_BOUNDS,
+    RAISED,
+    RECORD_WORD,
+)
 from tecomp.drawing.drawable import Pictured
 from tecomp.errors import CallError
 from tecomp.ir.extern.binding import RAISED as EXCEPTIONS
@@ -92,7 +96,7 @@ def time_call(call: Callable[..., object], arguments: Sequence[Any], seconds: fl
     while len(spans) < _LEAST_SPANS or perf_counter_ns() < start + budget:
         spans.append(_span(call, arguments, together))
     scale = 1e9 * together
-    return Timing(min(spans) / scale, median(spans) / scale, together * len(spans))
+    return Timing(min(spans) / scale, float(np.median(spans)) / scale, together * len(spans))
 
 
 def _span(call: Callable[..., object], arguments: Sequence[Any], count: int) -> int:
@@ -172,9 +176,12 @@ class Kernel(Pictured):
         be in a layout, by position, in which.
         """
         if isinstance(func, PrimFunc):
-            func = compile_function(
+            # Import lazily: code from a cache does not need the emitter.
+            compiler = import_module("tecomp.codegen.emit.compile")
+            func = compiler.compile_function(
                 func, check_bounds=check_bounds, fast_math=fast_math, fp_contract=fp_contract
             )
+        assert isinstance(func, Compiled)
         self.compiled: Compiled = func
         self._head = head = func.interface.head
         self.name = head.name

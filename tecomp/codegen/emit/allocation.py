@@ -8,8 +8,8 @@ from typing import Any
 
 from tecomp.codegen.emit.expr import emit
 from tecomp.codegen.llvm.ir_builder import Code
-from tecomp.codegen.ops.bounds_checks import OUT_OF_MEMORY, record
-from tecomp.codegen.runtime.runtime_structs import ALIGNMENT, call_runtime
+from tecomp.codegen.ops.bounds_checks import record
+from tecomp.codegen.runtime.runtime_structs import ALIGNMENT, OUT_OF_MEMORY, call_runtime
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import (
     Binary,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from tecomp.codegen.emit.hoist_divisions import name_quotients
 from tecomp.codegen.emit.parallel import parameter
 from tecomp.codegen.emit.promote_accumulators import keep_partial_sums
 from tecomp.codegen.emit.stmt import emit_stmt
 from tecomp.codegen.llvm.code_cache import machine_code
+from tecomp.codegen.llvm.compiled import Compiled, Interface, ModuleText
 from tecomp.codegen.llvm.cpu_features import dots_of, has_fma, has_masks
 from tecomp.codegen.llvm.ir_builder import (
     TAIL,
@@ -22,12 +22,12 @@ from tecomp.codegen.llvm.ir_builder import (
     plain_name,
     register_type,
 )
-from tecomp.codegen.llvm.jit import Entry, Linked, Machine, assembly
+from tecomp.codegen.llvm.jit import Machine, assembly
 from tecomp.codegen.llvm.pass_selection import passes_for
 from tecomp.codegen.memory.vector_access import end_function
 from tecomp.codegen.ops.vector_legalization import whole_vectors
 from tecomp.codegen.runtime.runtime_structs import FIRST_ARGUMENT_WORD, RECORD_WORD
-from tecomp.ir.extern.binding import Calls, bind
+from tecomp.ir.extern.binding import bind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, SeqStmt
@@ -36,30 +36,6 @@ from tecomp.ir.traversal.rewrite import walk
 from tecomp.progress import doing
 
 _INLINED_LINES = 500
-
-
-@dataclass(frozen=True, slots=True)
-class ModuleText:
-    """LLVM IR for a function.
-
-    Attributes:
-        source: the module; but for dot products it is for no machine in particular.
-        entry: name of the function that takes the block of arguments.
-        sites: what the site number in the record of a failure stands for.
-        is_parallel: whether it can use more than one thread.
-        calls: the functions outside of the program that it calls.
-    """
-
-    source: Source
-    entry: str
-    sites: tuple[str, ...]
-    is_parallel: bool
-    calls: Calls = ()
-
-    @property
-    def text(self) -> str:
-        """LLVM IR."""
-        return self.source.text
 
 
 def module_text(func: PrimFunc, options: Options, machine: Machine | None = None) -> ModuleText:
@@ -176,83 +152,6 @@ def _unpack(code: Code, slot: str, dtype: DType) -> str:
     if dtype.kind == "float":
         return code.op(f"bitcast i{dtype.bits} {bits} to {kind}")
     return bits
-
-
-@dataclass(frozen=True, slots=True)
-class Interface:
-    """What a caller has to know of a compiled function.
-
-    Attributes:
-        head: the function without its statements.
-        written: `data` of the buffers that it writes to.
-        entry: name of the native function that takes the block of arguments.
-        sites: what the site number in the record of a failure stands for.
-        is_parallel: whether it can use more than one thread.
-        calls: the functions outside of the program that it calls.
-    """
-
-    head: PrimFunc
-    written: tuple[Var, ...]
-    entry: str
-    sites: tuple[str, ...]
-    is_parallel: bool
-    calls: Calls = ()
-
-
-class Compiled:
-    """A function in machine code.
-
-    Attributes:
-        interface: what a caller has to know.
-        linked: the code; it lives as long as this object does.
-        options: how it was made.
-    """
-
-    __slots__ = ("_func", "_make", "_module", "interface", "linked", "options")
-
-    def __init__(
-        self,
-        interface: Interface,
-        linked: Linked,
-        options: Options,
-        make: Callable[[], PrimFunc],
-        module: ModuleText | None = None,
-    ) -> None:
-        """`make` gives what was compiled; asked for only where somebody wants to see it."""
-        self.interface = interface
-        self.linked = linked
-        self.options = options
-        self._make = make
-        self._func: PrimFunc | None = None
-        self._module = module
-
-    @property
-    def func(self) -> PrimFunc:
-        """What was compiled."""
-        if self._func is None:
-            self._func = self._make()
-        return self._func
-
-    @property
-    def llvm_ir(self) -> str:
-        """The LLVM IR, as it was before LLVM's own passes."""
-        return self.source.text
-
-    @property
-    def source(self) -> Source:
-        """The module, as it was before LLVM's own passes."""
-        if self._module is None:
-            self._module = module_text(self.func, self.options)
-        return self._module.source
-
-    @property
-    def entry(self) -> Entry:
-        """Takes the address of the block of arguments; gives the kind of failure, 0 for none."""
-        return self.linked.entry
-
-    def assembly(self) -> str:
-        """The machine code as text."""
-        return assembly(self.source, Machine())
 
 
 def compile_function(

@@ -10,10 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from tecomp.codegen.emit.compile import ModuleText
+from tecomp.codegen.llvm.compiled import ModuleText
 from tecomp.codegen.llvm.ir_builder import TAIL, Function, Source, plain_name
-from tecomp.codegen.ops.bounds_checks import OUT_OF_MEMORY
-from tecomp.codegen.runtime.runtime_structs import FAILURE, FIRST_ARGUMENT_WORD, RECORD_WORD, TABLE
+from tecomp.codegen.runtime.runtime_structs import (
+    FAILURE,
+    FIRST_ARGUMENT_WORD,
+    OUT_OF_MEMORY,
+    RECORD_WORD,
+    TABLE,
+)
 
 _POINTER = 8
 _FILLER = "fill.rows"

@@ -19,13 +19,11 @@ from tecomp.codegen.llvm.ir_builder import (
     vector_of,
 )
 from tecomp.codegen.ops.arithmetic import cast
-from tecomp.codegen.runtime.runtime_structs import call_runtime
+from tecomp.codegen.runtime.runtime_structs import OUT_OF_BOUNDS, call_runtime
 from tecomp.errors import InternalError
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import BinOp, Broadcast, Call, Const, Expr, binary, index_value
 from tecomp.ir.nodes.stmt import Buffer
-
-OUT_OF_BOUNDS, OUT_OF_MEMORY, RAISED = 1, 2, 3
 
 
 def check_index(code: Code, node: Expr, active: str | None) -> Generator[Expr, str, str]:

@@ -10,6 +10,9 @@ from string import Template
 from tecomp.codegen.llvm.ir_builder import Code
 from tecomp.errors import InternalError
 
+OUT_OF_BOUNDS, OUT_OF_MEMORY, RAISED = 1, 2, 3
+"""Kinds of failure in a record."""
+
 _BYTES = {"i32": 4, "i64": 8, "ptr": 8}
 _FIELD = re.compile(r"\bfield (\w+)\.(\w+), ")
 

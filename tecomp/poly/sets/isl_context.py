@@ -26,11 +26,6 @@ T = TypeVar("T")
 _ENTERED = WorkLock()
 
 
-def isl_version() -> str:
-    """The version of what binds isl, and of isl with it."""
-    return str(isl.version.VERSION_TEXT)
-
-
 class Undecided(Exception):  # noqa: N818  (an answer, as `NotAffine`)
     """A question takes isl more steps or time than its answer is worth."""
 
