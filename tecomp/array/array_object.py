@@ -10,7 +10,6 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from tecomp.array.graph.devices import device_name, is_apart
 from tecomp.array.graph.evaluate import FEWEST, cut, data_of
 from tecomp.array.graph.node import Buffer, Node, leaf, local_type, record
 from tecomp.array.graph.views import moved
@@ -40,6 +39,7 @@ from tecomp.array.unsupported_names import absent_method
 from tecomp.array.validation import Scalar, beside
 from tecomp.drawing.drawable import Drawable
 from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.devices import device_name, is_apart
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, POWERS, ElementwisePower
 from tecomp.ptensor.operations.linear_algebra import MatMul

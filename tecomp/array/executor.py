@@ -12,7 +12,6 @@ import numpy as np
 
 from tecomp import dist
 from tecomp.array.distributed.reductions import outermost
-from tecomp.array.graph.devices import CPU
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Node, leaf, local_type, record
 from tecomp.array.graph.views import moved
@@ -22,6 +21,7 @@ from tecomp.array.kernels.generators import created
 from tecomp.array.library_fallback import library_call
 from tecomp.dist.partition.placements import Places, count_of, listed
 from tecomp.errors import ArrayValueError, TeamError, TecompError
+from tecomp.ptensor.devices import CPU
 from tecomp.ptensor.function import Parameter
 from tecomp.ptensor.lowering.lowered_ir import (
     Call,

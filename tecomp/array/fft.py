@@ -9,12 +9,12 @@ from typing import Any, Literal, SupportsIndex
 import numpy as np
 
 from tecomp.array.array_object import Array, made, node_of
-from tecomp.array.graph.devices import device_name
 from tecomp.array.graph.node import Node, leaf, no_memory, record
 from tecomp.array.library_fallback import library_call
 from tecomp.array.statistics import counters
 from tecomp.array.validation import dtype_at, integer, integers, shape_of, word
 from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.devices import device_name
 from tecomp.ptensor.operations.library_ops import NORMS, Transform
 from tecomp.ptensor.operations.manipulation import Roll
 from tecomp.ptensor.types import FLOATS, Axes, PTensorType, axes_of, axis_of, numpy_dtype

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tecomp.array.graph.devices import is_apart, on_its_device
 from tecomp.array.graph.evaluate import check_recordable, data_of
 from tecomp.array.graph.node import Node, leaf, record_call, teams, tracing
 from tecomp.array.statistics import costs_of, counters
 from tecomp.errors import ArrayMemoryError
+from tecomp.ptensor.devices import is_apart, on_its_device
 from tecomp.ptensor.library_functions import compute
 from tecomp.ptensor.operations.base import LibraryOperation
 from tecomp.ptensor.types import PTensorType, numpy_dtype

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
 
-from tecomp.array.graph.devices import check_dtype, default_dtype, dtypes_of
 from tecomp.array.graph.node import Buffer, Node, leaf
 from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.devices import check_dtype, default_dtype, dtypes_of
 from tecomp.ptensor.types import ALL, PART, PTensorType, Shape, float_limits, numpy_dtype, of_scalar
 
 Extents: TypeAlias = SupportsIndex | Iterable[SupportsIndex]

@@ -91,7 +91,12 @@ def test_an_element_and_a_tensor_without_axes_are_a_tensor(agrees: Any) -> None:
     assert [str(D.op), str(E.op)] == [
         "T_multiply[()] = A[int32(1), int32(2)] * z[()]", "T_subtract[()] = z[()] - A[int32(0), int32(0)]"]
     found: list[object] = []
-    C = te.compute((8,), lambda i: [found.append(A[i, 0] * z), A[i, 0] * z + A[0, 0] * z][1], name="C")
+
+    def element(i: te.IterVar) -> Any:
+        found.append(A[i, 0] * z)
+        return A[i, 0] * z + A[0, 0] * z
+
+    C = te.compute((8,), element, name="C")
     assert isinstance(found[0], te.Expr)
     assert not isinstance(found[0], te.Tensor)
     assert str(C.op) == "C[i] = A[i, int32(0)] * z[()] + A[int32(0), int32(0)] * z[()]"

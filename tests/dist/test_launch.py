@@ -168,8 +168,13 @@ def test_survivors_do_not_wait_for_a_process_that_never_started_mpi(
     )
     killed: list[int] = []
     kill = os.kill
-    monkeypatch.setattr(os, "kill", lambda process, number: (
-        killed.append(process) if number else None, kill(process, number)))
+
+    def recorded(process: int, number: int) -> None:
+        if number:
+            killed.append(process)
+        kill(process, number)
+
+    monkeypatch.setattr(os, "kill", recorded)
     with pytest.raises(TeamError) as caught:
         launch.launched(SCRIPT, [], 2, 60, survive=True)
 

@@ -5,14 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tecomp.array.array_object import Array, made, node_of, on_teams
-from tecomp.array.graph.devices import (
-    CPU,
-    check_dtype,
-    default_dtype,
-    device_name,
-    dtypes_of,
-    is_apart,
-)
 from tecomp.array.graph.node import Node, leaf, record
 from tecomp.array.indexing.data_dependent import copied
 from tecomp.array.indexing.setitem import is_borrowed
@@ -20,6 +12,14 @@ from tecomp.array.interop.device_transfer import on_device
 from tecomp.array.interop.imports import as_node, is_of_numbers
 from tecomp.array.validation import check_of_one_process, copying, dtype_name, need_team
 from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.devices import (
+    CPU,
+    check_dtype,
+    default_dtype,
+    device_name,
+    dtypes_of,
+    is_apart,
+)
 from tecomp.ptensor.operations.elementwise import Cast
 from tecomp.ptensor.types import check_together
 

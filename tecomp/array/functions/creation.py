@@ -8,11 +8,6 @@ from typing import Any, Literal
 import numpy as np
 
 from tecomp.array.array_object import Array, made, node_of, on_teams
-from tecomp.array.graph.devices import (
-    check_dtype,
-    default_dtype,
-    device_name,
-)
 from tecomp.array.graph.node import Node, leaf, record
 from tecomp.array.graph.views import moved
 from tecomp.array.interop.device_transfer import empty_in
@@ -30,6 +25,11 @@ from tecomp.array.validation import (
     word,
 )
 from tecomp.errors import ArrayTypeError
+from tecomp.ptensor.devices import (
+    check_dtype,
+    default_dtype,
+    device_name,
+)
 from tecomp.ptensor.operations.creation import (
     Arange,
     Create,

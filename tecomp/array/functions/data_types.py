@@ -10,9 +10,9 @@ import numpy as np
 
 from tecomp.array.array_object import Array, node_of
 from tecomp.array.functions.conversion import asarray
-from tecomp.array.graph.devices import CPU, default_dtype, device_name, dtypes_of, known_devices
 from tecomp.array.validation import Scalar, dtype_name, flag
 from tecomp.errors import ArrayValueError
+from tecomp.ptensor.devices import CPU, default_dtype, device_name, dtypes_of, known_devices
 from tecomp.ptensor.types import (
     BOOLEAN,
     COMPLEX,

@@ -8,11 +8,11 @@ from typing import Any
 
 from tecomp.array.array_object import Array, made, node_of, on_teams
 from tecomp.array.functions.conversion import asarray
-from tecomp.array.graph.devices import is_apart
 from tecomp.array.graph.evaluate import computable, evaluate
 from tecomp.array.graph.node import Node, Shared, leaf, parts_of, teams
 from tecomp.array.interop.device_transfer import storage, stored_of
 from tecomp.errors import ArrayValueError
+from tecomp.ptensor.devices import is_apart
 from tecomp.ptensor.types import axis_of, check_together
 
 if typing.TYPE_CHECKING:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from math import prod
 
 from tecomp.array.array_object import Array, made, node_of, part_of, turned_array
-from tecomp.array.graph.devices import default_dtype
 from tecomp.array.graph.evaluate import check_recordable, data_of
 from tecomp.array.graph.node import Node, leaf, record, teams
 from tecomp.array.graph.views import moved
@@ -15,6 +14,7 @@ from tecomp.array.indexing.data_dependent import repeated_places
 from tecomp.array.indexing.getitem import counted, taken
 from tecomp.array.validation import Extents, copying, integer, integers, shape_of
 from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.devices import default_dtype
 from tecomp.ptensor.operations.manipulation import (
     Broadcast,
     Combine,

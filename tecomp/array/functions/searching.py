@@ -7,12 +7,12 @@ from typing import Any, Literal, SupportsIndex, overload
 import numpy as np
 
 from tecomp.array.array_object import Array, made, node_beside, node_of, nodes_of_pair
-from tecomp.array.graph.devices import default_dtype
 from tecomp.array.graph.node import Node, record
 from tecomp.array.indexing.getitem import places_in, truth_of
 from tecomp.array.library_fallback import library_call
 from tecomp.array.validation import Scalar, flag, word
 from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.devices import default_dtype
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, Cast, Where
 from tecomp.ptensor.operations.reduction import CountNonzero, FindIndex
 from tecomp.ptensor.operations.sorting import SearchSorted

@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import Any, SupportsIndex
 
 from tecomp.array.array_object import Array, made, node_of
-from tecomp.array.graph.devices import default_dtype
 from tecomp.array.graph.node import Node, record
 from tecomp.array.validation import dtype_name, flag, integer
 from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.ptensor.devices import default_dtype
 from tecomp.ptensor.operations.elementwise import Cast
 from tecomp.ptensor.operations.manipulation import Combine
 from tecomp.ptensor.operations.reduction import CountNonzero, Cumulative, Diff, Reduce, TruthTest

@@ -12,7 +12,6 @@ from time import perf_counter
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from tecomp.array.graph.devices import CPU
 from tecomp.array.graph.locking import begin, end, is_busy, wait, writers
 from tecomp.array.graph.node import (
     Buffer,
@@ -28,6 +27,7 @@ from tecomp.array.graph.pending import Pending, by_device, pending, pieces_of
 from tecomp.array.graph.views import along, is_view
 from tecomp.errors import ArrayMemoryError, ArrayTypeError
 from tecomp.fork_gate import no_fork
+from tecomp.ptensor.devices import CPU
 from tecomp.ptensor.types import numpy_dtype
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tecomp.array.graph.devices import CPU, on_its_device
 from tecomp.errors import ArrayMemoryError, ArrayTypeError
 from tecomp.fork_gate import leaf_lock
+from tecomp.ptensor.devices import CPU, on_its_device
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
 

@@ -433,8 +433,9 @@ def _share(found: _Sharing, node: Node) -> None:
     _say(found.whole, node)
     for outer, array, view in found.parts:
         around = nodes[outer]
-        is_there = around.data is not None and not tracing.depth
-        data = view.within(around.data) if is_there and array is not None else None
+        data = None if tracing.depth or array is None else around.data
+        if data is not None:
+            data = view.within(data)
         nodes.append(view.of(around) if data is None else leaf(data, array._node.type))
         if array is not None:
             _say(array, nodes[-1])

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.graph.devices import default_dtype, is_apart
 from tecomp.array.graph.evaluate import check_recordable, data_of
 from tecomp.array.graph.node import Buffer, Node, leaf, record, teams, tracing
 from tecomp.array.graph.views import moved
@@ -25,6 +24,7 @@ from tecomp.array.indexing.keys import (
     is_basic,
     out_of_bounds,
 )
+from tecomp.ptensor.devices import default_dtype, is_apart
 from tecomp.ptensor.operations.elementwise import (
     Cast,
     ElementwiseBinaryOp,

@@ -6,9 +6,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from tecomp.array.graph.devices import check_dtype, is_apart
 from tecomp.array.graph.evaluate import data_of, evaluate
 from tecomp.array.graph.node import Node, leaf, record_call, tracing
+from tecomp.ptensor.devices import check_dtype, is_apart
 from tecomp.ptensor.types import PTensorType
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.graph.devices import is_apart
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Buffer, Node
 from tecomp.array.indexing.data_dependent import copied
 from tecomp.array.indexing.setitem import is_borrowed
 from tecomp.array.validation import copying
 from tecomp.errors import ArrayBufferError, ArrayValueError
+from tecomp.ptensor.devices import is_apart
 
 CPU = (1, 0)
 """DLPack's name for memory of the processor."""

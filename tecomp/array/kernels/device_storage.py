@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.graph.devices import is_apart, target_of
 from tecomp.array.graph.locking import placing
 from tecomp.array.graph.node import Buffer, Node
 from tecomp.array.statistics import costs_of
@@ -19,6 +18,7 @@ from tecomp.graph.layout_demands import check_given
 from tecomp.ir.nodes.dtype import DType
 from tecomp.layout.core.layout import Layout
 from tecomp.layout.formats.format import Format
+from tecomp.ptensor.devices import is_apart, target_of
 from tecomp.ptensor.types import PART, PTensorType, Shape, numpy_dtype
 from tecomp.schedules.scratchpad.placement import device_of
 

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tecomp.array.graph.devices import is_apart
 from tecomp.array.graph.node import Buffer
 from tecomp.array.graph.pending import Pending
 from tecomp.array.graph.views import Chain, is_view
@@ -24,6 +23,7 @@ from tecomp.array.kernels.pointwise_kernels import pointwise_recipe
 from tecomp.array.kernels.static_programs import run_program
 from tecomp.array.kernels.view_normalization import pushed, turned
 from tecomp.array.lru_cache import Recent
+from tecomp.ptensor.devices import is_apart
 
 
 class Action(Protocol):

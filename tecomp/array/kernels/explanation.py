@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tecomp.array.graph.devices import is_apart
 from tecomp.array.graph.pending import Pending
 from tecomp.array.kernels.execution_plan import recipe_of, recipes_of
 from tecomp.array.kernels.kernel import Recipe
@@ -17,6 +16,7 @@ from tecomp.errors import LowerError
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.printer import counted
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc
+from tecomp.ptensor.devices import is_apart
 from tecomp.ptensor.function import Apply, Function, Parameter
 from tecomp.ptensor.lowering.lower import lower_ptensor
 from tecomp.ptensor.lowering.lowered_ir import Lowered

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib import import_module
 
-from tecomp.array.graph.devices import CPU, is_apart
 from tecomp.array.graph.node import Node, empty, leaf, record, tracing, type_of
+from tecomp.ptensor.devices import CPU, is_apart
 from tecomp.ptensor.operations.creation import Creation
 from tecomp.ptensor.operations.manipulation import ExtractSlice
 from tecomp.ptensor.types import PART, Shape

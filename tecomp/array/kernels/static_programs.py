@@ -8,7 +8,6 @@ from typing import Any
 
 import tecomp
 from tecomp import te
-from tecomp.array.graph.devices import CPU, target_of
 from tecomp.array.graph.locking import placing
 from tecomp.array.graph.node import Buffer, Node, empty
 from tecomp.array.graph.pending import Pending, Step
@@ -26,6 +25,7 @@ from tecomp.array.lru_cache import Recent
 from tecomp.array.statistics import costs_of, counters
 from tecomp.errors import LayoutError
 from tecomp.layout.core.layout import Layout
+from tecomp.ptensor.devices import CPU, target_of
 from tecomp.ptensor.te_definitions import define
 from tecomp.ptensor.types import PART, PTensorType, Shape
 from tecomp.ptensor.values import ComplexTensor, Value, paired, unpaired
