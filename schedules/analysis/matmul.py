@@ -296,6 +296,7 @@ class Contraction:
         is_product: whether a tile is a product of matrices; of grouped channels it is several.
         padded: factors with zeros around that are computed where they are needed; the others are
             there before.
+        is_partial: whether the first axis of the result is the part of a depth that cores share.
     """
 
     total: te.Tensor
@@ -308,6 +309,7 @@ class Contraction:
     read: Callable[[Sizes], tuple[tuple[int, ...], tuple[int, ...]]]
     is_product: bool = True
     padded: Collection[te.Tensor] = ()
+    is_partial: bool = False
 
     @property
     def axes(self) -> tuple[te.IterVar, ...]:

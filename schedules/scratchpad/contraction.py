@@ -256,7 +256,9 @@ def _part_of_a_core(
         read = {**whole, **{axis: min(n, whole[axis]) for axis, n in core.items()}}
         return not span.fits(core), prod(part), _bytes_read(c, read)
 
-    found = cheapest(pieces, where.target.grid, cost)
+    # Parts of the depth, of the rows and of the columns.
+    sharers = 3 if c.is_partial else 2
+    found = cheapest(pieces, where.target.grid, cost, sharers)
     return extents(found.part), found.shares
 
 
@@ -362,7 +364,7 @@ def of_partial(c: Contraction, partial: te.Tensor, depth: Sequence[te.IterVar]) 
     roles = {dim + 1: letter for dim, letter in c.roles[2].items()}
     return replace(
         c, total=partial, rows=own[c.rows], columns=own[c.columns], depth=own[c.depth],
-        roles=(*c.roles[:2], roles), read=read,
+        roles=(*c.roles[:2], roles), read=read, is_partial=True,
     )
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 from tecomp import ScheduleError, Target, TargetError, te
 from tecomp.schedules.common import ceil_div
 
-_SHARERS = 3  # axes of a result that share one of the grid, e.g. depth, rows and columns
+_SHARERS = 2  # axes of a result that share one of the grid: with three, loops are hard to count
 
 Shares = Mapping[int, Sequence[tuple[str, int]]]
 """For axes of the result by number the axes of the grid, and how many cores along each."""
@@ -165,6 +165,7 @@ def cheapest(
     pieces: Sequence[int],
     grid: Mapping[str, int],
     cost: Callable[[Sequence[int]], tuple[object, ...]],
+    sharers: int = _SHARERS,
 ) -> Division:
     """The division whose parts cost least; of equal ones that with short parts of the first axes.
 
@@ -172,6 +173,7 @@ def cheapest(
         pieces: what is not cut, along each axis.
         grid: cores along each of its axes.
         cost: of parts.
+        sharers: how many axes may share one of the grid.
 
     >>> cheapest((4, 8), {"x": 8}, lambda part: (part[0] * part[1], part[0] + part[1])).part
     (2, 2)
@@ -182,7 +184,7 @@ def cheapest(
         if best is not None and found >= best[0]:
             continue
         count = _count(pieces, part)
-        if (shares := shares_of(count, grid)) is not None:
+        if (shares := shares_of(count, grid, sharers)) is not None:
             best = found, Division(part, count, shares)
     assert best is not None  # One core can have it all.
     return best[1]
@@ -222,7 +224,7 @@ def divide_as(x: te.Tensor, cut: Cut, units: Sequence[int], target: Target) -> D
         grid = ", ".join(f"{name}: {count}" for name, count in target.grid.items())
         raise TargetError(
             f"{x.name}: {listed} parts have no place on the cores of target {target.name} "
-            f"({grid}), each of which three axes can share; ask for numbers that divide those, or "
+            f"({grid}), each of which two axes can share; ask for numbers that divide those, or "
             "along fewer axes",
             kind="not-divided",
         )
@@ -315,15 +317,17 @@ def divide_depth(pieces: Sequence[int], cores: int) -> tuple[int, ...]:
     return tuple(n if axis == best else 1 for axis, n in enumerate(most))
 
 
-def shares_of(count: Sequence[int], grid: Mapping[str, int]) -> Shares | None:
+def shares_of(
+    count: Sequence[int], grid: Mapping[str, int], sharers: int = _SHARERS
+) -> Shares | None:
     """Which cores the parts along each axis are for; None if there are too few of them.
 
     Parts go to the shortest axis of the grid that is long enough, else to several that they fill
-    evenly. No more than three axes of the result share one of the grid: which part a core has stays
-    a short formula.
+    evenly. No more than `sharers` axes of the result share one of the grid: which part a core has
+    stays a short formula.
     """
     free = dict(grid)
-    sharers = dict.fromkeys(grid, 0)
+    shared = dict.fromkeys(grid, 0)
     found: dict[int, list[tuple[str, int]]] = {}
     for axis in sorted(range(len(count)), key=lambda axis: -count[axis]):
         left = count[axis]
@@ -334,7 +338,7 @@ def shares_of(count: Sequence[int], grid: Mapping[str, int]) -> Shares | None:
             if many == 1:
                 return None
             found.setdefault(axis, []).append((name, many))
-            sharers[name] += 1
-            free[name] = free[name] // many if sharers[name] < _SHARERS else 1
+            shared[name] += 1
+            free[name] = free[name] // many if shared[name] < sharers else 1
             left //= many
     return found

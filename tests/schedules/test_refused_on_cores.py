@@ -78,9 +78,9 @@ def near(
         (lambda: auto([PLUS, TWICE], "stick128", division={PLUS: HALF}), "ScheduleError",
          "auto: plus is to be divided, and is computed with twice, which have loops of their own; "
          "leave the division out"),
-        (lambda: auto(ALL, "stick128", division={ALL: Cut(cores=dict.fromkeys(range(4), 2))}), "TargetError",
-         "all: 2 x 2 x 2 x 2 x 1 parts have no place on the cores of target stick128 (core.x: 32), "
-         "each of which three axes can share; ask for numbers that divide those, or along fewer axes"),
+        (lambda: auto(ALL, "stick128", division={ALL: Cut(cores={0: 2, 1: 2, 2: 2})}), "TargetError",
+         "all: 2 x 2 x 2 x 1 x 1 parts have no place on the cores of target stick128 (core.x: 32), "
+         "each of which two axes can share; ask for numbers that divide those, or along fewer axes"),
         (near(MORE, [SUMS, MORE], [SUMS]), "ScheduleError",
          "auto: sums is computed step by step, so that no value stays in the scratchpads for it; "
          "leave near out"),
