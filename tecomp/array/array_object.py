@@ -270,16 +270,34 @@ class Array(Drawable):
 
     @property
     def itemsize(self) -> int:
-        """The size of an element in bytes."""
+        """The size of an element in bytes.
+
+        >>> import tecomp.array as xp
+        >>> xp.ones(3).itemsize
+        8
+        """
         return self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """The size of all elements in bytes, without padding of a device layout."""
+        """The size of all elements in bytes, without padding of a device layout.
+
+        >>> import tecomp.array as xp
+        >>> xp.ones(3).nbytes
+        24
+        """
         return self.size * self.itemsize
 
     def astype(self, dtype: Any, /, *, copy: bool = True) -> Array:
-        """Cast the array to a dtype; see `astype` of the namespace.
+        """Cast the array to a dtype.
+
+        Args:
+            dtype: dtype of the result.
+            copy: whether the result has elements of its own if the dtype is that of the array.
+
+        Raises:
+            ArrayTypeError: If there are no arrays of that dtype, or complex numbers would become
+                real.
 
         >>> import tecomp.array as xp
         >>> xp.ones(2).astype("int8")

@@ -163,7 +163,7 @@ def from_dlpack(
         x: what has `__dlpack__` and `__dlpack_device__`.
         device: where the array lives; the processor if None.
         copy: True for memory of its own, False for that of `x`, None for a copy unless `x` exports
-            its memory as read-only; see `asarray`.
+            its memory as read-only.
 
     Raises:
         ArrayTypeError: it offers none, or there are no arrays of such elements.
