@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import pytest
 
+import tecomp.array as xp
 from tests.array.conformance.calls import MAKERS
+from tests.array.conformance.draws import Draw
+from tests.array.conformance.methods import USES
 from tests.array.conformance.tries import fault_of
 from tests.array.test_signatures import FUNCTIONS
 
@@ -19,6 +26,56 @@ ELSEWHERE = {
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_call_gives_what_numpy_gives(name: str) -> None:
     assert fault_of(name, (0, 0)) == ""
+
+
+class Recorded:
+    """The namespace with functions that are recorded, and called again as they were recorded."""
+
+    def __init__(self, place: Any) -> None:
+        self.place = place
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.place, name)
+        return twice(found) if callable(found) else Recorded(found)
+
+
+def twice(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **options: Any) -> Any:
+        recorded = xp.jit(function)
+        recorded(*args, **options)
+        return recorded(*args, **options)
+    return call
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if name not in USES])
+def test_a_recorded_call_gives_what_numpy_gives(name: str) -> None:
+    assert fault_of(name, (0, 1), namespace=Recorded(xp)) == ""
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("name", USES)
+def test_recorded_indices_and_assignments(name: str, seed: int) -> None:
+    """With an index from outside, whose arrays are read by each call."""
+    draw = Draw((seed, 3))
+    call = MAKERS[name](draw, name)
+    data, *more = call.args
+    use: Any = USES[name]
+    given = [ours(each) for each in more]
+    recorded = xp.jit(lambda x: use(x, *given))
+    wanted = use(data.copy(), *more)
+    for _ in range(2):
+        got = recorded(xp.asarray(data, copy=True))
+        pairs = zip(got, wanted, strict=True) if isinstance(got, tuple) else [(got, wanted)]
+        for one, other in pairs:
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+            np.testing.assert_allclose(np.asarray(one), other, rtol=1e-6)
+
+
+def ours(value: Any) -> Any:
+    """The same with arrays of this namespace."""
+    if isinstance(value, np.ndarray):
+        return xp.asarray(value)
+    return tuple([ours(each) for each in value]) if isinstance(value, tuple) else value
 
 
 def test_no_function_is_left_out() -> None:
