@@ -7,6 +7,11 @@
 # A primitive never changes what is computed. What cannot be proved is refused, by a message that
 # names the values and what to do instead; a traceback ends with the expression in your code that
 # was refused. The schedule is then as it was before.
+#
+# `rfactor`, and `reorder` of reduction loops, combine elements in another order. Sums of floats
+# round differently then. A reducer of your own must be commutative: of equal elements it prefers
+# the one with the lesser index, not the one that comes first. `rfactor` of such a search keeps the
+# first index anyway; `reorder` does not.
 
 # %%
 import numpy as np

@@ -223,6 +223,9 @@ def comm_reducer(
 ) -> Reducer:
     """A reducer of one's own; it is commutative and associative, which is not checked.
 
+    One that keeps the first of several equal elements is not commutative. `rfactor` gives the same
+    result for it if one of the values is an index; `reorder` of reduction loops may give another.
+
     Args:
         fcombine: two values to one; for a tuple of values, two tuples to one.
         fidentity: the type of the value (of a tuple: each type) to the value that changes nothing.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tecomp.compute.affine_index import affine_of, axes_of
 from tecomp.compute.expression_analysis import in_order
 from tecomp.compute.extern import ExternOp
 from tecomp.compute.iter_var import IterKind, IterVar, make_axis
@@ -19,6 +20,7 @@ from tecomp.ir.nodes.dtype import BOOL
 from tecomp.ir.nodes.expr import (
     Const,
     Expr,
+    Var,
     const,
     if_then_else,
     index_value,
@@ -243,7 +245,7 @@ def rfactor(
     stage = state.stage(tensor.op)
     compute = stage.compute
     reduce, at = _checked_rfactor(stage, axis, factor_axis)
-    combiner = reduce.combiner if order is None else _in_order(stage, reduce, axis, order)
+    combiner = _combiner(stage, reduce, axis, order)
     factored, loops = _factored_op(stage, compute, reduce, axis, at)
     partial = factored.outputs
     combined = make_axis(f"{axis.name}.v", 0, axis.extent, IterKind.REDUCE)
@@ -292,6 +294,38 @@ def _checked_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tupl
             kind="wrong-number",
         )
     return reduce, factor_axis % (rank + 1)
+
+
+def _combiner(
+    stage: StageState, reduce: Reduce, axis: IterVar, order: object
+) -> CommReducer:
+    """The reducer of partial results, in the order of an index among the values if there is one."""
+    if order is not None:
+        return _in_order(stage, reduce, axis, order)
+    values = enumerate(reduce.source if len(reduce.source) > 1 else ())
+    found = (k for k, value in values if _increases(value, reduce.axis))
+    index = next(found, None)
+    return reduce.combiner if index is None else in_order(reduce.combiner, index)
+
+
+def _increases(value: Expr, axes: Sequence[IterVar]) -> bool:
+    """Whether a value is an index that increases from each point of a reduction to the next one."""
+    if not value.dtype.is_integer:
+        return False
+    form = affine_of(value)
+    if any(not isinstance(term, Var) and set(axes_of(term)) & set(axes) for term, _ in form.terms):
+        return False
+    steps = dict(form.terms)
+    reach = 0
+    for axis in reversed(axes):
+        is_known = isinstance(axis.extent, int)
+        if is_known and axis.extent == 1:
+            continue
+        step = steps.get(axis, 0)
+        if step <= reach or (not is_known and axis is not axes[0]):
+            return False
+        reach += step * (axis.extent - 1) if isinstance(axis.extent, int) else 0
+    return True
 
 
 def _in_order(stage: StageState, reduce: Reduce, axis: IterVar, order: object) -> CommReducer:

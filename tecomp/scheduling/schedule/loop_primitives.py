@@ -133,7 +133,8 @@ class LoopPrimitives(StageCalls):
 
         Args:
             axes: loops of this stage, outer to inner; all others stay where they are. Reductions
-                may stand anywhere: initial values are stored before the first of them.
+                may stand anywhere: initial values are stored before the first of them. Another
+                order of reduction loops changes the result of a reducer that is not commutative.
 
         Raises:
             ScheduleError: an axis is no loop of this stage, or is named twice.

@@ -153,8 +153,10 @@ class CachePrimitives(ScheduleCalls):
             axis: one of its loops.
             factor_axis: where the partial results have the new axis.
             order: the number of a value by which partial results are in order: of two, the one that
-                has less of it is combined with the other, not the one that comes first. A reducer
-                that takes the first of several as good, with its index, finds the same one so.
+                has less of it is combined with the other, not the one that comes first. By default
+                the first value that is an index and increases with the iterations of the
+                reduction, if there is one: a reducer that keeps the first of several equal
+                elements, such as argmax, then finds the same index as without `rfactor`.
 
         Returns:
             The partial results, one tensor for each output if there are several.
