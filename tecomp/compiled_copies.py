@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from tecomp.codegen.dispatch.array_interop import empty, is_in_layout, mark_of
+from tecomp.codegen.dispatch.array_interop import as_array, empty, is_in_layout, mark_of
 from tecomp.codegen.dispatch.kernel import Kernel
 from tecomp.compute.define import placeholder, size_var
 from tecomp.compute.tensor import Tensor
@@ -292,7 +292,7 @@ def packed(layout: Layout, array: Any, out: Any) -> Array:
             "packed from, use relayout, or pass np.asarray(...) of it if it is right",
             kind="packed",
         )
-    given = np.asarray(array)
+    given = as_array(array, "pack")
     check_array("pack: the array", given, layout.dtype, layout.shape)
     order = _dense_order(given)
     if order is None:

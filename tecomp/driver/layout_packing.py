@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tecomp.codegen.dispatch.array_interop import empty, is_in_layout, mark_of
+from tecomp.codegen.dispatch.array_interop import as_array, empty, is_in_layout, mark_of
 from tecomp.codegen.dispatch.kernel import Kernel
 from tecomp.codegen.dispatch.parameter import Parameter, Shape, Stored, array_text, make_parameter
 from tecomp.codegen.dispatch.shape_binding import Size, shape_value
@@ -52,7 +52,7 @@ class Packing:
     def pack(self, array: Any) -> np.ndarray[Any, Any]:
         """`array`, in the shape of the computation, in the tensor's layout."""
         self._check_mark(array, plain_mark(len(self.tensor.shape)), "pack", {})
-        source = np.asarray(array, order="C")
+        source = np.asarray(as_array(array, "pack"), order="C")
         self._check_logical(source, "pack")
         if not self._stage.layout.maps:
             plain = self.empty_of(source.shape)
@@ -102,7 +102,7 @@ class Packing:
         known = {**sizes, **_sizes_in(stored_shape(self._stage), array)}
         self._check_mark(array, self._mark, "unpack", known)
         if not self._stage.layout.maps:
-            plain = np.asarray(array)
+            plain = as_array(array, "unpack")
             if all(isinstance(extent, int) for extent in self.tensor.shape):
                 self._check_logical(plain, "unpack")
             if self._fits(plain):

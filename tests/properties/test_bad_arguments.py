@@ -27,7 +27,7 @@ from tecomp import (
     TtnnLayout,
     te,
 )
-from tests.strategies.bad_arguments import failures
+from tests.strategies.bad_arguments import failures, random_failures, tried
 
 _A = te.placeholder((8,), name="A")
 _B = te.compute((8,), lambda i: _A[i] + 1.0, name="B")
@@ -256,6 +256,35 @@ def test_a_wrong_argument_is_a_tecomp_error(name: str) -> None:
     assert failures(lambda given: call(**given), right) == []
 
 
+@pytest.mark.parametrize("name", RIGHT)
+def test_several_wrong_arguments_are_a_tecomp_error(name: str) -> None:
+    assert random_failures(lambda given: _callable(name)(**given), RIGHT[name], 40) == []
+
+
+NAMES = ("a" * 1024, "a" * 3000, "x.y", "x y", "1x", "for", "é", "日本", "a-b", "_", "A", "i", "main", "t")
+
+
+@pytest.mark.parametrize("name", [*NAMES, "", "\0", "\n", '"', "\\", "%a", "\ud800", "}", "#"])
+@pytest.mark.parametrize("shape", [(4,), (0,), (1, 1, 1, 1, 1, 1, 1, 1), (1 << 40,), (3, 1 << 62)])
+def test_programs_with_bad_names_and_sizes(name: str, shape: tuple[int, ...]) -> None:
+    """Defined, lowered and built; arrays of the small sizes are computed."""
+    a = np.ones(shape, "float32") if max(shape) < 100 else None
+
+    def run() -> None:
+        X = te.placeholder(shape, name=name)
+        Y = te.compute(shape, lambda *i: X[i] + 1.0, name=name)
+        s = te.create_schedule(Y)
+        s[Y].parallel(s[Y].fuse(*s[Y].op.axis))
+        tecomp.lower(s, [X, Y], name=name if name.isidentifier() and name != "for" else "f")
+        kernel = tecomp.build(s, [X, Y])
+        if a is not None:
+            result = np.zeros(shape, "float32")
+            kernel(a, result)
+            np.testing.assert_array_equal(result, a + 1)
+
+    assert tried(run) is None
+
+
 @pytest.mark.parametrize(("name", "argument", "wrong", "message"), [
     ("GridMap", "shape", None,
      "grid map: the grid is None; give positive integers, such as (2, 4)"),
@@ -298,6 +327,9 @@ def test_a_wrong_argument_is_a_tecomp_error(name: str) -> None:
      "runs: what a transaction moves is 1.5; give 1 or more"),
     ("ShardLayout", "collapse_intervals", 3,
      "shard layout: collapse_intervals is 3; give pairs of integers, such as [(0, -1)]"),
+    ("Layout.pack", "array", [[1], [2, 3]],
+     "pack: the array is a list of which NumPy makes no array; pass lists whose parts have equal "
+     "lengths, or an array"),
     ("ShardLayout", "device", 3,
      "shard layout: the device is 3; give a GridMap from this grid to the cores of the machine"),
     ("ShardLayout", "capacity_bytes", "x",

@@ -5,20 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
+from random import Random
 from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 
-from tecomp import TecompError, te
+from tecomp import InternalError, TecompError, te
 
 Right: TypeAlias = "dict[str, Any]"
+
+NESTED: list[Any] = []
+for _ in range(100):
+    NESTED = [NESTED]
 
 WRONG: tuple[Any, ...] = (
     None, 3, -1, 1.5, float("nan"), True, "x", b"x", (), [], {}, (2, -1), (2.5,), ("a", "b"), [[]],
     object(), str, {1: 2}, {1}, 10**30, (10**20, 10**20), (1,) * 8, "(" * 5000, [None, None],
     np.zeros((2, 2)), np.float32(3.0), pytest, te.var("n"), te.placeholder((3,), name="P"),
     lambda: None, lambda *indices: indices,
+    # Names, sizes and structures: long or no text, more than 64 bits, nested.
+    "a" * 5000, "a b", "a\nb", "\0", "\ud800", "ä", 1 << 31, 1 << 63, -(1 << 63) - 1, -0.0,
+    float("inf"), 1e308, [[1], [2, "x"]], NESTED, {"a": NESTED}, range(3), (1 << 63, 1),
 )
 
 
@@ -26,6 +34,8 @@ def tried(call: Callable[[], object]) -> str | None:
     """What is wrong with the way in which a call is refused, if anything."""
     try:
         call()
+    except InternalError as error:  # a defect of the compiler, not of the arguments
+        return f"InternalError: {error.message}"
     except TecompError as error:
         if re.search(r"\b0x[0-9a-f]{6,}", error.message):
             return f"an address: {error.message}"
@@ -38,4 +48,23 @@ def failures(call: Callable[[Right], object], right: Right) -> list[str]:
     """The arguments of a right call, by name, that are refused badly if they are something else."""
     found = ((name, wrong, tried(partial(call, right | {name: wrong})))
              for name in right for wrong in WRONG)
-    return [f"{name}={wrong!r}: {what}" for name, wrong, what in found if what]
+    return [f"{name}={_shown(wrong)}: {what}" for name, wrong, what in found if what]
+
+
+def random_failures(call: Callable[[Right], object], right: Right, count: int) -> list[str]:
+    """Calls with several arguments replaced at random that are refused badly."""
+    random = Random(count)
+    found = []
+    for _ in range(count):
+        names = random.sample([*right], random.randint(1, len(right))) if right else []
+        given = {name: random.choice(WRONG) for name in names}
+        if what := tried(partial(call, right | given)):
+            found.append(f"{', '.join(f'{n}={_shown(x)}' for n, x in given.items())}: {what}")
+    return found
+
+
+def _shown(wrong: object) -> str:
+    try:
+        return repr(wrong)[:200]
+    except (ValueError, RecursionError) as error:
+        return f"{type(wrong).__name__} ({error})"

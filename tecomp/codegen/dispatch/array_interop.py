@@ -202,6 +202,22 @@ SLOT = np.ndarray.__basicsize__
 """Where the mark of an array is: after all that NumPy keeps."""
 
 
+def as_array(given: Any, where: str) -> np.ndarray[Any, Any]:
+    """What a caller gave as an array of NumPy.
+
+    Raises:
+        CallError: NumPy makes none of it.
+    """
+    try:
+        return np.asarray(given)
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise CallError(
+            f"{where}: the array is a {type(given).__name__} of which NumPy makes no array; pass "
+            "lists whose parts have equal lengths, or an array",
+            kind="other-array",
+        ) from error
+
+
 def mark_of(array: object) -> Mark | None:
     """The layout that an array is known to be in."""
     return getattr(array, "_mark", None) if isinstance(array, PackedArray) else None

@@ -133,7 +133,7 @@ def _found(function: Any, symbol: str | None) -> Any:
     if isinstance(function, str | os.PathLike):
         try:
             library = ctypes.CDLL(os.fspath(function))
-        except OSError as error:
+        except (OSError, ValueError) as error:  # text that is no path has a ValueError
             raise DefinitionError(
                 f"CFunction {symbol}: {os.fspath(function)} is no library that can be loaded "
                 f"({error}); give the path of one",
@@ -146,7 +146,7 @@ def _found(function: Any, symbol: str | None) -> Any:
         )
     try:
         return library[symbol]
-    except AttributeError:
+    except (AttributeError, ValueError):
         raise DefinitionError(
             f"CFunction {symbol}: the library {library._name or 'of this process'} has no such "
             "function; look at its symbols, and declare C++ functions as extern \"C\"",
