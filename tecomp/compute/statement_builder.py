@@ -63,12 +63,12 @@ class Operand:
     >>> def doubled(ins, outs):
     ...     a, b = ins[0], outs[0]
     ...     print(a.name, a.shape, a.strides, a.dtype, repr(a.scope), a.is_input, a.buffer.name)
-    ...     print(a[1, 2], [str(extent) for extent in a.data.shape])
+    ...     print(a[1, 2], [str(extent) for extent in a.data.shape], a.elem_offset)
     ...     return te.for_range(0, 2, lambda i: te.for_range(
     ...         0, 4, lambda j: b.store((i, j), a[i, j] * 2.0)))
     >>> B = te.extern((2, 4), [A], doubled, name="B")
     A (2, 4) (4, 1) float32 '' True A
-    A[1, 2] ['2', '4']
+    A[1, 2] ['2', '4'] 0
     """
 
     buffer: Buffer
