@@ -127,7 +127,7 @@ INSIDE = {
         {"validation"},
         {"type_stubs"},
         {"math", "scatter", "windows"},
-        {"broadcast", "image", "sort"},
+        {"broadcast", "image", "signal", "sort"},
         {"creation"},
         {"generic", "transform"},
         {"contraction", "reduction", "scan"},

@@ -86,7 +86,8 @@ from tecomp.topi.math import (
 from tecomp.topi.reduction import all, any, argmax, argmin, collapse_sum, max, min, prod, sum
 from tecomp.topi.scan import cumprod, cumsum, scanop
 from tecomp.topi.scatter import scatter_elements, scatter_nd, sparse_to_dense
-from tecomp.topi.sort import argsort, searchsorted, sort, topk, unique
+from tecomp.topi.signal import dft
+from tecomp.topi.sort import argsort, argwhere, searchsorted, sort, topk, unique
 from tecomp.topi.transform import (
     adv_index,
     arange,
@@ -138,6 +139,7 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
+    "argwhere",
     "asin",
     "asinh",
     "atan",
@@ -158,6 +160,7 @@ __all__ = [
     "cosh",
     "cumprod",
     "cumsum",
+    "dft",
     "divide",
     "dynamic_strided_slice",
     "einsum",

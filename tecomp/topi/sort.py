@@ -20,6 +20,7 @@ from tecomp.topi.validation import (
     check_rank,
     integer_of,
     one_of,
+    shape_of,
     tensor_of,
     truth_of,
 )
@@ -122,6 +123,52 @@ def _unique(
     if counts is not None:
         counts[:n], counts[n:] = many[order], 0
     inverse[...] = rank[back]
+
+
+@register_func("tecomp.topi.argwhere", override=True)
+def _argwhere(condition: Array, out: Array) -> None:
+    found = np.argwhere(np.asarray(condition) != 0)
+    if len(found) > len(out):
+        raise CallError(
+            f"topi.argwhere: {len(found)} elements of the condition are not 0, and output_shape "
+            f"has {len(out)} rows; give a row for each",
+            kind="too-much",
+        )
+    out[: len(found)], out[len(found) :] = found, 0
+
+
+def argwhere(output_shape: te.Tensor | Sequence[Size], condition: te.Tensor) -> te.Tensor:
+    """Return the indices of the elements that are not 0, a row for each.
+
+    Args:
+        output_shape: Tensor whose shape is that of the result, or the shape itself: as many rows
+            as there are such elements, and a column for each axis of `condition`.
+        condition: Input tensor.
+
+    Returns:
+        int32 indices in row-major order. Rows beyond the last element are 0.
+
+    Raises:
+        DefinitionError: If the shapes do not fit.
+
+    >>> argwhere((3, 2), te.placeholder((4, 8), "bool", name="A")).shape
+    (3, 2)
+    """
+    where = "topi.argwhere"
+    condition = tensor_of(condition, where, "condition")
+    shape = output_shape.shape if isinstance(output_shape, te.Tensor) else shape_of(output_shape)
+    if len(shape) != 2 or differ(shape[1], condition.ndim):
+        raise DefinitionError(
+            f"{where}: output_shape is {shape_text(shape)}, and {condition.name} has shape "
+            f"{shape_text(condition.shape)}; give a row for each element, and "
+            f"{condition.ndim} columns",
+            kind="shapes",
+        )
+    made: te.Tensor = te.extern(
+        shape, [condition],
+        lambda ins, outs: te.call_packed("tecomp.topi.argwhere", ins[0], outs[0]),
+        name="T_argwhere", dtype="int32")
+    return made
 
 
 def sort(data: te.Tensor, axis: int = -1, is_ascend: bool = True) -> te.Tensor:

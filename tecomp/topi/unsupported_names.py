@@ -19,13 +19,19 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
     "tecomp.topi": {
         **dict.fromkeys(("x86", "cuda", "gpu", "arm_cpu", "mali", "rocm", "hexagon"), _SCHEDULES),
         **dict.fromkeys(("vision", "stft"), _FORMULAS),
+        "random": "make random numbers with np.random.default_rng(seed), and pass them as inputs",
+        "sparse": "topi.nn.sparse_dense multiplies by matrices in CSR and BSR, "
+                  "topi.nn.sparse_transpose transposes",
         **dict.fromkeys(("utils", "get_const_tuple"), _HELPERS),
     },
     "tecomp.topi.nn": {
         **dict.fromkeys(("conv2d_NCHWc_int8", "depthwise_conv2d_NCHWc",
                          "group_conv2d_NCHWc_int8"), _PACKED),
         **dict.fromkeys(("deformable_conv2d_nchw", "bitserial_conv2d_nchw", "bitserial_dense",
-                         "correlation_nchw", "simulated_quantize"), _FORMULAS),
+                         "correlation_nchw"), _FORMULAS),
+        **dict.fromkeys(("sparse_conv2d", "sparse_add", "sparse_dense_alter_layout"),
+                        "topi.nn.sparse_dense multiplies by matrices in CSR and BSR; "
+                        "topi.sparse_to_dense makes dense ones"),
         **dict.fromkeys(("utils", "get_pad_tuple", "get_pad_tuple1d", "get_pad_tuple3d"),
                         "padding= of topi's operators takes a number, one for each axis, one for "
                         "each end, or 'SAME'"),

@@ -27,17 +27,18 @@ KINDS: list[tuple[str, str]] = [
     ("math", FORMULA), ("broadcast", FORMULA), ("creation", FORMULA),
     ("reduction", "schedule: reduce"), ("scan", "schedule: cumsum, or a scan"),
     ("contraction", "schedule: matmul"), ("transform.gather", PLACES), ("transform", VIEW),
-    ("sort", "library: NumPy"), ("scatter", "statements, compiled"),
+    ("sort", "library: NumPy"), ("signal", "library: NumPy"), ("scatter", "statements, compiled"),
     ("nn.normalization", "schedule: rows"), ("nn.dense", "schedule: matmul"),
     ("nn.convolution", "schedule: conv2d"), ("nn.conv2d_nchwc", "schedule: auto"),
     ("nn.conv_transpose", "schedule: conv2d"), ("nn.pooling", "schedule: pool"),
-    ("nn.rearrange", VIEW), ("nn.pad", PLACES),
+    ("nn.sparse", "statements, compiled"), ("nn.rearrange", VIEW), ("nn.pad", PLACES),
     ("nn.loss", "formula of elements; schedule: reduce"), ("nn.upsampling", PLACES), ("nn", FORMULA),
     ("image", PLACES), ("generic", "`tecomp.schedules.auto`"),
 ]
 EXCEPT = {
     "argmax": "schedule: argreduce", "argmin": "schedule: argreduce",
     "broadcast_to": VIEW, "expand_like": VIEW, "nn.dilate": PLACES, "nn.lrn": FORMULA,
+    "nn.binary_dense": "schedule: reduce", "nn.sparse_transpose": "library: NumPy",
     "nn.softmax": SOFTMAX, "nn.log_softmax": SOFTMAX, "nn.fast_softmax": SOFTMAX,
 }
 
@@ -56,6 +57,11 @@ NOTES = {
     "max": "NaN propagates", "min": "NaN propagates", "maximum": "NaN propagates",
     "minimum": "NaN propagates", "reshape": "-1 for one extent",
     "round": "of two the one away from 0", "sign": "NaN of NaN", "sort": "NaN is the greatest",
+    "argwhere": "rows beyond are 0, too few are refused when it runs",
+    "dft": "in O(n log n)", "nn.simulated_dequantize": "zero points are cast to the dtype of the data",
+    "nn.simulated_quantize": "zero points are cast to the dtype of the data",
+    "nn.sparse_dense": "CSR and BSR; columns outside are left out",
+    "nn.sparse_transpose": "of square matrices in CSR",
     "argsort": "NaN is the greatest; stable", "topk": "`k` is a number; NaN is the greatest",
     "flip": "several axes too", "squeeze": "no axes may be left",
     "unique": "what is beyond is 0, or the length",

@@ -64,6 +64,13 @@ from tecomp.topi.nn.pooling import (
     pool2d,
     pool3d,
 )
+from tecomp.topi.nn.quantization import (
+    SQNN_DTYPE_TO_CODE,
+    binarize_pack,
+    binary_dense,
+    simulated_dequantize,
+    simulated_quantize,
+)
 from tecomp.topi.nn.rearrange import (
     batch_to_space_nd,
     depth_to_space,
@@ -73,10 +80,12 @@ from tecomp.topi.nn.rearrange import (
     space_to_batch_nd,
     space_to_depth,
 )
+from tecomp.topi.nn.sparse import sparse_dense, sparse_transpose
 from tecomp.topi.nn.upsampling import upsampling, upsampling3d
 from tecomp.topi.unsupported_names import absent as _absent
 
 __all__ = [
+    "SQNN_DTYPE_TO_CODE",
     "adaptive_pool",
     "adaptive_pool1d",
     "adaptive_pool3d",
@@ -84,6 +93,8 @@ __all__ = [
     "batch_norm",
     "batch_to_space_nd",
     "bias_add",
+    "binarize_pack",
+    "binary_dense",
     "circular_pad",
     "conv",
     "conv1d",
@@ -136,10 +147,14 @@ __all__ = [
     "rms_norm",
     "scale_shift_nchw",
     "scale_shift_nhwc",
+    "simulated_dequantize",
+    "simulated_quantize",
     "softmax",
     "softplus",
     "space_to_batch_nd",
     "space_to_depth",
+    "sparse_dense",
+    "sparse_transpose",
     "upsampling",
     "upsampling3d",
 ]

@@ -1,0 +1,223 @@
+"""Binary networks and simulated quantization."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tecomp import DefinitionError, te
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.topi.extents import differ, is_multiple, quotient, times
+from tecomp.topi.validation import axis_of, check_integer, check_rank, tensor_of
+
+_BITS = 32  # of a word that signs are packed into
+SQNN_DTYPE_TO_CODE: Mapping[str, int] = {"disable": 0, "int8": 1, "uint8": 2, "int32": 3}
+"""TVM's numbers of the dtypes that are simulated."""
+
+_LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)}
+
+
+def binarize_pack(
+    data: te.Tensor, axis: int | None = None, name: str = "PackedInput"
+) -> te.Tensor:
+    """Pack the signs of 32 consecutive elements along an axis into one word.
+
+    Args:
+        data: Input tensor.
+        axis: Axis to pack; its extent is a multiple of 32. Default: the last axis.
+        name: Name of the result.
+
+    Returns:
+        uint32 words. The first element is the highest bit; a bit is 1 for an element from 0.
+
+    Raises:
+        DefinitionError: If there is no such axis, or its extent is not a multiple of 32.
+
+    >>> binarize_pack(te.placeholder((4, 64), name="A")).shape
+    (4, 2)
+    """
+    where = "topi.nn.binarize_pack"
+    data = tensor_of(data, where)
+    along = axis_of(-1 if axis is None else axis, data.ndim, where)
+    if not is_multiple(data.shape[along], _BITS):
+        raise DefinitionError(
+            f"{where}: {data.name} has shape {shape_text(data.shape)}, and the extent of axis "
+            f"{along} must be a multiple of {_BITS}; pad it with topi.nn.pad",
+            kind="shapes",
+        )
+    shape = (*data.shape[:along], quotient(data.shape[along], _BITS), *data.shape[along + 1 :])
+
+    def packed(*i: te.Expr) -> te.Expr:
+        word: te.Expr = te.const(0, "uint32")
+        for bit in range(_BITS):
+            element = data[(*i[:along], i[along] * _BITS + bit, *i[along + 1 :])]
+            one = te.const(1 << (_BITS - 1 - bit), "uint32")
+            word = word | te.Select(element >= 0, one, te.const(0, "uint32"))
+        return word
+
+    made: te.Tensor = te.compute(shape, packed, name=name, tag="binarize_pack")
+    return made
+
+
+def binary_dense(data: te.Tensor, weight: te.Tensor) -> te.Tensor:
+    """Multiply matrices of signs that `binarize_pack` packed: `data @ weight.T`.
+
+    Args:
+        data: uint32 words, shape (m, k).
+        weight: uint32 words, shape (n, k).
+
+    Returns:
+        Products of rows of 32 * k signs, shape (m, n), float32.
+
+    Raises:
+        DefinitionError: If the shapes or dtypes do not fit.
+
+    >>> A, W = [te.placeholder((n, 2), "uint32") for n in (4, 8)]
+    >>> binary_dense(A, W).shape
+    (4, 8)
+    """
+    where = "topi.nn.binary_dense"
+    for each, what in ((data, "data"), (weight, "weight")):
+        check_rank(tensor_of(each, where, what), 2, where, what, "a matrix")
+    if (data.dtype, weight.dtype) != ("uint32", "uint32") or differ(
+        data.shape[1], weight.shape[1]
+    ):
+        raise DefinitionError(
+            f"{where}: data is {data.dtype}{shape_text(data.shape)} and weight "
+            f"{weight.dtype}{shape_text(weight.shape)}; give rows of as many uint32 words, made by "
+            "topi.nn.binarize_pack",
+            kind="shapes",
+        )
+    count = data.shape[1]
+    k = te.reduce_axis((0, count), name="k")
+    differing = te.compute(
+        (data.shape[0], weight.shape[0]),
+        lambda i, j: te.sum(te.popcount(data[i, k] ^ weight[j, k]), axis=k),
+        name="T_binary_dense", tag="binary_dense")
+    bits = times(count, _BITS)
+    total = te.const(bits, "float32") if isinstance(bits, int) else te.cast(bits, "float32")
+    made: te.Tensor = te.compute(
+        differing.shape, lambda i, j: total - 2.0 * te.cast(differing[i, j], "float32"),
+        name="T_binary_dense_signs", tag="elemwise")
+    return made
+
+
+def simulated_quantize(
+    data: te.Tensor, out_dtype: te.Tensor, output_scale: te.Tensor | None = None,
+    output_zero_point: te.Tensor | None = None, axis: int = -1,
+) -> te.Tensor:
+    """Round and clip values as quantization to a dtype does; the dtype is an input.
+
+    Args:
+        data: Floating-point tensor.
+        out_dtype: Integer scalar tensor, a value of `SQNN_DTYPE_TO_CODE`. 0 returns `data`.
+        output_scale: Scales of the channels, shape (channels,) or ().
+        output_zero_point: Zero points of the channels, shape (channels,) or ().
+        axis: Axis of the channels.
+
+    Returns:
+        `clip(round(data / scale) + zero_point, min, max)`, in the dtype of `data`.
+
+    Raises:
+        DefinitionError: If the shapes do not fit, or scale or zero point are missing.
+        TypeMismatchError: If `out_dtype` is not an integer.
+
+    >>> A, code = te.placeholder((4, 8), name="A"), te.placeholder((), "int32", name="code")
+    >>> s, z = te.placeholder((8,), name="s"), te.placeholder((8,), "int32", name="z")
+    >>> simulated_quantize(A, code, s, z).shape
+    (4, 8)
+    """
+
+    def quantized(value: te.Expr, scale: te.Expr, zero: te.Expr) -> te.Expr:
+        moved = te.round(value / scale) + zero
+        result = value
+        for name, (least, most) in _LIMITS.items():
+            limits = [te.const(float(n), value.dtype) for n in (least, most)]
+            clipped = te.max(te.min(moved, limits[1]), limits[0])
+            result = te.Select(code == SQNN_DTYPE_TO_CODE[name], clipped, result)
+        return result
+
+    where = "topi.nn.simulated_quantize"
+    code = _code(out_dtype, where, "out_dtype")
+    return _per_channel(data, output_scale, output_zero_point, axis, quantized, where, "output")
+
+
+def simulated_dequantize(
+    data: te.Tensor, in_dtype: te.Tensor, input_scale: te.Tensor | None = None,
+    input_zero_point: te.Tensor | None = None, axis: int = -1,
+) -> te.Tensor:
+    """Scale values as dequantization from a dtype does; the dtype is an input.
+
+    Args:
+        data: Floating-point tensor.
+        in_dtype: Integer scalar tensor, a value of `SQNN_DTYPE_TO_CODE`. 0 returns `data`.
+        input_scale: Scales of the channels, shape (channels,) or ().
+        input_zero_point: Zero points of the channels, shape (channels,) or ().
+        axis: Axis of the channels.
+
+    Returns:
+        `(data - zero_point) * scale`, in the dtype of `data`.
+
+    Raises:
+        DefinitionError: If the shapes do not fit, or scale or zero point are missing.
+        TypeMismatchError: If `in_dtype` is not an integer.
+
+    >>> A, code = te.placeholder((4, 8), name="A"), te.placeholder((), "int32", name="code")
+    >>> s, z = te.placeholder((1,), name="s"), te.placeholder((1,), "int32", name="z")
+    >>> simulated_dequantize(A, code, s, z).shape
+    (4, 8)
+    """
+
+    def dequantized(value: te.Expr, scale: te.Expr, zero: te.Expr) -> te.Expr:
+        return te.Select(code == SQNN_DTYPE_TO_CODE["disable"], value, (value - zero) * scale)
+
+    where = "topi.nn.simulated_dequantize"
+    code = _code(in_dtype, where, "in_dtype")
+    return _per_channel(data, input_scale, input_zero_point, axis, dequantized, where, "input")
+
+
+def _code(dtype: te.Tensor, where: str, what: str) -> te.Expr:
+    """The number of a dtype, which a call gives: a tensor of one element."""
+    code = tensor_of(dtype, where, what)
+    check_integer(code, where, what)
+    if any(differ(n, 1) for n in code.shape):
+        raise DefinitionError(
+            f"{where}: {what} has shape {shape_text(code.shape)}; give a scalar tensor, "
+            'te.placeholder((), "int32")',
+            kind="shapes",
+        )
+    element: te.Expr = code[(0,) * code.ndim]
+    return element
+
+
+def _per_channel(
+    data: te.Tensor, scale: te.Tensor | None, zero: te.Tensor | None, axis: int,
+    function: Callable[[te.Expr, te.Expr, te.Expr], te.Expr], where: str, prefix: str,
+) -> te.Tensor:
+    """A function of each element and of the scale and zero point of its channel."""
+    data = tensor_of(data, where)
+    along = axis_of(axis, data.ndim, where)
+    if scale is None or zero is None:
+        raise DefinitionError(
+            f"{where}: {prefix}_scale and {prefix}_zero_point must be given; pass scalar tensors, "
+            "or one number for each channel",
+            kind="nothing-given",
+        )
+    for each, what in ((scale, "scale"), (zero, "zero_point")):
+        given = tensor_of(each, where, f"{prefix}_{what}").shape
+        count = given[0] if given else 1
+        if len(given) > 1 or (differ(count, 1) and differ(count, data.shape[along])):
+            raise DefinitionError(
+                f"{where}: {prefix}_{what} has shape {shape_text(given)}, and {data.name} "
+                f"{shape_text(data.shape)}; give one number, or one for each index of axis {along}",
+                kind="shapes",
+            )
+
+    def of_channel(each: te.Tensor, i: te.Expr) -> te.Expr:
+        element = each[()] if not each.ndim else each[0 if not differ(each.shape[0], 1) else i]
+        return te.cast(element, data.dtype)
+
+    made: te.Tensor = te.compute(
+        data.shape,
+        lambda *i: function(data[i], of_channel(scale, i[along]), of_channel(zero, i[along])),
+        name=f"T_{where.rpartition('.')[2]}", tag="elemwise")
+    return made

@@ -1,0 +1,179 @@
+"""Products with sparse matrices in CSR and BSR, as statements with loops over stored elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tecomp import CallError, DefinitionError, register_func, te
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.topi.extents import Size, differ, equal, minus, times
+from tecomp.topi.validation import check_integer, check_rank, tensor_of, truth_of
+
+Array = NDArray[Any]
+
+
+@register_func("tecomp.topi.sparse_transpose", override=True)
+def _transposed(
+    data: Array, indices: Array, pointers: Array, values: Array, places: Array, ends: Array
+) -> None:
+    columns, counts = np.asarray(indices), np.diff(np.asarray(pointers))
+    n = len(counts)
+    if np.any(counts < 0) or pointers[0] != 0 or pointers[-1] != len(columns):
+        raise CallError(
+            "topi.nn.sparse_transpose: sparse_indptr must rise from 0 to the number of elements, "
+            f"{len(columns)}; give a matrix in CSR",
+            kind="call",
+        )
+    if np.any((columns < 0) | (columns >= n)):
+        raise CallError(
+            f"topi.nn.sparse_transpose: sparse_indices must be from 0 to {n - 1}; give a square "
+            "matrix in CSR",
+            kind="call",
+        )
+    order = np.argsort(columns, kind="stable")
+    values[...] = np.asarray(data)[order]
+    places[...] = np.repeat(np.arange(n), counts)[order]
+    ends[0] = 0
+    ends[1:] = np.cumsum(np.bincount(columns, minlength=n))
+
+
+def sparse_transpose(
+    sparse_data: te.Tensor, sparse_indices: te.Tensor, sparse_indptr: te.Tensor
+) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    """Transpose a square sparse matrix in CSR.
+
+    Args:
+        sparse_data: Stored elements, shape (nnz,).
+        sparse_indices: Column of each element, shape (nnz,).
+        sparse_indptr: Position of the first element of each row, and the end, shape (n + 1,).
+
+    Returns:
+        The same of the transposed matrix: elements, columns and positions.
+
+    Raises:
+        DefinitionError: If the shapes do not fit.
+        TypeMismatchError: If indices are not integers.
+
+    >>> d, i = te.placeholder((5,), name="d"), te.placeholder((5,), "int32", name="i")
+    >>> [x.shape for x in sparse_transpose(d, i, te.placeholder((4,), "int32", name="p"))]
+    [(5,), (5,), (4,)]
+    """
+    where = "topi.nn.sparse_transpose"
+    data = _checked(sparse_data, sparse_indices, sparse_indptr, (1,), where)
+    made: tuple[te.Tensor, te.Tensor, te.Tensor] = te.extern(
+        [data.shape, sparse_indices.shape, sparse_indptr.shape],
+        [data, sparse_indices, sparse_indptr],
+        lambda ins, outs: te.call_packed("tecomp.topi.sparse_transpose", *ins, *outs),
+        name="T_sparse_transpose",
+        dtype=[data.dtype, sparse_indices.dtype, sparse_indptr.dtype],
+    )
+    return made
+
+
+def sparse_dense(
+    dense_data: te.Tensor, sparse_data: te.Tensor, sparse_indices: te.Tensor,
+    sparse_indptr: te.Tensor, sparse_lhs: bool = False,
+) -> te.Tensor:
+    """Multiply a dense matrix by the transpose of a sparse one, or a sparse one by a dense one.
+
+    Args:
+        dense_data: Matrix, shape (m, k); the right operand, shape (n, k), if `sparse_lhs`.
+        sparse_data: Stored elements, shape (nnz,), for CSR; stored blocks, shape
+            (blocks, bs_r, bs_c), for BSR.
+        sparse_indices: Column of each element or block; those outside are left out.
+        sparse_indptr: Position of the first element or block of each row, and the end.
+        sparse_lhs: Whether the sparse matrix is the left operand.
+
+    Returns:
+        `dense @ sparse.T`, shape (m, n); `sparse @ dense.T` if `sparse_lhs`.
+
+    Raises:
+        DefinitionError: If the shapes or dtypes do not fit.
+        TypeMismatchError: If indices are not integers.
+
+    >>> d, i = te.placeholder((5,), name="d"), te.placeholder((5,), "int32", name="i")
+    >>> x, p = te.placeholder((8, 16), name="x"), te.placeholder((4,), "int32", name="p")
+    >>> sparse_dense(x, d, i, p).shape, sparse_dense(x, d, i, p, sparse_lhs=True).shape
+    ((8, 3), (3, 8))
+    """
+    where = "topi.nn.sparse_dense"
+    dense = tensor_of(dense_data, where, "dense_data")
+    check_rank(dense, 2, where, "dense_data", "a matrix")
+    data = _checked(sparse_data, sparse_indices, sparse_indptr, (1, 3), where)
+    is_left = truth_of(sparse_lhs, where, "sparse_lhs")
+    if dense.dtype != data.dtype:
+        raise DefinitionError(
+            f"{where}: dense_data is {dense.dtype} and sparse_data {data.dtype}; convert them: "
+            f'topi.cast({data.name}, "{dense.dtype}")',
+            kind="element-type",
+        )
+    high, wide = data.shape[1:] if data.ndim == 3 else (1, 1)
+    rows, (count, width) = minus(sparse_indptr.shape[0], 1), dense.shape
+    sparse_rows = times(rows, high)
+    inputs = [dense, data, sparse_indices, sparse_indptr]
+
+    def body(ins: Sequence[Any], outs: Sequence[Any]) -> Any:
+        x, values, columns, pointers = ins
+
+        def product(i: te.Expr, row: te.Expr, r: te.Expr) -> Any:
+            """The sum over the stored elements or blocks of a row."""
+            place = row * high + r
+            at = (place, i) if is_left else (i, place)
+
+            def block(e: te.Expr) -> Any:
+                def term(c: te.Expr) -> Any:
+                    column = te.cast(columns[e], "int64") * wide + c
+                    value = values[(e, r, c) if data.ndim == 3 else e]
+                    total = outs[0][at] + te.cast(value * x[i, column], dense.dtype)
+                    inside = te.all(column >= 0, column < width)
+                    return te.if_stmt(inside, outs[0].store(at, total))
+
+                return te.for_range(0, wide, term, name="c")
+
+            first = te.max(te.cast(pointers[row], "int64"), te.const(0, "int64"))
+            last = te.min(te.cast(pointers[row + 1], "int64"), _wide(data.shape[0]))
+            return te.stmt_seq(
+                outs[0].store(at, te.const(0, dense.dtype)),
+                te.for_range(first, last, block, name="e"))
+
+        return _loops((count, rows, high), product)
+
+    made: te.Tensor = te.extern(
+        (sparse_rows, count) if is_left else (count, sparse_rows), inputs, body,
+        name="T_sparse_dense", dtype=dense.dtype)
+    return made
+
+
+def _checked(
+    data: te.Tensor, indices: te.Tensor, pointers: te.Tensor, ranks: tuple[int, ...], where: str
+) -> te.Tensor:
+    """Refuse what is no sparse matrix."""
+    data = tensor_of(data, where, "sparse_data")
+    for each, what in ((indices, "sparse_indices"), (pointers, "sparse_indptr")):
+        check_integer(tensor_of(each, where, what), where, what)
+        check_rank(each, 1, where, what, "a row")
+    known = pointers.shape[0]
+    if data.ndim not in ranks or differ(data.shape[0], indices.shape[0]) or equal(known, 0):
+        raise DefinitionError(
+            f"{where}: sparse_data has shape {shape_text(data.shape)}, sparse_indices "
+            f"{shape_text(indices.shape)} and sparse_indptr {shape_text(pointers.shape)}; give an "
+            "index for each element, and a position for each row and for the end",
+            kind="shapes",
+        )
+    return data
+
+
+def _wide(size: Size) -> te.Expr:
+    return te.const(size, "int64") if isinstance(size, int) else te.cast(size, "int64")
+
+
+def _loops(shape: Sequence[Size], body: Callable[..., Any], at: tuple[te.Expr, ...] = ()) -> Any:
+    """A statement for each index."""
+    if len(at) == len(shape):
+        return body(*at)
+    return te.for_range(
+        0, shape[len(at)], lambda i: _loops(shape, body, (*at, i)), name=f"i{len(at)}")

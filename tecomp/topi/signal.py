@@ -1,0 +1,71 @@
+"""Discrete Fourier transforms, by NumPy.
+
+Importing this registers the functions that programs call: one that was saved needs it as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tecomp import DefinitionError, register_func, te
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.topi.extents import differ
+from tecomp.topi.validation import check_float, tensor_of, truth_of
+
+Array = NDArray[Any]
+
+
+@register_func("tecomp.topi.dft", override=True)
+def _dft(re: Array, im: Array, re_out: Array, im_out: Array, inverse: bool) -> None:
+    wide = np.complex128 if np.asarray(re).dtype == np.float64 else np.complex64
+    given = np.empty(re.shape, wide)
+    given.real, given.imag = re, im
+    if not given.size:
+        return
+    found = (np.fft.ifft if inverse else np.fft.fft)(given)
+    re_out[...], im_out[...] = found.real, found.imag
+
+
+def dft(
+    re_data: te.Tensor, im_data: te.Tensor, inverse: bool | te.Expr
+) -> tuple[te.Tensor, te.Tensor]:
+    """Compute the discrete Fourier transform along the last axis.
+
+    Args:
+        re_data: Real parts, floating-point.
+        im_data: Imaginary parts, of the same shape and dtype.
+        inverse: Whether to compute the inverse transform, which divides by the length.
+
+    Returns:
+        Real and imaginary parts of the result.
+
+    Raises:
+        DefinitionError: If the shapes or dtypes do not fit.
+        TypeMismatchError: If the dtype is not a floating-point dtype.
+
+    >>> re, im = te.placeholder((4, 8), name="re"), te.placeholder((4, 8), name="im")
+    >>> [x.shape for x in dft(re, im, False)]
+    [(4, 8), (4, 8)]
+    """
+    where = "topi.dft"
+    for each, what in ((re_data, "re_data"), (im_data, "im_data")):
+        check_float(tensor_of(each, where, what), where)
+    shapes = re_data.shape, im_data.shape
+    fits = re_data.dtype == im_data.dtype and len(shapes[0]) == len(shapes[1])
+    if not fits or not re_data.ndim or any(map(differ, *shapes)):
+        raise DefinitionError(
+            f"{where}: re_data is {re_data.dtype}{shape_text(shapes[0])} and im_data "
+            f"{im_data.dtype}{shape_text(shapes[1])}; give two tensors of one shape and dtype, "
+            "with an axis at least",
+            kind="shapes",
+        )
+    literal = getattr(inverse, "value", inverse)  # TVM takes a te.const
+    is_inverse = truth_of(bool(literal) if literal in (0, 1) else literal, where, "inverse")
+    made: tuple[te.Tensor, te.Tensor] = te.extern(
+        [re_data.shape, im_data.shape], [re_data, im_data],
+        lambda ins, outs: te.call_packed("tecomp.topi.dft", *ins, *outs, int(is_inverse)),
+        name="T_dft", dtype=[re_data.dtype, im_data.dtype])
+    return made
