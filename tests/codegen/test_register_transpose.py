@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tecomp
+from tecomp import te
 from tecomp.codegen import Kernel, emit_assembly
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.parser.func_parser import parse
+from tecomp.schedules import argreduce
 from tests.strategies.pairwise import pairwise
 
 Both = Callable[..., Kernel]
@@ -43,7 +47,7 @@ def test_columns_that_are_read(both: Both, name: str, lanes: int, stride: str) -
 {body}'''
     kernel = both(text, some(name, 2000), some(name, 2000), ROW)
 
-    is_square = lanes in (4, 8, 16, 32) and name != "bool"
+    is_square = lanes in (4, 5, 8, 16, 32) and name != "bool"
     is_near = lanes >= 4 and stride == "3"
     one_by_one = stride == "n"
     assert ("gather" in kernel.source("llvm")) is not (is_square or is_near or one_by_one)
@@ -63,7 +67,7 @@ def test_columns_that_are_written(both: Both, name: str, lanes: int, stride: str
 {body}'''
     kernel = both(text, some(name, 2000), some(name, 2000), ROW)
 
-    is_square = lanes in (4, 8, 16, 32) and name != "bool" and (stride != "3")
+    is_square = lanes in (4, 5, 8, 16, 32) and name != "bool" and (stride != "3")
     assert ("scatter" in kernel.source("llvm")) is not (is_square or stride == "n")
 
 
@@ -155,3 +159,49 @@ def test_columns_whose_values_have_names_in_several_statements(both: Both) -> No
 {body}''', some("float32", 2000), some("float32", 200), some("float32", 200))
 
     assert "gather" not in kernel.source("llvm")
+
+
+@pairwise(
+    lanes=[4, 8, 16, 32], name=["float32", "float64", "bfloat16", "int8"], columns=[4, 5, 7, 15, 31],
+    rows=[1, 3, 5, 13, 32], gap=[0, 9], is_read=[True, False],
+)
+def test_squares_that_are_not_complete(
+    both: Both, name: str, lanes: int, columns: int, rows: int, gap: int, is_read: bool
+) -> None:
+    """The last row ends with the memory, and no element outside of the columns is touched."""
+    columns, rows = min(columns, lanes), min(rows, lanes)
+    stride = columns + gap
+    size = stride * (rows - 1) + columns
+    across = f"ramp(COLUMN, {stride}, V)"
+    along = "ramp(COLUMN * V, 1, V)"
+    where = f", where=ramp(0, 1, V) < broadcast({rows}, V)" if rows < lanes else ""
+    here, there = (across, along) if is_read else (along, across)
+    value = f"A.load({here}{where})" if where else f"A[{here}]"
+    line = f"store(B[{there}], {value}{where})" if where else f"B[{there}] = {value}"
+    body = "".join(
+        f"        {line}\n".replace("COLUMN", str(k)).replace("V", str(lanes)) for k in range(columns)
+    )
+    sizes = (size, columns * lanes) if is_read else (columns * lanes, size)
+    text = f'''def f(A: Buffer("{name}", ({sizes[0]},)), B: Buffer("{name}", ({sizes[1]},))):
+    for i in range(1):
+{body}'''
+    kernel = both(text, some(name, sizes[0]), some(name, sizes[1]))
+
+    # Three rows are four lanes, beside whose squares three columns may be left.
+    is_left = rows == 3 and columns % 4 in (1, 2, 3)
+    assert is_left or not re.search("gather|scatter", kernel.source("llvm"))
+
+
+@pytest.mark.parametrize("columns", range(1, 40))
+def test_rows_of_any_length_are_transposed_without_gathers(columns: int) -> None:
+    """Up to three columns beside each whole square are loaded one by one."""
+    A = te.placeholder((64, columns), "float32", name="A")
+    places = argreduce.define(A, op="argmax")
+
+    kernel = tecomp.build(places, [A, places])
+
+    a, found = some("float32", 64, columns), np.empty(64, np.int64)
+    kernel(a, found)
+    np.testing.assert_array_equal(found, a.argmax(axis=1))
+    gathers = re.findall(r"= call .*llvm\.masked\.gather", kernel.source("llvm"))
+    assert len(gathers) == 0 or (columns % 4 and len(gathers) <= 3)

@@ -21,6 +21,7 @@ from tecomp.codegen.llvm.pass_selection import staying_conditions
 from tecomp.codegen.memory.load_store import may_be_narrowed, prefetch, store
 from tecomp.codegen.memory.register_transpose import find_transposes
 from tecomp.codegen.ops.arithmetic import cast
+from tecomp.codegen.ops.vector_legalization import prefix
 from tecomp.errors import InternalError
 from tecomp.ir.nodes.expr import BufferLoad, Call, Const, Expr, Var
 from tecomp.ir.nodes.expr import cast as cast_expr
@@ -83,8 +84,12 @@ def _seq(code: Code, stmt: SeqStmt) -> Rule:
 
 
 def _are_plain_stores(stmt: Stmt) -> bool:
+    """Whether all stores happen in any case, of all lanes or of the first ones."""
     return all(
-        isinstance(part, Let) or (isinstance(part, BufferStore) and part.predicate is None)
+        isinstance(part, Let) or (
+            isinstance(part, BufferStore)
+            and (part.predicate is None or prefix(part.predicate) is not None)
+        )
         for part in _straight(stmt)
     )
 

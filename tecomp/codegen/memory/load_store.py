@@ -123,8 +123,9 @@ def store(code: Code, node: BufferStore) -> Rule:
     if column is None:
         yield from _write(code, access, mask, value)
     else:
+        width = column.square.width
         for place, row in column.filled(code, value):
-            yield from _write(code, replace(access, indices=place), None, row)
+            yield from _write(code, replace(access, indices=place, count=width), None, row)
     for guard in reversed(guards):
         close_guard(code, guard)
     return ""

@@ -2,7 +2,8 @@
 
 A gather or scatter of 8 values takes a step for each. Eight of them, each one place after the last,
 touch a square: 8 rows of 8 values that lie side by side, and 24 shuffles turn rows into columns.
-Unrolled loops make such groups, one statement after the other.
+Unrolled loops make such groups, one statement after the other. Of fewer columns, those at the end
+of rows whose length is no multiple of 8, the first values of each row are loaded or stored.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tecomp.codegen.llvm.ir_builder import Code, memory_type, shuffle_mask
+from tecomp.codegen.ops.vector_legalization import first_lanes, prefix
 from tecomp.ir.arith.quasi_affine_conversion import Terms
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import (
@@ -34,6 +36,8 @@ Access: TypeAlias = "BufferLoad | BufferStore"
 _LAZY = ("if_then_else", "check_index")
 _LEAST, _MOST = 4, 32
 """Lanes of a column: fewer are loaded faster one by one, more do not fit into registers."""
+_FEWEST = 4
+"""Columns of a square that is not complete: three are loaded as fast one by one."""
 _PIECE_BITS = 128
 """Within so many bits every machine shuffles at once; such pieces change places as a whole."""
 
@@ -49,6 +53,8 @@ class Square:
         stride: from row to row.
         dtype: of a column, and of a row; short vectors of 32 bits are moved as numbers.
         held: of an access, as the buffer has it.
+        width: number of columns; the first values of each row are theirs.
+        height: number of rows; the first values of each column are theirs.
         columns: operands of the columns, as far as they were read, or are to be written.
     """
 
@@ -58,14 +64,22 @@ class Square:
     stride: Expr
     dtype: DType
     held: DType
+    width: int
+    height: int
     columns: dict[int, str] = field(default_factory=dict)
 
     def rows(self) -> Iterator[tuple[Expr, ...]]:
         """The indices of each row."""
         size = self.dtype.lanes
-        for k in range(size):
+        for k in range(self.height):
             start = self.first + self.stride * index_value(k) if k else self.first
             yield (*self.outer, Ramp(start, index_value(1), size))
+
+    @property
+    def mask(self) -> Expr | None:
+        """Which values of a row are in columns; None for all."""
+        size = self.dtype.lanes
+        return None if self.width == size else first_lanes(self.width, size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,8 +100,9 @@ class Column:
         if not square.columns:
             rows: list[str] = []
             for place in square.rows():
-                row = yield BufferLoad(square.buffer, place)
+                row = yield BufferLoad(square.buffer, place, square.mask)
                 rows.append(_as(code, row, square.held, square.dtype))
+            rows += ["zeroinitializer"] * (square.dtype.lanes - square.height)
             square.columns.update(enumerate(transposed(code, rows, square.dtype)))
         return _as(code, square.columns[self.number], square.dtype, square.held)
 
@@ -95,10 +110,12 @@ class Column:
         """Note the operand to be stored; for the last column, the indices and operands of rows."""
         square = self.square
         square.columns[self.number] = operand
-        if len(square.columns) < square.dtype.lanes:
+        if len(square.columns) < square.width:
             return []
-        columns = [square.columns[k] for k in range(square.dtype.lanes)]
-        return list(zip(square.rows(), transposed(code, columns, square.dtype), strict=True))
+        size = square.dtype.lanes
+        columns = [square.columns.get(k, "poison") for k in range(size)]
+        rows = transposed(code, columns, square.dtype)[: square.height]
+        return list(zip(square.rows(), rows, strict=True))
 
 
 def find_transposes(
@@ -155,7 +172,8 @@ def _is_across(access: Access) -> bool:
     """Whether an access is one vector whose values lie apart, and may be a column."""
     dtype = access.dtype if isinstance(access, BufferLoad) else access.value.dtype
     last = access.indices[-1] if access.indices else Const(0)
-    if access.predicate is not None or not isinstance(last, Ramp) or dtype.is_bool:
+    is_part = access.predicate is not None and prefix(access.predicate) is None
+    if is_part or not isinstance(last, Ramp) or dtype.is_bool:
         return False
     size = last.lanes
     is_square = _LEAST <= size <= _MOST and size & (size - 1) == 0
@@ -165,8 +183,7 @@ def _is_across(access: Access) -> bool:
         return False
     stride = last.stride
     if isinstance(stride, Const):
-        # Rows that overlap may be read together, but one store would overwrite another's values.
-        least = 2 if isinstance(access, BufferLoad) else size
+        least = 2 if isinstance(access, BufferLoad) else _FEWEST
         return abs(int(stride.value)) >= least
     return not any(isinstance(node, BufferLoad) for node in walk(last))
 
@@ -183,30 +200,48 @@ def _columns(group: Sequence[Access]) -> Iterator[Column]:
             continue
         start = terms.sum_of(ramp.base)
         rest = frozenset(start.terms.items())
-        lanes = (ramp.lanes, terms.key(ramp.stride), *(terms.key(index) for index in outer))
+        outside = (terms.key(index) for index in outer)
+        lanes = (ramp.lanes, _height(access), terms.key(ramp.stride), *outside)
         side = sides.setdefault((access.buffer.data, access.buffer.dtype, *lanes, rest), {})
         side.setdefault(start.const, []).append(access)
     for side in sides.values():
         starts = sorted(side)
         while starts:
             size = side[starts[0]][0].indices[-1].dtype.lanes
-            wanted = range(starts[0], starts[0] + size)
-            if not all(place in side for place in wanted):
-                starts = starts[1:]
-                continue
-            square = _square(side[starts[0]][0])
-            for number, place in enumerate(wanted):
-                yield from (Column(access, square, number) for access in side[place])
-            starts = starts[size:]
+            access = side[starts[0]][0]
+            width = next((k for k in range(size) if starts[0] + k not in side), size)
+            if width >= min(_FEWEST, size) and not _overlap(access, starts):
+                square = _square(access, width)
+                for number, place in enumerate(starts[:width]):
+                    yield from (Column(each, square, number) for each in side[place])
+            starts = starts[width:]
 
 
-def _square(access: Access) -> Square:
+def _overlap(access: Access, starts: Sequence[int]) -> bool:
+    """Whether rows of columns that are written contain values of one another.
+
+    They may be read together, but one store would overwrite another's values.
+    """
+    stride = access.indices[-1].stride if isinstance(access.indices[-1], Ramp) else None
+    if isinstance(access, BufferLoad) or not isinstance(stride, Const):
+        return False
+    return starts[-1] - starts[0] >= abs(int(stride.value))
+
+
+def _height(access: Access) -> int:
+    """Number of the first lanes that take part in an access."""
+    assert access.indices
+    return prefix(access.predicate) or access.indices[-1].dtype.lanes
+
+
+def _square(access: Access, width: int) -> Square:
     *outer, ramp = access.indices
     assert isinstance(ramp, Ramp)
     element = access.buffer.dtype
     held = element.with_lanes(element.lanes * ramp.lanes)
     dtype = held if element.lanes == 1 else DType(f"int32x{ramp.lanes}")
-    return Square(access.buffer, tuple(outer), ramp.base, ramp.stride, dtype, held)
+    return Square(access.buffer, tuple(outer), ramp.base, ramp.stride, dtype, held, width,
+                  _height(access))
 
 
 def _as(code: Code, operand: str, dtype: DType, other: DType) -> str:
