@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tecomp.array as xp
 from tecomp.array.kernels import execution_plan, kernel
 from tecomp.array.kernels.kernel import calls_that_pay
 from tecomp.array.statistics import counters
+from tecomp.machine.host import host_vector_bytes
 from tests.numerics import assert_close
 
 
@@ -63,3 +66,38 @@ def test_the_calls_that_pay_take_as_long_as_compiling() -> None:
     assert calls_that_pay(1, 1_000_000) == 50
     assert calls_that_pay(1, 4_000_000) == 16
     assert calls_that_pay(3, 10**9) == 16
+
+
+@pytest.mark.parametrize(("dtype", "width"), [("float32", 4), ("float64", 8)])
+def test_lengths_of_short_rows_are_built_in(dtype: str, width: int) -> None:
+    """Rows that do not fill the accumulators of a reduction; longer ones share a kernel."""
+    short = 4 * host_vector_bytes() // width
+
+    def compiled(columns: int) -> int:
+        x = np.random.default_rng(columns).random((3000, columns)).astype(dtype)
+        before = counters.compiled
+        found = np.asarray(xp.min(xp.asarray(x) * 0.375, axis=1))
+        np.testing.assert_array_equal(found, (x * x.dtype.type(0.375)).min(axis=1))
+        return counters.compiled - before
+
+    assert [compiled(n) for n in (17, 17, short - 1, short)] == [1, 0, 1, 1]
+    assert compiled(short + 1) == 1
+    assert [compiled(short + n) for n in (2, 3, 100)] == [0, 0, 0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_reductions_of_rows_of_any_length(data: st.DataObject) -> None:
+    dtype = data.draw(st.sampled_from(["float32", "float64", "int8", "int32", "uint16", "bool"]))
+    columns, rows = data.draw(st.integers(1, 140)), data.draw(st.sampled_from([1, 7, 300]))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**16)))
+    x = rng.integers(0, 2 if dtype == "bool" else 90, (rows, columns)).astype(dtype)
+    names = ["argmax", "argmin", "max", "min", "sum", "prod"] if dtype != "bool" else ["any", "all"]
+    name = data.draw(st.sampled_from(names))
+    if name == "prod":
+        x = x % 2 + x.dtype.type(1 if columns < 7 else 0)
+
+    found = np.asarray(getattr(xp, name)(xp.asarray(x), axis=1))
+
+    # Whole numbers as small as these are added exactly in any order.
+    np.testing.assert_array_equal(found, getattr(np, name)(x, axis=1))

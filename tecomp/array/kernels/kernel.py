@@ -16,7 +16,8 @@ from tecomp.array.graph.views import Chain, along
 from tecomp.array.kernels.strided_operands import Operand
 from tecomp.array.lru_cache import Recent
 from tecomp.array.statistics import counters
-from tecomp.ptensor.types import Shape
+from tecomp.machine.host import host_vector_bytes
+from tecomp.ptensor.types import Shape, numpy_dtype
 
 Key = TypeVar("Key")
 Made = TypeVar("Made")
@@ -72,8 +73,20 @@ MANY = 1 << 14
 """Elements that make it worth while."""
 _MANY_PRODUCTS = 1 << 16
 """Products of elements that do, which take less time."""
-_SHORT = 16
-"""Elements of a row that are no more than a vector or two."""
+SHORT = 16
+"""Elements of a loop of any kind that are no more than a vector or two."""
+_SHORT_VECTORS = 4
+"""Vectors of a row that a kernel for rows of any length computes in one step: the accumulators of a
+reduction. It takes as long for all shorter rows."""
+
+
+def short_row(dtype: str) -> int:
+    """Return the elements of a row up to which its length is built into kernels.
+
+    Args:
+        dtype: type that is computed with along the row.
+    """
+    return max(SHORT, _SHORT_VECTORS * host_vector_bytes() // numpy_dtype(dtype).itemsize)
 
 
 @dataclass(slots=True)
@@ -95,6 +108,7 @@ class Recipe:
         is_product: whether tiles of results go along several loops.
         back: the axes of the results in the order that was asked for, where that is not the order
             in which they lie in memory.
+        short: elements of the last loop up to which its extent is built in.
         is_built_in: whether the kernel is for these extents alone.
         calls: how often it was called.
         own: the kernel, once it is known here.
@@ -115,6 +129,7 @@ class Recipe:
     is_slow: bool = False
     is_product: bool = False
     back: tuple[int, ...] | None = None
+    short: int = SHORT
     is_built_in: bool = False
     calls: int = 0
     own: Any = None
@@ -134,7 +149,7 @@ class Recipe:
     @property
     def known(self) -> tuple[int | None, ...]:
         """The extents that the kernel is built for; None of those that come with the call."""
-        return known_of(self.extents, self.points, self.is_product)
+        return known_of(self.extents, self.points, self.is_product, self.short)
 
     @property
     def is_worth_it(self) -> bool:
@@ -172,7 +187,9 @@ _asked: Recent[Any, Shape] = Recent(1024)
 """Of kernels that take long to build, the extents that they were first asked for with."""
 
 
-def known_of(extents: Shape, points: int, every: bool = False) -> tuple[int | None, ...]:
+def known_of(
+    extents: Shape, points: int, every: bool = False, short: int = SHORT
+) -> tuple[int | None, ...]:
     """The extents of loops that kernels are built for; None of those that come with the call.
 
     Of many short rows the length is known: vectors along them would be mostly empty.
@@ -181,10 +198,12 @@ def known_of(extents: Shape, points: int, every: bool = False) -> tuple[int | No
         extents: of the loops.
         points: how often something is computed in them.
         every: whether that holds for all loops, and not for the last alone.
+        short: elements of the last loop up to which it is short.
     """
+    last = len(extents) - 1
     is_large = points >= (_MANY_PRODUCTS if every else MANY)
     return tuple([
-        n if is_large and n <= _SHORT and (every or k == len(extents) - 1) else None
+        n if is_large and n <= (short if k == last else SHORT) and (every or k == last) else None
         for k, n in enumerate(extents)
     ])
 

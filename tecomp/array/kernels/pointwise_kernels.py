@@ -13,7 +13,7 @@ import tecomp
 from tecomp import te
 from tecomp.array.graph.node import Buffer, type_of
 from tecomp.array.graph.pending import Pending, Step
-from tecomp.array.kernels.kernel import Recipe, made_once
+from tecomp.array.kernels.kernel import Recipe, made_once, short_row
 from tecomp.array.kernels.strided_operands import (
     Operand,
     argument,
@@ -173,7 +173,8 @@ def pointwise_recipe(work: Pending) -> Recipe | None:
     build = partial(_build_pointwise, *what, operands)
     key = what, lies, len(loops)
     dtypes = tuple([numpy_dtype(work.nodes[place].type.dtype) for place in work.outputs])
-    return Recipe(key, build, operands, shape, loops, loops, dtypes, prod(loops))
+    return Recipe(key, build, operands, shape, loops, loops, dtypes, prod(loops),
+        short=short_row(work.nodes[work.outputs[0]].type.dtype))
 
 
 def _stored(work: Pending, size: int) -> str:
