@@ -343,12 +343,12 @@ def _accesses(op: ComputeOp, body: Expr) -> Accesses:
         is_plain = is_const(body.condition, True) and not has_start
     factors = tuple(_named(access_of(load), op.axis) for load in factors_of(value))
     written = written_factors(value)
-    parts = tuple(_part(factor, op.axis) for factor in written)
+    parts = tuple(_part(factor, op.axis) for factor in written) if len(written) > 1 else ()
     every = tuple(reads.values())
     return Accesses(
         op.axis, op.reduce_axis, reducer, every, factors, is_plain, has_start, _work(bodies),
         _paths(bodies),
-        written=parts if len(parts) > 1 else (), repeated=_repeated(op),
+        written=parts, repeated=_repeated(op),
         rising=_rising(body) if isinstance(body, Reduce) else None,
         is_apart=isinstance(body, Reduce) and _are_apart(body.combiner),
         counted=frozenset(_outside_of_indices(bodies)) & frozenset(op.axis),

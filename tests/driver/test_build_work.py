@@ -1,0 +1,83 @@
+"""How much work building a kernel is, cold and from the disk cache, in calls of Python functions.
+
+Times of builds differ from run to run and from machine to machine. Calls do not: a build that
+became slower makes more of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import tecomp
+from tecomp import Core, te
+from tecomp.codegen.llvm import code_cache
+from tecomp.driver import build_cache
+from tecomp.schedules import activations, conv2d, elementwise, matmul
+
+# The same machine everywhere: schedules depend on vectors and caches.
+TARGET = replace(tecomp.Target.load("cpu"), core=Core(4, 32, 16, (32768, 524288, 8388608)))
+
+Shape = tuple[int, ...]
+Operator = tuple[tuple[Shape, ...], Callable[..., te.Tensor], Callable[..., te.Schedule]]
+
+OPERATORS: dict[str, Operator] = {
+    "gelu": (
+        ((2048, 2048),), partial(elementwise.define, activations.gelu), elementwise.schedule),
+    "product": (((1024, 1024), (1024, 1024)), matmul.define, matmul.schedule),
+    "convolution": (
+        ((1, 56, 56, 64), (3, 3, 64, 64)), partial(conv2d.define, layout="NHWC", padding=1),
+        conv2d.schedule),
+}
+CALLS = {
+    ("gelu", "disk"): 4587, ("product", "disk"): 8991, ("convolution", "disk"): 12426,
+    ("gelu", "cold"): 25676, ("product", "cold"): 127733, ("convolution", "cold"): 128429,
+}
+"""Calls of each build, when they were counted last. Count them again after a change for the better,
+or one that is worth its work."""
+_SLACK = 1.05
+
+
+def built(name: str) -> object:
+    shapes, define, schedule = OPERATORS[name]
+    inputs = [te.placeholder(shape, name=f"in{k}") for k, shape in enumerate(shapes)]
+    output = define(*inputs)
+    return tecomp.build(schedule(output, TARGET), [*inputs, output], TARGET)
+
+
+def calls_of(run: Callable[[], object]) -> int:
+    """Count the Python functions that are entered."""
+    entered: Counter[str] = Counter()
+
+    def note(frame: object, event: str, argument: object) -> None:
+        entered[event] += 1
+
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return entered["call"]
+
+
+@pytest.mark.parametrize(("name", "state"), CALLS)
+def test_builds_are_no_more_work_than_before(
+    name: str, state: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TECOMP_CACHE", "on")
+    monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path / "first"))
+    built(name)  # imports what it needs
+    if state == "cold":
+        monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path / "second"))
+    build_cache.MADE.clear()
+    code_cache.LINKED.clear()
+
+    counted = calls_of(lambda: built(name))
+
+    assert counted <= CALLS[name, state] * _SLACK, f"{counted} calls"
