@@ -11,7 +11,7 @@ from typing import Any
 import tecomp
 from tecomp import te
 from tecomp.array.graph.pending import Pending, Step
-from tecomp.array.kernels.kernel import SHORT, Recipe, short_row
+from tecomp.array.kernels.kernel import Recipe, short_row
 from tecomp.array.kernels.strided_operands import (
     Operand,
     Strides,
@@ -222,11 +222,11 @@ def reduction_recipe(work: Pending) -> Recipe | None:
     dtypes = tuple([numpy_dtype(type.dtype) for type in types])
     return Recipe(key, build, how, types[0].shape, loops, tuple([loops[k] for k in result]), dtypes,
         prod(loops), is_slow=is_slow(op), is_product=isinstance(op, SumOfProducts),
-        short=_short_row(work, parts.at) if len(loops) - 1 in along else SHORT)
+        short=_short_row(work, parts.at))
 
 
 def _short_row(work: Pending, at: int) -> int:
-    """Return the elements of a row up to which the length of reduced rows is built in."""
+    """Return the elements of a row up to which the length of its loop is built in."""
     op, (source, *_) = work.steps[at]
     taken = (work.nodes[source] if source >= 0 else work.leaves[-1 - source]).type
     type = taken if isinstance(op, FindIndex) else work.nodes[at].type

@@ -108,7 +108,8 @@ class Recipe:
         is_product: whether tiles of results go along several loops.
         back: the axes of the results in the order that was asked for, where that is not the order
             in which they lie in memory.
-        short: elements of the last loop up to which its extent is built in.
+        short: elements of a loop up to which its extent is built in: of the last, or of any in a
+            product.
         is_built_in: whether the kernel is for these extents alone.
         calls: how often it was called.
         own: the kernel, once it is known here.
@@ -198,12 +199,12 @@ def known_of(
         extents: of the loops.
         points: how often something is computed in them.
         every: whether that holds for all loops, and not for the last alone.
-        short: elements of the last loop up to which it is short.
+        short: elements of such a loop up to which it is short.
     """
     last = len(extents) - 1
     is_large = points >= (_MANY_PRODUCTS if every else MANY)
     return tuple([
-        n if is_large and n <= (short if k == last else SHORT) and (every or k == last) else None
+        n if is_large and n <= short and (every or k == last) else None
         for k, n in enumerate(extents)
     ])
 
