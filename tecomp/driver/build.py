@@ -19,7 +19,16 @@ from tecomp.codegen.llvm.code_cache import current_store
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.auto_schedule import Unscheduled, is_program
-from tecomp.driver.build_cache import DUMP_FOLDER, Build, Made, found_by, keep, make
+from tecomp.driver.build_cache import (
+    DUMP_FOLDER,
+    Build,
+    Made,
+    discard,
+    found_by,
+    keep,
+    make,
+    program_keys,
+)
 from tecomp.driver.layout_packing import (
     Packing,
     logical_parameter,
@@ -504,7 +513,15 @@ def build(
     if isinstance(schedule, Schedule):
         whole = copy(with_arguments(schedule, args))
         asked = Build(whole, args, name, machine, options, strided, bool(verify))
-        return ScheduledKernel(asked, *_made(schedule, asked, _asked_page(name)))
+        page = _asked_page(name)
+        made, lowered = _made(schedule, asked, page)
+        if lowered is None:
+            try:
+                return ScheduledKernel(asked, made)
+            except Exception:  # of any kind: a crafted entry of the cache
+                discard(program_keys(asked))
+                made, lowered = _made(schedule, asked, page)
+        return ScheduledKernel(asked, made, lowered)
     return _unscheduled(
         Unscheduled(schedule, args, name, machine, options, strided, bool(verify), strides))
 
@@ -518,7 +535,10 @@ def _unscheduled(asked: Unscheduled) -> ScheduledKernel:
     found = found_by(tried, asked)
     if found is not None:
         tell("build %s: found, as it was built before", asked.name)
-        return ScheduledKernel(asked, found)
+        try:
+            return ScheduledKernel(asked, found)
+        except Exception:  # as above
+            discard(asked.keys())
     made, lowered = _made(asked.build.schedule, asked.build, page)
     keep([*keys], made)
     return ScheduledKernel(asked.build, made, lowered)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
@@ -14,7 +13,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from types import UnionType
+from typing import TYPE_CHECKING, Protocol
 
 from tecomp.codegen.llvm.code_cache import (
     Recent,
@@ -224,6 +224,15 @@ def keep(keys: Sequence[str], made: Made) -> None:
     _kept(key, made)
 
 
+def discard(keys: Iterable[str]) -> None:
+    """Remove what is kept under these names, as no kernel can be made of it."""
+    store = current_store()
+    for key in keys:
+        MADE.remove(key)
+        if store is not None:
+            store.remove(key)
+
+
 def _kept(key: str, made: Made) -> Made:
     """The same, which is found again if it cannot call other functions the next time."""
     return made if made.compiled.interface.calls else MADE.put(key, made)
@@ -287,21 +296,56 @@ def _saved(made: Made) -> bytes:
 
 
 def _load(store: Store, key: str, asked: Asked) -> Made | None:
-    content = store.get(key)
-    if content is None:
+    found = store.read(key, _described)
+    if found is None:
         return None
-    with contextlib.suppress(ValueError, LookupError, TypeError):
-        head, written, entry, sites, is_parallel, calls, signature, logical, code = _values(content)
-        linked = cached_code(code, entry, bind(calls))
-        if linked is None:
-            return None
-        face = Interface(head, written, entry, sites, is_parallel, calls)
-        return Made(
-            Compiled(face, linked, asked.options, lambda: asked.lowered().final), signature,
-            logical,
-        )
-    return None
+    face, signature, logical, code = found
+    linked = cached_code(code, face.entry, bind(face.calls))
+    if linked is None:
+        return None
+    compiled = Compiled(face, linked, asked.options, lambda: asked.lowered().final)
+    return Made(compiled, signature, logical)
 
 
-def _values(content: bytes) -> Any:
-    return decode(json.loads(content), FACES)
+def _described(content: bytes) -> tuple[Interface, Signature, Shapes, str]:
+    """What is known of the code of an entry, and the key of the code.
+
+    Raises:
+        Exception: of any kind, if `_saved` did not write it.
+    """
+    head, written, entry, sites, is_parallel, calls, signature, logical, code = decode(
+        json.loads(content), FACES
+    )
+    face = Interface(head, written, entry, sites, is_parallel, calls)
+    check_face(face)
+    check_members(signature, Buffer | Var)
+    check_members(logical, tuple | None)
+    if not len(head.params) == len(signature) == len(logical) or type(code) is not str:
+        raise ValueError("parameters or the key of the code are missing")
+    return face, signature, logical, code
+
+
+def check_face(face: Interface) -> None:
+    """Check the types of a decoded interface, which the decoder makes of any values.
+
+    Raises:
+        TypeError: one of them is wrong.
+    """
+    check_members((face.head,), PrimFunc)
+    check_members((face.entry,), str)
+    check_members((face.is_parallel,), bool)
+    check_members(face.head.params, Buffer | Var)
+    check_members(face.written, Var)
+    check_members(face.sites, str)
+    check_members(face.calls, Callee)
+
+
+def check_members(values: object, kind: type | UnionType) -> None:
+    """Check that a value is a tuple of values of a type.
+
+    Raises:
+        TypeError: it is not.
+    """
+    if type(values) is not tuple or not all(isinstance(each, kind) for each in values):
+        raise TypeError(f"expected a tuple of {kind}")
+

@@ -261,14 +261,12 @@ def _key(core: Core) -> str:
 def _kept(key: str) -> Rates | None:
     """The rates that were measured before, if they are there, and whole."""
     store = current_store()
-    content = None if store is None else store.get(key)
-    if content is None:
-        return None
-    try:
-        table = json.loads(content)
-        return read_table(Rates, table, Place("kept rates", table))
-    except (ValueError, RecursionError, TargetError):
-        return None
+    return None if store is None else store.read(key, _read)
+
+
+def _read(content: bytes) -> Rates:
+    table = json.loads(content)
+    return read_table(Rates, table, Place("kept rates", table))
 
 
 def _keep(key: str, rates: Rates) -> None:

@@ -13,10 +13,11 @@ from typing import Any
 
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import DivisionHint, Hint
+from tecomp.errors import InternalError
 from tecomp.graph.compile_options import asked_for
 from tecomp.graph.layout_candidates import Wanted
 from tecomp.graph.program import Program
-from tecomp.graph.serialization import keep, kept, load
+from tecomp.graph.serialization import damaged, discard, keep, kept, load
 from tecomp.machine.descriptor import Target
 
 
@@ -39,7 +40,10 @@ def compile_program(
     )
     found = kept(asked)
     if found is not None:
-        return Program(asked, found, lambda: _steps().details_of(asked))
+        try:
+            return Program(asked, found, lambda: _steps().details_of(asked))
+        except Exception:  # a crafted entry, whose code cannot be linked
+            discard(asked)
     native, details = _steps().compiled(asked)
     keep(asked, native)
     return Program(asked, native, lambda: details)
@@ -48,7 +52,10 @@ def compile_program(
 def load_program(folder: str | PathLike[str]) -> Program:
     """What `tecomp.load` gives; its argument and errors are described there."""
     asked, native = load(folder)
-    return Program(asked, native, lambda: _steps().details_of(asked))
+    try:
+        return Program(asked, native, lambda: _steps().details_of(asked))
+    except (InternalError, AttributeError, IndexError) as error:
+        raise damaged(Path(folder), "its code cannot be linked") from error
 
 
 def _steps() -> Any:

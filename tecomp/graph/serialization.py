@@ -16,7 +16,14 @@ import numpy as np
 from tecomp import __version__
 from tecomp.codegen.llvm.code_cache import current_store, digest, made_by
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.build_cache import FACES, SOURCES, keys_of, schedules
+from tecomp.driver.build_cache import (
+    FACES,
+    SOURCES,
+    check_face,
+    check_members,
+    keys_of,
+    schedules,
+)
 from tecomp.driver.native_sequence import Code
 from tecomp.errors import CacheError
 from tecomp.graph.compile_options import Array, Asked
@@ -25,6 +32,7 @@ from tecomp.graph.native_program import Native
 from tecomp.graph.sizes import bytes_of, sizes_of
 from tecomp.ir.arith.extents import round_up
 from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.stmt import Buffer
 from tecomp.ir.traversal.serialization import NotPlainError, decode, encode
 
 _LENGTH = 8
@@ -48,13 +56,20 @@ def native_text(native: Native) -> bytes:
 
 
 def native_from(content: bytes) -> Native | None:
-    """The program that `native_text` wrote; None if these bytes are none."""
-    with contextlib.suppress(ValueError, LookupError, TypeError):
+    """The program that `native_text` wrote; None if these bytes are none.
+
+    Bytes that something else wrote may lead to errors of any kind: of the parser, or of the classes
+    of which it makes objects.
+    """
+    with contextlib.suppress(Exception):
         start = _LENGTH + int.from_bytes(content[:_LENGTH], "little")
         words = json.loads(content[_LENGTH:start])
         faces, packed, copied, size, calls, packed_in = decode(words, FACES)
         codes: list[Code] = []
         for face, params, lengths, has_places in faces:
+            check_face(face)
+            check_members(params, Buffer)
+            check_members(lengths, int)
             codes.append(Code(face, params, _cut(content, start, lengths), has_places))
             start += sum(lengths)
         if start == len(content):
@@ -81,7 +96,17 @@ def kept(asked: Asked) -> Native | None:
         native = None if content is None else native_from(content)
         if native is not None:
             return native
+        if content is not None:
+            store.remove(key)
     return None
+
+
+def discard(asked: Asked) -> None:
+    """Remove what is kept of a program, as it cannot be linked."""
+    store = current_store()
+    if store is not None:
+        for key in _keys(asked):
+            store.remove(key)
 
 
 def keep(asked: Asked, native: Native) -> None:
@@ -151,11 +176,12 @@ def load(folder: str | os.PathLike[str]) -> tuple[Asked, Native]:
         outputs, inputs, constants, target, name, *others = definitions_from(text)
         layouts, hints, relayouts, packed = others
         values = dict(zip(constants, _values(contents[_CONSTANTS], constants), strict=True))
-    except (ValueError, LookupError, TypeError):
+        made = Asked(outputs, inputs, target, values, name, layouts, hints, relayouts, packed)
+    except Exception:  # as in `native_from`
         native = None
     if native is None:
-        raise _damaged(place, "its parts contradict each other")
-    return Asked(outputs, inputs, target, values, name, layouts, hints, relayouts, packed), native
+        raise damaged(place, "its parts contradict each other")
+    return made, native
 
 
 def _place(folder: object, where: str) -> Path:
@@ -262,7 +288,7 @@ def _head(place: Path) -> Mapping[str, Any]:
     try:
         head = json.loads(text)
     except (ValueError, RecursionError):
-        raise _damaged(place, f"{_HEAD} is not whole") from None
+        raise damaged(place, f"{_HEAD} is not whole") from None
     if not isinstance(head, dict) or head.get("form") != _FORM:
         raise CacheError(
             f"load: {place} is saved in another form than `{_FORM}`; compile the program and save "
@@ -273,7 +299,7 @@ def _head(place: Path) -> Mapping[str, Any]:
     if not isinstance(files, dict) or set(files) != {_CODE, _DEFINITIONS, _CONSTANTS} or not all(
         isinstance(said, list) and len(said) == 2 for said in files.values()
     ):
-        raise _damaged(place, f"{_HEAD} names other files")
+        raise damaged(place, f"{_HEAD} names other files")
     return head
 
 
@@ -316,20 +342,21 @@ def _content(place: Path, name: str, said: Sequence[Any]) -> Array:
     size, hashed = said
     path = place / name
     if not path.is_file():
-        raise _damaged(place, f"{name} cannot be read")
+        raise damaged(place, f"{name} cannot be read")
     try:
         found = path.stat().st_size
         if found != size:
-            raise _damaged(place, f"{name} has {found} bytes of {size}")
+            raise damaged(place, f"{name} has {found} bytes of {size}")
         content: Array = np.memmap(path, np.uint8, "r") if size else np.zeros(0, np.uint8)
     except OSError:
-        raise _damaged(place, f"{name} cannot be read") from None
+        raise damaged(place, f"{name} cannot be read") from None
     if sha256(content.data).hexdigest() != hashed:
-        raise _damaged(place, f"{name} is not what was written")
+        raise damaged(place, f"{name} is not what was written")
     return content
 
 
-def _damaged(place: Path, how: str) -> CacheError:
+def damaged(place: Path, how: str) -> CacheError:
+    """The error for a saved program whose parts are not as they were written."""
     return CacheError(
         f"load: {place} is damaged: {how}; save the program again", kind="saved-program"
     )

@@ -11,8 +11,10 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+from tecomp.codegen.llvm import code_cache, jit
 from tecomp.codegen.llvm.code_cache import Contents, Store, current_store
-from tecomp.errors import CacheError
+from tecomp.codegen.llvm.ir_builder import Source
+from tecomp.errors import CacheError, InternalError
 
 DAY = 86400.0
 
@@ -65,6 +67,68 @@ def test_a_damaged_entry_is_no_entry(store: Store, damage: object) -> None:
     assert not entry(store, "a").exists()
     store.put("a", b"code")
     assert store.get("a") == b"code"
+
+
+def test_the_content_of_another_entry_is_no_entry(store: Store) -> None:
+    store.put("a", b"code")
+    store.put("b", b"other code")
+    entry(store, "a").write_bytes(entry(store, "b").read_bytes())
+
+    assert store.get("a") is None
+    assert not entry(store, "a").exists()
+    assert store.get("b") == b"other code"
+
+
+def test_keys_and_contents_are_told_apart(store: Store) -> None:
+    store.put("a", b"bc")
+    store.folder.joinpath(entry(store, "a").name.replace("a", "ab", 1)).write_bytes(
+        entry(store, "a").read_bytes()[:-2] + b"c")
+
+    assert store.get("ab") is None
+
+
+@pytest.mark.parametrize("error", [RecursionError, ValueError, AttributeError, InternalError])
+def test_an_entry_that_cannot_be_decoded_is_removed(
+    store: Store, error: type[Exception]
+) -> None:
+    def decode(content: bytes) -> int:
+        if content == b"crafted":
+            raise error("no")
+        return len(content)
+
+    store.put("a", b"code")
+    assert store.read("a", decode) == 4
+    store.put("a", b"crafted")
+    assert store.read("a", decode) is None
+    assert not entry(store, "a").exists()
+    assert store.read("a", decode) is None
+
+
+@pytest.mark.parametrize("image", [b"", b"ELF", b"\x7fELF" + bytes(60), "cut", "other"])
+def test_code_that_cannot_be_linked_is_made_again(
+    image: bytes | str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Crafted entries have the right checksum."""
+    monkeypatch.setenv("TECOMP_CACHE", "on")
+    monkeypatch.setenv("TECOMP_CACHE_DIR", str(store.folder.parent))
+    kept = code_cache.current_store()
+    assert kept is not None
+    source, other = (
+        Source(f"define i32 @{name}(ptr %p) {{\n  ret i32 {number}\n}}\n")
+        for name, number in (("first", 7), ("second", 8))
+    )
+    key = code_cache.code_key(source, "first")
+    code = jit.object_code(source)
+    given = {"cut": code[: len(code) // 2], "other": jit.object_code(other)}
+    content = given[image] if isinstance(image, str) else image
+    code_cache.LINKED.clear()
+    kept.put(key, content)
+
+    assert code_cache.cached_code(key, "first") is None
+    kept.put(key, content)
+    linked = code_cache.machine_code(source, "first")
+    assert linked.entry(None) == 7
+    assert kept.get(key) == code
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o770, 0o702])

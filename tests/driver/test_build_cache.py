@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -336,6 +338,66 @@ def test_damaged_entries_are_made_again(damage: str, store: Store, counted: list
 
     assert counted == ["lower_all", "object_code", "link"] * 2
     assert {path: path.stat().st_size for path in store.folder.iterdir()} == sizes
+
+
+def descriptions(store: Store) -> dict[str, bytes]:
+    """The entries that say what a caller has to know of code, by key."""
+    contents = {path.stem: store.get(path.stem) for path in store.folder.iterdir()}
+    return {key: content for key, content in contents.items() if content and content[:1] == b"["}
+
+
+def test_a_kernel_is_not_found_under_the_name_of_another(store: Store, counted: list[str]) -> None:
+    """Files that change places are those of other keys."""
+    check(build(*program()))
+    (first,) = descriptions(store)
+    build(*program(constant=3.0))
+    (second,) = descriptions(store).keys() - {first}
+    one, two = (store.folder / f"{key}.entry" for key in (first, second))
+    one.write_bytes(two.read_bytes())
+    forget()
+    check(build(*program()))
+
+    assert counted.count("lower_all") == 3
+
+
+@pytest.mark.parametrize("content", [
+    b"[" * 100_000, b"[" * 100_000 + b"]" * 100_000, b'{"a":' * 100_000, b"", b"null", b"7", b"\xff",
+    b"[]", b'["(9"]', b'["(-1"]', b'["#0"]', b'["@tecomp.ir.nodes.stmt.PrimFunc"]', b'["d9"]',
+    b'[null, null, null, null, null, null, null, null, null, "(9"]',
+], ids=lambda content: str(content[:20]))
+def test_crafted_entries_are_made_again(content: bytes, store: Store, counted: list[str]) -> None:
+    check(build(*program()))
+    (key,) = descriptions(store)
+    store.put(key, content)
+    forget()
+    check(build(*program()))
+
+    assert counted.count("lower_all") == 2
+
+
+def test_random_words_in_an_entry_are_made_again(store: Store) -> None:
+    """Any word is replaced by one of another kind, and signed: nothing but the result may differ."""
+    check(build(*program()))
+    (key, content), = descriptions(store).items()
+    words = json.loads(content)
+    random = Random(0)
+    for _ in range(300):
+        changed = list(words)
+        for _ in range(random.choice((1, 1, 2))):
+            k = random.randrange(len(changed))
+            match random.randrange(4):
+                case 0:
+                    changed[k] = random.choice((None, True, 1 << 70, -1, "'", "(0", "f", [], {}, 0.5))
+                case 1:
+                    del changed[k]
+                case 2:
+                    changed.insert(k, random.choice(words))
+                case 3:
+                    j = random.randrange(len(changed))
+                    changed[k], changed[j] = changed[j], changed[k]
+        store.put(key, json.dumps(changed).encode())
+        forget()
+        build(*program())
 
 
 @pytest.mark.parametrize("thing", ["pipe", "folder", "device", "loop"])

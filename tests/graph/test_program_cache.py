@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -48,7 +50,8 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def network(
-    factor: float = 0.5, name: str = "net", weight: float = 1.0, known: str = "W"
+    factor: float = 0.5, name: str = "net", weight: float = 1.0, known: str = "W",
+    runs: bool = True,
 ) -> tuple[CompiledProgram, np.ndarray[Any, Any]]:
     """A program, and what it makes of ones."""
     X, W = (te.placeholder((SIZE, SIZE), name=each) for each in "XW")
@@ -59,7 +62,7 @@ def network(
     ones = np.ones((SIZE, SIZE), "float32")
     given, constant = (X, W) if known == "W" else (W, X)
     program = tecomp.compile(Y, [given], constants={constant: ones * weight}, name=name)
-    return program, program(ones)
+    return program, program(ones) if runs else ones
 
 
 def expected(factor: float, weight: float) -> Any:
@@ -157,6 +160,40 @@ def test_errors_at_run_time_say_where_the_program_is_written(compiled: list[str]
     first = _rows.__code__.co_firstlineno
     assert lines == [first + 3, first + 5] * 2
     assert compiled == ["program"] * 2
+
+
+def test_crafted_entries_are_made_again(compiled: list[str], store: Store) -> None:
+    """Entries with the right checksum, and words of another kind, no words or no code in them."""
+    program: Any = network()[0]
+    keys = list(serialization._keys(program._asked))
+    (key,) = [key for key in keys if store.get(key) is not None]
+    content = store.get(key)
+    assert content is not None
+    start = 8 + int.from_bytes(content[:8], "little")
+    words, images = json.loads(content[8:start]), content[start:]
+    text = json.dumps(words).encode()
+    # Anything of what no program is made of.
+    others = [None, "'", "(0", "{0", [], {}, 0.5]
+    crafted = [
+        b"", b"\xff" * 8, _entry(b"[" * 100_000, images), _entry(text, bytes(len(images))),
+        _entry(b"[" * 100_000 + b"]" * 100_000, images), _entry(text, images[::-1]),
+    ]
+    random = Random(0)
+    for _ in range(30):
+        k = random.randrange(len(words))
+        changed = [*words[:k], random.choice(others), *words[k + 1 :]]
+        crafted.append(_entry(json.dumps(changed).encode(), images))
+    for each in crafted:
+        store.put(key, each)
+        network(runs=False)
+
+    assert len(compiled) > 6
+    store.put(key, crafted[2])
+    np.testing.assert_allclose(network()[1], expected(0.5, 1.0), rtol=1e-5)
+
+
+def _entry(text: bytes, images: bytes) -> bytes:
+    return len(text).to_bytes(8, "little") + text + images
 
 
 def test_damaged_entries_are_made_again(compiled: list[str], store: Store) -> None:

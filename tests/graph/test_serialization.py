@@ -8,6 +8,7 @@ import pickle
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -280,6 +281,24 @@ def _as_pipe(name: str) -> Callable[[Path], None]:
     return change
 
 
+def _signed(name: str, content: bytes) -> Callable[[Path], None]:
+    """Another file with the checksum that it has to have."""
+
+    def change(place: Path) -> None:
+        (place / name).write_bytes(content)
+        head = json.loads((place / "program.json").read_text())
+        head["files"][name] = [len(content), sha256(content).hexdigest()]
+        (place / "program.json").write_text(json.dumps(head))
+
+    return change
+
+
+def _other_code(place: Path) -> None:
+    content = (place / "code").read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    _signed("code", content[:start] + bytes(len(content) - start))(place)
+
+
 def _features(place: Path) -> None:
     features = json.loads((place / "program.json").read_text())["features"].split(",")
     _say("features", ",".join(["+more", *features[1:]]))(place)
@@ -319,6 +338,22 @@ def _features(place: Path) -> None:
         (
             lambda place: (place / "program.json").write_text("{"),
             "{} is damaged: program.json is not whole; save the program again",
+        ),
+        (
+            lambda place: (place / "program.json").write_text("[" * 100_000),
+            "{} is damaged: program.json is not whole; save the program again",
+        ),
+        (
+            _signed("definitions.json", b"[" * 100_000),
+            "{} is damaged: its parts contradict each other; save the program again",
+        ),
+        (
+            _signed("code", (100_000).to_bytes(8, "little") + b"[" * 100_000),
+            "{} is damaged: its parts contradict each other; save the program again",
+        ),
+        (
+            _other_code,
+            "{} is damaged: its code cannot be linked; save the program again",
         ),
         (
             lambda place: (place / "code").unlink(),

@@ -8,7 +8,7 @@ import os
 import stat
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -27,12 +27,13 @@ from tecomp.progress import tell
 SWITCH, FOLDER, SIZE = "TECOMP_CACHE", "TECOMP_CACHE_DIR", "TECOMP_CACHE_SIZE"
 DEFAULT_MEGABYTES = 512
 
-_MAGIC = b"tecomp 1\n"
+_MAGIC = b"tecomp 2\n"
 _HEAD = len(_MAGIC) + 32
 _SUFFIX, _UNFINISHED = ".entry", ".part"
 _HOUR = 3600.0
 # Looking at the whole folder costs as much as some entries: it is done once for so many bytes.
 _SHARE = 16
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +79,30 @@ class Store:
         except OSError:
             return None
         content = read[_HEAD:]
-        if read[:_HEAD] == _head(content):
+        if read[:_HEAD] == _head(key, content):
             return content
-        with contextlib.suppress(OSError):
-            path.unlink()
+        self.remove(key)
         return None
+
+    def remove(self, key: str) -> None:
+        """Remove the entry of `key`, if there is one."""
+        with contextlib.suppress(OSError):
+            self._path(key).unlink()
+
+    def read(self, key: str, decode: Callable[[bytes], T]) -> T | None:
+        """Decode what was stored under `key`; None, and no entry, if that fails in any way.
+
+        Entries are made again. So what a damaged or crafted one leads to is no error of the user.
+        """
+        content = self.get(key)
+        if content is None:
+            return None
+        try:
+            return decode(content)
+        except Exception as error:  # a RecursionError of the parser, an AttributeError of a part
+            tell("%s: entry %s cannot be read (%s)", self.folder, key, type(error).__name__)
+            self.remove(key)
+            return None
 
     def put(self, key: str, content: bytes) -> None:
         """Store `content` under `key`, and remove old entries where there are too many."""
@@ -93,7 +113,7 @@ class Store:
         part = self.folder / f"{key}.{os.getpid()}.{os.urandom(4).hex()}{_UNFINISHED}"
         try:
             with part.open("xb") as file:
-                file.write(_head(content) + content)
+                file.write(_head(key, content) + content)
             part.replace(self._path(key))
         except OSError:
             with contextlib.suppress(OSError):
@@ -158,8 +178,10 @@ def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _head(content: bytes) -> bytes:
-    return _MAGIC + sha256(content).digest()
+def _head(key: str, content: bytes) -> bytes:
+    """The beginning of a file: the checksum covers the key, so no entry passes for another one."""
+    name = key.encode()
+    return _MAGIC + sha256(b"%d\n%b%b" % (len(name), name, content)).digest()
 
 
 def current_store() -> Store | None:
@@ -196,7 +218,6 @@ def store_of(switch: str, folder: str, size: str) -> Store | None:
     return Store(place / "compiled", int(size or DEFAULT_MEGABYTES) * 1_000_000)
 
 
-T = TypeVar("T")
 _IN_MEMORY = 256
 
 
@@ -227,6 +248,10 @@ class Recent(Generic[T]):
             except KeyError:
                 break
         return value
+
+    def remove(self, key: str) -> None:
+        """Forget the value under `key`, if there is one."""
+        self._values.pop(key, None)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -259,10 +284,12 @@ def cached_code(key: str, entry: str, outside: Outside = NOTHING) -> Linked | No
     store = current_store()
     if store is None:
         return None
-    found = LINKED.get(key)
-    if found is None and (image := store.get(key)) is not None:
-        found = _linked(key, image, entry, outside)
-    return found
+    return LINKED.get(key) or _stored(store, key, entry, outside)
+
+
+def _stored(store: Store, key: str, entry: str, outside: Outside) -> Linked | None:
+    """The code of an entry, ready to be called; None, and no entry, if it cannot be linked."""
+    return store.read(key, lambda image: _linked(key, image, entry, outside))
 
 
 def _linked(key: str, image: bytes, entry: str, outside: Outside) -> Linked:
@@ -280,7 +307,12 @@ def cached_object(source: Source) -> bytes:
     store = current_store()
     if store is None:
         return object_code(source)
-    return _kept(store, code_key(source, ""), source)
+    key = code_key(source, "")
+    found = store.get(key)
+    if found is None:
+        return _put(store, key, source)
+    tell("machine code: found in %s", store.folder)
+    return found
 
 
 def machine_code(
@@ -307,15 +339,13 @@ def machine_code(
         return link([object_code(source, effort)], entry, outside)
     key = key or code_key(source, entry)
     found = LINKED.get(key)
-    return found or _linked(key, _kept(store, key, source, effort), entry, outside)
-
-
-def _kept(store: Store, key: str, source: Source, effort: int = 2) -> bytes:
-    """Machine code of a module, from the store, or made and put there."""
-    found = store.get(key)
-    if found is None:
-        found = object_code(source, effort)
-        store.put(key, found)
-    else:
+    if found is None and (found := _stored(store, key, entry, outside)) is not None:
         tell("machine code: found in %s", store.folder)
-    return found
+    return found or _linked(key, _put(store, key, source, effort), entry, outside)
+
+
+def _put(store: Store, key: str, source: Source, effort: int = 2) -> bytes:
+    """Make the machine code of a module, and store it."""
+    made = object_code(source, effort)
+    store.put(key, made)
+    return made
