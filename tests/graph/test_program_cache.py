@@ -173,7 +173,7 @@ def test_crafted_entries_are_made_again(compiled: list[str], store: Store) -> No
     words, images = json.loads(content[8:start]), content[start:]
     text = json.dumps(words).encode()
     # Anything of what no program is made of.
-    others = [None, "'", "(0", "{0", [], {}, 0.5]
+    others: list[Any] = [None, "'", "(0", "{0", [], {}, 0.5]
     crafted = [
         b"", b"\xff" * 8, _entry(b"[" * 100_000, images), _entry(text, bytes(len(images))),
         _entry(b"[" * 100_000 + b"]" * 100_000, images), _entry(text, images[::-1]),
