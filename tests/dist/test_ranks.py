@@ -105,6 +105,26 @@ def test_arrays_that_processes_compute_otherwise_are_named() -> None:
     assert all("call 1 is `all_reduce" in line and SAME in line for line in errors)
 
 
+@pytest.mark.parametrize(("what", "message"), [
+    ("other_operation", "call 1 is `add %0, 2.0 -> float64[6], "),
+    ("other_constant", "call 1 is `multiply %0, 2.5 -> float64[6], "),
+    ("other_operand", "call 1 is `add %0, %"),
+    ("other_shape", "call 1 is `extract_slice %0 -> float64[5], "),
+    ("long_ago", "is `add %"),
+])
+def test_recorded_operations_are_compared_when_asked_for(
+    what: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is sent for most of them, and ranks would have parts of different results."""
+    monkeypatch.setenv("TECOMP_DEBUG", "1")
+    done = ran("wrong", 3, what)
+
+    assert done.returncode == 1
+    errors = [line for line in done.stderr.splitlines() if "TeamError: " in line]
+    assert errors
+    assert all(message in line and SAME in line for line in errors), errors
+
+
 def test_bad_input_is_refused_on_every_rank(pools: Pools) -> None:
     mesh = "Mesh(m0=4) has 4 processes, and team 1 has 3; give a mesh whose extents multiply to 3"
     parts = "partition_of_parts: {} on rank 0 and {} on rank 1 are no parts along axis 0 of one array; give "

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import singledispatch
+from itertools import count
 from typing import Any
+from weakref import WeakKeyDictionary
+from zlib import crc32
 
 import numpy as np
 
@@ -27,7 +30,7 @@ from tecomp.array.single_controller.protocol import together
 from tecomp.array.statistics import counters
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Mesh
-from tecomp.dist.runtime.team import team_of
+from tecomp.dist.runtime.team import COMPARES_ALL, team_of
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.manipulation import ExtractSlice
 from tecomp.ptensor.types import PTensorType, numpy_dtype
@@ -156,8 +159,40 @@ def record_together(op: Operation, type: PTensorType, operands: Sequence[Node]) 
         operands: of one team.
     """
     assert type.team is not None
+    if COMPARES_ALL:
+        team_of(type.team).began(_said(op, type, operands))
     queue_of(type.team).step(op.where)
-    return ruled(op, [as_shared(node) for node in operands], type)
+    made = ruled(op, [as_shared(node) for node in operands], type)
+    if COMPARES_ALL:
+        _number_of(made)
+    return made
+
+
+_counts = count()
+_numbers: WeakKeyDictionary[Shared, int] = WeakKeyDictionary()
+"""Arrays of teams, in the order in which they were recorded or first read, for comparisons."""
+
+
+def _number_of(x: Shared) -> int:
+    if x not in _numbers:
+        _numbers[x] = next(_counts)
+    return _numbers[x]
+
+
+def _said(op: Operation, type: PTensorType, operands: Sequence[Node]) -> str:
+    """An operation with all that has to be the same on all processes: operands and constants."""
+    given = ", ".join([_named(node) for node in operands])
+    return f"{op.where} {given} -> {type.dtype}{[*type.shape]}, {op}"
+
+
+def _named(node: Node) -> str:
+    if isinstance(node, Shared):
+        return f"%{_number_of(node)}"
+    if node.data is None:
+        return f"{node.type.dtype}{[*node.type.shape]}"
+    if node.data.size == 1:
+        return str(node.data.reshape(-1)[0])
+    return f"{node.type.dtype}{[*node.type.shape]} #{crc32(node.data.tobytes()):08x}"
 
 
 def ruled(op: Operation, xs: Sequence[Shared], type: PTensorType) -> Shared:

@@ -60,6 +60,37 @@ def other_sum() -> None:
     float(xp.sum(x) if odd else xp.max(x))
 
 
+def other_operation() -> None:
+    x = xp.ones(6, team=team)
+    np.asarray(x * 2 if odd else x + 2)
+
+
+def other_constant() -> None:
+    x = xp.ones(6, team=team)
+    np.asarray(x * (3.5 if odd else 2.5))
+
+
+def other_operand() -> None:
+    x, y = xp.ones(6, team=team), xp.zeros(6, team=team)
+    np.asarray(x + (y if odd else x))
+
+
+def other_shape() -> None:
+    x = xp.ones(6, team=team)
+    np.asarray(xp.sum(x[: 5 if odd else 6]))
+
+
+def long_ago() -> None:
+    """More calls later than are kept: the others are far ahead when this process begins."""
+    if odd:
+        time.sleep(2)
+    x = xp.ones(6, team=team)
+    x = x * (3 if odd else 2)
+    for _ in range(300):
+        x = x + 1
+    dist.barrier(team)
+
+
 def is_slow() -> None:
     """No mistake."""
     if odd:
@@ -82,6 +113,6 @@ def other_copy() -> None:
     f.__name__: f
     for f in (
         raises, all_raise, skips, leaves, exits, shapes, parts, part_of_a_partition, other_sum, is_slow,
-        other_copy,
+        other_copy, other_operation, other_constant, other_operand, other_shape, long_ago,
     )
 }[what]()
