@@ -203,6 +203,8 @@ def known_of(
     """
     last = len(extents) - 1
     is_large = points >= (_MANY_PRODUCTS if every else MANY)
+    # Of products one kernel serves all sizes, but where several times as much is computed.
+    short = SHORT if every and points < 4 * _MANY_PRODUCTS else short
     return tuple([
         n if is_large and n <= short and (every or k == last) else None
         for k, n in enumerate(extents)
