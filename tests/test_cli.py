@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import tecomp
 from tecomp import cli, demo
 from tecomp.codegen.llvm.code_cache import Store
-from tecomp.demo import images, main
+from tecomp.demo import filters, main
 
 
 def test_version() -> None:
@@ -156,7 +156,7 @@ def test_demo_runs_on_machines(
 
     The picture of such features is drawn above, which takes as long as all else.
     """
-    part = np.ascontiguousarray(images.photograph()[:, 100:237, 200:361])
+    part = np.ascontiguousarray(filters.photograph()[:, 100:237, 200:361])
     drawn: list[object] = []
     monkeypatch.setattr(main, "photograph", lambda: part)
     monkeypatch.setattr(

@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 
 import tecomp
-from tecomp.demo import Job, images, main, run
-from tecomp.demo.programs import filtered, filtered_on
+from tecomp.demo import Job, filters, main, run
+from tecomp.demo.filters import filtered, filtered_on
 from tests.numerics import assert_close
 
 MACHINES = [name for name in tecomp.list_targets() if name != "cpu"]
 
 
 @pytest.fixture(scope="module")
-def corner() -> images.Array:
+def corner() -> filters.Array:
     """A piece of the photograph whose sides no tile divides."""
-    return np.ascontiguousarray(images.photograph()[:, 100:137, 200:261])
+    return np.ascontiguousarray(filters.photograph()[:, 100:137, 200:261])
 
 
 def test_the_photograph_is_real() -> None:
-    image = images.photograph()
+    image = filters.photograph()
 
     assert image.shape == (1, 600, 512, 3)
     assert image.dtype == np.float32
@@ -31,7 +31,7 @@ def test_the_photograph_is_real() -> None:
 
 def test_the_filters_are_normal() -> None:
     """Gains are equal; oriented filters do not answer to a flat region."""
-    bank = images.filter_bank()
+    bank = filters.filter_bank()
     gains = np.abs(bank.weights).sum(axis=(0, 1, 2))
     flat = bank.weights.sum(axis=(0, 1, 2))
     oriented = [k for k, name in enumerate(bank.names) if name.startswith(("Gabor", "Sobel"))]
@@ -42,16 +42,16 @@ def test_the_filters_are_normal() -> None:
     assert_close(flat[oriented], 0.0, atol=1e-7)
 
 
-def test_numpy_and_scipy_agree(corner: images.Array) -> None:
-    bank = images.filter_bank()
-    exact = images.with_scipy(corner.astype(np.float64), bank)
+def test_numpy_and_scipy_agree(corner: filters.Array) -> None:
+    bank = filters.filter_bank()
+    exact = filters.with_scipy(corner.astype(np.float64), bank)
 
-    assert_close(images.with_numpy(corner, bank), exact, rtol=1e-5, atol=1e-6)
-    assert_close(images.with_scipy(corner, bank), exact, rtol=1e-5, atol=1e-6)
+    assert_close(filters.with_numpy(corner, bank), exact, rtol=1e-5, atol=1e-6)
+    assert_close(filters.with_scipy(corner, bank), exact, rtol=1e-5, atol=1e-6)
 
 
-def test_the_kernel_computes_the_features(corner: images.Array) -> None:
-    bank = images.filter_bank()
+def test_the_kernel_computes_the_features(corner: filters.Array) -> None:
+    bank = filters.filter_bank()
     _, height, width, _ = corner.shape
     program = filtered(height, width, 32)
     kernel = tecomp.build(program.schedule, program.args, target="cpu")
@@ -59,16 +59,16 @@ def test_the_kernel_computes_the_features(corner: images.Array) -> None:
 
     kernel(corner, bank.weights, bank.bias, blocked)
 
-    expected = images.with_scipy(corner.astype(np.float64), bank)
+    expected = filters.with_scipy(corner.astype(np.float64), bank)
     features = blocked.transpose(0, 1, 3, 2, 4).reshape(expected.shape)
     assert_close(features, expected, rtol=main.RTOL, atol=main.ATOL)
     np.testing.assert_array_equal(kernel.unpack(program.args[-1], blocked), features)
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_machines_compute_the_features(corner: images.Array, name: str) -> None:
+def test_machines_compute_the_features(corner: filters.Array, name: str) -> None:
     """Copied in and out, in scratchpads, by all cores, with nothing written beside them."""
-    bank = images.filter_bank()
+    bank = filters.filter_bank()
     _, height, width, _ = corner.shape
     target = tecomp.Target.load(name)
     program = filtered_on(target, height, width, 32)
@@ -78,7 +78,7 @@ def test_machines_compute_the_features(corner: images.Array, name: str) -> None:
 
     kernel(corner, bank.weights, bank.bias, features)
 
-    expected = images.with_scipy(corner.astype(np.float64), bank)
+    expected = filters.with_scipy(corner.astype(np.float64), bank)
     assert_close(features, expected, rtol=main.RTOL, atol=main.ATOL)
 
 
@@ -101,8 +101,8 @@ def test_machines_are_used(name: str) -> None:
             assert report.chip[link.name] > 0
 
 
-def test_small_scratchpads_take_small_parts(corner: images.Array) -> None:
-    bank = images.filter_bank()
+def test_small_scratchpads_take_small_parts(corner: filters.Array) -> None:
+    bank = filters.filter_bank()
     _, height, width, _ = corner.shape
     target = tecomp.Target.load("stick128").overridden(
         memory={"lx": {"capacity_bytes": 16384, "reserved_bytes": 0}}
@@ -116,7 +116,7 @@ def test_small_scratchpads_take_small_parts(corner: images.Array) -> None:
     )
 
     assert_close(
-        features, images.with_numpy(corner, bank), rtol=main.RTOL, atol=main.ATOL
+        features, filters.with_numpy(corner, bank), rtol=main.RTOL, atol=main.ATOL
     )
 
 
@@ -141,7 +141,7 @@ def test_a_machine_without_scratchpads_is_refused_at_once(tmp_path: Path) -> Non
 
 
 def test_errors_of_a_build_come_before_loops(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, corner: images.Array
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, corner: filters.Array
 ) -> None:
     monkeypatch.setattr(main, "photograph", lambda: corner)
     small = tecomp.Target.load("stick128").overridden(
@@ -155,9 +155,9 @@ def test_errors_of_a_build_come_before_loops(
 
 
 def test_wrong_numbers_are_noticed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, corner: images.Array
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, corner: filters.Array
 ) -> None:
-    right = images.with_scipy
+    right = filters.with_scipy
     monkeypatch.setattr(main, "photograph", lambda: corner)
     monkeypatch.setattr(main, "with_scipy", lambda image, bank: right(image, bank) + 1e-3)
     shown: list[str] = []

@@ -12,16 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tecomp
-from tecomp.demo.images import (
+from tecomp.demo.filters import (
     Array,
     Bank,
+    Program,
     filter_bank,
+    filtered,
+    filtered_on,
     photograph,
     picture,
     with_numpy,
     with_scipy,
 )
-from tecomp.demo.programs import Program, filtered, filtered_on
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import TargetError
 from tecomp.ir.nodes.stmt import Allocate, Buffer, BufferRealize, PrimFunc

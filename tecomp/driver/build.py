@@ -41,7 +41,7 @@ from tecomp.errors import CallError, LowerError
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer
-from tecomp.lowering.stages.symbolic_sizes import strides_of
+from tecomp.lowering.stages.index_expressions import strides_of
 from tecomp.machine.descriptor import Target
 from tecomp.progress import tell
 from tecomp.scheduling.deferred_errors import told_at_primitives

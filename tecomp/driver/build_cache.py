@@ -33,7 +33,7 @@ from tecomp.ir.extern.registry import ArrayType, Callee, NumberType
 from tecomp.ir.nodes.expr import Binary, BinOp, Call, Cast, CmpOp, Compare, Const, Not, Select, Var
 from tecomp.ir.nodes.stmt import Buffer, Convention, Extent, PrimFunc, SeqStmt
 from tecomp.ir.traversal.serialization import NotPlainError, Word, decode, encode
-from tecomp.lowering.stages.symbolic_sizes import strides_of
+from tecomp.lowering.stages.index_expressions import strides_of
 from tecomp.machine.components import Rates
 from tecomp.machine.descriptor import Target
 from tecomp.progress import doing, tell

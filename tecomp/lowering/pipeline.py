@@ -17,8 +17,8 @@ from tecomp.ir.nodes.argument_checks import is_one_of
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc
 from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.loops.loop_nest import build_nest
+from tecomp.lowering.stages.index_expressions import strides_of
 from tecomp.lowering.stages.program import prepare
-from tecomp.lowering.stages.symbolic_sizes import strides_of
 from tecomp.lowering.storage.allocation import lower_storage
 from tecomp.lowering.storage.buffering import double_buffers, roll_buffers
 from tecomp.lowering.storage.physical_layout import (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel
-from tecomp.codegen.emit.hoist_divisions import name_quotients
+from tecomp.codegen.emit.pre_emission_passes import name_quotients
 from tecomp.codegen.llvm.ir_builder import Source
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.nodes.stmt import PrimFunc

@@ -12,7 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel
 from tecomp.codegen.emit.compile import emit_assembly
-from tecomp.codegen.emit.promote_accumulators import keep_partial_sums
+from tecomp.codegen.emit.pre_emission_passes import keep_partial_sums
 from tecomp.codegen.llvm.jit import host
 from tecomp.codegen.ops.vector_legalization import prefix, whole_vectors
 from tecomp.ir.interpreter.evaluate import evaluate

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import tecomp
 from tecomp import cli, te
-from tecomp.demo import images
+from tecomp.demo import filters
 from tecomp.demo import main as demo_main
 from tecomp.errors import TargetError
 from tecomp.machine.registry import broken_plugins
@@ -333,7 +333,7 @@ def test_a_new_target_runs_the_demo(
 ) -> None:
     pytest.importorskip("matplotlib")
     pytest.importorskip("scipy")
-    corner = images.photograph()[:, 100:137, 200:261]
+    corner = filters.photograph()[:, 100:137, 200:261]
     monkeypatch.setattr(demo_main, "photograph", lambda: np.ascontiguousarray(corner))
     shown: list[str] = []
 

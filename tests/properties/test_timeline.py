@@ -18,7 +18,7 @@ import tecomp
 from tecomp import te
 from tecomp.cost_model.report import Report
 from tecomp.cost_model.timeline import SLICES, Activity, last_slice, timeline
-from tecomp.demo.programs import filtered_on
+from tecomp.demo.filters import filtered_on
 from tecomp.driver.build import ScheduledKernel
 from tecomp.ir.nodes.expr import BufferLoad
 from tecomp.ir.nodes.stmt import Allocate, BufferStore, Touch

@@ -29,16 +29,17 @@ KINDS: list[tuple[str, str]] = [
     ("contraction", "schedule: matmul"), ("transform.gather", PLACES), ("transform", VIEW),
     ("sort", "library: NumPy"), ("signal", "library: NumPy"), ("scatter", "statements, compiled"),
     ("nn.normalization", "schedule: rows"), ("nn.dense", "schedule: matmul"),
-    ("nn.convolution", "schedule: conv2d"), ("nn.conv2d_nchwc", "schedule: auto"),
-    ("nn.conv_transpose", "schedule: conv2d"), ("nn.pooling", "schedule: pool"),
+    ("nn.convolution", "schedule: conv2d"), ("nn.conv_transpose", "schedule: conv2d"),
+    ("nn.pooling", "schedule: pool"),
     ("nn.sparse", "statements, compiled"), ("nn.rearrange", VIEW), ("nn.pad", PLACES),
-    ("nn.loss", "formula of elements; schedule: reduce"), ("nn.upsampling", PLACES), ("nn", FORMULA),
+    ("nn.upsampling", PLACES), ("nn", FORMULA),
     ("image", PLACES), ("generic", "`tecomp.schedules.auto`"),
 ]
 EXCEPT = {
     "argmax": "schedule: argreduce", "argmin": "schedule: argreduce",
     "broadcast_to": VIEW, "expand_like": VIEW, "nn.dilate": PLACES, "nn.lrn": FORMULA,
     "nn.binary_dense": "schedule: reduce", "nn.sparse_transpose": "library: NumPy",
+    "nn.nll_loss": "formula of elements; schedule: reduce", "nn.conv2d_NCHWc": "schedule: auto",
     "nn.softmax": SOFTMAX, "nn.log_softmax": SOFTMAX, "nn.fast_softmax": SOFTMAX,
 }
 

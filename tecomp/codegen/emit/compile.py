@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tecomp.codegen.emit.hoist_divisions import name_quotients
 from tecomp.codegen.emit.parallel import parameter
-from tecomp.codegen.emit.promote_accumulators import keep_partial_sums
+from tecomp.codegen.emit.pre_emission_passes import keep_partial_sums, name_quotients
 from tecomp.codegen.emit.stmt import emit_stmt
 from tecomp.codegen.llvm.code_cache import machine_code
 from tecomp.codegen.llvm.compiled import Compiled, Interface, ModuleText

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typing
 
-from tecomp.topi.nn.conv2d_nchwc import conv2d_NCHWc
 from tecomp.topi.nn.conv_transpose import (
     conv1d_transpose_ncw,
+    conv2d_NCHWc,
     conv2d_transpose_nchw,
     conv3d_transpose_ncdhw,
     group_conv1d_transpose_ncw,
@@ -35,13 +35,13 @@ from tecomp.topi.nn.dense import batch_matmul, dense, matmul
 from tecomp.topi.nn.elemwise import (
     bias_add,
     leaky_relu,
+    nll_loss,
     prelu,
     relu,
     scale_shift_nchw,
     scale_shift_nhwc,
     softplus,
 )
-from tecomp.topi.nn.loss import nll_loss
 from tecomp.topi.nn.normalization import (
     batch_norm,
     fast_softmax,
