@@ -210,7 +210,11 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 if not typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        if name in _ROOMS or name == "moves":  # the deprecated name of `copy_schedule`
+        if name == "moves":
+            message = "tecomp.moves was renamed: use tecomp.copy_schedule"
+            import_module("warnings").warn(message, DeprecationWarning, stacklevel=2)
+            return import_module("tecomp.copy_schedule")
+        if name in _ROOMS:
             return import_module(f"tecomp.{name}")
         home = _HOME.get(name)
         if home is None:

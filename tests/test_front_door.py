@@ -50,20 +50,27 @@ def test_rooms_are_modules() -> None:
     ("tecomp.array.counters", "tecomp.array.statistics"),
 ])
 def test_deprecated_module_paths_are_aliases(old: str, new: str) -> None:
-    """As an import and as an attribute of the package, each with a warning."""
+    """As an import, an imported name and an attribute, each with a warning at the caller's line."""
     package, _, name = old.rpartition(".")
     run = f"""
-import importlib, sys, warnings
+import sys, warnings
 import {new}
 import {package} as package
-for found in (lambda: importlib.import_module("{old}"), lambda: package.{name}):
+def imported():
+    import {old} as found
+    return found
+def imported_name():
+    from {package} import {name}
+    return {name}
+for found in (imported, imported_name, lambda: package.{name}):
     sys.modules.pop("{old}", None)
     vars(package).pop("{name}", None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert found() is {new}
-    (warning,) = caught
-    assert warning.category is DeprecationWarning
-    assert "import {new}" in str(warning.message)
+    assert caught  # `from package import name` asks the package twice
+    assert all("{new}" in str(warning.message) for warning in caught)
+    assert {{warning.category for warning in caught}} == {{DeprecationWarning}}
+    assert {{warning.filename for warning in caught}} == {{"<string>"}}
 """
     subprocess.run([sys.executable, "-c", run], check=True)

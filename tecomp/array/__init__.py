@@ -186,10 +186,12 @@ def _is_shown(name: str, value: object) -> object:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        if name == "counters":  # the deprecated name of `statistics`
-            return importlib.import_module("tecomp.array.counters")
+        if name == "counters":
+            message = "tecomp.array.counters was renamed: use tecomp.array.statistics"
+            importlib.import_module("warnings").warn(message, DeprecationWarning, stacklevel=2)
+            return importlib.import_module("tecomp.array.statistics")
         raise absent_function(name, [n for n, value in globals().items() if callable(value)])
 
     def __dir__() -> list[str]:
-        """What a user types: names of the standard and ours, and no room of this package."""
+        """What a user types: names of the standard and ours, and no module of this package."""
         return [name for name, value in sorted(globals().items()) if _is_shown(name, value)]

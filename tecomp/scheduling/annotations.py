@@ -1,4 +1,4 @@
-"""prefetch, pragma and store predicates."""
+"""Primitives that annotate stages: prefetch, pragma, store predicates, and their checks."""
 
 from __future__ import annotations
 

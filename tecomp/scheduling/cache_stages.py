@@ -1,4 +1,4 @@
-"""cache_read, cache_write, rfactor."""
+"""Primitives that insert stages: cache_read, cache_write, rfactor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cache_factor, cache_terms, cache_repeated."""
+"""Primitives that store subexpressions: cache_factor, cache_terms, cache_repeated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""compute_at, compute_inline, set_scope, storage_align, buffering, groups."""
+"""Primitives that place stages: compute_at, compute_inline, set_scope, storage_align, groups."""
 
 from __future__ import annotations
 

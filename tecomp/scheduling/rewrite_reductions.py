@@ -1,4 +1,4 @@
-"""merge_reduction, merge_formula, narrow_reduction."""
+"""Primitives that rewrite reductions: merge_reduction, merge_formula, narrow_reduction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""full, eye, arange and window functions."""
+"""Operators that create tensors: full, eye, arange, window functions, sums of several tensors."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.driver import profiling as room
+from tecomp.driver import profiling
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import CallError
 from tests.properties.test_timeline import demo
@@ -95,7 +95,7 @@ def test_rates_of_the_machine_at_hand_are_measured_if_need_be(monkeypatch: pytes
         asked.append(target)
         return CPU
 
-    monkeypatch.setattr(room, "calibrate", calibrate)
+    monkeypatch.setattr(profiling, "calibrate", calibrate)
     cpu = tecomp.Target.load("cpu")
 
     assert product(32, target=cpu).roofline().memories == product(32).roofline().memories

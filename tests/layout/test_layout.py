@@ -12,7 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.errors import LayoutError
 from tecomp.layout.core.layout import Layout
-from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps import brute_force
 
 Golden = Callable[[object], None]
 
@@ -55,7 +55,7 @@ def test_padding_is_a_set_of_places() -> None:
     places, is_padding = layout.padding
     grid = np.indices(layout.physical_shape)
 
-    found = elements.values(is_padding, dict(zip(places, grid, strict=True)))
+    found = brute_force.values(is_padding, dict(zip(places, grid, strict=True)))
 
     assert np.array_equal(found, np.indices((2, 3, 64))[0] * 64 + np.arange(64) >= 70)
 

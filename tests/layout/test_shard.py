@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import tecomp
 from tecomp import LayoutError, ShardLayout, te
 from tecomp.layout.sharding.checks import ALLOWED_TILES
-from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps import brute_force
 
 Golden = Callable[[object], None]
 
@@ -143,7 +143,7 @@ def test_padding_of_each_core_is_what_no_element_takes(layout: ShardLayout) -> N
     for core in itertools.product(*map(range, layout.grid)):
         padding = layout.core_padding(core)
         at = dict(zip(padding.places, np.indices(layout.shard_shape), strict=True))
-        found = np.broadcast_to(elements.values(padding.condition, at), layout.shard_shape)
+        found = np.broadcast_to(brute_force.values(padding.condition, at), layout.shard_shape)
         assert np.array_equal(found, ~taken[core])
         assert padding.count == found.sum()
 

@@ -10,7 +10,7 @@ import pytest
 
 from tecomp.errors import LayoutError
 from tecomp.layout.sharding.shard_maps import collapsed, joined_dims
-from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps import brute_force
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_every_interval_of_a_small_tensor() -> None:
             continue
         index_map = collapsed(shape, [(begin, end)], None)
         axes = dict(zip(index_map.initial_indices, np.indices(shape), strict=True))
-        values = [elements.values(expr, axes) for expr in index_map.final_indices]
+        values = [brute_force.values(expr, axes) for expr in index_map.final_indices]
         extents = [int(value.max()) + 1 for value in values]
 
         assert np.array_equal(np.ravel_multi_index(values, extents), np.arange(48).reshape(shape))

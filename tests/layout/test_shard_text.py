@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tecomp import IndexMap, LayoutError, ShardLayout
 from tecomp.layout.notations.mlir_affine import map_text, read_map
 from tecomp.layout.notations.scanner import Scanner
-from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps import brute_force
 
 GOOD = (
     "tensor<8x300xf32, #tt.layout<(d0, d1) -> (d0, d1), undef, <1x2>, "
@@ -86,7 +86,7 @@ def test_formulas_mean_what_they_say(formula: tuple[str, str]) -> None:
     for again in (text, map_text(read(f"(d0, d1) -> ({text})")).partition("-> (")[2][:-1]):
         index_map = read(f"(d0, d1) -> ({again})")
         at = dict(zip(index_map.initial_indices, (d0, d1), strict=True))
-        found = elements.values(index_map.final_indices[0], at)
+        found = brute_force.values(index_map.final_indices[0], at)
         assert np.array_equal(np.broadcast_to(found, (15, 8)), expected)
 
 

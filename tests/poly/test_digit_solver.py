@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from tecomp.ir.nodes.expr import Expr, Var
-from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps import brute_force
 from tecomp.poly.maps.digit_solver import Solution, solve
 from tecomp.poly.maps.image_extents import bounds_of
 from tecomp.poly.sets.quasi_affine_reader import Reader
@@ -52,7 +52,7 @@ def test_what_is_solved_is_the_inverse_at_every_place() -> None:
         forms = draw_layout(draw, axes, shape)
         points = np.array(list(product(*map(range, shape))))
         at = dict(zip(axes, points.T, strict=True))
-        columns = [np.broadcast_to(elements.values(f, at), len(points)) for f in forms]
+        columns = [np.broadcast_to(brute_force.values(f, at), len(points)) for f in forms]
         ends = [int(column.max()) + draw.choice((1, 1, 2)) for column in columns]
         if np.prod(ends) > 20_000:
             continue
@@ -86,13 +86,13 @@ def assert_inverse(
     at = dict(zip(places, grid.T, strict=True))
     missed = np.zeros(len(grid), bool)
     for condition in found.misses:
-        missed |= np.broadcast_to(elements.values(condition, at), len(grid)).astype(bool)
+        missed |= np.broadcast_to(brute_force.values(condition, at), len(grid)).astype(bool)
     there = {tuple(place) for place in grid[~missed].tolist()}
     if found.indices is None:
         assert set(stored) <= there
         return
     assert set(stored) == there
-    told = np.array([np.broadcast_to(elements.values(e, at), len(grid)) for e in found.indices]).T
+    told = np.array([np.broadcast_to(brute_force.values(e, at), len(grid)) for e in found.indices]).T
     for place, point, is_missed in zip(grid.tolist(), told.tolist(), missed, strict=True):
         if not is_missed:
             assert stored[tuple(place)] == [point]

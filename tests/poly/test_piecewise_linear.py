@@ -12,7 +12,7 @@ import pytest
 
 from tecomp.ir.arith.quasi_affine import Digit, QuasiAffine
 from tecomp.ir.nodes.expr import Expr, Var
-from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps import brute_force
 from tecomp.poly.maps.piecewise_linear import Cell, TooManyError, fused, linear_cells
 from tecomp.poly.sets.quasi_affine_reader import Reader
 from tests.strategies.digit_sums import draw_box, draw_sum, indices, points_of
@@ -63,7 +63,7 @@ def test_every_point_is_in_one_cell_with_its_values(is_fused: bool) -> None:
             assert cell.is_linear
             found += values_in(cell)
         at = dict(zip(axes, np.array(points_of(box)).T, strict=True))
-        columns = [elements.values(expr, at).tolist() for expr in exprs]
+        columns = [brute_force.values(expr, at).tolist() for expr in exprs]
         assert found == Counter(zip(*columns, strict=True))
         cut += len(cells) > 1
     assert cut > 30

@@ -24,7 +24,7 @@ from tecomp.poly.accesses.tiles import (
     view,
 )
 from tecomp.poly.loops.regions import Scope
-from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps import brute_force
 from tecomp.poly.sets.to_isl import Space, index_relation
 
 OUTSIDE = Scope.of_sizes(())
@@ -33,7 +33,7 @@ Point = tuple[int, int]
 
 
 def at(expr: Expr, values: Mapping[Var, int]) -> int:
-    return int(elements.values(expr, values))  # type: ignore[arg-type]  # numbers are arrays
+    return int(brute_force.values(expr, values))  # type: ignore[arg-type]  # numbers are arrays
 
 
 def digit_values(digits: Sequence[TileDigit]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Reductions and cumulative operations."""
+"""Reductions and cumulative operations of distributed arrays."""
 
 from __future__ import annotations
 

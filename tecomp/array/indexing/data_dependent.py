@@ -1,4 +1,4 @@
-"""Results whose shape depends on values: nonzero, masks, counts."""
+"""Read and write at positions that depend on values: nonzero, masks, counts."""
 
 from __future__ import annotations
 

@@ -374,7 +374,7 @@ class Code:
         return held[text]
 
     def write(self, text: str, memory: Var) -> None:
-        """Add a store to `memory`, with which no other overlaps: see `functions.parallel`."""
+        """Add a store to `memory`, with which no other overlaps: see `emit.parallel`."""
         self.held.pop(memory, None)
         self.lines.append(f"  {text}")
 

@@ -17,7 +17,7 @@ from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.layout.addressing.arguments import check_pad_value, check_shape, whole_numbers
 from tecomp.layout.addressing.layout_tags import Mark, mark
 from tecomp.layout.formats.format import Format
-from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps import brute_force
 from tecomp.poly.maps.index_map import IndexMap
 
 Index = tuple[int, ...]
@@ -258,7 +258,7 @@ def offset_of(place: Sequence[Any], shape: Sequence[int]) -> Any:
 def offsets_at(layout: StoredTensor, index: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The offsets of the elements at broadcast indices."""
     at = dict(zip(layout.index_map.initial_indices, map(np.asarray, index), strict=False))
-    place = [elements.values(expr, at) for expr in layout.index_map.final_indices]
+    place = [brute_force.values(expr, at) for expr in layout.index_map.final_indices]
     shape = np.broadcast_shapes(*(np.shape(n) for n in index))
     return np.asarray(np.zeros(shape, np.int64) + offset_of(place, layout.physical_shape))
 
@@ -277,7 +277,7 @@ def elements_at(
     inverse = layout.inverse
     at = dict(zip(inverse.initial_indices, places, strict=True))
     index = [
-        np.broadcast_to(elements.values(expr, at), offsets.shape)
+        np.broadcast_to(brute_force.values(expr, at), offsets.shape)
         for expr in inverse.final_indices
     ]
     if not index:

@@ -29,7 +29,7 @@ from tecomp.ir.nodes.expr import (
 from tecomp.ir.traversal.rewrite import free_variables, operands_of, substitute
 from tecomp.layout.addressing.arguments import quotient, remainder
 from tecomp.layout.addressing.stored_tensor import offset_of
-from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps import brute_force
 from tecomp.poly.maps.index_map import IndexMap
 
 Intervals = Sequence[tuple[int, int]]
@@ -366,7 +366,7 @@ def _count(
         ranges = block[: len(box)]
         axes: Any = np.ogrid[tuple(slice(*pair) for pair in ranges)] if box else ()
         at = {index_map.initial_indices[k]: axis for k, axis in zip(dims, axes, strict=True)}
-        place = [elements.values(expr, at) for expr in exprs]
+        place = [brute_force.values(expr, at) for expr in exprs]
         flat = np.zeros([b - a for a, b in ranges], np.int64) + offset_of(place, grid)
         total += np.bincount(flat.reshape(-1), minlength=total.size)
     return total.reshape(grid)

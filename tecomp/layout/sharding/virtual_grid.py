@@ -19,7 +19,7 @@ from tecomp.layout.addressing.arguments import positive_numbers, quotient, remai
 from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout
 from tecomp.layout.sharding.shard_maps import joined
-from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps import brute_force
 from tecomp.poly.maps.index_map import IndexMap
 
 Shape = tuple[int, ...]
@@ -93,8 +93,8 @@ class GridMap(Pictured):
         if not inside.all():
             k = int(np.argmin(inside))
             raise LayoutError(
-                f"grid map: core {elements.unravel(k, self.shape)} of {list(self.shape)} would be "
-                f"core {tuple(map(int, cores[k]))} of {list(self.physical)} under "
+                f"grid map: core {brute_force.unravel(k, self.shape)} of {list(self.shape)} would "
+                f"be core {tuple(map(int, cores[k]))} of {list(self.physical)} under "
                 f"{self.index_map}; keep every core inside",
                 kind="shards",
             )
@@ -237,7 +237,7 @@ class GridMap(Pictured):
     @cached_property
     def _cores(self) -> npt.NDArray[np.int64]:
         """The physical core of each virtual one, in row-major order."""
-        places = elements.over_box(
+        places = brute_force.over_box(
             self.index_map.final_indices, self.index_map.initial_indices, self.shape
         )
         return np.stack(places, axis=1)
@@ -245,7 +245,7 @@ class GridMap(Pictured):
     @cached_property
     def _virtual(self) -> dict[Shape, Shape]:
         return {
-            tuple(map(int, core)): elements.unravel(k, self.shape)
+            tuple(map(int, core)): brute_force.unravel(k, self.shape)
             for k, core in enumerate(self._cores)
         }
 

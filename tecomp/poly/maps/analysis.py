@@ -18,8 +18,7 @@ from tecomp.ir.nodes.expr import CmpOp, Compare, Const, Expr, Var, index_value, 
 from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.nodes.structural_equality import same
 from tecomp.ir.traversal.rewrite import free_variables, substitute
-from tecomp.poly.maps import bit_matrix
-from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps import bit_matrix, brute_force
 from tecomp.poly.maps.digit_solver import Solution, solve
 from tecomp.poly.maps.image_extents import bounds_of, extent_of
 from tecomp.poly.maps.layout_sets import LayoutSet
@@ -89,12 +88,12 @@ class Group:
 
     @cached_property
     def _is_small(self) -> bool:
-        return elements.is_small(self.exprs, self.variables, self.extents)
+        return brute_force.is_small(self.exprs, self.variables, self.extents)
 
     @cached_property
-    def _elements(self) -> tuple[Index, list[elements.Array]]:
-        shape = elements.few_enough(self.exprs, self.variables, self.extents)
-        return shape, elements.over_box(self.exprs, self.variables, shape)
+    def _elements(self) -> tuple[Index, list[brute_force.Array]]:
+        shape = brute_force.few_enough(self.exprs, self.variables, self.extents)
+        return shape, brute_force.over_box(self.exprs, self.variables, shape)
 
     @cached_property
     def collision(self) -> tuple[Index, Index] | None:
@@ -113,7 +112,7 @@ class Group:
             if self._bit_indices is not None:
                 return None
         shape, places = self._elements
-        return elements.first_collision(places, shape)
+        return brute_force.first_collision(places, shape)
 
     @cached_property
     def _bit_indices(self) -> tuple[Expr, ...] | None:
@@ -136,7 +135,7 @@ class Group:
         if not self._is_small and self._is_affine:
             return self.set.count_places()
         shape, places = self._elements
-        return elements.count_places(places, prod(shape))
+        return brute_force.count_places(places, prod(shape))
 
     @cached_property
     def inverse(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]] | None:
@@ -373,13 +372,13 @@ def _is_equal(
     if shape is None:
         return _is_equal_everywhere(a, b)
     sizes = tuple(shape[k] for k in kept)
-    if not elements.is_small([a, b], some, sizes):
+    if not brute_force.is_small([a, b], some, sizes):
         try:
             return LayoutSet((a,), some, sizes).same_as((b,))
         except NotAffine:
             pass
-    constant = elements.few_enough([a, b], some, sizes)
-    first, second = elements.over_box([a, b], some, constant)
+    constant = brute_force.few_enough([a, b], some, sizes)
+    first, second = brute_force.over_box([a, b], some, constant)
     return bool(np.array_equal(first, second))
 
 

@@ -18,8 +18,7 @@ from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, binary, index_value
 from tecomp.ir.nodes.stmt import Extent, Range
 from tecomp.ir.traversal.rewrite import free_variables, substitute
-from tecomp.poly.maps import bit_matrix
-from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps import bit_matrix, brute_force
 from tecomp.poly.maps.layout_sets import LayoutSet
 from tecomp.poly.maps.piecewise_linear import Cell, TooManyError, fused, linear_cells
 from tecomp.poly.sets.isl_context import isl_work
@@ -76,7 +75,7 @@ def _refuse_negative(
     if found is None:
         return
     index = tuple(found.get(axis, 0) for axis in axes)
-    value = int(elements.values(expr, {var: np.asarray(n) for var, n in found.items()}))
+    value = int(brute_force.values(expr, {var: np.asarray(n) for var, n in found.items()}))
     raise LayoutError(
         f"index map: `{expr}` is {value} at index {index}; places count from 0, so add "
         f"{-value} or more",
@@ -88,15 +87,15 @@ def _first_negative(
     expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]
 ) -> dict[Var, int] | None:
     some, sizes = used_axes(expr, axes, shape)
-    if not elements.is_small([expr], some, sizes):
+    if not brute_force.is_small([expr], some, sizes):
         with isl_work("index map", LayoutError), suppress(NotAffine):
             return LayoutSet((expr,), some, sizes).first_below_zero(0)
-    constant = elements.few_enough([expr], some, sizes)
-    (values,) = elements.over_box([expr], some, constant)
+    constant = brute_force.few_enough([expr], some, sizes)
+    (values,) = brute_force.over_box([expr], some, constant)
     below = np.flatnonzero(values < 0)
     if not below.size:
         return None
-    return dict(zip(some, elements.unravel(int(below[0]), constant), strict=True))
+    return dict(zip(some, brute_force.unravel(int(below[0]), constant), strict=True))
 
 
 def count(form: QuasiAffine, shape: Sequence[Extent]) -> Extent | None:
@@ -156,15 +155,15 @@ def _are_independent(form: QuasiAffine) -> bool:
 
 def _exact(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -> Extent:
     some, sizes = used_axes(expr, axes, shape)
-    if not elements.is_small([expr], some, sizes):
+    if not brute_force.is_small([expr], some, sizes):
         with isl_work("index map", LayoutError), suppress(NotAffine):
             greatest = LayoutSet((expr,), some, sizes).greatest(0)
             return 0 if greatest is None else _from_zero_on(plus(greatest, 1), sizes)
         greatest = greatest_by_bits(expr, some, sizes)
         if greatest is not None:
             return greatest + 1
-    constant = elements.few_enough([expr], some, sizes)
-    (values,) = elements.over_box([expr], some, constant)
+    constant = brute_force.few_enough([expr], some, sizes)
+    (values,) = brute_force.over_box([expr], some, constant)
     return int(values.max()) + 1
 
 

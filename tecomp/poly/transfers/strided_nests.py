@@ -19,7 +19,7 @@ from tecomp.ir.arith.intervals import Box
 from tecomp.ir.arith.quasi_affine import Digit, QuasiAffine
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.traversal.rewrite import free_variables
-from tecomp.poly.maps import brute_force as elements
+from tecomp.poly.maps import brute_force
 from tecomp.poly.maps.piecewise_linear import Cell, TooManyError, fused, linear_cells
 from tecomp.poly.sets.quasi_affine_reader import Reader
 
@@ -52,7 +52,7 @@ class Side:
     ) -> list[npt.NDArray[Any]]:
         """What each of `exprs` is at points, given by arrays of coordinates."""
         where = {axis: np.asarray(x, np.int64) for axis, x in zip(axes, points, strict=True)}
-        return [elements.values(expr, where) for expr in self.exprs]
+        return [brute_force.values(expr, where) for expr in self.exprs]
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,8 +36,8 @@ from tecomp.ptensor.lowering.lowered_ir import (
 )
 from tecomp.ptensor.lowering.lowering_context import Callee, Lowering, Names
 from tecomp.ptensor.operation import Argument, Operation
-from tecomp.ptensor.operations import base as operations
 from tecomp.ptensor.operations.base import Attribute, LibraryOperation, ResultType
+from tecomp.ptensor.operations.base import Call as CallOperation
 from tecomp.ptensor.operations.creation import MeshGrid
 from tecomp.ptensor.operations.manipulation import Broadcast, ExpandDims
 from tecomp.ptensor.types import PTensorType, axes_of
@@ -46,7 +46,7 @@ from tecomp.ptensor.types import PTensorType, axes_of
 def lower_call(lowering: Lowering) -> None:
     """A call of the lowered function, in no region: it has its own."""
     op = lowering.apply.op
-    assert isinstance(op, operations.Call)
+    assert isinstance(op, CallOperation)
     callee = lowering.names.callees.get(op.function)
     if callee is None:
         raise ArrayValueError(
@@ -333,7 +333,7 @@ def rule_of(op: Operation) -> _Rule:
     """What lowers an operation."""
     if isinstance(op, Attribute):
         return _attribute
-    if isinstance(op, operations.Call):
+    if isinstance(op, CallOperation):
         return lower_call
     return _RULES.get(op.name, _elementwise if is_elementwise(op) else _gathered)
 

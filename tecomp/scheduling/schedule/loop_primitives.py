@@ -10,16 +10,8 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.ir.nodes.stmt import Extent, ForKind
-from tecomp.scheduling import (
-    annotations as hints,
-)
-from tecomp.scheduling import (
-    annotations as predicates,
-)
-from tecomp.scheduling import (
-    compute_location,
-    loops,
-)
+from tecomp.scheduling import compute_location, loops
+from tecomp.scheduling.annotations import check_env_threads, pragma, prefetch
 from tecomp.scheduling.schedule.primitive_calls import StageCalls, tensor_of
 from tecomp.scheduling.state import State
 from tecomp.scheduling.tensorize import tensorize
@@ -322,7 +314,7 @@ class MarkPrimitives(StageCalls):
         >>> s = te.create_schedule(sums)
         >>> s[sums].env_threads(te.thread_axis("threadIdx.x"))
         """
-        predicates.check_env_threads(self._state, threads)
+        check_env_threads(self._state, threads)
 
     def prefetch(self, tensor: Tensor, var: IterVar, offset: int) -> None:
         """Fetch to the caches what a loop reads of a tensor, some iterations before it is read.
@@ -357,7 +349,7 @@ class MarkPrimitives(StageCalls):
             B[i] = A[i, 0] * float32(2.0)
         """
         given = tensor_of(tensor, f"s[{self._state.name}].prefetch")
-        self._apply(hints.prefetch, "prefetch", given, var, offset)
+        self._apply(prefetch, "prefetch", given, var, offset)
 
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: int | None = None) -> None:
         """Set a pragma of a loop.
@@ -390,7 +382,7 @@ class MarkPrimitives(StageCalls):
                 B[i, j] = A[i, j] * float32(2.0)
         """
         values = () if pragma_value is None else (pragma_value,)
-        self._apply(hints.pragma, "pragma", var, pragma_type, *values)
+        self._apply(pragma, "pragma", var, pragma_type, *values)
 
     def tensorize(self, var: IterVar, tensor_intrin: TensorIntrin) -> None:
         """Compute a loop and all inside it by an operation of the machine.

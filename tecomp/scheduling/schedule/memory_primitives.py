@@ -7,8 +7,8 @@ from typing import Any
 from tecomp.compute.iter_var import IterVar
 from tecomp.ir.nodes.argument_checks import is_one_of
 from tecomp.ir.nodes.expr import Expr
-from tecomp.scheduling import annotations as predicates
 from tecomp.scheduling import compute_location
+from tecomp.scheduling.annotations import set_store_predicate
 from tecomp.scheduling.schedule.primitive_calls import StageCalls
 from tecomp.scheduling.transform_layout import NamedLayout, transform_layout
 
@@ -168,7 +168,7 @@ class MemoryPrimitives(StageCalls):
             if i < 3:
                 B[i] = A[i] * float32(2.0)
         """
-        self._apply(predicates.set_store_predicate, "set_store_predicate", predicate)
+        self._apply(set_store_predicate, "set_store_predicate", predicate)
 
     def transform_layout(
         self, mapping_function: object, pad_value: object = None, loops: str = "physical"

@@ -1,4 +1,4 @@
-"""space_to_depth, space_to_batch, dilate, fifo_buffer."""
+"""Operators that move elements between axes: flatten, depth_to_space, space_to_batch_nd, dilate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""concatenate, stack, split, meshgrid."""
+"""Operators that join or split tensors: concatenate, stack, split, meshgrid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""take, gather, where, masks."""
+"""Operators that read at given positions: take, gather, where, masks, triangles."""
 
 from __future__ import annotations
 

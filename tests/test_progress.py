@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tecomp import progress as work
+from tecomp import progress as progress_module
 from tecomp.progress import progress
 
 
@@ -29,7 +29,7 @@ class Terminal(io.StringIO):
 def a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """Not a fixture, as errors are captured anew when a test begins."""
     monkeypatch.setattr(sys, "stderr", made := Terminal())
-    monkeypatch.setattr(work, "MOMENT", 0.02)
+    monkeypatch.setattr(progress_module, "MOMENT", 0.02)
     return made
 
 
@@ -42,7 +42,7 @@ def told(terminal: Terminal) -> list[str]:
 
 def test_what_takes_long_is_told_and_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = a_terminal(monkeypatch)
-    with work.doing("find a schedule"), work.doing("count points"):
+    with progress_module.doing("find a schedule"), progress_module.doing("count points"):
         time.sleep(0.2)
 
     lines = told(terminal)
@@ -53,8 +53,8 @@ def test_what_takes_long_is_told_and_gone_afterwards(monkeypatch: pytest.MonkeyP
 
 def test_nothing_is_told_of_what_takes_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = a_terminal(monkeypatch)
-    monkeypatch.setattr(work, "MOMENT", 1.0)
-    with work.doing("count points"):
+    monkeypatch.setattr(progress_module, "MOMENT", 1.0)
+    with progress_module.doing("count points"):
         pass
 
     assert told(terminal) == []
@@ -62,7 +62,7 @@ def test_nothing_is_told_of_what_takes_a_moment(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_line_that_counts_steps_is_not_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = a_terminal(monkeypatch)
-    with progress("compile net", 2), work.doing("count points"):
+    with progress("compile net", 2), progress_module.doing("count points"):
         time.sleep(0.1)
 
     assert told(terminal) == []

@@ -9,12 +9,12 @@ import islpy
 import numpy as np
 import pytest
 
-import tecomp.poly.loops.ast_generation as scan_module
 from tecomp.errors import InternalError, LowerError
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.nodes.dtype import INT32
 from tecomp.ir.nodes.expr import Const, Var
 from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc, SeqStmt
+from tecomp.poly.loops import ast_generation
 from tecomp.poly.loops.ast_generation import scan
 from tecomp.poly.sets.from_isl import set_to_condition
 from tecomp.poly.sets.isl_context import CONTEXT, Undecided, isl_work
@@ -49,14 +49,14 @@ def test_loops_that_leave_points_out_are_made_again_or_refused(
     i, j = Var("i"), Var("j")
     space = Space((i, j))
     triangle, part = space.box([(0, 4), (0, i)]), space.box([(0, 3), (0, 4)])
-    made = scan_module._generated
+    made = ast_generation._generated
     calls = []
 
     def lossy(points: Any, *others: Any) -> Any:
         calls.append(points)
         return made(points.intersect(part) if len(calls) <= times else points, *others)
 
-    monkeypatch.setattr(scan_module, "_generated", lossy)
+    monkeypatch.setattr(ast_generation, "_generated", lossy)
     if times == 2:
         with pytest.raises(InternalError) as error:
             scan(triangle, space, lambda point, copy: SeqStmt(()))
@@ -108,9 +108,9 @@ def test_loops_that_isl_does_not_make_are_tested_inside(monkeypatch: pytest.Monk
     points = islpy.Set.read_from_str(
         CONTEXT, "{ [d0, d1] : 0 <= d0 <= 5 and 0 <= d1 <= d0 and (d0 + 2d1) % 3 = 1 }"
     )
-    made = scan_module._visiting
+    made = ast_generation._visiting
     monkeypatch.setattr(
-        scan_module, "_visiting",
+        ast_generation, "_visiting",
         lambda points, *others: None if points.involves_locals() else made(points, *others),
     )
 
