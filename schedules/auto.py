@@ -54,7 +54,7 @@ from tecomp.schedules.tiling.traversal import walk_steps, walk_transposed
 from tecomp.schedules.transpose import formula_at_root
 
 _WIDE, _NARROW = "int64", "int32"
-_SEARCHED_ALONG = 40
+_SEARCHED_ALONG = 64
 """Elements of a row from which on combining the lanes of a vector takes less than transposing."""
 
 

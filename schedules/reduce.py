@@ -32,7 +32,7 @@ _REDUCERS: dict[str, Callable[..., te.Expr]] = {
 _ROWS_AT_ONCE = 8
 """Rows that are combined before the result in memory is touched."""
 _SIDE_BY_SIDE = 4
-_SHORT = 4
+_SHORT = 8
 """Vectors of a row up to which the lanes of several are combined side by side."""
 _TINY = 4
 """Elements of a row up to which vectors of memory are shuffled to vectors across rows."""

@@ -15,9 +15,8 @@ from tecomp.schedules.scratchpad.rowwise import schedule_blocks
 from tecomp.schedules.tiling.reduction import fold
 from tecomp.schedules.tiling.register_blocking import core_of, lanes_of, transpose_squares, width_of
 
-_LEAST_SHORT = 8
-_SHORT = 1.5
-"""Rows of 8 elements and 1.5 vectors take as long one by one as turned: 20 of 8 lanes, 32 of 16."""
+_SHORT = 4
+"""Vectors in a row up to which adding up the lanes of one takes longer than turning rows."""
 
 
 def schedule_rows(output: te.Tensor, target: Target) -> te.Schedule:
@@ -108,7 +107,7 @@ def _are_short(output: te.Tensor, target: Target) -> bool:
     count, columns = output.shape[-2:]
     lanes = max(core_of(target).vector_bytes // width_of(output), 1)
     fits = not isinstance(count, int) or count >= lanes
-    return fits and isinstance(columns, int) and columns < _LEAST_SHORT + _SHORT * lanes
+    return fits and isinstance(columns, int) and columns < _SHORT * lanes
 
 
 def _side_by_side(

@@ -34,6 +34,7 @@ def encoded(storage: Format, array: Array) -> Array:
     Raises:
         LayoutError: it does not.
     """
+    array = as_array(array, f"format {storage.name}: encode_array")
     shape = _resized(storage, array, storage.elements, storage.units, "elements")
     out = np.empty(shape, storage.stored.numpy)
     if array.size:
@@ -49,6 +50,7 @@ def decoded(storage: Format, array: Array, dtype: DType) -> Array:
     Raises:
         LayoutError: the last axis holds no whole blocks, or units of another type.
     """
+    array = as_array(array, f"format {storage.name}: decode_array")
     if array.dtype.name != storage.stored:
         raise LayoutError(
             f"format {storage.name}: memory is {storage.stored}, the array is {array.dtype}; "

@@ -237,7 +237,7 @@ except KeyError:
 def test_tracebacks_of_our_own_mistakes_are_whole(tmp_path: Path) -> None:
     program = """\
 import numpy as np, tecomp
-f = tecomp.parse('def f(A: Buffer("float32", (4,))):\\n    A[5] = float32(1.0)')
+f = tecomp.parse('def f(A: Buffer("float32", (4,))):\\n    A[3, 0] = float32(1.0)')
 tecomp.evaluate(f, [np.zeros(4, "float32")])
 """
     assert "tecomp/ir/interpreter/memory.py" in output(program, tmp_path)

@@ -17,6 +17,7 @@ from tecomp.array.indexing.data_dependent import copied
 from tecomp.array.indexing.setitem import NodeHolder, is_borrowed
 from tecomp.array.lru_cache import Recent
 from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.fork_gate import leaf_lock
 from tecomp.ptensor.types import PTensorType
 
 P = ParamSpec("P")
@@ -140,7 +141,7 @@ def _own_node(node: Node) -> Node:
 class _Recording:
     """Records the operations of a function in this thread."""
 
-    lock = threading.Lock()
+    lock = leaf_lock()
     count = 0
 
     def __enter__(self) -> None:

@@ -13,10 +13,10 @@ if typing.TYPE_CHECKING:
 __all__ = ["Compiled", "Kernel", "compile_function", "emit_assembly"]
 
 _HOME = {
-    "Compiled": "compiled",
-    "Kernel": "kernel",
-    "compile_function": "compile",
-    "emit_assembly": "compile",
+    "Compiled": "llvm.compiled",
+    "Kernel": "dispatch.kernel",
+    "compile_function": "emit.compile",
+    "emit_assembly": "emit.compile",
 }
 
 

@@ -337,7 +337,10 @@ def check_face(face: Interface) -> None:
     check_members(face.head.params, Buffer | Var)
     check_members(face.written, Var)
     check_members(face.sites, str)
-    check_members(face.calls, Callee)
+    check_members(face.calls, tuple)
+    for name, callee in face.calls:
+        check_members((name,), str)
+        check_members((callee,), Callee)
 
 
 def check_members(values: object, kind: type | UnionType) -> None:

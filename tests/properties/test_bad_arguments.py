@@ -90,6 +90,10 @@ RIGHT: dict[str, dict[str, Any]] = {
     "GridMap": {"shape": (2, 2), "index_map": _GRID.index_map, "physical": _GRID.physical},
     "GridMap.of": {"shape": (2, 2), "mapping": lambda y, x: [y, x], "physical": (2, 2)},
     "GridMap.mesh": {"shape": (2, 4), "device": (2, 2)},
+    "GridMap.for_tensor": {
+        "shape": (64, 64), "device": (8, 8), "tile": (32, 32), "is_collapsed": True,
+        "is_aligned": False,
+    },
     "GridMap.folded": {"shape": (2, 4), "device": (4, 4)},
     "GridMap.core": {"virtual": (0, 1)},
     "GridMap.virtual": {"core": (0, 0, 1)},
@@ -177,6 +181,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     },
     "computes_terms": {"reader": _B, "tensor": _B},
     "cute": {"text": "(8,8):(8,1)", "dtype": "float32", "memory": "global"},
+    "cute_complement": {"text": "4:2", "size": 24},
     "cute_text": {"layout": _ROWS},
     "evaluate": {"func": _FUNC, "args": [np.zeros(8, "float32"), np.zeros(8, "float32")]},
     "flatten_buffer": {"func": _FUNC},

@@ -84,7 +84,7 @@ def as_numpy(node: Node, dtype: Any, copy: bool | None) -> Buffer:
         if node.data is not None:
             node.data = data
     if copy or (dtype is not None and np.dtype(dtype) != data.dtype):
-        return np.array(data, dtype, copy=copy, order="C")
+        return np.array(data, dtype, copy=copy, order="K")
     if data.base is None and data.flags.writeable and getrefcount(data) == _HELD_ONCE:
         return data
     view = data.view()

@@ -297,7 +297,7 @@ class Format:
         >>> Format.plain("int8").encode_array(np.float32([1.5, -300, np.nan]))
         array([   1, -128,    0], dtype=int8)
         """
-        return _converter().encoded(self, np.asarray(array))
+        return _converter().encoded(self, array)
 
     def decode_array(self, array: Any, dtype: str | None = None) -> np.ndarray[Any, Any]:
         """The values of an array in memory, by a compiled kernel.
@@ -314,7 +314,7 @@ class Format:
         >>> Format.plain("int8").decode_array(np.int8([1, -128]), "float32")
         array([   1., -128.], dtype=float32)
         """
-        return _converter().decoded(self, np.asarray(array), self._target(dtype))
+        return _converter().decoded(self, array, self._target(dtype))
 
     def _target(self, dtype: str | None) -> DType:
         """The type of what is decoded."""
