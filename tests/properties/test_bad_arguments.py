@@ -308,6 +308,9 @@ def test_programs_with_bad_names_and_sizes(name: str, shape: tuple[int, ...]) ->
     ("GridMap.mesh", "shape", (2, 1 << 20),
      "grid map: the grid [2, 1048576] has more than the 1048576 cores that are looked at one by "
      "one; give a smaller one"),
+    ("GridMap.for_tensor", "is_aligned", "x", "grid map: is_aligned is 'x'; pass True or False"),
+    ("GridMap.for_tensor", "device", (2, 1 << 20),
+     "grid map: the device [2, 1048576] has more than 1048576 cores; give a smaller one"),
     ("GridMap.folded", "shape", (10**20, 1),
      "grid map: no rectangle of 100000000000000000000 cores fits on 4x4; use a count that is a "
      "product of two that fit, such as fewer cores"),

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tecomp.drawing.drawable import Pictured
 from tecomp.errors import LayoutError
 from tecomp.ir.arith.extents import ceil_div, round_up
+from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import Expr, Var, index_value
 from tecomp.layout.addressing.arguments import positive_numbers, quotient, remainder, whole_numbers
 from tecomp.layout.addressing.stored_tensor import check_layout
@@ -209,7 +210,7 @@ class GridMap(Pictured):
                 padded to a multiple of that.
 
         Raises:
-            LayoutError: If an extent is not positive.
+            LayoutError: If an extent is not positive, or the device has too many cores.
 
         Source:
             tt-mlir, D2M grid selection.
@@ -220,8 +221,16 @@ class GridMap(Pictured):
         (24, 1)
         """
         device = positive_numbers(device, _DEVICE, 2)
+        if prod(device) > _MOST_CORES:
+            raise LayoutError(
+                f"grid map: the device {list(device)} has more than {_MOST_CORES} cores; give a "
+                "smaller one",
+                kind="too-much",
+            )
         rows_columns = positive_numbers(tile, "grid map: the tile", 2)
         extents = positive_numbers(shape, "grid map: the shape")
+        for name, flag in (("is_collapsed", is_collapsed), ("is_aligned", is_aligned)):
+            check_kind(flag, bool, f"grid map: {name}", "pass True or False", LayoutError)
         pieces = _tiles_of((1, *extents)[-max(len(extents), 2):], device, rows_columns,
                            is_collapsed=is_collapsed, is_aligned=is_aligned)
         block = _block_grid(pieces, device)
