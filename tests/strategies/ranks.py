@@ -12,13 +12,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "tests" / "dist" / "programs"
+COMPARED = {"TECOMP_DEBUG": "1"}
+"""Ranks compare each operation that they record, as all of them have to record the same."""
 LIMIT = 120
 """Seconds after which a program is ended; none needs more than a few, on an idle machine."""
 
 
 def ran(
     program: str, n: int, *arguments: str, started: tuple[str, ...] | None = None,
-    kernels: Path | None = None,
+    kernels: Path | None = None, **variables: str,
 ) -> subprocess.CompletedProcess[str]:
     """What `n` processes did that ran a program of `tests/dist/programs`.
 
@@ -26,7 +28,7 @@ def ran(
     """
     return subprocess.run(
         [*(started or launcher(n)), str(PROGRAMS / f"{program}.py"), *arguments],
-        env=environment(MPIEXEC_TIMEOUT=str(LIMIT), **_kept(kernels)),
+        env=environment(MPIEXEC_TIMEOUT=str(LIMIT), **_kept(kernels), **variables),
         capture_output=True, text=True, timeout=LIMIT + 10, check=False,
     )
 
@@ -37,7 +39,7 @@ def _kept(kernels: Path | None) -> dict[str, str]:
 
 def printed(program: str, n: int, *arguments: str, kernels: Path | None = None) -> list[str]:
     """The lines that such a program printed, which has to end well."""
-    done = ran(program, n, *arguments, kernels=kernels)
+    done = ran(program, n, *arguments, kernels=kernels, **COMPARED)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -84,7 +86,7 @@ class _Pool:
         self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed by `end`
         self._process = subprocess.Popen(
             [*launcher(n), str(PROGRAMS / "pool.py")],
-            env=environment(**_kept(kernels)),
+            env=environment(**_kept(kernels), **COMPARED),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True,
         )
 
