@@ -32,6 +32,10 @@ class Images:
         """Which axis has this letter."""
         return self.layout.index(letter)
 
+    def extent(self, letter: str) -> Size:
+        """Return the extent of the axis with this letter."""
+        return self.tensor.shape[self.axis(letter)]
+
     @property
     def extents(self) -> tuple[Size, ...]:
         """Extents of the axes along which windows move."""

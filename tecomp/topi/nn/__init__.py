@@ -6,7 +6,6 @@ import typing
 
 from tecomp.topi.nn.conv_transpose import (
     conv1d_transpose_ncw,
-    conv2d_NCHWc,
     conv2d_transpose_nchw,
     conv3d_transpose_ncdhw,
     group_conv1d_transpose_ncw,
@@ -21,6 +20,7 @@ from tecomp.topi.nn.convolution import (
     conv2d,
     conv2d_hwcn,
     conv2d_nchw,
+    conv2d_NCHWc,
     conv2d_nhwc,
     conv3d_ncdhw,
     conv3d_ndhwc,

@@ -1,90 +1,13 @@
-"""Convolutions of any number of axes, layout, stride, dilation, padding and grouping."""
+"""Convolutions with the names of TVM, for images of one to three dimensions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from tecomp import DefinitionError, te
 from tecomp.ir.nodes.argument_checks import shape_text
-from tecomp.schedules.common import wide_type
-from tecomp.topi.extents import Size, equal, quotient, times
+from tecomp.topi.extents import equal, times
+from tecomp.topi.nn.convolution_definition import Numbers, convolved, summed
 from tecomp.topi.nn.pad import surrounded
-from tecomp.topi.validation import integer_of
 from tecomp.topi.windows import SPATIAL, Images, images_of, windows_of
-
-Numbers = Any
-"""One number for all axes, or a list of one for each."""
-
-
-def convolved(
-    data: te.Tensor, kernel: te.Tensor, strides: Numbers, padding: Numbers, dilation: Numbers,
-    groups: int, data_layout: str, kernel_layout: str, out_dtype: str | None, name: str,
-    tag: str = "",
-) -> te.Tensor:
-    """The convolution of images with filters; layouts say how many axes have windows."""
-    where = f"topi.nn.{name}"
-    space = [letter for letter in SPATIAL if letter in str(data_layout)]
-    images = images_of(data, data_layout, "".join(["NC", *space]), where)
-    filters = images_of(kernel, kernel_layout, "".join(["OI", *space]), where, "kernel")
-    parts = integer_of(groups, where, "groups", least=1)
-    depth, total = filters.tensor.shape[filters.axis("I")], filters.tensor.shape[filters.axis("O")]
-    windows = windows_of(images, filters.extents, strides, dilation, padding, where, "strides")
-    _check_channels(images, filters, parts, where)
-    shape = windows.shape(where)
-    shape[images.axis("C")] = total
-    image = surrounded(images, windows.before, windows.after, te.const(0, data.dtype))
-    taps = windows.taps()
-    channel = te.reduce_axis((0, depth), name="c")
-    each = quotient(total, parts)
-
-    def pair(*i: te.Expr) -> tuple[te.Expr, te.Expr]:
-        out = i[images.axis("C")]
-        at, place = windows.element(i, taps), list(i)
-        at[images.axis("C")] = channel if parts == 1 else out // each * depth + channel
-        for axis, tap in zip(filters.spatial, taps, strict=True):
-            place[axis] = tap
-        place[filters.axis("O")], place[filters.axis("I")] = out, channel
-        return image(*at), filters.tensor(*place)
-
-    return summed(tuple(shape), pair, [*taps, channel], data, out_dtype, name, tag)
-
-
-def summed(
-    shape: tuple[Size, ...], pair: Any, axes: Sequence[te.IterVar], data: te.Tensor,
-    out_dtype: str | None, name: str, tag: str = "",
-) -> te.Tensor:
-    """The sum of products, in a wide type, and rounded at last."""
-    dtype = out_dtype or ("int32" if data.dtype.is_bool else data.dtype)
-    wide = wide_type(dtype)
-
-    def total(*i: te.Expr) -> te.Expr:
-        value, weight = pair(*i)
-        return te.sum(te.cast(value, wide) * te.cast(weight, wide), axis=list(axes))
-
-    if wide == dtype:
-        return te.compute(shape, total, name=name, tag=tag)
-    inner = te.compute(shape, total, name=f"{name}_sum", tag=tag)
-    return te.compute(shape, lambda *i: te.cast(inner(*i), dtype), name=name)
-
-
-def _check_channels(images: Images, filters: Images, parts: int, where: str) -> None:
-    """Refuse filters for another number of channels.
-
-    Raises:
-        DefinitionError: they are.
-    """
-    given = images.tensor.shape[images.axis("C")]
-    depth, total = (filters.tensor.shape[filters.axis(x)] for x in "IO")
-    uneven = isinstance(total, int) and total % parts
-    if uneven or not equal(given, times(depth, parts)):
-        raise DefinitionError(
-            f"{where}: {images.tensor.name}, shape {shape_text(images.tensor.shape)} as "
-            f"{images.layout}, has {given} channels, and {filters.tensor.name}, shape "
-            f"{shape_text(filters.tensor.shape)} as {filters.layout}, takes {depth} and gives "
-            f"{total} for {parts} groups; a group takes as many as it has, and all give as many",
-            kind="shapes",
-        )
 
 
 def _kernel_layout(data_layout: str, kernel_layout: str) -> str:
@@ -452,6 +375,52 @@ def group_conv2d_nhwc(
     return convolved(
         Input, Filter, stride, padding, dilation, groups, "NHWC", "HWIO", out_dtype,
         "group_conv2d_nhwc", "group_conv2d_nhwc")
+
+
+def conv2d_NCHWc(  # noqa: N802  (the name that TVM has)
+    data: te.Tensor, kernel: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
+    layout: str, out_layout: str, out_dtype: str | None = "float32",
+) -> te.Tensor:
+    """The convolution of images (n, C, h, w, c) with filters (O, I, h, w, i, o).
+
+    Args:
+        data: images, with c channels in each of C blocks.
+        kernel: filters, with blocks of i of their channels and of o of the results'.
+        stride: from one window to the next.
+        padding: zeros around the images: in the forms of `conv`.
+        dilation: from one element of a window to the next.
+        layout: `NCHW8c` for blocks of 8 channels.
+        out_layout: the same of the result.
+        out_dtype: type of the result; that of `data` if None.
+
+    Returns:
+        The result (n, O, h, w, o).
+
+    Raises:
+        DefinitionError: the blocks differ, a window does not fit, or a number is too small.
+
+    >>> X = te.placeholder((1, 2, 8, 8, 4), name="X")
+    >>> W = te.placeholder((3, 2, 3, 3, 4, 16), name="W")
+    >>> conv2d_NCHWc(X, W, 1, 1, 1, "NCHW4c", "NCHW16c").shape
+    (1, 3, 8, 8, 16)
+    """
+    where = "topi.nn.conv2d_NCHWc"
+    _check_block(layout, images_of(data, "NCHWc", "NCHWc", where), "c", where, "layout")
+    filters = images_of(kernel, "OIHWio", "OIHWio", where, "kernel")
+    _check_block(out_layout, filters, "o", where, "out_layout")
+    return convolved(data, kernel, stride, padding, dilation, 1, "NCHWc", "OIHWio", out_dtype,
+                     "conv2d_NCHWc", "conv2d_NCHWc")
+
+
+def _check_block(layout: object, given: Images, letter: str, where: str, what: str) -> None:
+    block = given.extent(letter)
+    wanted = f"NCHW{block}c"
+    if isinstance(block, int) and layout != wanted:
+        raise DefinitionError(
+            f"{where}: {what} is {layout!r}, and there are blocks of {block} channels; write "
+            f"{wanted!r}",
+            kind="shapes",
+        )
 
 
 def conv3d_ncdhw(

@@ -1,0 +1,118 @@
+"""Define convolutions of any rank, layout, stride, dilation, padding and number of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tecomp import DefinitionError, te
+from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.schedules.common import wide_type
+from tecomp.topi.extents import Size, equal, quotient, times
+from tecomp.topi.nn.pad import surrounded
+from tecomp.topi.validation import integer_of
+from tecomp.topi.windows import SPATIAL, Images, images_of, windows_of
+
+Numbers = Any
+"""One number for all axes, or a list of one for each."""
+
+
+def convolved(
+    data: te.Tensor, kernel: te.Tensor, strides: Numbers, padding: Numbers, dilation: Numbers,
+    groups: int, data_layout: str, kernel_layout: str, out_dtype: str | None, name: str,
+    tag: str = "",
+) -> te.Tensor:
+    """Define the convolution of images with filters that are stored in any layout.
+
+    Layouts are letters: N, C (D, H, W) for images and O, I (D, H, W) for filters. Where channels
+    are stored in blocks, c counts the channels within a block of C, i and o within those of I and
+    O.
+    """
+    where = f"topi.nn.{name}"
+    space = [letter for letter in SPATIAL if letter in str(data_layout)]
+    blocks = ["c"] if "c" in str(data_layout) else []
+    images = images_of(data, data_layout, "".join(["NC", *space, *blocks]), where)
+    letters = ["OI", *space, *("io" if blocks else "")]
+    filters = images_of(kernel, kernel_layout, "".join(letters), where, "kernel")
+    parts = integer_of(groups, where, "groups", least=1)
+    windows = windows_of(images, filters.extents, strides, dilation, padding, where, "strides")
+    _check_channels(images, filters, parts, where)
+    shape = windows.shape(where)
+    shape[images.axis("C")] = filters.extent("O")
+    if blocks:
+        shape[images.axis("c")] = filters.extent("o")
+    image = surrounded(images, windows.before, windows.after, te.const(0, data.dtype))
+    taps = windows.taps()
+    depth, each = filters.extent("I"), quotient(filters.extent("O"), parts)
+    channel = te.reduce_axis((0, depth), name="ic_outer" if blocks else "c")
+    lanes = [te.reduce_axis((0, filters.extent("i")), name="ic_inner") for _ in blocks]
+
+    def pair(*i: te.Expr) -> tuple[te.Expr, te.Expr]:
+        out = i[images.axis("C")]
+        at, place = windows.element(i, taps), dict(zip(space, taps, strict=True))
+        at[images.axis("C")] = channel if parts == 1 else out // each * depth + channel
+        place |= {"O": out, "I": channel}
+        for lane in lanes:
+            at[images.axis("c")] = lane
+            place |= {"i": lane, "o": i[images.axis("c")]}
+        return image(*at), filters.tensor(*(place[letter] for letter in filters.layout))
+
+    axes = [channel, *taps, *lanes] if blocks else [*taps, channel]
+    return summed(tuple(shape), pair, axes, data, out_dtype, name, tag)
+
+
+def summed(
+    shape: tuple[Size, ...], pair: Any, axes: Sequence[te.IterVar], data: te.Tensor,
+    out_dtype: str | None, name: str, tag: str = "",
+) -> te.Tensor:
+    """The sum of products, in a wide type, and rounded at last."""
+    dtype = out_dtype or ("int32" if data.dtype.is_bool else data.dtype)
+    wide = wide_type(dtype)
+
+    def total(*i: te.Expr) -> te.Expr:
+        value, weight = pair(*i)
+        return te.sum(te.cast(value, wide) * te.cast(weight, wide), axis=list(axes))
+
+    if wide == dtype:
+        return te.compute(shape, total, name=name, tag=tag)
+    inner = te.compute(shape, total, name=f"{name}_sum", tag=tag)
+    return te.compute(shape, lambda *i: te.cast(inner(*i), dtype), name=name)
+
+
+def _check_channels(images: Images, filters: Images, parts: int, where: str) -> None:
+    """Refuse filters for another number of channels.
+
+    Raises:
+        DefinitionError: they are.
+    """
+    if "c" in images.layout:
+        _check_blocks(images, filters, where)
+        return
+    given, depth, total = images.extent("C"), filters.extent("I"), filters.extent("O")
+    uneven = isinstance(total, int) and total % parts
+    if uneven or not equal(given, times(depth, parts)):
+        raise DefinitionError(
+            f"{where}: {images.tensor.name}, shape {shape_text(images.tensor.shape)} as "
+            f"{images.layout}, has {given} channels, and {filters.tensor.name}, shape "
+            f"{shape_text(filters.tensor.shape)} as {filters.layout}, takes {depth} and gives "
+            f"{total} for {parts} groups; a group takes as many as it has, and all give as many",
+            kind="shapes",
+        )
+
+
+def _check_blocks(images: Images, filters: Images, where: str) -> None:
+    """Refuse filters for other blocks of channels.
+
+    Raises:
+        DefinitionError: If number or size of the blocks differ.
+    """
+    given, wanted = [images.extent(x) for x in "Cc"], [filters.extent(x) for x in "Ii"]
+    if all(equal(a, b) for a, b in zip(given, wanted, strict=True)):
+        return
+    raise DefinitionError(
+        f"{where}: {images.tensor.name}, shape {shape_text(images.tensor.shape)} as "
+        f"{images.layout}, has {given[0]} blocks of {given[1]} channels, and "
+        f"{filters.tensor.name}, shape {shape_text(filters.tensor.shape)} as {filters.layout}, "
+        f"takes {wanted[0]} of {wanted[1]}; make them equal",
+        kind="shapes",
+    )
