@@ -10,6 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tecomp.machine.host import host_vector_bytes
 from tecomp.schedules import auto
 from tests.numerics import assert_close
 
@@ -62,7 +63,8 @@ def test_refused(name: str, refusal: Any) -> None:
 @pytest.mark.parametrize("seed", range(16))
 def test_short_rows_with_formulas_of_their_values(seed: int) -> None:
     dice = Random(seed)
-    rows, columns = dice.choice([16, 33, 100]), dice.choice([5, 16, 40])
+    lanes = host_vector_bytes() // 4
+    rows, columns = dice.choice([16, 33, 100]), dice.choice([5, lanes, 5 * lanes // 2])
     X = te.placeholder((rows, columns), name="X")
     r = te.reduce_axis((0, columns), name="r")
     most = te.compute((rows,), lambda i: te.max(X[i, r], axis=r), name="most")
