@@ -238,6 +238,50 @@ def test_maps_are_for_memory_of_the_function() -> None:
     assert message(free) == "f: this variable is not bound where it is used: `n`"
 
 
+ROWS = Buffer("R", (8, 8), axis_separators=(0,))
+
+
+@pytest.mark.parametrize(
+    ("view", "why"),
+    [
+        (Buffer("V", (64,), data=ROWS.data), "`V` is 1-d after flattening, and its memory `R` is 2-d"),
+        (Buffer("V", (8, N), axis_separators=(0,), data=ROWS.data), ""),
+        (Buffer("V", (N, 9), axis_separators=(0,), data=ROWS.data),
+         "a row of `V` takes 36 bytes, and one of its memory `R` takes 32"),
+        (Buffer("V", (3, 3, 8), axis_separators=(1,), data=ROWS.data),
+         "`V` has 9 rows, and its memory `R` has 8"),
+        (Buffer("V", (8, 2), DType("float32x4"), axis_separators=(0,), data=ROWS.data), ""),
+        (Buffer("V", (40,), data=A.data), "`V` takes 160 bytes, and its memory `A` takes 128"),
+    ],
+)
+def test_views_have_the_rank_of_their_memory(view: Buffer, why: str) -> None:
+    func = PrimFunc("f", (A, ROWS, N), DeclBuffer(view, NONE))
+    if not why:
+        verify(func)
+        return
+    assert message(func).partition(": `with DeclBuffer(")[0] == f"f: {why}"
+
+
+def test_extents_of_views_are_compared_by_their_factors() -> None:
+    memory = Buffer("S", (4, N * 2))
+    longer, shorter = Buffer("V", (N, 9), data=memory.data), Buffer("V", (N * 8,), data=memory.data)
+
+    verify(PrimFunc("f", (memory, N), DeclBuffer(shorter, NONE)))
+    assert message(PrimFunc("f", (memory, N), DeclBuffer(longer, NONE))).startswith(
+        "f: `V` takes 36 * n bytes, and its memory `S` takes 32 * n: `with DeclBuffer("
+    )
+
+
+def test_a_map_changes_the_extents_that_views_are_compared_by() -> None:
+    """The separators count the axes after the map: only the ranks are compared before it."""
+    verify(parse("""
+@layout_transform_map(A=[lambda i: [i // 4, AXIS_SEPARATOR, i % 4]])
+def f(A: Buffer("float32", (8,), axis_separators=(0,))):
+    with DeclBuffer(Buffer("float32", (2, 4), axis_separators=(0,), data=A.data)) as V:
+        V[1, 2] = float32(1.0)
+"""))
+
+
 def test_nodes_of_another_language_are_refused() -> None:
     @dataclass(frozen=True, slots=True, eq=False, repr=False)
     class Reduce(Expr):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,6 +28,7 @@ from tecomp.ir.interpreter.memory import (
     store_function,
     unwritten,
     view_of,
+    view_of_rows,
 )
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import BufferLoad, Expr, Var, index_value
@@ -280,7 +282,8 @@ def evaluate(func: PrimFunc, args: Sequence[Any], watch: Watch | None = None) ->
         func, PrimFunc, "evaluate: the function", "give what tecomp.lower returns", CallError
     )
     check_kind(args, Sequence, "evaluate: args", "give a list of the arguments", CallError)
-    scope = Scope(func.sites, watch=watch)
+    mapped = frozenset(data for data, _ in func.layout_maps)
+    scope = Scope(func.sites, watch=watch, mapped=mapped)
     params = parameters_of(scope, func)
     body = _compile(scope, func.body)
     with np.errstate(all="ignore"):
@@ -471,13 +474,37 @@ def _declare(scope: Scope, node: DeclBuffer) -> Action:
     slot = scope.declare_view(buffer)
     body = _compile(scope, node.body)
     scope.forget_view(buffer)
+    row_bytes = _row_bytes(scope, buffer)
 
     def run(env: Environment) -> None:
-        region = bytes_of(env[memory])
-        env[slot] = view_of(buffer.name, region, buffer.dtype, extents(env), strides(env))
+        region, shape = bytes_of(env[memory]), extents(env)
+        if row_bytes is None:
+            env[slot] = view_of(buffer.name, region, buffer.dtype, shape, strides(env))
+        else:
+            cut, row = buffer.axis_separators[-1] + 1, row_bytes(env)
+            env[slot] = view_of_rows(buffer.name, region, buffer.dtype, shape, cut, row)
         body(env)
 
     return run
+
+
+def _row_bytes(scope: Scope, view: Buffer) -> Callable[[Environment], int] | None:
+    """The bytes of a row of the memory that a view is of; None for memory of one axis.
+
+    Rows may be longer than those of the view.
+    """
+    if not view.axis_separators or view.data in scope.mapped:
+        return None
+    memory, slot = scope.memory_of(view)
+    if not memory.axis_separators or view.strides or memory.strides:
+        return None
+    cut = memory.axis_separators[-1] + 1
+
+    def row_bytes(env: Environment) -> int:
+        view: View = env[slot]
+        return prod(view.array.shape[cut:]) * view.array.itemsize
+
+    return row_bytes
 
 
 def _let(scope: Scope, node: Let) -> Action:

@@ -67,11 +67,14 @@ class Scope:
         sites: what the user wrote, for each index check.
         slots: how many there are.
         watch: told of every element that is read or written, if there is one.
+        mapped: memory whose layout maps are not applied yet: axis separators are not about the
+            axes that it has.
     """
 
     sites: tuple[str, ...]
     slots: int = ACTIVE + 1
     watch: Watch | None = None
+    mapped: frozenset[Var] = frozenset()
     _variables: dict[Var, int] = field(default_factory=dict)
     _views: dict[Var, list[tuple[Buffer, int]]] = field(default_factory=dict)
 
@@ -104,6 +107,10 @@ class Scope:
     def forget_view(self, buffer: Buffer) -> None:
         """End the scope of the last view of that memory."""
         self._views[buffer.data].pop()
+
+    def memory_of(self, buffer: Buffer) -> tuple[Buffer, int]:
+        """The buffer that a view is of, and its slot."""
+        return self._views[buffer.data][0]
 
     def view_slot(self, buffer: Buffer) -> int:
         """The slot of a buffer.

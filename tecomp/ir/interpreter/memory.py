@@ -144,6 +144,40 @@ def view_of(
     return View(name, array, (0,) * len(shape), shape)
 
 
+def view_of_rows(
+    name: str, memory: Bytes, dtype: DType, shape: tuple[int, ...], cut: int, row_bytes: int
+) -> View:
+    """The buffer of that type and shape whose rows start where those of `memory` do.
+
+    Args:
+        name: what it is called in messages.
+        memory: rows one after another.
+        dtype: type of an element.
+        shape: of the buffer.
+        cut: how many of its axes count rows.
+        row_bytes: bytes of a row of the memory.
+
+    Raises:
+        CallError: an extent is negative, or a row does not fit into one of the memory, or there are
+            more of them.
+    """
+    row = view_of(name, memory[:row_bytes], dtype, shape[cut:], compact(shape[cut:]))
+    rows = prod(shape[:cut])
+    if min(shape, default=0) < 0 or rows * row_bytes > memory.size:
+        raise CallError(
+            f"{name} of shape {shape} has {rows} rows of {row_bytes} bytes, but its memory has "
+            f"{memory.size} bytes; declare a smaller view",
+            kind="out-of-bounds",
+        )
+    if prod(shape) == 0:
+        empty = np.empty((*shape[:cut], *row.array.shape), dtype.numpy)
+        return View(name, empty, (0,) * len(shape), shape)
+    steps = [step * row_bytes for step in compact(shape[:cut])]
+    array = np.ndarray(
+        (*shape[:cut], *row.array.shape), dtype.numpy, memory, 0, [*steps, *row.array.strides])
+    return View(name, array, (0,) * len(shape), shape)
+
+
 def bytes_of(array: NDArray[Any]) -> Bytes:
     """The memory that an array covers, from its first element on; strides must not be negative."""
     memory, first = memory_of(array)

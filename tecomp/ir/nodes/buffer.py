@@ -9,7 +9,8 @@ from typing import ClassVar, TypeAlias
 
 from tecomp.errors import DefinitionError
 from tecomp.ir.nodes.dtype import FLOAT32, HANDLE, INT64, DType
-from tecomp.ir.nodes.expr_nodes import Const, Expr, Var
+from tecomp.ir.nodes.expr_nodes import Binary, Const, Expr, Var
+from tecomp.ir.nodes.operators import BinOp
 from tecomp.ir.nodes.printer import (
     Bind,
     Name,
@@ -143,6 +144,86 @@ def _bad_separators(cuts: tuple[int, ...], rank: int) -> DefinitionError:
         "the map for a group that has no axis",
         kind="layout",
     )
+
+
+def view_problem(view: Buffer, memory: Buffer) -> str:
+    """Return why `view` cannot be a view of `memory`, or an empty text.
+
+    Both must flatten to the same number of physical axes: memory with several is a table of rows,
+    which an access with one index would read as elements. A view may have fewer and shorter rows
+    than its memory; extents that cannot be compared are accepted.
+
+    >>> x = Buffer("x", (8, 8), axis_separators=(0,))
+    >>> view_problem(Buffer("V", (64,), data=x.data), x)
+    '`V` is 1-d after flattening, and its memory `x` is 2-d'
+    >>> view_problem(Buffer("V", (8, 9), axis_separators=(0,), data=x.data), x)
+    'a row of `V` takes 36 bytes, and one of its memory `x` takes 32'
+    >>> view_problem(Buffer("V", (4, 2, 8), axis_separators=(1,), data=x.data), x)
+    ''
+    """
+    ranks = len(view.axis_separators) + 1, len(memory.axis_separators) + 1
+    if ranks[0] != ranks[1]:
+        return (
+            f"`{view.name}` is {ranks[0]}-d after flattening, and its memory `{memory.name}` is "
+            f"{ranks[1]}-d"
+        )
+    cut = view.axis_separators[-1] + 1 if view.axis_separators else 0
+    end = memory.axis_separators[-1] + 1 if memory.axis_separators else 0
+    if is_longer(view.shape[:cut], memory.shape[:end]):
+        return (
+            f"`{view.name}` has {_text(view.shape[:cut])} rows, and its memory `{memory.name}` has "
+            f"{_text(memory.shape[:end])}"
+        )
+    if view.strides is not None or memory.strides is not None:
+        return ""
+    row, known = (*view.shape[cut:], view.dtype.bytes), (*memory.shape[end:], memory.dtype.bytes)
+    if not is_longer(row, known):
+        return ""
+    if not cut:
+        return (
+            f"`{view.name}` takes {_text(row)} bytes, and its memory `{memory.name}` takes "
+            f"{_text(known)}"
+        )
+    return (
+        f"a row of `{view.name}` takes {_text(row)} bytes, and one of its memory `{memory.name}` "
+        f"takes {_text(known)}"
+    )
+
+
+def is_longer(extents: Sequence[Extent], others: Sequence[Extent]) -> bool:
+    """Whether the product of `extents` is provably greater than that of `others` for some sizes."""
+    count, factors = _factors(extents)
+    most, left = _factors(others)
+    if len(factors) != len(left):
+        return False
+    for factor in factors:
+        found = next((k for k, other in enumerate(left) if same(factor, other)), None)
+        if found is None:
+            return False
+        del left[found]
+    return count > most
+
+
+def _factors(extents: Sequence[Extent]) -> tuple[int, list[Expr]]:
+    """A product as a number and the factors that are none."""
+    number, factors, todo = 1, list[Expr](), list(extents)
+    while todo:
+        match todo.pop():
+            case int(value):
+                number *= value
+            case Const(value):
+                number *= int(value)
+            case Binary(BinOp.MUL, a, b):
+                todo += (a, b)
+            case factor:
+                factors.append(factor)
+    return number, factors
+
+
+def _text(extents: Sequence[Extent]) -> str:
+    number, factors = _factors(extents)
+    words = [str(number)] if number != 1 or not factors else []
+    return " * ".join([*words, *map(str, factors)])
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

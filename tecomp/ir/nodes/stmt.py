@@ -18,6 +18,8 @@ from tecomp.ir.nodes.buffer import (
     Range,
     check_separators,
     declaration,
+    is_longer,
+    view_problem,
 )
 from tecomp.ir.nodes.expr import BufferLoad, Expr, Var
 from tecomp.ir.nodes.printer import (
@@ -85,8 +87,10 @@ __all__ = [
     "array_argument",
     "block",
     "check_separators",
+    "is_longer",
     "over_elements",
     "seq",
+    "view_problem",
 ]
 
 _SCREEN = 48

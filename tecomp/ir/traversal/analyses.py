@@ -9,8 +9,16 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from tecomp.ir.nodes.expr import Call, Expr, Not, Var, logical_and, logical_or
-from tecomp.ir.nodes.stmt import Buffer, IfThenElse, PrimFunc, SeqStmt
-from tecomp.ir.traversal.rewrite import children, free_variables, post_order, statements_in
+from tecomp.ir.nodes.stmt import (
+    Allocate,
+    Buffer,
+    BufferRealize,
+    DeclBuffer,
+    IfThenElse,
+    PrimFunc,
+    SeqStmt,
+)
+from tecomp.ir.traversal.rewrite import children, free_variables, post_order, statements_in, walk
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -245,3 +253,17 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bool | int | float):
         return type(value), repr(value)
     return value if isinstance(value, str | Enum | None) else id(value)
+
+
+def declared_views(func: PrimFunc) -> Iterator[tuple[Buffer, Buffer]]:
+    """Each view of a function (`DeclBuffer`), and the buffer whose memory it is of."""
+    nodes = [*walk(func.body, parts=statements_in)]
+    if not any(isinstance(node, DeclBuffer) for node in nodes):
+        return
+    memories: list[tuple[Buffer, Any]] = [
+        (param, func.body) for param in func.params if isinstance(param, Buffer)]
+    memories += [(n.buffer, n.body) for n in nodes if isinstance(n, Allocate | BufferRealize)]
+    for memory, inside in memories:
+        for node in walk(inside, parts=statements_in):
+            if isinstance(node, DeclBuffer) and node.buffer.data is memory.data:
+                yield node.buffer, memory

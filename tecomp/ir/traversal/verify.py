@@ -44,6 +44,7 @@ from tecomp.ir.nodes.stmt import (
     Stmt,
     TensorOp,
     Touch,
+    view_problem,
 )
 from tecomp.ir.traversal.rewrite import Task, run, walk
 
@@ -72,6 +73,7 @@ class _Checker:
     flat: bool
     variables: set[Var] = field(default_factory=set)
     views: dict[Var, list[Buffer]] = field(default_factory=dict)
+    memories: dict[Var, Buffer] = field(default_factory=dict)
 
     def refuse(self, node: object, why: str) -> NoReturn:
         text = str(node).splitlines()[0]
@@ -90,6 +92,7 @@ class _Checker:
             if isinstance(param, Buffer):
                 self.buffer(param, is_argument=True)
                 self.variables.add(param.data)
+                self.memories[param.data] = param
                 self.views.setdefault(param.data, []).append(param)
         if self.flat and (func.layout_maps or func.pad_values):
             self.refuse(func.name, "layout maps and pad values must be gone after flattening")
@@ -233,13 +236,26 @@ class _Checker:
         if isinstance(node, DeclBuffer):
             if buffer.data not in self.variables:
                 self.refuse(node, "a view needs memory that exists")
+            self.view(node)
         else:
             self.bind(buffer.data)
+            self.memories[buffer.data] = buffer
         self.views.setdefault(buffer.data, []).append(buffer)
         yield self.statement(node.body)
         self.views[buffer.data].pop()
         if not isinstance(node, DeclBuffer):
             self.variables.discard(buffer.data)
+
+    def view(self, node: DeclBuffer) -> None:
+        buffer, memory = node.buffer, self.memories.get(node.buffer.data)
+        if memory is None:
+            return
+        is_mapped = any(data is buffer.data for data, _ in self.func.layout_maps)
+        # Layout maps change the extents: only the ranks are compared before they are applied.
+        if is_mapped and len(buffer.axis_separators) == len(memory.axis_separators):
+            return
+        if problem := view_problem(buffer, memory):
+            self.refuse(node, problem)
 
     def realize(self, node: BufferRealize) -> None:
         if self.flat:

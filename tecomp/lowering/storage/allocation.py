@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import lcm
 from typing import Any, TypeAlias
 
+from tecomp.errors import LowerError
 from tecomp.ir.arith.simplify import Ranges, constant_upper_bound, simplify
 from tecomp.ir.nodes.dtype import BOOL, INT64, DType
 from tecomp.ir.nodes.expr import (
@@ -55,15 +56,20 @@ def lower_storage(func: PrimFunc, *, is_simple: bool = False) -> PrimFunc:
     Indices count from the start of the region. An extent that has a constant bound, such as
     `min(8, n - 8*io)`, is allocated at its bound, so that its memory has a size known at
     compile time. `aligns` become strides: that of the axis is `offset` modulo `factor`. Scope
-    and separators stay. Views of the memory (`DeclBuffer`) keep the shape they declare.
+    and separators stay. Views of the memory (`DeclBuffer`) keep the shape they declare, and count
+    from the start of the region too.
 
     Args:
         func: any function.
         is_simple: whether it is as `simplify` leaves it; other memory is then left alone.
+
+    Raises:
+        LowerError: If a view is of memory that is allocated with other rows than its region has.
     """
     if not any(isinstance(node, BufferRealize) for node in walk(func.body)):
         return func
-    body = run(_lowered(func.body, {}, _local_buffers(func)))
+    local = _local_buffers(func)
+    body = run(_lowered(func.body, _Around({}, _checked_views(func, local)), local))
     return simplify(replace(func, body=body), since=func if is_simple else None)
 
 
@@ -79,7 +85,45 @@ def _local_buffers(func: PrimFunc) -> dict[int, Buffer]:
     return found
 
 
-def _lowered(root: Stmt, around: Mapping[Var, _Region], local: Mapping[int, Buffer]) -> Task:
+def _checked_views(func: PrimFunc, local: Mapping[int, Buffer]) -> dict[int, Buffer]:
+    """The views of a function, by their ids: each sees the elements of a region where they were."""
+    views = [n.buffer for n in walk(func.body) if isinstance(n, DeclBuffer)]
+    for node in walk(func.body) if views else ():
+        if isinstance(node, BufferRealize) and not _has_rows_of(local[id(node)], node):
+            for view in views:
+                if view.data is node.buffer.data:
+                    raise LowerError(
+                        f"lower_storage: `{view.name}` is a view of `{node.buffer.name}`, whose "
+                        "rows are longer in memory than in the region that is realized; leave "
+                        "aligns out and give bounds with constant extents, or access it without "
+                        "the view"
+                    )
+    return {id(view): view for view in views}
+
+
+def _has_rows_of(local: Buffer, node: BufferRealize) -> bool:
+    """Whether memory has the elements of a region densely: its extents are no mere bounds."""
+    return local.strides is None and all(
+        not isinstance(extent, int) or is_const(part.extent, extent)
+        for extent, part in zip(local.shape[1:], node.bounds[1:], strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """The regions around a statement by their memory, and the views of a function by their ids."""
+
+    regions: Mapping[Var, _Region]
+    views: Mapping[int, Buffer]
+
+    def region(self, node: Any) -> _Region | None:
+        """The region whose whole buffer a node accesses."""
+        if isinstance(node, BufferLoad | BufferStore) and id(node.buffer) not in self.views:
+            return self.regions.get(node.buffer.data)
+        return None
+
+
+def _lowered(root: Stmt, around: _Around, local: Mapping[int, Buffer]) -> Task:
     """A task that gives `root` with allocations, and with accesses to regions `around` it moved.
 
     What is inside of a region is rewritten by itself: memory may be realized in several places.
@@ -89,15 +133,15 @@ def _lowered(root: Stmt, around: Mapping[Var, _Region], local: Mapping[int, Buff
         if isinstance(node, BufferRealize):
             buffer = local[id(node)]
             region = _Region(node.buffer, buffer, from_start(node.bounds))
-            body = yield _lowered(node.body, {**around, node.buffer.data: region}, local)
+            regions = {**around.regions, node.buffer.data: region}
+            body = yield _lowered(node.body, replace(around, regions=regions), local)
             allocated[id(node)] = Allocate(buffer, body)
 
     def rule(node: Any) -> Any:
         if isinstance(node, BufferRealize):
             return allocated[id(node)]
-        if isinstance(node, BufferLoad | BufferStore) and node.buffer.data in around:
-            return around[node.buffer.data].moved(node)
-        return None
+        region = around.region(node)
+        return None if region is None else region.moved(node)
 
     return bottom_up(root, rule, _outside_of_regions)
 
@@ -152,7 +196,18 @@ def from_start(bounds: Sequence[Range]) -> Callable[[Indices], Indices]:
 def rebased(
     body: Stmt, whole: Buffer, local: Buffer, place: Callable[[Indices], Indices]
 ) -> Stmt:
-    """`body` with accesses to `whole` made to `local`, at `place` of their indices."""
+    """`body` with accesses to `whole` made to `local`, at `place` of their indices.
+
+    Raises:
+        LowerError: If `body` has a view of the memory.
+    """
+    for node in walk(body):
+        if isinstance(node, DeclBuffer) and node.buffer.data is whole.data:
+            raise LowerError(
+                f"lower: `{node.buffer.name}` is a view of `{whole.name}`, which is kept for "
+                "several iterations in turn; access it without the view, or leave out ahead and "
+                "carried"
+            )
     region = _Region(whole, local, place)
 
     def rule(node: Any) -> Any:

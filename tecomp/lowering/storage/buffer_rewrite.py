@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
+from tecomp.errors import LowerError
 from tecomp.ir.arith.simplify import Ranges, simplify
-from tecomp.ir.nodes.expr import BinOp, BufferLoad, Expr, Var, binary, index_value
+from tecomp.ir.nodes.expr import BinOp, BufferLoad, Expr, Var, binary, index_value, is_const
 from tecomp.ir.nodes.stmt import (
     Allocate,
     Buffer,
@@ -20,6 +21,7 @@ from tecomp.ir.nodes.stmt import (
     PrimFunc,
     Stmt,
 )
+from tecomp.ir.nodes.structural_equality import same
 from tecomp.ir.traversal.analyses import natural_variables
 from tecomp.ir.traversal.rewrite import (
     Task,
@@ -107,6 +109,32 @@ def extent_variables(buffer: Buffer) -> dict[Var, None]:
 def buffers_in(root: Any) -> dict[Buffer, None]:
     """Every buffer that occurs, once for each memory and form."""
     return {node.buffer: None for node in walk(root) if getattr(node, "buffer", None) is not None}
+
+
+def memories_of(func: PrimFunc) -> dict[Var, Buffer]:
+    """The parameter, allocation or realization of each memory: the buffer that is no view."""
+    found = {p.data: p for p in func.params if isinstance(p, Buffer)}
+    for node in walk(func.body):
+        if isinstance(node, Allocate | BufferRealize):
+            found.setdefault(node.buffer.data, node.buffer)
+    return found
+
+
+def check_whole(node: BufferRealize, view: Buffer, step: str) -> None:
+    """Refuse a view of memory of which only a part is realized, or with gaps between its rows.
+
+    Raises:
+        LowerError: If `bounds` are not the whole buffer, or `aligns` are given.
+    """
+    is_whole = not node.aligns and all(
+        is_const(part.min, 0) and same(part.extent, index_value(extent))
+        for part, extent in zip(node.bounds, node.buffer.shape, strict=True)
+    )
+    if not is_whole:
+        raise LowerError(
+            f"{step}: `{view.name}` is a view of `{node.buffer.name}`, of which only a region is "
+            "realized; realize all of it without aligns, or access it without the view"
+        )
 
 
 Rule: TypeAlias = "Callable[[Stmt, Ranges], Stmt | None]"

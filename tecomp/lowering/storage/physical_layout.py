@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import prod
 from typing import Any, TypeVar
 
-from tecomp.errors import LowerError
+from tecomp.errors import LayoutError, LowerError
 from tecomp.ir.arith.quasi_affine import QuasiAffine
 from tecomp.ir.arith.quasi_affine_conversion import Terms
 from tecomp.ir.arith.simplify import Ranges, simplify
@@ -41,10 +41,20 @@ from tecomp.ir.nodes.stmt import (
     SeqStmt,
     Stmt,
     check_separators,
+    is_longer,
     seq,
+    view_problem,
 )
+from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
+from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.traversal.analyses import declared_views
 from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
-from tecomp.lowering.storage.buffer_rewrite import rewrite_statements, size_ranges
+from tecomp.lowering.storage.buffer_rewrite import (
+    check_whole,
+    memories_of,
+    rewrite_statements,
+    size_ranges,
+)
 from tecomp.poly.loops.ast_generation import padding_loops
 from tecomp.poly.maps.index_map import IndexMap, image_box
 
@@ -52,11 +62,13 @@ from tecomp.poly.maps.index_map import IndexMap, image_box
 def apply_buffer_transforms(func: PrimFunc, *, is_simple: bool = False) -> PrimFunc:
     """Rewrite buffers and their accesses by the maps in `layout_transform_map`, in order.
 
-    All buffers whose memory is a key of the attribute are rewritten, parameters included: shapes
-    by the extents of the maps' results, indices by the maps themselves. Axis separators stay, as
-    they are about the axes after the maps. A region that is realized becomes the least box that
-    holds its places. Only a view (`DeclBuffer`) keeps the shape and the indices that it declares:
-    it says how to look at the memory, whatever lies there.
+    All buffers whose memory is a key of the attribute are rewritten, parameters and views
+    (`DeclBuffer`) included: shapes by the extents of the maps' results, indices by the maps
+    themselves. Axis separators stay, as they are about the axes after the maps. A region that is
+    realized becomes the least box that holds its places. A view of another shape gets the shape of
+    its memory after the maps: its elements are those of the memory in row-major order.
+
+    A map without parameters and results is the identity.
 
     The attribute is removed, so a second run changes nothing. Pad values learn which places hold
     no element (`PadValue.where`), or, where no expression says so, that any may.
@@ -66,8 +78,10 @@ def apply_buffer_transforms(func: PrimFunc, *, is_simple: bool = False) -> PrimF
         is_simple: whether it is as `simplify` leaves it; what has no map is then left alone.
 
     Raises:
-        LowerError: a buffer with strides has a map.
-        LayoutError: a map does not fit its buffer.
+        LowerError: If a buffer with a map has strides, if a map is for no buffer of the function,
+            or if a view of mapped memory has elements of another size, more elements or other axis
+            separators.
+        LayoutError: If a map does not fit its buffer.
 
     Source:
         transform_layout RFC, "ApplyBufferTransforms".
@@ -90,9 +104,7 @@ def apply_buffer_transforms(func: PrimFunc, *, is_simple: bool = False) -> PrimF
     )
     if not func.layout_maps:
         return func
-    maps = {data: tuple(map(IndexMap.lift, each)) for data, each in func.layout_maps}
-    views = {n.buffer for n in walk(func.body) if isinstance(n, DeclBuffer)}
-    layouts = _Layouts(maps, views)
+    layouts = _Layouts(func)
     body = bottom_up(func.body, layouts.access)
     body = rewrite_statements(body, layouts.realize, size_ranges(func))
     params = tuple(layouts.buffer(p) if isinstance(p, Buffer) else p for p in func.params)
@@ -102,21 +114,59 @@ def apply_buffer_transforms(func: PrimFunc, *, is_simple: bool = False) -> PrimF
 
 
 class _Layouts:
-    """The maps of a function, and what they make of its buffers."""
+    """The maps of a function, and the shapes that they give its memories."""
 
-    def __init__(
-        self, maps: Mapping[Var, Sequence[IndexMap]], views: set[Buffer]
-    ) -> None:
-        self.maps = maps
-        self.views = views
+    def __init__(self, func: PrimFunc) -> None:
+        self.memories = memories_of(func)
+        self.views = {n.buffer.data: n.buffer for n in walk(func.body) if isinstance(n, DeclBuffer)}
+        self.maps: dict[Var, tuple[IndexMap, ...]] = {}
         self.shapes: dict[Var, list[tuple[Extent, ...]]] = {}
+        self._terms = Terms()
         self._done: dict[int, tuple[Buffer, Buffer]] = {}
+        for data, maps in func.layout_maps:
+            if data not in self.memories:
+                raise _no_memory(func, data, "apply_buffer_transforms", "layout map")
+            applied = [each for each in maps if each.initial_indices or each.final_indices]
+            if applied:
+                self._add(self.memories[data], applied)
+
+    def _add(self, memory: Buffer, maps: Sequence[PlainIndexMap]) -> None:
+        """Check the maps of a memory, and note them and the shape after each."""
+        if memory.strides is not None:
+            raise LowerError(
+                f"apply_buffer_transforms: `{memory.name}` has strides {memory.strides} and a "
+                "layout map; a map says where each element lies, so give one of the two",
+                kind="contrary-options",
+            )
+        shapes = [memory.shape]
+        for each in maps:
+            index_map = IndexMap.lift(each)
+            if len(index_map.initial_indices) != len(shapes[-1]):
+                raise LayoutError(
+                    f"apply_buffer_transforms: the layout map {index_map} of `{memory.name}` takes "
+                    f"{len(index_map.initial_indices)} indices, got {len(shapes[-1])} axes; give "
+                    "it one parameter for each axis",
+                    kind="other-shape",
+                )
+            # A map of a schedule was checked by `transform_layout`.
+            if index_map is not each and (pair := index_map.collision(shapes[-1])) is not None:
+                raise LayoutError(
+                    f"apply_buffer_transforms: elements {pair[0]} and {pair[1]} of "
+                    f"`{memory.name}` share one place under {index_map}; return results that tell "
+                    "all elements apart",
+                    kind="shared-place",
+                )
+            shapes.append(tuple(index_map.map_shape(shapes[-1])))
+        check_separators(memory.axis_separators, len(shapes[-1]))
+        self.shapes[memory.data] = shapes
+        self.maps[memory.data] = tuple(map(IndexMap.lift, maps))
 
     def is_mapped(self, buffer: Buffer) -> bool:
-        return buffer.data in self.maps and buffer not in self.views
+        """Whether the memory of `buffer` has a map."""
+        return buffer.data in self.maps
 
     def buffer(self, buffer: Buffer) -> Buffer:
-        """`buffer` with the shape that the maps give it."""
+        """Return `buffer` in the shape that the maps give its memory."""
         if not self.is_mapped(buffer):
             return buffer
         if id(buffer) not in self._done:
@@ -124,36 +174,55 @@ class _Layouts:
         return self._done[id(buffer)][1]
 
     def _mapped(self, buffer: Buffer) -> Buffer:
-        if buffer.strides is not None:
+        memory, shape = self.memories[buffer.data], self.shapes[buffer.data][-1]
+        if problem := _mapped_view_problem(buffer, memory):
             raise LowerError(
-                f"apply_buffer_transforms: `{buffer.name}` has strides {buffer.strides} and a "
-                "layout map; a map says where each element lies, so give one of the two",
-                kind="contrary-options",
+                f"apply_buffer_transforms: `{buffer.name}` is a view of `{memory.name}`, which has "
+                f"a layout map, and {problem}"
             )
-        shapes = [buffer.shape]
-        for index_map in self.maps[buffer.data]:
-            shapes.append(tuple(index_map.map_shape(shapes[-1])))
-        self.shapes[buffer.data] = shapes
-        check_separators(buffer.axis_separators, len(shapes[-1]))
-        return replace(buffer, shape=shapes[-1])
+        separators = memory.axis_separators
+        return replace(buffer, shape=shape, strides=None, axis_separators=separators)
 
-    def indices(self, data: Var, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """The place of the element at `indices`; all places are simplified together, in the end."""
-        for index_map in self.maps[data]:
+        for index in indices:
+            if index.dtype.lanes > 1:
+                raise LowerError(
+                    f"apply_buffer_transforms: `{buffer.name}` has a layout map and is accessed "
+                    f"with the vector index {index}; write a loop over scalar indices, and "
+                    "vectorize it afterwards"
+                )
+        memory = self.memories[buffer.data]
+        if not _has_shape_of(buffer, memory):
+            indices = self._in_memory(buffer, indices, memory.shape)
+        for index_map in self.maps[buffer.data]:
             indices = index_map.at(indices)
         return indices
+
+    def _in_memory(
+        self, view: Buffer, indices: tuple[Expr, ...], shape: tuple[Extent, ...]
+    ) -> tuple[Expr, ...]:
+        """The indices that a memory of `shape` has for an element of a view of another shape."""
+        strides = _row_major(view.shape) if view.strides is None else view.strides
+        linear = _dot(self._terms, indices, tuple(strides))
+        found: list[Expr] = []
+        for axis, step in enumerate(_row_major(shape)):
+            is_last = isinstance(step, int) and step == 1
+            index = linear if is_last else binary(BinOp.FLOORDIV, linear, index_value(step))
+            found.append(binary(BinOp.MOD, index, index_value(shape[axis])) if axis else index)
+        return tuple(found)
 
     def access(self, node: Any) -> Any:
         """Rule for loads, stores and allocations."""
         match node:
             case BufferLoad(buffer, indices, predicate) if self.is_mapped(buffer):
-                place = self.indices(buffer.data, indices)
+                place = self.indices(buffer, indices)
                 return BufferLoad(self.buffer(buffer), place, predicate)
             case BufferStore(buffer, value, indices, predicate) if self.is_mapped(buffer):
-                place = self.indices(buffer.data, indices)
+                place = self.indices(buffer, indices)
                 return BufferStore(self.buffer(buffer), value, place, predicate)
-            case Allocate(buffer, body) if self.is_mapped(buffer):
-                return Allocate(self.buffer(buffer), body)
+            case Allocate(buffer, body) | DeclBuffer(buffer, body) if self.is_mapped(buffer):
+                return type(node)(self.buffer(buffer), body)
         return None
 
     def realize(self, node: Stmt, ranges: Ranges) -> Stmt | None:
@@ -162,6 +231,10 @@ class _Layouts:
             return None
         buffer, bounds = self.buffer(node.buffer), node.bounds
         data = buffer.data
+        if data in self.views:
+            # A view addresses the memory from its start: all of it has to be there.
+            check_whole(node, self.views[data], "apply_buffer_transforms")
+            return replace(node, buffer=buffer, bounds=tuple(map(_whole, buffer.shape)))
         for index_map, shape in zip(self.maps[data], self.shapes[data], strict=False):
             bounds = tuple(image_box(index_map, bounds, ranges, shape))
         return replace(node, buffer=buffer, bounds=bounds)
@@ -194,6 +267,37 @@ def _last(extent: Extent) -> Extent:
     return extent - 1
 
 
+def _no_memory(func: PrimFunc, data: Var, step: str, what: str) -> LowerError:
+    names = ", ".join(buffer.name for buffer in memories_of(func).values()) or "none"
+    return LowerError(
+        f"{step}: the {what} of `{data.name}` is for no buffer of {func.name}; its buffers are "
+        f"{names}"
+    )
+
+
+def _has_shape_of(view: Buffer, memory: Buffer) -> bool:
+    return view.strides is None and same(view.shape, memory.shape)
+
+
+def _mapped_view_problem(view: Buffer, memory: Buffer) -> str:
+    """Return why maps cannot rewrite a view of `memory`, or an empty text."""
+    if view.dtype.bytes != memory.dtype.bytes:
+        return (
+            f"its {view.dtype} elements take {view.dtype.bytes} bytes, not {memory.dtype.bytes}; "
+            f"declare a view of elements of {memory.dtype.bytes} bytes"
+        )
+    if len(view.axis_separators) != len(memory.axis_separators):
+        return (
+            f"its axis_separators are {view.axis_separators}, not {memory.axis_separators}; give "
+            f"it those of `{memory.name}`"
+        )
+    if is_longer(view.shape, memory.shape):
+        return (
+            f"its shape {view.shape} has more elements than {memory.shape}; declare a smaller view"
+        )
+    return ""
+
+
 T = TypeVar("T")
 
 
@@ -209,6 +313,7 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
 
     Raises:
         LowerError: layout maps, pad values or realized regions are left; their passes come first.
+            Or a view has another number of physical axes than its memory, or longer ones.
         DefinitionError: the separators of a buffer leave a group without an axis.
 
     Source:
@@ -229,10 +334,11 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
     terms = Terms()
     done: dict[int, tuple[Buffer, Buffer]] = {}
     strided = {p for p in func.params if isinstance(p, Buffer) and _is_strided(p)}
+    views = {id(n.buffer) for n in walk(func.body) if isinstance(n, DeclBuffer)}
 
     def physical(buffer: Buffer) -> Buffer:
         if id(buffer) not in done:
-            is_argument = _is_strided(buffer) and buffer in strided
+            is_argument = _is_strided(buffer) and id(buffer) not in views and buffer in strided
             flat = replace(buffer, flat=True) if is_argument else flattened(buffer)
             done[id(buffer)] = buffer, flat
         return done[id(buffer)][1]
@@ -249,7 +355,14 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
         return None
 
     params = tuple(physical(p) if isinstance(p, Buffer) else p for p in func.params)
-    return replace(func, params=params, body=bottom_up(func.body, rule))
+    flat = replace(func, params=params, body=bottom_up(func.body, rule))
+    for view, memory in declared_views(flat):
+        if problem := view_problem(view, memory):
+            raise LowerError(
+                f"flatten_buffer: {problem}; declare the view with axis_separators that cut its "
+                "shape into the physical axes of its memory"
+            )
+    return flat
 
 
 def _check_ready(func: PrimFunc) -> None:
@@ -378,15 +491,19 @@ def fill_padding(func: PrimFunc) -> PrimFunc:
     so that a second run changes nothing.
 
     Raises:
-        LowerError: the layout maps of a buffer with a pad value are not applied yet.
+        LowerError: If the layout maps of a buffer with a pad value are not applied yet, or if a
+            pad value is for no buffer of the function.
     """
     pending = {data for data, _ in func.layout_maps}
+    memories = memories_of(func) if func.pad_values else {}
     for data, _ in func.pad_values:
         if data in pending:
             raise LowerError(
                 f"fill_padding: `{data.name}` still has layout maps; run apply_buffer_transforms "
                 "first"
             )
+        if data not in memories:
+            raise _no_memory(func, data, "fill_padding", "pad value")
     pads = {data: pad for data, pad in func.pad_values if pad.where is not None}
     if not pads:
         return replace(func, pad_values=()) if func.pad_values else func

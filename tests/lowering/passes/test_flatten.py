@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from tecomp.errors import DefinitionError, LowerError
+from tecomp.errors import DefinitionError, InternalError, LowerError
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import BufferLoad, Const, Ramp, Var, index_value
 from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
 from tecomp.ir.parser.func_parser import parse
+from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.storage.physical_layout import flatten_buffer
 
 Check = Callable[..., PrimFunc]
@@ -207,3 +208,60 @@ def test_more_places_than_indices_count() -> None:
         "flatten_buffer: `A` takes 9223372036854775808 places in a row, more than 64-bit indices "
         "count; use a denser layout or a smaller storage_align"
     )
+
+
+def test_views_of_memory_with_several_axes(check: Check) -> None:
+    """Views flatten to the rank of their memory; theirs may be fewer and shorter rows."""
+    check(flatten_buffer, """
+def f(A: Buffer("float32", (8, 8), axis_separators=(0,))):
+    with DeclBuffer(Buffer("float32", (2, 3, 2, 3), axis_separators=(1,), data=A.data)) as V:
+        V[1, 2, 1, 0] = V[0, 1, 1, 2]
+""", """
+def f(A: Buffer("float32", (8, 8), axis_separators=(0,))):
+    with DeclBuffer(Buffer("float32", (6, 6), axis_separators=(0,), data=A.data)) as V:
+        V[5, 3] = V[1, 5]
+""")
+
+
+@pytest.mark.parametrize(
+    ("view", "problem"),
+    [
+        ('(64,)', "`V` is 1-d after flattening, and its memory `A` is 2-d"),
+        ('(8, 8)', "`V` is 1-d after flattening, and its memory `A` is 2-d"),
+        ('(2, 2, 8), axis_separators=(0, 1)',
+         "`V` is 3-d after flattening, and its memory `A` is 2-d"),
+        ('(4, 16), axis_separators=(0,)',
+         "a row of `V` takes 64 bytes, and one of its memory `A` takes 32"),
+        ('(9, 8), axis_separators=(0,)', "`V` has 9 rows, and its memory `A` has 8"),
+    ],
+)
+def test_views_that_address_their_memory_in_another_way_are_refused(view: str, problem: str) -> None:
+    """A table of rows would be read as elements, or a row beyond its end."""
+    func = parse(f"""
+def f(A: Buffer("float32", (8, 8), axis_separators=(0,))):
+    with DeclBuffer(Buffer("float32", {view}, data=A.data)) as V:
+        A[0, 0] = float32(4.0)
+""")
+    with pytest.raises(LowerError) as error:
+        flatten_buffer(func)
+    with pytest.raises(InternalError) as malformed:
+        verify(func)
+
+    assert error.value.message == (
+        f"flatten_buffer: {problem}; declare the view with axis_separators that cut its shape into "
+        "the physical axes of its memory"
+    )
+    assert malformed.value.message.startswith(f"f: {problem}: `with DeclBuffer(Buffer(")
+
+
+def test_a_view_with_the_strides_of_a_parameter_is_no_parameter(check: Check) -> None:
+    """Equal but for the name: the parameter keeps its shape, and its view has one axis."""
+    check(flatten_buffer, """
+def f(A: Buffer("float32", (3, 4), strides=(4, 1))):
+    with DeclBuffer(Buffer("float32", (3, 4), strides=(4, 1), data=A.data)) as V:
+        A[1, 2] = V[2, 1]
+""", """
+def f(A: Buffer("float32", (3, 4), strides=(4, 1), flat=True)):
+    with DeclBuffer(Buffer("float32", (12,), data=A.data)) as V:
+        A[6] = V[9]
+""")

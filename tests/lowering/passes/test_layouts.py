@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tecomp.errors import LowerError
+from tecomp.errors import LayoutError, LowerError
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.nodes.stmt import PrimFunc
 from tecomp.ir.parser.func_parser import parse, parse_index_map
 from tecomp.ir.traversal.verify import verify
+from tecomp.lowering.storage.allocation import lower_storage
 from tecomp.lowering.storage.physical_layout import apply_buffer_transforms, fill_padding
 from tecomp.poly.maps.index_map import IndexMap
 
@@ -85,18 +87,209 @@ def f(A: Buffer("float32", (32, 8))):
                     A[io * 8 + ii, j] = T[io * 2 + ii // 4, 6 - j, ii % 4]"""
 
 
-def test_a_view_keeps_what_it_declares() -> None:
-    func = applied("""
+def interpreted(func: PrimFunc, *arrays: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    """What a function leaves in copies of its arrays."""
+    copies = [array.copy() for array in arrays]
+    evaluate(func, copies)
+    return copies
+
+
+def test_a_view_of_equal_shape_is_rewritten_with_its_memory() -> None:
+    """Equal in all but the name, it is another object: the memory itself has its map too."""
+    text = """
 @layout_transform_map(A=[lambda i, j: [j, i]])
-def f(A: Buffer("float32", (4, 8))):
-    with DeclBuffer(Buffer("float32", (32,), data=A.data)) as flat:
-        flat[5] = A[1, 2]
-""")
+def f(A: Buffer("float32", (4, 8)), O: Buffer("float32", (1,))):
+    with DeclBuffer(Buffer("float32", (4, 8), data=A.data)) as V:
+        O[0] = V[1, 2] + A[1, 2]
+"""
+    func = applied(text)
 
     assert str(func) == """\
+def f(A: Buffer("float32", (8, 4)), O: Buffer("float32", (1,))):
+    with DeclBuffer(Buffer("float32", (8, 4), data=A.data)) as V:
+        O[0] = V[2, 1] + A[2, 1]"""
+    a, o = np.arange(32, dtype=np.float32).reshape(4, 8), np.zeros(1, np.float32)
+    assert interpreted(parse(text), a, o)[1] == interpreted(func, a.T.copy(), o)[1] == 20.0
+
+
+@pytest.mark.parametrize(
+    ("view", "store", "rewritten"),
+    [
+        # Elements in row-major order: element 21 is A[2, 5].
+        ('"float32", (32,)', "V[21]", "V[5, 2]"),
+        ('"float32", (2, 16)', "V[1, 5]", "V[5, 2]"),
+        ('"int32", (8, 4)', "V[5, 1]", "V[5, 2]"),
+        # A prefix, and every second element.
+        ('"float32", (3, 8)', "V[2, 5]", "V[5, 2]"),
+        ('"float32", (16,), strides=(2,)', "V[11]", "V[6, 2]"),
+    ],
+)
+def test_a_view_of_another_shape_is_rewritten_through_that_of_its_memory(
+    view: str, store: str, rewritten: str
+) -> None:
+    kind = view[1:view.index('"', 1)]
+    text = f"""
+@layout_transform_map(A=[lambda i, j: [j, i]])
+def f(A: Buffer("float32", (4, 8))):
+    with DeclBuffer(Buffer({view}, data=A.data)) as V:
+        {store} = {kind}(7)
+"""
+    func = applied(text)
+
+    assert str(func) == f"""\
 def f(A: Buffer("float32", (8, 4))):
-    with DeclBuffer(Buffer("float32", (32,), data=A.data)) as flat:
-        flat[5] = A[2, 1]"""
+    with DeclBuffer(Buffer("{kind}", (8, 4), data=A.data)) as V:
+        {rewritten} = {kind}({7.0 if kind == "float32" else 7})"""
+    a = np.arange(32, dtype=np.float32).reshape(4, 8)
+    np.testing.assert_array_equal(
+        interpreted(parse(text), a)[0], interpreted(func, a.T.copy())[0].T)
+
+
+def test_views_of_symbolic_extents_and_of_allocated_memory() -> None:
+    text = """
+@layout_transform_map(T=[lambda i, j: [j // 2, i, j % 2]])
+def f(A: Buffer("float32", (n, m)), *, n: "int64", m: "int64"):
+    with Allocate(Buffer("float32", (n, m))) as T:
+        with DeclBuffer(Buffer("float32", (n * m,), data=T.data)) as V:
+            for k in range(n * m):
+                V[k] = cast("float32", k)
+            for i in range(n):
+                for j in range(m):
+                    A[i, j] = T[i, j]
+"""
+    func = applied(text)
+
+    for n, m in ((3, 5), (1, 4), (4, 1), (0, 3), (3, 0)):
+        a = np.zeros((n, m), np.float32)
+        wanted = np.arange(n * m, dtype=np.float32).reshape(n, m)
+        np.testing.assert_array_equal(interpreted(parse(text), a)[0], wanted)
+        np.testing.assert_array_equal(interpreted(func, a)[0], wanted)
+
+
+def test_a_view_of_a_realized_buffer_has_all_of_it_realized() -> None:
+    """A period that no element reaches is realized too: the view counts from the start."""
+    text = """
+@layout_transform_map(T=[lambda i: [i // 4, i % 6]])
+def f(A: Buffer("float32", (8,))):
+    with BufferRealize(Buffer("float32", (8,)), bounds=((0, 8),)) as T:
+        with DeclBuffer(Buffer("float32", (2, 4), data=T.data)) as V:
+            for i in range(8):
+                T[i] = A[7 - i]
+            for i in range(2):
+                for j in range(4):
+                    A[i * 4 + j] = V[i, j]
+"""
+    func = applied(text)
+
+    assert 'BufferRealize(Buffer("float32", (2, 6)), bounds=((0, 2), (0, 6)))' in str(func)
+    a = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(interpreted(func, a)[0], a[::-1])
+    np.testing.assert_array_equal(interpreted(lower_storage(func), a)[0], a[::-1])
+
+
+MAPPED = "apply_buffer_transforms: `V` is a view of `A`, which has a layout map, and "
+
+
+@pytest.mark.parametrize(
+    ("view", "statement", "message"),
+    [
+        ('"float32x2", (16,)', "V[0] = broadcast(float32(0.0), 2)",
+         f"{MAPPED}its float32x2 elements take 8 bytes, not 4; declare a view of elements of 4 "
+         "bytes"),
+        ('"float32", (33,)', "V[0] = float32(0.0)",
+         f"{MAPPED}its shape (33,) has more elements than (4, 8); declare a smaller view"),
+        ('"float32", (4, 8), axis_separators=(0,)', "V[0, 0] = float32(0.0)",
+         f"{MAPPED}its axis_separators are (0,), not (); give it those of `A`"),
+        ('"float32", (4, 8)', "V[0, ramp(0, 1, 4)] = broadcast(float32(0.0), 4)",
+         "apply_buffer_transforms: `V` has a layout map and is accessed with the vector index "
+         "ramp(0, 1, 4); write a loop over scalar indices, and vectorize it afterwards"),
+    ],
+)
+def test_views_that_maps_cannot_rewrite_are_refused_by_name(
+    view: str, statement: str, message: str
+) -> None:
+    with pytest.raises(LowerError) as error:
+        apply_buffer_transforms(parse(f"""
+@layout_transform_map(A=[lambda i, j: [j, i]])
+def f(A: Buffer("float32", (4, 8))):
+    with DeclBuffer(Buffer({view}, data=A.data)) as V:
+        {statement}
+"""))
+
+    assert error.value.message == message
+
+
+@pytest.mark.parametrize("more", ["bounds=((0, 3),)", "bounds=((0, 8),), aligns=((0, 4, 0),)"])
+def test_a_view_of_a_region_is_refused_by_name(more: str) -> None:
+    with pytest.raises(LowerError) as error:
+        apply_buffer_transforms(parse(f"""
+@layout_transform_map(T=[lambda i: [7 - i]])
+def f(A: Buffer("float32", (8,))):
+    with BufferRealize(Buffer("float32", (8,)), {more}) as T:
+        with DeclBuffer(Buffer("float32", (3,), data=T.data)) as V:
+            A[0] = V[1]
+"""))
+
+    assert error.value.message == (
+        "apply_buffer_transforms: `V` is a view of `T`, of which only a region is realized; realize "
+        "all of it without aligns, or access it without the view"
+    )
+
+
+@pytest.mark.parametrize(("shape", "index"), [("()", "()"), ("(4, 8)", "1, 2")])
+def test_an_empty_map_is_the_identity(shape: str, index: str) -> None:
+    text = f'def f(A: Buffer("float32", {shape})):\n    A[{index}] = float32(1.0)'
+
+    assert str(applied(f"@layout_transform_map(A=[lambda: []])\n{text}\n")) == text
+
+
+@pytest.mark.parametrize(
+    ("index_map", "kind", "message"),
+    [
+        ("lambda i: [i]", "other-shape",
+         "the layout map lambda i: [i] of `A` takes 1 indices, got 2 axes; give it one parameter "
+         "for each axis"),
+        ("lambda: [0]", "other-shape",
+         "the layout map lambda: [0] of `A` takes 0 indices, got 2 axes; give it one parameter for "
+         "each axis"),
+        ("lambda i, j: []", "shared-place",
+         "elements (0, 0) and (0, 1) of `A` share one place under lambda i, j: []; return results "
+         "that tell all elements apart"),
+        ("lambda i, j: [j]", "shared-place",
+         "elements (0, 0) and (1, 0) of `A` share one place under lambda i, j: [j]; return results "
+         "that tell all elements apart"),
+    ],
+)
+def test_maps_that_do_not_fit_their_buffer(index_map: str, kind: str, message: str) -> None:
+    with pytest.raises(LayoutError) as error:
+        apply_buffer_transforms(parse(f"""
+@layout_transform_map(A=[{index_map}])
+def f(A: Buffer("float32", (4, 8))):
+    A[1, 2] = float32(1.0)
+"""))
+
+    assert error.value.message == f"apply_buffer_transforms: {message}"
+    assert error.value.kind == kind
+
+
+def test_maps_and_pad_values_of_no_buffer_are_refused() -> None:
+    func = parse("""
+@layout_transform_map(Z=[lambda i: [i]])
+@pad_value(Y=lambda i: float32(0.0))
+def f(A: Buffer("float32", (4,)), n: "int64"):
+    A[1] = float32(1.0)
+""")
+    with pytest.raises(LowerError) as error:
+        apply_buffer_transforms(func)
+    with pytest.raises(LowerError) as of_pad:
+        fill_padding(func)
+
+    assert error.value.message == (
+        "apply_buffer_transforms: the layout map of `Z` is for no buffer of f; its buffers are A"
+    )
+    assert of_pad.value.message == (
+        "fill_padding: the pad value of `Y` is for no buffer of f; its buffers are A"
+    )
 
 
 def test_padding_of_a_parameter_is_written_first() -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
+
+from tecomp.errors import LowerError
 from tecomp.ir.nodes.expr import index_value
 from tecomp.ir.nodes.stmt import BufferRealize, PrimFunc, Range, seq
 from tecomp.ir.parser.func_parser import parse
 from tecomp.lowering.storage.allocation import lower_storage
+from tecomp.lowering.storage.buffering import double_buffers, roll_buffers
 
 Check = Callable[..., PrimFunc]
 
@@ -139,3 +143,76 @@ def f(A: Buffer("float32", (12,)), B: Buffer("float32", (12,))):
                 U[i + 2] = T[i + 4]
                 B[i + 4] = T[i + 4] + U[i + 2]
 '''
+
+
+def test_views_of_a_region_count_from_its_start(check: Check) -> None:
+    check(lower_storage, """
+def f(A: Buffer("float32", (32, 8))):
+    for io in range(4):
+        with BufferRealize(Buffer("float32", (32, 8)), bounds=((io * 8, 8), (0, 8))) as T:
+            with DeclBuffer(Buffer("float32", (64,), data=T.data)) as V:
+                for k in range(64):
+                    V[k] = cast("float32", k)
+                A[io, 0] = T[io * 8 + 1, 2]
+""", """
+def f(A: Buffer("float32", (32, 8))):
+    for io in range(4):
+        with Allocate(Buffer("float32", (8, 8))) as T:
+            with DeclBuffer(Buffer("float32", (64,), data=T.data)) as V:
+                for k in range(64):
+                    V[k] = cast("float32", k)
+                A[io, 0] = T[1, 2]
+""", flat=False)
+
+
+def test_a_view_equal_to_its_memory_stays_a_view(check: Check) -> None:
+    """Equal but for the name: the region is the memory, and the view is declared inside."""
+    check(lower_storage, """
+def f(A: Buffer("float32", (4, 8))):
+    with BufferRealize(Buffer("float32", (4, 8)), bounds=((0, 4), (0, 8))) as T:
+        with DeclBuffer(Buffer("float32", (4, 8), data=T.data)) as V:
+            V[1, 2] = A[0, 0]
+            A[1, 2] = T[1, 2]
+""", """
+def f(A: Buffer("float32", (4, 8))):
+    with Allocate(Buffer("float32", (4, 8))) as T:
+        with DeclBuffer(Buffer("float32", (4, 8), data=T.data)) as V:
+            V[1, 2] = A[0, 0]
+            A[1, 2] = T[1, 2]
+""", flat=False)
+
+
+ROWS_DIFFER = (
+    "lower_storage: `V` is a view of `T`, whose rows are longer in memory than in the region that is "
+    "realized; leave aligns out and give bounds with constant extents, or access it without the view"
+)
+IN_TURN = (
+    "lower: `V` is a view of `T`, which is kept for several iterations in turn; access it without "
+    "the view, or leave out ahead and carried"
+)
+
+
+@pytest.mark.parametrize(
+    ("lower", "more", "message"),
+    [
+        (lower_storage, "bounds=((0, 4), (0, 8)), aligns=((0, 16, 1),)", ROWS_DIFFER),
+        (lower_storage, "bounds=((0, 4), (0, min(8, n - i)))", ROWS_DIFFER),
+        (double_buffers, "bounds=((0, 4), (0, 8)), ahead=i", IN_TURN),
+        (roll_buffers, "bounds=((0, 4), (0, 8)), carried=i", IN_TURN),
+    ],
+)
+def test_views_that_do_not_see_the_elements_of_their_region(
+    lower: Callable[[PrimFunc], PrimFunc], more: str, message: str
+) -> None:
+    func = parse(f"""
+def f(A: Buffer("float32", (n,)), *, n: "int64"):
+    for i in range(n):
+        with BufferRealize(Buffer("float32", (4, 8)), {more}) as T:
+            with DeclBuffer(Buffer("float32", (32,), data=T.data)) as V:
+                T[0, 1] = A[i]
+                A[i] = V[1]
+""")
+    with pytest.raises(LowerError) as error:
+        lower(func)
+
+    assert error.value.message == message
