@@ -26,15 +26,28 @@ from tecomp.codegen.llvm.pass_selection import passes_for
 from tecomp.codegen.memory.vector_access import end_function
 from tecomp.codegen.ops.vector_legalization import whole_vectors
 from tecomp.codegen.runtime.runtime_structs import FIRST_ARGUMENT_WORD, RECORD_WORD
+from tecomp.errors import LowerError
 from tecomp.ir.extern.binding import bind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Var
-from tecomp.ir.nodes.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, SeqStmt
-from tecomp.ir.traversal.analyses import lines_of
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.nodes.stmt import (
+    Allocate,
+    Buffer,
+    BufferRealize,
+    BufferStore,
+    DeclBuffer,
+    For,
+    ForKind,
+    PrimFunc,
+    SeqStmt,
+    view_problem,
+)
+from tecomp.ir.traversal.analyses import declared_views, lines_of
+from tecomp.ir.traversal.rewrite import statements_in, walk
 from tecomp.progress import doing
 
 _INLINED_LINES = 500
+_LOWER_IT = "run tecomp.apply_buffer_transforms and tecomp.flatten_buffer on the function first"
 
 
 def module_text(func: PrimFunc, options: Options, machine: Machine | None = None) -> ModuleText:
@@ -153,6 +166,45 @@ def _unpack(code: Code, slot: str, dtype: DType) -> str:
     return bits
 
 
+def check_flat(func: PrimFunc) -> None:
+    """Refuse a function whose buffers are not flattened, as one that is written by hand may be.
+
+    Raises:
+        LowerError: If layout maps, pad values or realized regions are left, if a buffer has axes
+            that are not physical ones, or if a view addresses its memory in another way.
+
+    Source:
+        transform_layout RFC: a code generator checks the rank of the buffers that it acts on.
+    """
+    for what, entries in (("layout maps", func.layout_maps), ("a pad value", func.pad_values)):
+        for data, _ in entries:
+            raise LowerError(f"{func.name}: `{data.name}` still has {what}; {_LOWER_IT}")
+    stmts = [*walk(func.body, parts=statements_in)]
+    declared = [n.buffer for n in stmts if isinstance(n, Allocate | DeclBuffer | BufferRealize)]
+    for buffer in (*func.params, *declared):
+        if isinstance(buffer, Buffer) and (problem := _not_physical(buffer)):
+            raise LowerError(f"{func.name}: `{buffer.name}` {problem}; {_LOWER_IT}")
+    for node in stmts:
+        if isinstance(node, BufferRealize):
+            raise LowerError(
+                f"{func.name}: `{node.buffer.name}` is realized in a region; allocate it, with "
+                "Allocate in place of BufferRealize"
+            )
+    for view, memory in declared_views(func):
+        if problem := view_problem(view, memory):
+            raise LowerError(
+                f"{func.name}: {problem}; declare a view with the physical axes of its memory")
+
+
+def _not_physical(buffer: Buffer) -> str:
+    if buffer.flat:
+        return ""
+    axes, groups = len(buffer.shape), len(buffer.axis_separators) + 1
+    if max(axes, 1) != groups:
+        return f"has {axes} axes, and axis_separators {buffer.axis_separators} for {groups}"
+    return "has strides that are not in its indices" if buffer.strides is not None else ""
+
+
 def compile_function(
     func: PrimFunc,
     *,
@@ -173,8 +225,10 @@ def compile_function(
 
     Raises:
         DefinitionError: a function that it calls is not registered, or takes something else.
+        LowerError: If `func` is not flat.
         InternalError: `func` has something that should have been lowered.
     """
+    check_flat(func)
     options = Options(check_bounds, fast_math, fp_contract)
     with doing(f"make LLVM code of {func.name}"):
         module = module_text(func, options)
@@ -211,6 +265,7 @@ def emit_assembly(
         fast_math: as for `compile_function`.
         fp_contract: as for `compile_function`.
     """
+    check_flat(func)
     machine = Machine(triple, cpu, features)
     module = module_text(func, Options(check_bounds, fast_math, fp_contract), machine)
     return assembly(module.source, machine)
