@@ -1,7 +1,7 @@
 """A long search for programs that go wrong: `python -m tests.search --help`.
 
 Every seed makes one program, as in `tests/properties/test_programs.py`, `test_operators.py`,
-`test_unscheduled.py` and `test_array_sharing.py`. Wrong numbers, errors that
+`test_unscheduled.py`, `test_array_sharing.py` and `test_view_programs.py`. Wrong numbers, errors that
 no documentation announces, crashes and programs that take too long are printed, each with its seed;
 `--reduce SEED` looks for a smaller program that goes wrong in the same way.
 """
@@ -34,6 +34,7 @@ from tests.strategies.draws import Dice, Draws
 from tests.strategies.operators import draw_operation
 from tests.strategies.schedules import draw_case
 from tests.strategies.unscheduled import draw_unscheduled
+from tests.strategies.view_programs import draw_view_program
 
 os.environ["TECOMP_CACHE"] = "off"
 FORK = multiprocessing.get_context("fork")
@@ -126,6 +127,18 @@ def try_sharing(dice: Dice) -> Outcome:
     return Outcome(PASSED)
 
 
+def try_views(dice: Dice) -> Outcome:
+    """Draw a function with views and layout maps, and compare interpreter and kernel with NumPy."""
+    program = ""
+    try:
+        case = draw_view_program(dice)
+        program = case.text
+        case.check()
+    except Exception as error:
+        return _wrong(error, program, dice)
+    return Outcome(PASSED)
+
+
 def _wrong(error: Exception, program: str, dice: Dice) -> Outcome:
     text = f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
     return Outcome(WRONG, text, program, dice.rolled)
@@ -133,7 +146,7 @@ def _wrong(error: Exception, program: str, dice: Dice) -> Outcome:
 
 KINDS = {
     "programs": try_program, "operators": try_operation, "unscheduled": try_unscheduled,
-    "sharing": try_sharing,
+    "sharing": try_sharing, "views": try_views,
 }
 
 

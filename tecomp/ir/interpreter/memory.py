@@ -161,21 +161,19 @@ def view_of_rows(
         CallError: an extent is negative, or a row does not fit into one of the memory, or there are
             more of them.
     """
+    if min(shape, default=0) < 0 or 0 in shape:
+        return view_of(name, memory, dtype, shape, compact(shape))
     row = view_of(name, memory[:row_bytes], dtype, shape[cut:], compact(shape[cut:]))
     rows = prod(shape[:cut])
-    if min(shape, default=0) < 0 or rows * row_bytes > memory.size:
+    if rows * row_bytes > memory.size:
         raise CallError(
             f"{name} of shape {shape} has {rows} rows of {row_bytes} bytes, but its memory has "
             f"{memory.size} bytes; declare a smaller view",
             kind="out-of-bounds",
         )
-    if prod(shape) == 0:
-        empty = np.empty((*shape[:cut], *row.array.shape), dtype.numpy)
-        return View(name, empty, (0,) * len(shape), shape)
-    steps = [step * row_bytes for step in compact(shape[:cut])]
-    array = np.ndarray(
-        (*shape[:cut], *row.array.shape), dtype.numpy, memory, 0, [*steps, *row.array.strides])
-    return View(name, array, (0,) * len(shape), shape)
+    full = (*shape[:cut], *row.array.shape)
+    steps = [*(step * row_bytes for step in compact(shape[:cut])), *row.array.strides]
+    return View(name, np.ndarray(full, dtype.numpy, memory, 0, steps), (0,) * len(shape), shape)
 
 
 def bytes_of(array: NDArray[Any]) -> Bytes:

@@ -1,0 +1,560 @@
+"""Random functions over memory with views, layout maps and several physical axes, and a NumPy model.
+
+The model keeps each memory as bytes: one row, or a row for each index of the physical axes before
+the last. A view is a type and a shape, whose elements are counted in these rows. Layout maps do
+not occur in the model: they change where the elements of a memory are stored, and nothing else.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tecomp import te
+from tecomp.codegen import Kernel
+from tecomp.errors import LowerError
+from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir.nodes.stmt import Buffer, PrimFunc
+from tecomp.ir.parser.func_parser import parse
+from tecomp.ir.traversal.verify import verify
+from tecomp.lowering.pipeline import PASSES
+from tests.strategies.arrays import Guarded, assert_equal, garbage
+from tests.strategies.draws import Dice, Draw, Draws
+from tests.strategies.layouts import draw_layout, function_of, pack
+from tests.strategies.reference import number
+
+Array: TypeAlias = NDArray[Any]
+Sizes: TypeAlias = "Mapping[str, int]"
+
+_DTYPES = ("int32", "float32", "int8", "int64", "uint8", "float64")
+_SAME_BYTES = {"int32": "uint32", "uint8": "int8", "int8": "uint8", "int64": "uint64"}
+_WIDER = {"int8": "int32", "uint8": "int16", "int32": "int64"}
+_SIZES: tuple[Sizes, ...] = ({"n": 3, "m": 2}, {"n": 1, "m": 5}, {"n": 0, "m": 4})
+_OPERATIONS = {"+": np.add, "-": np.subtract, "max": np.maximum, "min": np.minimum}
+
+
+def _value(text: str, values: Mapping[str, Any]) -> int:
+    """The number of an index or an extent."""
+    return int(eval(text, {"cast": _to_int64}, values))
+
+
+def _to_int64(_: str, value: int) -> int:
+    """A number wrapped to 64 bits with a sign, which is all that indices are cast to."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def _symbols(extents: Sequence[str]) -> set[str]:
+    return {name for extent in extents for name in ("n", "m") if name in extent}
+
+
+def _tuple(parts: Sequence[object]) -> str:
+    return "(" + "".join(f"{part}, " for part in parts)[: -1 if len(parts) == 1 else -2] + ")"
+
+
+@dataclass(frozen=True)
+class View:
+    """A buffer: that of a memory itself, or a view of it.
+
+    Attributes:
+        name: in the text.
+        memory: the name of the memory.
+        extents: of each axis, as text.
+        dtype: of one lane.
+        lanes: of an element.
+        separators: as in the text.
+        cut: how many axes count rows.
+    """
+
+    name: str
+    memory: str
+    extents: tuple[str, ...]
+    dtype: str
+    lanes: int = 1
+    separators: tuple[int, ...] = ()
+    cut: int = 0
+
+    @property
+    def element(self) -> str:
+        """The type of an element."""
+        return self.dtype if self.lanes == 1 else f"{self.dtype}x{self.lanes}"
+
+    @property
+    def bytes(self) -> int:
+        """Of an element."""
+        return np.dtype(self.dtype).itemsize * self.lanes
+
+    def text(self, more: str = "") -> str:
+        """As it is declared."""
+        cuts = f", axis_separators={_tuple(self.separators)}" if self.separators else ""
+        return f'Buffer("{self.element}", {_tuple(self.extents)}{cuts}{more})'
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A memory: a parameter, or one that exists for a while; with layout maps, as text."""
+
+    buffer: View
+    kind: str
+    maps: tuple[str, ...] = ()
+
+    def table(self, sizes: Sizes) -> Array:
+        """Its bytes in the model."""
+        shape = [_value(extent, sizes) for extent in self.buffer.extents]
+        cut = self.buffer.cut
+        row = math.prod(shape[cut:]) * self.buffer.bytes
+        return np.zeros((math.prod(shape[:cut]), row), np.uint8)
+
+
+@dataclass(frozen=True)
+class Store:
+    """Loops around a store of two loads and a number, put together.
+
+    Attributes:
+        target: what is written.
+        loops: variable, extent and kind of each.
+        place: indices of the store.
+        loads: buffers and indices.
+        operation: what puts them together.
+        constant: the number, as text.
+        condition: where it is done, as text.
+    """
+
+    target: View
+    loops: tuple[tuple[str, str, str], ...]
+    place: tuple[str, ...]
+    loads: tuple[tuple[View, tuple[str, ...]], ...]
+    operation: str
+    constant: str
+    condition: str = ""
+
+    def lines(self, indent: str) -> Iterator[str]:
+        """As text."""
+        for name, extent, kind in self.loops:
+            yield f"{indent}for {name} in {kind}({extent}):"
+            indent += "    "
+        if self.condition:
+            yield f"{indent}if {self.condition}:"
+            indent += "    "
+        yield f"{indent}{_access(self.target, self.place)} = {self._expression()}"
+
+    def _expression(self) -> str:
+        kind, lanes = self.target.element, self.target.lanes
+        number = f'cast("{self.target.dtype}", {self.constant})'
+        parts = [number if lanes == 1 else f"broadcast({number}, {lanes})"]
+        for view, indices in self.loads:
+            access = _access(view, indices)
+            parts.append(access if view.element == kind else f'cast("{kind}", {access})')
+        text = parts[0]
+        for part in parts[1:]:
+            word = self.operation
+            text = f"{word}({text}, {part})" if word in ("max", "min") else f"{text} {word} {part}"
+        return text
+
+    def run(self, buffers: Sequence[View], tables: Mapping[str, Array], sizes: Sizes) -> None:
+        """Do it in the model."""
+        numbers = {view.name: _Numbers(tables, view, sizes) for view in buffers}
+        extents = [range(_value(extent, sizes)) for _, extent, _ in self.loops]
+        names = [name for name, _, _ in self.loops]
+        combine = _OPERATIONS[self.operation]
+        for point in itertools.product(*extents):
+            values = {**sizes, **numbers, **dict(zip(names, point, strict=True))}
+            if self.condition and not eval(self.condition, {}, values):
+                continue
+            kind = np.dtype(self.target.dtype)
+            result = np.full(self.target.lanes, eval(self.constant, {}, values), np.int64)
+            result = result.astype(kind)
+            for view, indices in self.loads:
+                result = combine(result, _element(tables, view, indices, values).astype(kind))
+            _element(tables, self.target, self.place, values)[...] = result
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """A buffer that is read in an index."""
+
+    tables: Mapping[str, Array]
+    view: View
+    sizes: Sizes
+
+    def __getitem__(self, at: int | tuple[int, ...]) -> int:
+        indices = [str(k) for k in (at if isinstance(at, tuple) else (at,))]
+        return int(_element(self.tables, self.view, indices, self.sizes)[0])
+
+
+def _access(view: View, indices: Sequence[str]) -> str:
+    return f"{view.name}[{', '.join(indices) or '()'}]"
+
+
+def _element(
+    tables: Mapping[str, Array], view: View, indices: Sequence[str], values: Mapping[str, Any]
+) -> Array:
+    """The lanes of an element in the model, to be read or written."""
+    shape = [_value(extent, values) for extent in view.extents]
+    at = [_value(index, values) for index in indices]
+    assert all(0 <= k < extent for k, extent in zip(at, shape, strict=True)), (view, indices)
+    row, column = (
+        int(np.ravel_multi_index(at[part], shape[part])) if shape[part] else 0
+        for part in (slice(view.cut), slice(view.cut, None))
+    )
+    table = tables[view.memory]
+    return table[row, column * view.bytes : (column + 1) * view.bytes].view(view.dtype)
+
+
+@dataclass
+class Maker(Draws):
+    """Draws a function, line by line."""
+
+    memories: list[Memory] = field(default_factory=list)
+    buffers: list[View] = field(default_factory=list)
+    stores: list[Store] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    indent: str = "    "
+
+    def make(self) -> None:
+        self.symbolic = self.chance(40)
+        for k in range(self.number(1, 3)):
+            self._memory("ABC"[k], "param")
+        for memory in list(self.memories):
+            self._views(memory)
+        for k in range(self.number(0, 2)):
+            memory = self._memory(f"T{k}", self.pick(("Allocate", "BufferRealize")))
+            self._open(memory)
+            self._store(memory.buffer, is_first=True)
+            self._views(memory)
+        for _ in range(self.number(1, 4)):
+            self._store(self.pick(self.buffers))
+
+    def _memory(self, name: str, kind: str) -> Memory:
+        extents = tuple(self._extent() for _ in range(self.number(0, 3)))
+        dtype, cut = self.pick(_DTYPES), 0
+        separators: tuple[int, ...] = ()
+        maps: list[str] = []
+        if extents and self.chance(50):
+            maps, separators = self._maps(extents)
+        elif not extents and self.chance(20):
+            maps = ["lambda: []"]
+        elif len(extents) >= 2 and self.chance(50):
+            separators = tuple(k for k in range(len(extents) - 1) if self.chance(60))
+            cut = separators[-1] + 1 if separators else 0
+        buffer = View(name, name, extents, dtype, separators=separators, cut=cut)
+        memory = Memory(buffer, kind, tuple(maps))
+        self.memories.append(memory)
+        self.buffers.append(buffer)
+        return memory
+
+    def _extent(self) -> str:
+        if self.symbolic and self.chance(30):
+            return self.pick(("n", "m", "n * 2"))
+        return str(self.pick((4, 2, 3, 8, 1, 5, 6, 12)))
+
+    def _maps(self, extents: Sequence[str]) -> tuple[list[str], tuple[int, ...]]:
+        shape = [int(e) if e.isdigit() else None for e in extents]
+        text = draw_layout(self.draw, shape)
+        if "^" in text and None in shape:
+            text = draw_layout(Dice(), shape)  # bit operations need numbers
+        results = function_of(text)(*(te.var(f"v{k}") for k in range(len(extents))))
+        cuts = [k for k, result in enumerate(results) if result is te.AXIS_SEPARATOR]
+        return [text], tuple(at - k - 1 for k, at in enumerate(cuts))
+
+    def _open(self, memory: Memory) -> None:
+        """The `with` that gives a memory."""
+        more = ""
+        if memory.kind == "BufferRealize":
+            more = f", bounds={_tuple([f'(0, {extent})' for extent in memory.buffer.extents])}"
+        self._with(f"{memory.kind}({memory.buffer.text()}{more})", memory.buffer.name)
+
+    def _with(self, what: str, name: str) -> None:
+        self.lines.append(f"{self.indent}with {what} as {name}:")
+        self.indent += "    "
+
+    def _views(self, memory: Memory) -> None:
+        for _ in range(self.number(0, 2)):
+            view = self._view(memory, f"V{len(self.buffers)}")
+            self.buffers.append(view)
+            self._with(f"DeclBuffer({view.text(f', data={memory.buffer.name}.data')})", view.name)
+
+    def _view(self, memory: Memory, name: str) -> View:
+        base = memory.buffer
+        if self.chance(15):
+            return View(name, base.name, base.extents, base.dtype, 1, base.separators, base.cut)
+        dtype, lanes, divisor = base.dtype, 1, 1
+        if dtype in _SAME_BYTES and self.chance(30):
+            dtype = _SAME_BYTES[dtype]
+        elif not memory.maps and self.chance(30):
+            lanes = divisor = self.pick((2, 4, 3))
+        elif not memory.maps and dtype in _WIDER and self.chance(30):
+            dtype = _WIDER[dtype]
+            divisor = np.dtype(dtype).itemsize // np.dtype(base.dtype).itemsize
+        outer = self._shape(base.extents[: base.cut], 1)
+        inner = self._shape(base.extents[base.cut :], divisor)
+        if inner is None or outer is None:
+            return View(name, base.name, base.extents, base.dtype, 1, base.separators, base.cut)
+        # A view has as many groups of axes as its memory.
+        separators = base.separators
+        if base.cut:
+            while len(outer) < len(base.separators):
+                outer = ("1", *outer)
+            inner = inner or ("1",)
+            cuts = [*range(len(base.separators) - 1), len(outer) - 1]
+            separators = tuple(cuts)
+        cut = len(outer) if base.cut else 0
+        return View(name, base.name, (*outer, *inner), dtype, lanes, separators, cut)
+
+    def _shape(self, extents: Sequence[str], divisor: int) -> tuple[str, ...] | None:
+        """A shape of so many elements divided by a number, or of fewer; None if there are none."""
+        symbols = [e for e in extents if not e.isdigit()]
+        count = math.prod(int(e) for e in extents if e.isdigit()) // divisor
+        if count == 0:
+            return None
+        if self.chance(25):
+            count = self.number(1, count)
+        parts: list[str] = []
+        while count > 1 and len(parts) < 2:
+            factor = self.pick([k for k in range(1, count + 1) if count % k == 0])
+            parts.append(str(factor))
+            count //= factor
+        if count > 1 or not parts:
+            parts.append(str(count))
+        if symbols and self.chance(60):
+            merged = " * ".join(f"({symbol})" if " " in symbol else symbol for symbol in symbols)
+            at = self.number(0, len(parts) - 1)
+            parts[at] = f"{merged} * {parts[at]}"
+            return tuple(parts)
+        return tuple(self.shuffled([*parts, *symbols]))
+
+    def _store(self, target: View, *, is_first: bool = False) -> None:
+        is_free = is_first or self.chance(60)
+        names = "ijklopqrstuw"
+        if is_free:
+            loops = [(names[k], extent) for k, extent in enumerate(target.extents)]
+            place = tuple(name for name, _ in loops)
+            loops = self.shuffled(loops)
+        else:
+            loops = [(names[k], str(self.number(1, 5))) for k in range(self.number(0, 2))]
+            if missing := sorted(_symbols(target.extents)):
+                loops += [(names[2 + k], symbol) for k, symbol in enumerate(missing)]
+            place = self._indices(target, loops)
+        symbols = _symbols(target.extents)
+        readers = [b for b in self.buffers if _symbols(b.extents) <= symbols
+                   and not (is_free and b.memory == target.memory)]
+        allowed = [
+            b for b in readers
+            if b.lanes == target.lanes
+            and not (b.dtype.startswith("float") and not target.dtype.startswith("float"))
+        ]
+        tables = [b for b in readers if b.lanes == 1 and "int" in b.dtype]
+        loads = tuple(
+            (b, self._gathered(b, tables, loops))
+            for b in (self.pick(allowed) for _ in range(self.number(0, 2 if allowed else 0)))
+        )
+        condition = ""
+        if loops and not is_first and self.chance(25):
+            condition = f"{loops[-1][0]} {self.pick(('<', '!=', '>='))} {self.number(0, 3)}"
+        constant = " + ".join([str(self.number(-3, 9)), *(name for name, _ in loops)])
+        self._add(Store(
+            target, self._kinds(loops, is_free=is_free), place, loads,
+            self.pick(tuple(_OPERATIONS)), constant, condition,
+        ))
+
+    def _kinds(
+        self, loops: Sequence[tuple[str, str]], *, is_free: bool
+    ) -> tuple[tuple[str, str, str], ...]:
+        kinds = []
+        for k, (name, extent) in enumerate(loops):
+            kind = "range"
+            if extent.isdigit() and int(extent) <= 4 and self.chance(15):
+                kind = "unrolled"
+            elif is_free and k == len(loops) - 1 and self.chance(40):
+                kind = "vectorized"
+            elif is_free and k == 0 and self.chance(15):
+                kind = "parallel"
+            kinds.append((name, extent, kind))
+        return tuple(kinds)
+
+    def _gathered(
+        self, view: View, tables: Sequence[View], loops: Sequence[tuple[str, str]]
+    ) -> tuple[str, ...]:
+        """Indices of which one may come from memory."""
+        indices = [*self._indices(view, loops)]
+        if indices and tables and self.chance(15):
+            at, table = self.number(0, len(indices) - 1), self.pick(tables)
+            number = _access(table, self._indices(table, loops))
+            wide = number if table.dtype == "int64" else f'cast("int64", {number})'
+            indices[at] = f"{wide} % ({view.extents[at]})"
+        return tuple(indices)
+
+    def _indices(self, view: View, loops: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+        return tuple(self._index(extent, loops) for extent in view.extents)
+
+    def _index(self, extent: str, loops: Sequence[tuple[str, str]]) -> str:
+        same = [name for name, other in loops if other == extent]
+        if same and self.chance(60):
+            return self.pick(same)
+        terms = [str(self.number(0, 3))]
+        for name, _ in loops:
+            if self.chance(50):
+                terms.append(f"{name} * {self.number(1, 3)}")
+        if extent.isdigit() and len(terms) == 1:
+            return str(int(terms[0]) % int(extent))
+        return f"({' + '.join(terms)}) % ({extent})"
+
+    def _add(self, store: Store) -> None:
+        self.stores.append(store)
+        self.lines += store.lines(self.indent)
+
+
+@dataclass
+class ViewProgram:
+    """A function as text, and what it is to do."""
+
+    text: str
+    memories: list[Memory]
+    buffers: list[View]
+    stores: list[Store]
+    is_symbolic: bool
+    checks_bounds: bool
+    wrong: str = ""
+
+    def check(self) -> None:
+        """The interpreter after each pass, and the kernel, leave what the model leaves."""
+        if self.wrong:
+            self._check_wrong()
+        func = parse(self.text)
+        assert parse(str(func)) == func
+        verify(func)
+        functions = {"text": func}
+        for step in PASSES:
+            func = step.run(func)
+            verify(func, flat=step.flat)
+            functions[step.name] = func
+        signature = functions["apply_buffer_transforms"].params
+        kernel = Kernel(func, signature, check_bounds=self.checks_bounds)
+        for sizes in _SIZES if self.is_symbolic else _SIZES[:1]:
+            self._check(functions, kernel, sizes)
+
+    def _check_wrong(self) -> None:
+        """A view that addresses its memory in another way is refused by name, before it runs."""
+        func = parse(self.wrong)
+
+        def lowered() -> None:
+            reduce(lambda made, step: step.run(made), PASSES, func)
+
+        with pytest.raises(LowerError, match="`X`"):
+            lowered()
+
+    def _check(self, functions: Mapping[str, PrimFunc], kernel: Kernel, sizes: Sizes) -> None:
+        before, wanted = self._model(sizes)
+        stored = self._stored(functions["apply_buffer_transforms"], before, sizes)
+        expected = self._stored(functions["apply_buffer_transforms"], wanted, sizes)
+        numbers = [sizes["n"], sizes["m"]]
+        last = None
+        for name, func in functions.items():
+            if func == last:
+                continue
+            last = func
+            given, right = (before, wanted) if name == "text" else (stored, expected)
+            arrays = [array.copy() for array in given]
+            shaped = [
+                array.reshape([number(extent, self._values(func, sizes)) for extent in param.shape])
+                for array, param in zip(arrays, func.params, strict=False)
+                if isinstance(param, Buffer)
+            ]
+            evaluate(func, [*shaped, *numbers])
+            self._compare(arrays, right, f"interpreted after {name}, {sizes}")
+        guarded = [Guarded(array) for array in stored]
+        kernel(*(each.array for each in guarded), *numbers)
+        for each in guarded:
+            each.check()
+        self._compare([each.array for each in guarded], expected, f"the kernel, {sizes}")
+
+    def _values(self, func: PrimFunc, sizes: Sizes) -> dict[Any, int]:
+        return {p: sizes[p.name] for p in func.params if not isinstance(p, Buffer)}
+
+    def _compare(self, got: Sequence[Array], wanted: Sequence[Array], who: str) -> None:
+        for memory, a, b in zip(self.memories, got, wanted, strict=False):
+            assert_equal(a, b, f"{memory.buffer.name}, {who}")
+
+    def _model(self, sizes: Sizes) -> tuple[list[Array], list[Array]]:
+        """The arrays of the parameters before and after, in the shapes of the text."""
+        tables = {memory.buffer.name: memory.table(sizes) for memory in self.memories}
+        params = [memory for memory in self.memories if memory.kind == "param"]
+        random = np.random.default_rng(7)
+        for memory in params:
+            table = tables[memory.buffer.name]
+            kind = np.dtype(memory.buffer.dtype)
+            count = table.nbytes // kind.itemsize
+            numbers = random.integers(0, 100, count).astype(kind)
+            table[...] = numbers.view(np.uint8).reshape(table.shape)
+        before = [self._array(memory, tables, sizes) for memory in params]
+        with np.errstate(all="ignore"):
+            for store in self.stores:
+                store.run(self.buffers, tables, sizes)
+        return before, [self._array(memory, tables, sizes) for memory in params]
+
+    def _array(self, memory: Memory, tables: Mapping[str, Array], sizes: Sizes) -> Array:
+        shape = [_value(extent, sizes) for extent in memory.buffer.extents]
+        table = tables[memory.buffer.name].copy()
+        return np.frombuffer(table.tobytes(), memory.buffer.dtype).reshape(shape).copy()
+
+    def _stored(self, func: PrimFunc, arrays: Sequence[Array], sizes: Sizes) -> list[Array]:
+        """Arrays as the maps have them; places without an element hold garbage."""
+        values, found = self._values(func, sizes), []
+        for memory, array, param in zip(self.memories, arrays, func.params, strict=False):
+            assert isinstance(param, Buffer)
+            place = garbage([number(extent, values) for extent in param.shape], array.dtype)
+            maps = [text for text in memory.maps if text != "lambda: []"]
+            pack(maps, array, place)
+            found.append(place)
+        return found
+
+
+def draw_view_program(draw: Draw | Dice) -> ViewProgram:
+    """A random function."""
+    maker = Maker(draw)
+    maker.make()
+    maps = ", ".join(
+        f"{memory.buffer.name}=[{', '.join(memory.maps).replace('te.AXIS', 'AXIS')}]"
+        for memory in maker.memories if memory.maps
+    )
+    params = [
+        f"{memory.buffer.name}: {memory.buffer.text()}"
+        for memory in maker.memories if memory.kind == "param"
+    ]
+    head = f"def f({', '.join(params)}, n: \"int64\", m: \"int64\"):"
+    decorator = f"@layout_transform_map({maps})\n" if maps else ""
+    text = f"{decorator}{head}\n" + "\n".join(maker.lines) + "\n"
+    wrong = _wrong(maker)
+    return ViewProgram(
+        text, maker.memories, maker.buffers, maker.stores, maker.symbolic,
+        checks_bounds=maker.chance(25),
+        wrong=f"{decorator}{head}\n{wrong}" + "\n".join(maker.lines) + "\n" if wrong else "",
+    )
+
+
+def _wrong(maker: Maker) -> str:
+    """Lines with a view X that must be refused; none for most functions."""
+    memory = maker.pick([each for each in maker.memories if each.kind == "param"])
+    base, several = memory.buffer, len(memory.buffer.separators) > 0
+    if not base.extents or _symbols(base.extents) or not maker.chance(25):
+        return ""
+    first, *others = base.extents
+    wide = View("X", base.name, base.extents, base.dtype, 2, base.separators)
+    longer = View("X", base.name, (str(int(first) + 1), *others), base.dtype, 1, base.separators)
+    count = str(math.prod(int(extent) for extent in base.extents))
+    flat = View("X", base.name, (count,), base.dtype)
+    view = maker.pick((wide, longer, flat) if several else (wide, longer))
+    number = f'cast("{view.dtype}", 1)'
+    value = number if view.lanes == 1 else f"broadcast({number}, {view.lanes})"
+    place = ", ".join("0" for _ in view.extents)
+    return (
+        f"    with DeclBuffer({view.text(f', data={base.name}.data')}) as X:\n"
+        f"        X[{place}] = {value}\n"
+    )
