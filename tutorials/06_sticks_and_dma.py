@@ -46,6 +46,7 @@ print(full.as_loops())
 x = np.random.default_rng(0).integers(0, 500, (100, 200)).astype(np.float16)
 host_memory = x.reshape(-1)
 device_memory = np.zeros(sticks.num_places, np.float16)
+device_tensor_address = host_tensor_address = 0
 for nest in (full, tail):
     exec(nest.as_loops())
 

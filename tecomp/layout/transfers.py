@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import gcd, prod
 from typing import ClassVar
 
@@ -36,6 +36,7 @@ class DmaNest(Pictured):
         host_strides: how far it goes on the host.
         device_offset: where the first element is on the device.
         host_offset: where it is on the host.
+        host_axes: the axis of the tensor that each loop runs along on the host; () if not known.
 
     Source:
         RFC 0047 (tiled tensors), "Contiguous Tiles", with names for the tuples and offsets.
@@ -54,6 +55,7 @@ class DmaNest(Pictured):
     host_strides: tuple[int, ...]
     device_offset: int = 0
     host_offset: int = 0
+    host_axes: tuple[int, ...] = field(default=(), compare=False)
 
     @property
     def size(self) -> int:
@@ -77,10 +79,13 @@ class DmaNest(Pictured):
     def as_loops(self) -> str:
         """The loops written out, as the RFC writes them.
 
+        Loops along one axis of the host are put in parentheses.
+
         >>> print(DmaNest((3, 8), (64, 1), (200, 1), host_offset=192).as_loops())
         for i in range(3):
           for j in range(8):
-            device_memory[0 + i*64 + j*1] = host_memory[192 + i*200 + j*1]
+            device_memory[device_tensor_address + i*64 + j*1] = \
+host_memory[host_tensor_address + 192 + i*200 + j*1]
         """
         names = [
             _NAMES[k] if k < len(_NAMES) else f"i{k}" for k in range(len(self.ranges))
@@ -89,14 +94,31 @@ class DmaNest(Pictured):
             f"{'  ' * k}for {name} in range({count}):"
             for k, (name, count) in enumerate(zip(names, self.ranges, strict=True))
         ]
-        device, host = (
-            " + ".join([str(offset), *(f"{n}*{s}" for n, s in zip(names, strides, strict=True))])
-            for offset, strides in (
-                (self.device_offset, self.device_strides), (self.host_offset, self.host_strides)
-            )
+        on_device, on_host = (
+            [f"{name}*{stride}" for name, stride in zip(names, strides, strict=True)]
+            for strides in (self.device_strides, self.host_strides)
         )
+        device = _address("device_tensor_address", self.device_offset, on_device)
+        host = _address("host_tensor_address", self.host_offset, self._by_axis(on_host))
         indent = "  " * len(names)
         return "\n".join([*lines, f"{indent}device_memory[{device}] = host_memory[{host}]"])
+
+    def _by_axis(self, terms: Sequence[str]) -> list[str]:
+        """The terms of the loops in order of the axes of the host, those of one axis together."""
+        if not self.host_axes:
+            return [*terms]
+        groups: dict[int, list[str]] = {axis: [] for axis in sorted(self.host_axes)}
+        for axis, term in zip(self.host_axes, terms, strict=True):
+            groups[axis].append(term)
+        sums = [" + ".join(group) for group in groups.values()]
+        return [
+            text if len(group) == 1 else f"({text})"
+            for text, group in zip(sums, groups.values(), strict=True)
+        ]
+
+
+def _address(start: str, offset: int, terms: Sequence[str]) -> str:
+    return " + ".join([start, *([str(offset)] if offset else []), *terms])
 
 
 def dma_nests(
@@ -117,8 +139,22 @@ def dma_nests(
         found = _of_runs(layout, device, host, box)
     assert sum(nest.size for nest in found) == prod(count for _, count in box)
     return tuple(
-        DmaNest(n.ranges, n.first, n.second, n.first_offset, n.second_offset) for n in found
+        DmaNest(
+            n.ranges, n.first, n.second, n.first_offset, n.second_offset,
+            tuple(_host_axis(step, layout.shape, host.strides) for step in n.second),
+        )
+        for n in found
     )
+
+
+def _host_axis(step: int, shape: Sequence[int], strides: Sequence[int]) -> int:
+    """The axis of the host that steps of so many elements go along: that with the next stride."""
+    fitting = [
+        (abs(stride), extent > 1, axis)
+        for axis, (extent, stride) in enumerate(zip(shape, strides, strict=True))
+        if abs(stride) <= abs(step)
+    ]
+    return max(fitting, default=(0, False, 0))[2]
 
 
 def _of_runs(

@@ -272,13 +272,42 @@ def test_maps_without_digits_become_runs() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("layout", "options", "device", "host"),
+    [
+        # The axes in their order on the host, loops along one of them together.
+        (lambda i, j: [j // 8, i, j % 8], {"extents": (3, 16)},
+         "i*24 + j*8 + k*1", "j*20 + (i*8 + k*1)"),
+        (lambda i, j: [i // 2, j // 8, i % 2, j % 8], {"extents": (2, 8), "start": (0, 8)},
+         "16 + i*48 + j*16 + k*8 + l*1", "8 + (i*40 + k*20) + (j*8 + l*1)"),
+        (lambda i, j: [j, i], {}, "i*3 + j*1", "j*20 + i*1"),
+        # Strides that go backwards or stay.
+        (lambda i, j: [i, j], {"host_strides": (-20, 1), "host_offset": 40},
+         "i*20 + j*1", "40 + i*-20 + j*1"),
+        (lambda i, j: [i, j], {"host_strides": (0, 1)}, "i*20 + j*1", "i*0 + j*1"),
+    ],
+)
+def test_loops_in_the_grouping_of_the_document(
+    layout: Any, options: dict[str, Any], device: str, host: str
+) -> None:
+    (nest,) = of((3, 20), layout).dma(**options)
+
+    assert nest.as_loops().splitlines()[-1].strip() == (
+        f"device_memory[device_tensor_address + {device}] = "
+        f"host_memory[host_tensor_address + {host}]"
+    )
+
+
 def test_loops_as_text_run() -> None:
     nests = check(lambda i, j: [j // 8, i, j % 8], (3, 20))
     host, device = np.arange(60), np.full(72, -1)
 
     for nest in nests:
         text = re.sub(r"\b[i-k]\b", lambda name: f"_{name[0]}", nest.as_loops())
-        exec(text, {"device_memory": device, "host_memory": host})
+        exec(text, {
+            "device_memory": device, "host_memory": host,
+            "device_tensor_address": 0, "host_tensor_address": 0,
+        })
 
     expected = np.full((3, 24), -1)
     expected[:, :20] = np.arange(60).reshape(3, 20)
