@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tecomp.array.graph.evaluate import check_recordable, data_of
-from tecomp.array.graph.node import Node, leaf, record_call, teams, tracing
+from tecomp.array.graph.node import (
+    CallResult,
+    LibraryCall,
+    Node,
+    record_call,
+    teams,
+    tracing,
+)
 from tecomp.array.statistics import costs_of, counters
 from tecomp.errors import ArrayMemoryError
 from tecomp.ptensor.devices import is_apart, on_its_device
@@ -52,9 +59,13 @@ def library_call(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
             f"{op.where}: {op.library} of {' and '.join(map(str, [o.type for o in operands]))} "
             f"takes more memory than the system gives ({error}); compute it in parts"
         ) from None
-    results = tuple([
-        leaf(data.astype(numpy_dtype(type.dtype), copy=False), type.like(data.shape, type.dtype))
-        for data, type in zip(found, types, strict=True)
+    call = LibraryCall(op, tuple([operand.type for operand in operands]), types)
+    results: tuple[Node, ...] = tuple([
+        CallResult(
+            type.like(data.shape, type.dtype), data.astype(numpy_dtype(type.dtype), copy=False),
+            call, number,
+        )
+        for number, (data, type) in enumerate(zip(found, types, strict=True))
     ])
     return teams().like_operands(results, operands) if types[0].team is not None else results
 

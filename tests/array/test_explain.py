@@ -58,3 +58,41 @@ def test_kernels_whose_sizes_are_built_in(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_what_is_computed_needs_nothing() -> None:
     assert explain(array(np.ones(3))).report == "nothing is left to compute"
+
+
+def test_calls_of_libraries_are_shown() -> None:
+    """They are made when they are written; results remember the call, not the operands."""
+    shown = explain(xp.sort(array(np.ones(3))))
+
+    assert str(shown.function) == """\
+func @array(%x0: ptensor<3xfloat64>) -> ptensor<3xfloat64> {
+  %called0 = ptensor.sort(%x0, axis=0, descending=False, stable=True): (ptensor<3xfloat64>) -> ptensor<3xfloat64>
+  return %called0
+}"""
+    assert str(shown.lowered) == """\
+func @array(%x0: tuple<tensor<3xfloat64>, str, int64, int64>) {
+  %rtensor = library_call{'numpy.sort'}(%x0[0], axis=0, descending=False, stable=True): (tensor<3xfloat64>) -> tensor<3xfloat64>
+  %called0 = %rtensor, None, None, None
+  return %called0
+}"""
+    assert shown.report == "nothing is left to compute"
+
+
+def test_operations_on_results_of_libraries_are_shown_behind_the_call() -> None:
+    x = array(np.arange(9.0).reshape(3, 3))
+    values = xp.linalg.svd(x).S
+    shown = explain(values * 2.0, xp.argsort(x, axis=1), values)
+
+    assert [each.op.name for each in shown.function.body] == [  # type: ignore[union-attr]
+        "matrices", "argsort", "elementwise_binary_op",
+    ]
+    assert parse(str(shown.function)) == shown.function
+    assert str(shown.lowered).count("library_call") == 2
+    assert len(shown.loops) == 1
+
+
+def test_results_of_unknown_extents_are_parameters_of_what_reads_them() -> None:
+    found = xp.unique_values(array(np.array([3.0, 1.0, 3.0])))
+
+    assert "ptensor.unique_values" in str(explain(found).function)
+    assert "unique" not in str(explain(found + 1.0).function)

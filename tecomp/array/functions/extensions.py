@@ -23,10 +23,11 @@ def explain(*arrays: Array) -> Explanation:
     """What would run to compute arrays; nothing does.
 
     Of arrays of a team it is what this process would compute of its part. What that waits for is
-    sent, so that all processes have to call it.
+    sent, so that all processes have to call it. A function of a library, such as a sort, is called
+    when it is written; of its results `function` and `lowered` show that call.
 
     Args:
-        arrays: that are not computed yet.
+        arrays: Arrays that are not computed yet, or results of library functions.
 
     Returns:
         What prints as the operations, what they are lowered to, and schedule, loops and cost of
@@ -50,7 +51,7 @@ def explain(*arrays: Array) -> Explanation:
     work = computable(parts_of(nodes))
     # Loaded now: who computes arrays does not wait for what explains them.
     explained = import_module("tecomp.array.kernels.explanation")
-    found: Explanation = explained.explanation_of(work, messages)
+    found: Explanation = explained.explanation_of(work, messages, nodes)
     return found
 
 

@@ -160,6 +160,42 @@ def leaf(data: Buffer | None, type: PTensorType) -> Node:
     return Node(type, None, (), data, 0, 0)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class LibraryCall:
+    """A call of a library function that was made: what `explain` shows of its results.
+
+    Attributes:
+        op: the operation.
+        operands: the types of its operands, which themselves may be gone.
+        results: the types of its results before they were computed.
+    """
+
+    op: Operation
+    operands: tuple[PTensorType, ...]
+    results: tuple[PTensorType, ...]
+
+
+class CallResult(Node):
+    """A value that a library function computed.
+
+    Attributes:
+        call: the call.
+        number: which of its results the value is.
+    """
+
+    __slots__ = ("call", "number")
+
+    def __init__(self, type: PTensorType, data: Buffer, call: LibraryCall, number: int) -> None:
+        super().__init__(type, None, (), data, 0, 0)
+        self.call = call
+        self.number = number
+
+    @property
+    def declared(self) -> PTensorType:
+        """The type that follows from those of the operands: extents may not be known."""
+        return self.call.results[self.number]
+
+
 def record(op: Operation, *operands: Node) -> Node:
     """The result of an operation, not computed yet.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from tecomp.array.graph.node import CallResult, Node
 from tecomp.array.graph.pending import Pending
 from tecomp.array.kernels.execution_plan import recipe_of, recipes_of
 from tecomp.array.kernels.kernel import Recipe
@@ -55,9 +56,17 @@ class Explanation:
         return "\n\n".join(f"{title}\n{'-' * len(title)}\n{text}" for title, text in parts)
 
 
-def explanation_of(work: Pending, messages: tuple[str, ...] = ()) -> Explanation:
-    """What would run for pending operations, and what is sent before."""
-    function = function_of(work)
+def explanation_of(
+    work: Pending, messages: tuple[str, ...] = (), nodes: Sequence[Node] = ()
+) -> Explanation:
+    """What would run for pending operations, and what is sent before.
+
+    Args:
+        work: the operations.
+        messages: what is sent before.
+        nodes: the values that are explained, of which some may be computed.
+    """
+    function = function_of(work, nodes)
     lowered = lower_ptensor(function)
     if not work.nodes:
         return Explanation(function, lowered, (), (), "nothing is left to compute", messages)
@@ -106,22 +115,44 @@ def _cost(report: Callable[[], object]) -> str:
         return f"not counted: {error.message}"
 
 
-def function_of(work: Pending) -> Function:
-    """The pending operations as a function of the arrays that are there."""
-    leaves = [f"x{k}" for k in range(len(work.leaves))]
+def function_of(work: Pending, nodes: Sequence[Node] = ()) -> Function:
+    """The pending operations as a function of the arrays that are there.
+
+    Values that a library function computed are results of its call, on other parameters.
+    """
+    made = [node for node in dict.fromkeys(nodes) if isinstance(node, CallResult)]
+    # What reads a result of unknown extents would have unknown ones too, and has others.
+    read = [n for n in work.leaves if isinstance(n, CallResult) and None not in n.declared.shape]
+    called = [*dict.fromkeys([*read, *(node for node in made if node not in work.leaves)])]
+    given = [node for node in work.leaves if node not in read]
+    named = {id(node): f"x{k}" for k, node in enumerate(given)}
+    named |= {id(node): f"called{k}" for k, node in enumerate(called)}
+    parameters = [Parameter(named[id(node)], node.type) for node in given]
+    body: list[Apply] = []
+    for call in dict.fromkeys([node.call for node in called]):
+        first = len(parameters)
+        operands = [Parameter(f"x{first + k}", type) for k, type in enumerate(call.operands)]
+        parameters += operands
+        names = {node.number: named[id(node)] for node in called if node.call is call}
+        results = [
+            Parameter(names.get(k, f"unused{len(body)}_{k}"), type)
+            for k, type in enumerate(call.results)
+        ]
+        body.append(Apply(
+            results[0].name, call.op, tuple([each.name for each in operands]), call.operands,
+            results[0].type, tuple(results[1:]),
+        ))
 
     def name(place: int) -> str:
-        return str(place) if place >= 0 else leaves[-1 - place]
+        return str(place) if place >= 0 else named[id(work.leaves[-1 - place])]
 
-    parameters = tuple([
-        Parameter(leaf, node.type) for leaf, node in zip(leaves, work.leaves, strict=True)
-    ])
     types = [node.type for node in work.nodes]
-    body = tuple([
+    body += [
         Apply(
             str(k), op, tuple([name(place) for place in operands]),
             tuple([types[p] if p >= 0 else work.leaves[-1 - p].type for p in operands]), types[k],
         )
         for k, (op, operands) in enumerate(work.steps)
-    ])
-    return Function("array", parameters, body, tuple([name(place) for place in work.outputs]))
+    ]
+    outputs = [name(place) for place in work.outputs] + [named[id(node)] for node in made]
+    return Function("array", tuple(parameters), tuple(body), tuple(outputs))
