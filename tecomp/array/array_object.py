@@ -220,13 +220,25 @@ class Array(Drawable):
 
     @property
     def layout(self) -> Any:
-        """Where the elements are in the memory of the device, a `tecomp.Layout`.
+        """Layout of the elements in the memory of the device; None on a processor.
 
-        None on a processor, where they are as NumPy has them. Complex numbers are pairs, along an
-        axis of two behind all others. Of an array of a team it is that of the part of this process.
-        What is not computed yet, is.
+        The layout that the array was made with, or that its operation derived: a
+        `tecomp.StickLayout` on a machine with sticks. Complex numbers are pairs, along a last axis
+        of size 2. For an array of a team, the layout of the part of this process. Pending
+        operations are evaluated.
         """
-        return stored_of(self.to_local()._node).shown if is_apart(self.device) else None
+        return stored_of(self.to_local()._node).layout if is_apart(self.device) else None
+
+    def device_tensor_layout(self) -> Any:
+        """Return `layout`, under the name that torch-spyre gives to this method.
+
+        >>> import tecomp.array as xp
+        >>> x = xp.zeros((70, 100), dtype=xp.float16, device="stick128")
+        >>> layout = x.device_tensor_layout()
+        >>> layout.device_size, layout.dim_map, layout.format.name, layout.device_dtype.name
+        ([128, 2, 64], [0, 1, 1], 'Dense', 'SEN169_FP16')
+        """
+        return self.layout
 
     def _scalar(self, kind: str) -> Any:
         if self._node.type.shape:

@@ -58,8 +58,7 @@ def draw_array(array: Array) -> Svg:
 def _layout(node: Node) -> Layout | None:
     """Where the elements are; None if there are none yet, or none that a layout describes."""
     if node.stored is not None:
-        found: Layout = getattr(node.stored, "shown", node.stored.layout)
-        return found
+        return node.stored.layout
     data = node.data
     if data is None or not data.flags.c_contiguous or data.dtype.kind == "c":
         return None

@@ -14,7 +14,7 @@ import pytest
 
 import tecomp
 import tecomp.array as xp
-from tecomp import dist
+from tecomp import dist, te
 from tecomp.array.array_object import Array
 from tecomp.array.kernels.device_storage import stored_of
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
@@ -146,8 +146,9 @@ def test_elements_come_back_as_they_went(shape: tuple[int, ...], device: str) ->
         layout = x.layout
         pairs = a[..., None].view(a.real.dtype) if a.dtype.kind == "c" else a
         assert layout.shape == pairs.shape
-        packed = stored_of(x._node).data
-        np.testing.assert_array_equal(packed, layout.pack(pairs))
+        memory = stored_of(x._node).data
+        assert memory.shape == layout.physical_shape
+        np.testing.assert_array_equal(memory.reshape(-1)[layout.offsets()], pairs)
         back = x.to_device("cpu")
         assert (back.device, back.dtype, back.layout) == ("cpu", a.dtype, None)
         np.testing.assert_array_equal(np.asarray(back), a)
@@ -256,6 +257,44 @@ def test_layouts_are_chosen_and_changed(device: str) -> None:
     assert xp.asarray(a, device=device, layout=other.layout).layout == other.layout
     assert xp.relayout_to(other, x.layout).layout == x.layout
     close(other * 2, a * 2.0, "float32")
+
+
+def test_the_metadata_of_an_array_in_sticks() -> None:
+    """The first program of the document on Spyre tensors, and what its text says of it."""
+    x = xp.asarray(data((5, 100, 150), "float16"), device="stick128")
+    layout = x.device_tensor_layout()
+    assert str(layout) == (
+        "SpyreTensorLayout(device_size=[128, 3, 64, 64], dim_map =[1, 2, 0, 2], num_stick_dims=1, "
+        "format=StickFormat.Dense, device_dtype=DataFormats.SEN169_FP16)"
+    )
+    stl = tecomp.StickLayout((5, 100, 150), "float16")
+    assert x.layout == layout == stl
+    assert xp.asarray(x, layout=stl).layout == stl
+    assert (layout.nbytes, layout.num_elements * 2) == (3 * 2**20, 150_000)
+    assert xp.ones(3).device_tensor_layout() is None
+
+    X = te.placeholder((5, 100, 150), "float16", name="X")
+    Y = te.compute(X.shape, lambda i, j, k: X[i, j, k] * 2, name="Y")
+    program = tecomp.compile(Y, [X], "stick128", layouts={X: x.layout})
+    assert str(program.layouts[X]) == (
+        f"FixedTiledLayout(size=[5, 100, 150], stride=[15000, 150, 1], device_layout={stl})"
+    )
+
+
+def test_operations_derive_layouts_in_sticks() -> None:
+    x = xp.asarray(data((5, 100, 150), "float16"), device="stick128")
+    derived = [
+        (xp.exp(x), [128, 3, 64, 64], [1, 2, 0, 2], "Dense", "SEN169_FP16"),
+        (xp.sum(x, axis=0), [3, 128, 64], [1, 0, 1], "Dense", "SEN169_FP16"),
+        (xp.sum(x, axis=2), [100, 5, 64], [1, 0, 1], "Sparse", "SEN169_FP16"),
+        (xp.astype(x, xp.float32), [128, 5, 32, 32], [1, 2, 0, 2], "Dense", "IEEE_FP32"),
+    ]
+    for made, device_size, dim_map, form, device_dtype in derived:
+        layout = made.device_tensor_layout()
+        assert isinstance(layout, tecomp.StickLayout)
+        assert (layout.shape, layout.device_size) == (made.shape, device_size)
+        assert (layout.dim_map, layout.format.name) == (dim_map, form)
+        assert layout.device_dtype.name == device_dtype
 
 
 def test_a_layout_of_ones_own() -> None:
