@@ -70,6 +70,57 @@ def test_every_element_has_a_place_at_every_rank(rank: int) -> None:
     assert layout.host_dim_order() == list(range(rank))
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_sticks_of_several_dimensions(seed: int) -> None:
+    """N + k loops: the offset of each element by the rule in words, for random N, k and extents."""
+    random = np.random.default_rng(seed)
+    rank = int(random.integers(1, 5))
+    count = int(random.integers(1, min(rank, 3) + 1))
+    shape = tuple(int(n) for n in random.integers(1, 21, rank))
+    outer, inner = random.permutation(rank), random.permutation(rank)[:count]
+    lanes = _factors(64, count, random)
+    tiled = dict(zip(inner.tolist(), lanes, strict=True))
+    device = [-(-shape[dim] // tiled.get(dim, 1)) + int(random.integers(0, 2)) for dim in outer]
+    layout = StickLayout(
+        [*device, *lanes], [*outer, *inner], count, Dense, SEN169, size=shape)
+
+    strides = np.cumprod([1, *lanes[::-1], *device[::-1]])[-2::-1]
+    axes = np.indices(shape)
+    parts = [
+        *(axes[dim] // tiled.get(dim, 1) for dim in outer), *(axes[dim] % tiled[dim] for dim in inner)
+    ]
+    wanted = sum(part * stride for part, stride in zip(parts, strides, strict=True))
+    assert np.array_equal(layout.offsets(), wanted)
+    assert layout.num_stick_dims == count
+    assert layout.nbytes == 128 * int(np.prod(device))
+    host = np.arange(np.prod(shape)).reshape(shape)
+    found = np.full(int(np.prod(layout.device_size)), -1)
+    for nest in layout.dma():
+        assert len(nest.ranges) <= rank + count
+        at = np.indices(nest.ranges).reshape(len(nest.ranges), -1)
+        found[nest.device_offset + nest.device_strides @ at] = (
+            host.reshape(-1)[nest.host_offset + nest.host_strides @ at])
+    assert np.array_equal(found[layout.offsets()], host)
+    assert (found >= 0).sum() == host.size
+
+
+def _factors(lanes: int, count: int, random: np.random.Generator) -> list[int]:
+    """Powers of two whose product is the number of lanes."""
+    bits = lanes.bit_length() - 1
+    cuts = sorted(random.integers(0, bits + 1, count - 1).tolist())
+    return [2 ** (b - a) for a, b in zip([0, *cuts], [*cuts, bits], strict=True)]
+
+
+def test_the_strides_of_blocks() -> None:
+    blocks = StickLayout([4, 32, 8, 8], [0, 1, 0, 1], 2, Dense, SEN169, size=(30, 250))
+
+    assert blocks.stride_map() == [2000, 8, 250, 1]
+    assert blocks.device_strides == [2048, 64, 8, 1]
+    assert str(blocks.dma()[0]) == "((3, 31, 8, 8), (2048, 64, 8, 1), (2000, 8, 250, 1))"
+    assert blocks == blocks.with_size((30, 250)) != blocks.with_size((31, 250))
+    assert "num_stick_dims=2" in str(blocks)
+
+
 @pytest.mark.parametrize(
     ("size", "device_size"),
     [((0,), [0, 64]), ((0, 3), [1, 0, 64]), ((3, 0), [0, 64, 64]), ((2, 0, 3), [0, 1, 64, 64])],
@@ -243,8 +294,47 @@ def made(*args: Any, **fields: Any) -> Callable[[], StickLayout]:
             "is the 64 elements of a stick",
         ),
         (
-            made([2, 5, 64], [1, 0, 1], 2, Dense, SEN169),
-            "stick layout: num_stick_dims is 2; the elements of a stick are of 1 dimension",
+            lambda: StickLayout([2, 5, 64], [1, 0, 1], 2, Dense, SEN169),
+            "stick layout: device_size=[2, 5, 64], dim_map=[1, 0, 1]; dim_map names each dimension "
+            "from 0 on once, and the last 2, of which the sticks are, twice",
+        ),
+        (
+            lambda: StickLayout([2, 5, 64], [1, 0, 1], 0, Dense, SEN169),
+            "stick layout: num_stick_dims is 0; give the number of dimensions of a stick, 1 or "
+            "more",
+        ),
+        (
+            lambda: StickLayout([2, 5, 8, 8], [0, 1, 0, 0], 2, Dense, SEN169),
+            "stick layout: device_size=[2, 5, 8, 8], dim_map=[0, 1, 0, 0]; the last 2 of dim_map, "
+            "of which the sticks are, must be different dimensions",
+        ),
+        (
+            lambda: StickLayout([2, 5, 8, 4], [0, 1, 0, 1], 2, Dense, SEN169),
+            "stick layout: device_size=[2, 5, 8, 4], dim_map=[0, 1, 0, 1]; the product of the last "
+            "2 device dimensions must be the 64 elements of a stick",
+        ),
+        (
+            lambda: StickLayout([2, 5, 8, 8], [0, 1, 0, 1], 2, Sparse, SEN169),
+            "stick layout: num_stick_dims is 2, and a sparse stick has one element; give "
+            "num_stick_dims=1, or StickFormat.Dense",
+        ),
+        (
+            lambda: StickLayout(
+                [2, 5, 8, 8], [0, 1, 0, 1], 2, Dense, SEN169,
+                arrangement=ElementArrangement.FP32_TO_DL16,
+            ),
+            "stick layout: ElementArrangement.FP32_TO_DL16 is an order of the elements of one "
+            "dimension, and num_stick_dims is 2; give sticks of one dimension",
+        ),
+        (
+            lambda: StickLayout([2, 5, 8, 8], [0, 1, 0, 1], 2, Dense, SEN169).host_dim_order(),
+            "stick layout: no dim_order has the dim_map [0, 1, 0, 1] with num_stick_dims=2; a "
+            "dim_order has sticks of one dimension",
+        ),
+        (
+            lambda: StickLayout((5, 128), "float16", [0, 1]).with_size((5, 129)),
+            "stick layout: padded_size [5, 128] has 128 places in dimension 1 for the 129 of size "
+            "[5, 129]; pad to 129 or more",
         ),
         (
             made([2, 5, 64], [1, 0, 1], 1, Dense, "SEN169_FP16"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from math import prod
 from operator import index
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from tecomp.errors import LayoutError, TypeMismatchError
 from tecomp.ir.arith.extents import round_up
-from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.argument_checks import check_kind, whole_number
 from tecomp.ir.nodes.dtype import DType
 from tecomp.layout.addressing.arguments import check_shape, whole_numbers
 from tecomp.layout.formats.format import Format
@@ -205,6 +206,7 @@ class Sticks:
         format: whether sticks are full.
         device_dtype: type of the elements in memory.
         elems_in_stick: lanes of a stick.
+        is_sized: whether the size of the tensor was given, apart from its padded size.
     """
 
     size: tuple[int, ...]
@@ -214,6 +216,20 @@ class Sticks:
     format: StickFormat
     device_dtype: DataFormats
     elems_in_stick: int
+    is_sized: bool = True
+
+    @property
+    def num_stick_dims(self) -> int:
+        """Number of dimensions that a stick has elements of."""
+        return len(self.dim_map) - len(self.size) if self.size else 1
+
+    @property
+    def lanes(self) -> dict[int, int]:
+        """Extent in a stick of each dimension that a stick has elements of."""
+        if self.format is StickFormat.Sparse:
+            return {}
+        count = self.num_stick_dims
+        return dict(zip(self.dim_map[-count:], self.device_size[-count:], strict=True))
 
 
 def generic(
@@ -254,9 +270,9 @@ def ordered(
     shape = padded if size is None else _extents(size)
     device_dtype, host = types_of(dtype)
     _warn_of_int64(host)
-    return _tiled(
-        shape, host, padded, dim_order, format, device_dtype, lanes_of(device_dtype, stick_bytes)
-    )
+    lanes = lanes_of(device_dtype, stick_bytes)
+    sticks = _tiled(shape, host, padded, dim_order, format, device_dtype, lanes)
+    return replace(sticks, is_sized=size is not None)
 
 
 def given(
@@ -280,15 +296,16 @@ def given(
         )
     host = device_dtype.host_dtype if dtype is None else checked_host_dtype(dtype)
     lanes = lanes_of(device_dtype, stick_bytes)
-    _check_fields(extents, dims, num_stick_dims, lanes)
-    rank = len(dims) - 1
-    padded = [0] * rank
-    for dim, extent in zip(dims[:-1], extents[:-1], strict=True):
-        is_tile = dim == dims[-1] and format is StickFormat.Dense
-        padded[dim] = extent * lanes if is_tile else extent
+    _check_fields(extents, dims, num_stick_dims, lanes, format)
+    in_stick: dict[int, int] = {}
+    if format is StickFormat.Dense:
+        in_stick = dict(zip(dims[-num_stick_dims:], extents[-num_stick_dims:], strict=True))
+    padded = [0] * (len(dims) - num_stick_dims)
+    for dim, extent in zip(dims[:-num_stick_dims], extents[:-num_stick_dims], strict=True):
+        padded[dim] = extent * in_stick.get(dim, 1)
     shape = tuple(padded) if size is None else _extents(size)
     _check_padding(shape, padded)
-    return Sticks(shape, host, extents, dims, format, device_dtype, lanes)
+    return Sticks(shape, host, extents, dims, format, device_dtype, lanes, size is not None)
 
 
 def dim_map_of(order: Sequence[int]) -> tuple[int, ...]:
@@ -358,7 +375,8 @@ def _tiled(
 
 
 def _check_fields(
-    extents: tuple[int, ...], dims: tuple[int, ...], num_stick_dims: int, lanes: int
+    extents: tuple[int, ...], dims: tuple[int, ...], num_stick_dims: int, lanes: int,
+    format: StickFormat,
 ) -> None:
     text = f"device_size={list(extents)}, dim_map={list(dims)}"
     if len(extents) != len(dims) or not dims:
@@ -366,24 +384,46 @@ def _check_fields(
             f"stick layout: {text}; dim_map names a dimension for each device dimension",
             kind="sticks",
         )
-    wanted = sorted([*range(len(dims) - 1), dims[-1]]) if len(dims) > 1 else [0]
-    if sorted(dims) != wanted or (len(dims) > 1 and dims[-1] == len(dims) - 1):
+    count = _stick_dims(num_stick_dims, format)
+    outer, inner = dims[:-count], dims[-count:]
+    has_all = sorted(outer) == list(range(len(outer))) and set(inner) <= set(outer)
+    if not has_all and dims != (0,):
+        times = "the last, of which the sticks are, twice" if count == 1 else (
+            f"the last {count}, of which the sticks are, twice")
         raise LayoutError(
-            f"stick layout: {text}; dim_map names each dimension from 0 on once, and the last, "
-            "of which the sticks are, twice",
+            f"stick layout: {text}; dim_map names each dimension from 0 on once, and {times}",
             kind="sticks",
         )
-    if extents[-1] != lanes:
+    if len(set(inner)) != count:
         raise LayoutError(
-            f"stick layout: {text}; the last device dimension is the {lanes} elements of a stick",
+            f"stick layout: {text}; the last {count} of dim_map, of which the sticks are, must be "
+            "different dimensions",
             kind="sticks",
         )
-    if num_stick_dims != 1:
+    if prod(extents[-count:]) != lanes:
+        last = "the last device dimension is" if count == 1 else (
+            f"the product of the last {count} device dimensions must be")
         raise LayoutError(
-            f"stick layout: num_stick_dims is {num_stick_dims}; the elements of a stick are of "
-            "1 dimension",
+            f"stick layout: {text}; {last} the {lanes} elements of a stick", kind="sticks"
+        )
+
+
+def _stick_dims(num_stick_dims: object, format: StickFormat) -> int:
+    """Return the number of dimensions of a stick, checked."""
+    count = whole_number(num_stick_dims)
+    if count is None or count < 1:
+        raise LayoutError(
+            f"stick layout: num_stick_dims is {num_stick_dims!r}; give the number of dimensions of "
+            "a stick, 1 or more",
             kind="sticks",
         )
+    if count > 1 and format is StickFormat.Sparse:
+        raise LayoutError(
+            f"stick layout: num_stick_dims is {count}, and a sparse stick has one element; give "
+            "num_stick_dims=1, or StickFormat.Dense",
+            kind="sticks",
+        )
+    return count
 
 
 def _check_padding(shape: Sequence[int], padded: Sequence[int]) -> None:

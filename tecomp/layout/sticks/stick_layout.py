@@ -40,7 +40,8 @@ class StickLayout(Layout):
 
     The device dimensions are those of the host, with the one that sticks are of in two parts: how
     many sticks, and the lanes of a stick, which come last. What lies outside of the tensor is
-    padding. There are three ways to write one:
+    padding. A stick of several dimensions (`num_stick_dims`) is a small block, whose extents are
+    the last device dimensions. There are three ways to write a layout:
 
     * `StickLayout(size, dtype, pad_all_dims=True)`: sticks of the last dimension, tiles along the
       first; all dimensions but those of extent 1 are padded to whole sticks, or only the last.
@@ -76,6 +77,7 @@ class StickLayout(Layout):
     stick_bytes: int = field(init=False)
     arrangement: ElementArrangement = field(init=False)
     _dim_map: tuple[int, ...] = field(init=False)
+    _is_sized: bool = field(init=False)
 
     @overload
     def __init__(
@@ -146,6 +148,7 @@ class StickLayout(Layout):
             ("stick_bytes", fields.get("stick_bytes", STICK_BYTES)),
             ("arrangement", arrangement),
             ("_dim_map", sticks.dim_map),
+            ("_is_sized", sticks.is_sized),
         ):
             object.__setattr__(self, name, value)
         super().__init__(
@@ -196,8 +199,31 @@ class StickLayout(Layout):
 
     @property
     def num_stick_dims(self) -> int:
-        """How many dimensions the elements of a stick are of."""
-        return 1
+        """Number of dimensions that a stick has elements of.
+
+        >>> blocks = StickLayout([4, 32, 8, 8], [0, 1, 0, 1], 2, Dense, DataFormats.SEN169_FP16)
+        >>> blocks.shape, blocks.num_stick_dims, blocks.place((9, 3))
+        ((32, 256), 2, (1, 0, 1, 3))
+        """
+        return len(self._dim_map) - len(self.shape) if self.shape else 1
+
+    def with_size(self, size: Sequence[int]) -> StickLayout:
+        """Return the same device dimensions for a tensor of another size.
+
+        Args:
+            size: Size of the tensor, at most the padded size of the layout.
+
+        Raises:
+            LayoutError: If `size` has another rank, or an extent exceeds its padded extent.
+
+        >>> StickLayout((5, 128, 192), "float16", [0, 1, 2]).with_size((5, 100, 150)).padding_count
+        47880
+        """
+        return StickLayout(
+            self.device_size, self.dim_map, self.num_stick_dims, self.format, self.device_dtype,
+            size=size, dtype=self.dtype, stick_bytes=self.stick_bytes,
+            arrangement=self.arrangement, pad_value=self.pad_value, memory=self.memory,
+        )
 
     @property
     def device_strides(self) -> list[int]:
@@ -241,13 +267,12 @@ class StickLayout(Layout):
             )
         if not self.shape:
             return [-1]
-        steps, stick = [], self._dim_map[-1]
-        is_dense = self.format is Dense
-        for dim in self._dim_map[:-1]:
-            step = strides[dim] * (self.elems_in_stick if dim == stick and is_dense else 1)
-            steps.append(-1 if self.shape[dim] == 1 else step)
-        is_single = self.shape[stick] == 1 or not is_dense
-        return [*steps, -1 if is_single else strides[stick]]
+        if self.format is Sparse:
+            return [*(_stride(strides, self.shape, dim) for dim in self._dim_map[:-1]), -1]
+        rank = len(self.shape)
+        lanes = dict(zip(self._dim_map[rank:], self.physical_shape[rank:], strict=True))
+        outer = [_stride(strides, self.shape, d, lanes.get(d, 1)) for d in self._dim_map[:rank]]
+        return [*outer, *(_stride(strides, self.shape, dim) for dim in lanes)]
 
     def host_dim_order(self) -> list[int]:
         """The `dim_order` that makes this layout, sticks last.
@@ -259,6 +284,12 @@ class StickLayout(Layout):
         [1, 0, 2]
         """
         order = [*self._dim_map[-2:-1], *self._dim_map[:-2]]
+        if self.num_stick_dims > 1:
+            raise LayoutError(
+                f"stick layout: no dim_order has the dim_map {self.dim_map} with "
+                f"num_stick_dims={self.num_stick_dims}; a dim_order has sticks of one dimension",
+                kind="sticks",
+            )
         if dim_map_of(order) != self._dim_map:
             raise LayoutError(
                 f"stick layout: no dim_order has the dim_map {self.dim_map}; that of {order} is "
@@ -321,17 +352,54 @@ def _index_map(sticks: Sticks, arrangement: ElementArrangement) -> IndexMap:
     lanes = sticks.elems_in_stick
     if not axes:
         return IndexMap((), (_of_places(index_value(0), lanes),))
-    stick = sticks.dim_map[-1]
-    tile, lane = _parts(axes[stick], sticks, arrangement)
+    rank, lane_extents = len(axes), sticks.lanes
+    if sticks.num_stick_dims > 1:
+        _check_standard(arrangement, sticks.num_stick_dims)
+        tiles = {dim: axes[dim] // extent for dim, extent in lane_extents.items()}
+        lanes = [_of_places(axes[dim], extent) for dim, extent in lane_extents.items()]
+    else:
+        stick = sticks.dim_map[-1]
+        tile, lane = _parts(axes[stick], sticks, arrangement)
+        tiles, lanes = {stick: tile}, [lane]
     results = []
-    for dim, places in zip(sticks.dim_map[:-1], sticks.device_size[:-1], strict=True):
-        expr: Expr = tile if dim == stick else axes[dim]
-        known = sticks.size[dim]
-        if dim == stick and sticks.format is Dense:
-            known = ceil_div(known, lanes)
+    for dim, places in zip(sticks.dim_map[:rank], sticks.device_size[:rank], strict=True):
+        expr: Expr = tiles.get(dim, axes[dim])
+        known = ceil_div(sticks.size[dim], lane_extents.get(dim, 1))
         is_plain = places == known and arrangement is ElementArrangement.STANDARD
         results.append(expr if is_plain or places == 0 else _of_places(expr, places))
-    return IndexMap(axes, (*results, lane))
+    return IndexMap(axes, (*results, *lanes))
+
+
+def sized(layout: Layout, shape: Sequence[int] | None) -> Layout:
+    """Return a layout for a tensor of a shape, which a padded size alone leaves open.
+
+    A `StickLayout` that was written with its padded size, and without `size`, takes the size of the
+    tensor. Any other layout is returned as it is, and so is a layout that is too small: the caller
+    reports that its shape differs.
+    """
+    if not isinstance(layout, StickLayout) or layout._is_sized or shape is None:
+        return layout
+    padded = layout.shape
+    if len(padded) != len(shape) or any(
+        extent > places for extent, places in zip(shape, padded, strict=True)
+    ):
+        return layout
+    return layout.with_size(shape)
+
+
+def _stride(strides: Sequence[int], shape: Sequence[int], dim: int, count: int = 1) -> int:
+    """Return the host stride of a device dimension; -1 for a dimension of extent 1."""
+    return -1 if shape[dim] == 1 else strides[dim] * count
+
+
+def _check_standard(arrangement: ElementArrangement, count: int) -> None:
+    """Refuse an arrangement of the elements of sticks of several dimensions."""
+    if arrangement is not ElementArrangement.STANDARD:
+        raise LayoutError(
+            f"stick layout: {arrangement} is an order of the elements of one dimension, and "
+            f"num_stick_dims is {count}; give sticks of one dimension",
+            kind="sticks",
+        )
 
 
 def _parts(i: Var, sticks: Sticks, arrangement: ElementArrangement) -> tuple[Expr, Expr]:
