@@ -16,6 +16,7 @@ from tecomp.ir.arith.extents import constant_shape
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout
+from tecomp.layout.sticks.stick_layout import sized
 
 Kind = Literal["cores", "num_tiles_per_dim"]
 
@@ -260,6 +261,7 @@ def relayout_to(tensor: Tensor, layout: Layout, name: str | None = None) -> Tens
     """
     check_kind(tensor, Tensor, "relayout_to: the tensor", "give what te.compute makes", LayoutError)
     check_layout(layout, "relayout_to")
+    layout = sized(layout, constant_shape(tensor.shape))
     if layout.shape != constant_shape(tensor.shape) or layout.dtype != tensor.dtype:
         raise LayoutError(
             f"relayout_to: {tensor.name} is {tensor.dtype}{list(tensor.shape)}, and the layout is "

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,11 +14,12 @@ from tecomp.compute.expression_analysis import post_order
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import DivisionHint, Hint, asked_of
 from tecomp.errors import CallError, DefinitionError
-from tecomp.graph.layout_candidates import Wanted, has_layouts, layouts_in
+from tecomp.graph.layout_candidates import Wanted, candidates, has_layouts, layouts_in
 from tecomp.ir.arith.extents import constant_shape
 from tecomp.ir.nodes.argument_checks import check_kind, check_list
 from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout
+from tecomp.layout.sticks.stick_layout import sized
 from tecomp.machine.descriptor import Target
 
 Array = np.ndarray[Any, Any]
@@ -105,16 +106,30 @@ def asked_for(
         for layout in layouts_in(asked):
             if layout != "default":
                 check_layout(layout, f"compile: the layout of {tensor.name}")
+    layouts = {tensor: _sized(tensor, asked) for tensor, asked in layouts.items()}
     check_list(
         hints, (Hint, DivisionHint), "compile: hints", "give a list of what tecomp.hint makes",
         DefinitionError,
     )
     cure = "give True or False"
     check_kind(relayouts, bool, "compile: relayouts", cure, DefinitionError)
+    there = _packed(packed, wanted, inputs, layouts)
+    for x in there:
+        if layouts.get(x) == "default" and (shape := constant_shape(x.shape)) is not None:
+            layouts[x] = candidates(machine, shape, x.dtype)[0]
     return Asked(
-        tuple(wanted), tuple(inputs), machine, _arrays(constants), name, dict(layouts),
-        tuple(hints), relayouts, _packed(packed, wanted, inputs, layouts),
+        tuple(wanted), tuple(inputs), machine, _arrays(constants), name, layouts,
+        tuple(hints), relayouts, there,
     )
+
+
+def _sized(tensor: Tensor, asked: Wanted) -> Wanted:
+    """Return layouts that take the size of the tensor where their own is only padded."""
+    shape = constant_shape(tensor.shape)
+    found: list[Layout | Literal["default"]] = [
+        each if each == "default" else sized(each, shape) for each in layouts_in(asked)
+    ]
+    return found if isinstance(asked, list | tuple) else found[0]
 
 
 def _packed(
@@ -126,7 +141,8 @@ def _packed(
     check_list(given, Tensor, "compile: packed", cure, DefinitionError)
     for tensor in given:
         if tensor in inputs:
-            if not isinstance(layouts.get(tensor), Layout):
+            asked = layouts.get(tensor)
+            if not isinstance(asked, Layout) and asked != "default":
                 raise DefinitionError(
                     f"compile: packed: the input {tensor.name} is passed as it lies on the "
                     "machine, and nothing says how; give its layout in `layouts`",

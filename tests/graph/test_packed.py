@@ -9,10 +9,11 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.errors import DefinitionError
+from tecomp.errors import DefinitionError, LayoutError
 from tecomp.graph.layout_candidates import candidates
 from tecomp.graph.sizes import sizes_of
 from tecomp.layout.core.layout import Layout
+from tecomp.layout.sticks.stick_layout import StickLayout
 from tecomp.machine.descriptor import Target
 
 MACHINES = ("stick128", "tensix_wh")
@@ -82,6 +83,51 @@ def test_some_arguments_are_packed() -> None:
     wanted = _expected(*arrays)
     for one, other in zip([*found[:2], unpacked, found[3]], wanted, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("target", [*MACHINES, "cpu"])
+def test_packed_arguments_in_the_layouts_of_the_machine(target: str) -> None:
+    inputs, outputs = _tensors("float32")
+    layouts: dict[te.Tensor, Any] = dict.fromkeys((*inputs, outputs[2]), "default")
+    program = tecomp.compile(
+        outputs, inputs, target, layouts=layouts, packed=[*inputs, outputs[2]]
+    )
+    machine = Target.load(target)
+    for x in (*inputs, outputs[2]):
+        assert program.packed[x] == candidates(machine, sizes_of(x), x.dtype)[0]
+    arrays = _arrays("float32")
+    found = program(*[
+        _plain(program.packed[x]).pack(array) for x, array in zip(inputs, arrays, strict=True)])
+    wanted = _expected(*arrays)
+    unpacked = _plain(program.packed[outputs[2]]).unpack(found[2])
+    for one, other in zip([*found[:2], unpacked, found[3]], wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_padded_layout_takes_the_size_of_its_tensor() -> None:
+    X = te.placeholder((5, 100, 150), "float16", name="X")
+    Y = te.compute(X.shape, lambda i, j, k: X[i, j, k] + 1, name="Y")
+    padded = StickLayout((5, 128, 192), "float16", [0, 1, 2])
+    copied = tecomp.relayout_to(Y, padded, name="copied")
+    layouts: dict[te.Tensor, Any] = {X: padded, Y: [padded, "default"]}
+    program = tecomp.compile([Y, copied], [X], "stick128", layouts=layouts)
+    assert program.layouts[X].device_layout == padded.with_size((5, 100, 150))
+    assert program.layouts[copied].device_layout == padded.with_size((5, 100, 150))
+    x = (np.arange(75_000) % 512).astype("float16").reshape(5, 100, 150)
+    for found in program(x):
+        np.testing.assert_array_equal(found, x + 1)
+
+    others = (
+        StickLayout((5, 128, 192), "float16", [0, 1, 2], size=(5, 128, 192)),
+        StickLayout((5, 64, 192), "float16", [0, 1, 2]), StickLayout((128, 192), "float16", [0, 1]),
+    )
+    for other in others:
+        with pytest.raises(LayoutError) as error:
+            tecomp.compile(Y, [X], "stick128", layouts={X: other})
+        assert error.value.message == (
+            "layouts: X is float16[5, 100, 150], and its layout is for "
+            f"float16{list(other.shape)}; give one of its shape and type"
+        )
 
 
 def test_what_is_an_input_too_is_a_result() -> None:

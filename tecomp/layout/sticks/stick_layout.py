@@ -46,8 +46,11 @@ class StickLayout(Layout):
     * `StickLayout(size, dtype, pad_all_dims=True)`: sticks of the last dimension, tiles along the
       first; all dimensions but those of extent 1 are padded to whole sticks, or only the last.
     * `StickLayout(padded_size, dtype, dim_order, format=Dense)`: sticks of the last dimension of
-      the order, tiles along its first, padded as given. The tensor has the padded size, or `size`.
+      the order, tiles along its first, padded as given.
     * `StickLayout(device_size, dim_map, num_stick_dims, format, device_dtype)`: the fields.
+
+    In the last two forms the tensor has the `size`, or the padded size. A layout without `size`
+    takes the size of the tensor that it is given for, in `tecomp.compile` and for arrays.
 
     Tensors of 8-bit floats are float16 on the host, which holds all values. int64 is stored as
     int32, with a warning.
@@ -356,18 +359,18 @@ def _index_map(sticks: Sticks, arrangement: ElementArrangement) -> IndexMap:
     if sticks.num_stick_dims > 1:
         _check_standard(arrangement, sticks.num_stick_dims)
         tiles = {dim: axes[dim] // extent for dim, extent in lane_extents.items()}
-        lanes = [_of_places(axes[dim], extent) for dim, extent in lane_extents.items()]
+        in_stick = [_of_places(axes[dim], extent) for dim, extent in lane_extents.items()]
     else:
         stick = sticks.dim_map[-1]
         tile, lane = _parts(axes[stick], sticks, arrangement)
-        tiles, lanes = {stick: tile}, [lane]
+        tiles, in_stick = {stick: tile}, [lane]
     results = []
     for dim, places in zip(sticks.dim_map[:rank], sticks.device_size[:rank], strict=True):
         expr: Expr = tiles.get(dim, axes[dim])
         known = ceil_div(sticks.size[dim], lane_extents.get(dim, 1))
         is_plain = places == known and arrangement is ElementArrangement.STANDARD
         results.append(expr if is_plain or places == 0 else _of_places(expr, places))
-    return IndexMap(axes, (*results, *lanes))
+    return IndexMap(axes, (*results, *in_stick))
 
 
 def sized(layout: Layout, shape: Sequence[int] | None) -> Layout:
