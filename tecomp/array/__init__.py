@@ -114,6 +114,7 @@ from tecomp.array.functions.elementwise_unary import square as square
 from tecomp.array.functions.elementwise_unary import tan as tan
 from tecomp.array.functions.elementwise_unary import tanh as tanh
 from tecomp.array.functions.elementwise_unary import trunc as trunc
+from tecomp.array.functions.extensions import empty_strided as empty_strided
 from tecomp.array.functions.extensions import eval as eval
 from tecomp.array.functions.extensions import explain as explain
 from tecomp.array.functions.extensions import from_local as from_local

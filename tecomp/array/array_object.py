@@ -36,7 +36,7 @@ from tecomp.array.interop.exports import (
 )
 from tecomp.array.interop.numpy_dispatch import call_numpy_function, ufunc_of
 from tecomp.array.unsupported_names import absent_method
-from tecomp.array.validation import Scalar, beside
+from tecomp.array.validation import Scalar, beside, check_of_one_process
 from tecomp.drawing.drawable import Drawable
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.devices import device_name, is_apart
@@ -395,15 +395,18 @@ class Array(Drawable):
         rank = self.ndim
         return turned_array(self, PermuteDims((*range(rank - 2), rank - 1, rank - 2)))
 
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
+    def to_device(self, device: Any, /, *, stream: Any = None, layout: Any = None) -> Array:
         """The array on a device.
 
         Args:
             device: which.
             stream: None; there are no streams.
+            layout: where the elements are in the memory of the device, a `tecomp.Layout`; the
+                device's own for such an array if None.
 
         Raises:
-            ArrayValueError: there is no such device, or a stream is given.
+            ArrayTypeError: If `layout` is not a layout.
+            ArrayValueError: there is no such device or layout there, or a stream is given.
 
         >>> import tecomp.array as xp
         >>> xp.ones(3, dtype=xp.float32).to_device("stick128").device
@@ -414,7 +417,11 @@ class Array(Drawable):
                 f"to_device: stream is {stream!r}; devices of tecomp have none: give None"
             )
         place = device_name(device, "to_device")
-        return self if place == self.device else _made(on_device(self._node, place))
+        if layout is None and place == self.device:
+            return self
+        if layout is not None and self.team is not None:
+            check_of_one_process(layout, "to_device")
+        return _made(on_device(self._node, place, layout))
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         return namespace_of(api_version)

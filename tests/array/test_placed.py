@@ -297,6 +297,117 @@ def test_operations_derive_layouts_in_sticks() -> None:
         assert layout.device_dtype.name == device_dtype
 
 
+PRINTED = "SpyreTensorLayout(device_size={}, dim_map ={}, num_stick_dims=1, " + (
+    "format=StickFormat.Dense, device_dtype=DataFormats.SEN169_FP16)"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "device_size", "dim_map"),
+    [
+        (((5, 100, 150), "float16"), [128, 3, 64, 64], [1, 2, 0, 2]),
+        (((5, 100, 150), "float16", False), [100, 3, 5, 64], [1, 2, 0, 2]),
+        (((5, 128, 192), "float16", [0, 1, 2]), [128, 3, 5, 64], [1, 2, 0, 2]),
+        (((5, 100, 192), "float16", [1, 0, 2]), [5, 3, 100, 64], [0, 2, 1, 2]),
+    ],
+)
+def test_programs_of_the_document_on_spyre_tensors(
+    arguments: Any, device_size: list[int], dim_map: list[int]
+) -> None:
+    a = data((5, 100, 150), "float16")
+    stl = tecomp.SpyreTensorLayout(*arguments)
+    moved = xp.asarray(a).to_device("stick128", layout=stl)
+    x = xp.asarray(a, device="stick128", layout=stl)
+    for each in (moved, x, xp.relayout_to(xp.asarray(a, device="stick128"), stl)):
+        assert str(each.device_tensor_layout()) == PRINTED.format(device_size, dim_map)
+        assert each.layout == stl.with_size(a.shape)
+        np.testing.assert_array_equal(np.asarray(each), a)
+
+    new: dict[str, Any] = {"dtype": "float16", "device": "stick128", "layout": stl}
+    made = [
+        (xp.zeros(a.shape, **new), np.zeros_like(a)), (xp.ones(a.shape, **new), np.ones_like(a)),
+        (xp.full(a.shape, 7, **new), np.full_like(a, 7)),
+        (xp.full(a.shape, x, **new), a),
+        (xp.zeros_like(x), np.zeros_like(a)), (xp.ones_like(x), np.ones_like(a)),
+        (xp.full_like(x, 3), np.full_like(a, 3)), (xp.zeros_like(-x), np.zeros_like(a)),
+        (xp.full_like(xp.asarray(a), 2, device="stick128", layout=stl), np.full_like(a, 2)),
+        (x + 1, a + 1), (2 - x, 2 - a), (xp.abs(x * x - x), abs(a * a - a)),
+        (xp.where(x > 0, x, 0), np.where(a > 0, a, 0).astype("float16")),
+    ]
+    for found, wanted in made:
+        assert found.layout == x.layout
+        np.testing.assert_array_equal(np.asarray(found), wanted)
+    for empty in (
+        xp.empty(a.shape, **new), xp.empty_like(x), xp.empty_strided(a.shape, (1, 5, 500), **new)
+    ):
+        assert (empty.shape, empty.layout) == (a.shape, x.layout)
+    assert xp.zeros_like(x, dtype="float32").layout == tecomp.StickLayout(a.shape, "float32")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_elementwise_results_keep_layouts(seed: int) -> None:
+    """Random padding and order of the dimensions; the numbers are those of NumPy."""
+    random = np.random.default_rng(seed)
+    rank = int(random.integers(1, 4))
+    shape = tuple(int(n) for n in random.integers(1, 80, rank))
+    order = [int(k) for k in random.permutation(rank)]
+    padded = [n + int(random.integers(0, 4)) for n in shape]
+    padded[order[-1]] = -(-padded[order[-1]] // 32) * 32
+    layout = tecomp.StickLayout(padded, "int32", order)
+    a = random.integers(-9, 9, shape).astype("int32")
+    x = xp.asarray(a, device="stick128", layout=layout)
+    beside = xp.asarray(a, device="stick128", layout=layout)
+    for found, wanted in ((x * 2 + beside, a * 2 + a), (xp.maximum(x, -3), np.maximum(a, -3)), (-x, -a)):
+        assert found.layout == layout.with_size(shape)
+        np.testing.assert_array_equal(np.asarray(found), wanted)
+    row = xp.asarray(a[:1], device="stick128")  # along other sticks, perhaps
+    np.testing.assert_array_equal(np.asarray(xp.maximum(x, row)), np.maximum(a, a[:1]))
+
+
+def test_what_makes_an_array_in_a_layout_refuses_others() -> None:
+    x = xp.asarray(data((6, 50), "float32"), device="stick128")
+    other = tecomp.StickLayout((6, 64), "float32", [0, 1], size=(6, 51))
+    wrong = (
+        "layouts: x is float32[6, 50], and its layout is for float32[6, 51]; give one of its shape "
+        "and type"
+    )
+    calls: list[tuple[str, Callable[[], Array], str]] = [
+        ("zeros", lambda: xp.zeros((6, 50), dtype="float32", device="stick128", layout=other), wrong),
+        ("ones_like", lambda: xp.ones_like(x, layout=other), wrong),
+        ("to_device", lambda: x.to_device("stick128", layout=other), wrong),
+        ("empty_strided", lambda: xp.empty_strided(
+            (6, 50), (50, 1), dtype="float32", device="stick128", layout=other), wrong),
+        ("to_device", lambda: x.to_device("cpu", layout=x.layout),
+         "a layout is given for an array on 'cpu', which has the order of NumPy; give a device "
+         "that has layouts, device='stick128'"),
+        ("empty_strided", lambda: xp.empty_strided((6, 50), (50,)),
+         "strides (50,) for shape (6, 50); give a number of elements, 1 or more, for each axis"),
+        ("empty_strided", lambda: xp.empty_strided((6, 50), (49, 1)),
+         "elements of shape (6, 50) share memory with strides (49, 1); give strides of 50 or more "
+         "where axes are not the innermost"),
+    ]
+    for where, call, message in calls:
+        with pytest.raises(ArrayValueError) as caught:
+            call()
+        assert caught.value.message == f"{where}: {message}"
+
+
+@pytest.mark.parametrize("strides", [(1, 2, 8), (12, 4, 1), (3, 1, 40), (100, 1, 7)])
+def test_arrays_of_given_strides(strides: tuple[int, ...]) -> None:
+    x = xp.empty_strided((2, 3, 4), strides, dtype="float64")
+    a = data((2, 3, 4), "float64")
+    x[...] = xp.asarray(a)
+    assert np.array(x, copy=None).shape == (2, 3, 4)
+    np.testing.assert_array_equal(np.asarray(x * 2), a * 2)
+
+
+def test_given_strides_say_what_runs_along_sticks() -> None:
+    new: dict[str, Any] = {"dtype": "float32", "device": "stick128"}
+    rows, columns = xp.empty_strided((40, 50), (50, 1), **new), xp.empty_strided((40, 50), (1, 40), **new)
+    assert (rows.layout.dim_map, columns.layout.dim_map) == ([1, 0, 1], [0, 1, 0])
+    assert xp.empty_strided((), (), **new).layout.device_size == [32]
+
+
 def test_a_layout_of_ones_own() -> None:
     a = data((6, 50), "float32")
     own = Layout.of((6, 50), "float32", lambda i, j: [i, j // 32, j % 32])

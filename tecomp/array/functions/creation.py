@@ -10,7 +10,7 @@ import numpy as np
 from tecomp.array.array_object import Array, made, node_of, on_teams
 from tecomp.array.graph.node import Node, leaf, record
 from tecomp.array.graph.views import moved
-from tecomp.array.interop.device_transfer import empty_in
+from tecomp.array.interop.device_transfer import empty_in, kept_layout, on_device
 from tecomp.array.kernels.generators import created
 from tecomp.array.validation import (
     Extents,
@@ -26,6 +26,7 @@ from tecomp.array.validation import (
 )
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.devices import (
+    CPU,
     check_dtype,
     default_dtype,
     device_name,
@@ -165,7 +166,7 @@ def empty(
 
 
 def zeros(
-    shape: Extents, *, dtype: Any = None, device: Any = None,
+    shape: Extents, *, dtype: Any = None, device: Any = None, layout: Any = None,
     team: Any = None, placements: Any = None,
 ) -> Array:
     """An array of zeros.
@@ -174,22 +175,24 @@ def zeros(
         shape: the extents.
         dtype: the element type; float64 if None.
         device: where the array lives.
+        layout: where the elements are in the memory of the device, a `tecomp.Layout`; the device's
+            own for such an array if None.
         team: the processes among which it is divided; this one alone if None.
         placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
             first axis is cut into blocks if None.
 
     Raises:
         ArrayTypeError: there are no arrays of such elements.
-        ArrayValueError: an extent is below 0, or there is no such device.
+        ArrayValueError: an extent is below 0, there is no such device, or no such layout there.
 
     >>> zeros(2)
     Array([0., 0.], dtype=float64)
     """
-    return _filled(shape, 0, dtype, device, team, placements, "zeros")
+    return _filled(shape, 0, dtype, device, team, placements, "zeros", layout)
 
 
 def ones(
-    shape: Extents, *, dtype: Any = None, device: Any = None,
+    shape: Extents, *, dtype: Any = None, device: Any = None, layout: Any = None,
     team: Any = None, placements: Any = None,
 ) -> Array:
     """An array of ones.
@@ -198,23 +201,25 @@ def ones(
         shape: the extents.
         dtype: the element type; float64 if None.
         device: where the array lives.
+        layout: where the elements are in the memory of the device, a `tecomp.Layout`; the device's
+            own for such an array if None.
         team: the processes among which it is divided; this one alone if None.
         placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
             first axis is cut into blocks if None.
 
     Raises:
         ArrayTypeError: there are no arrays of such elements.
-        ArrayValueError: an extent is below 0, or there is no such device.
+        ArrayValueError: an extent is below 0, there is no such device, or no such layout there.
 
     >>> ones(2, dtype=np.int8)
     Array([1, 1], dtype=int8)
     """
-    return _filled(shape, 1, dtype, device, team, placements, "ones")
+    return _filled(shape, 1, dtype, device, team, placements, "ones", layout)
 
 
 def full(
     shape: Extents, fill_value: complex | Array, *, dtype: Any = None, device: Any = None,
-    team: Any = None, placements: Any = None,
+    layout: Any = None, team: Any = None, placements: Any = None,
 ) -> Array:
     """An array of one value.
 
@@ -223,13 +228,16 @@ def full(
         fill_value: a number, or an array that broadcasts to the shape.
         dtype: the element type; that of the value if None.
         device: where the array lives; where the value lives if that is an array.
+        layout: where the elements are in the memory of the device, a `tecomp.Layout`; the device's
+            own for such an array if None.
         team: the processes among which it is divided; this one alone if None.
         placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
             first axis is cut into blocks if None.
 
     Raises:
         ArrayTypeError: the elements cannot hold the value.
-        ArrayValueError: an extent is below 0, there is no such device, or shapes do not fit.
+        ArrayValueError: an extent is below 0, there is no such device or layout, or shapes do not
+            fit.
         DeviceMismatchError: the value lives on another device.
 
     >>> full((2, 2), 7)
@@ -245,11 +253,12 @@ def full(
         dtype = default_dtype(own, device_name(device, "full"))
     if team is None and isinstance(fill_value, Array):
         team = node_of(fill_value, "full").type.team
-    return _filled(shape, fill_value, dtype, device, team, placements, "full")
+    return _filled(shape, fill_value, dtype, device, team, placements, "full", layout)
 
 
 def _filled(
-    shape: Extents, value: Any, dtype: Any, device: Any, team: Any, placements: Any, where: str
+    shape: Extents, value: Any, dtype: Any, device: Any, team: Any, placements: Any, where: str,
+    layout: Any = None,
 ) -> Array:
     place = device_name(device, where)
     name = dtype_at(dtype, "float64", place, where)
@@ -257,10 +266,21 @@ def _filled(
         need_team(placements, where)
     number = None if team is None else on_teams().number_of(team)
     type = PTensorType(shape_of(shape, where, name), name, place, number)
-    return _created(type, value, placements, where)
+    return _created(type, value, placements, where, layout)
 
 
-def _created(type: PTensorType, value: Any, placements: Any, where: str) -> Array:
+def _created(
+    type: PTensorType, value: Any, placements: Any, where: str, layout: Any = None
+) -> Array:
+    if layout is None:
+        return _filled_array(type, value, placements, where)
+    if type.team is not None:
+        check_of_one_process(layout, where)
+    filled = node_of(_filled_array(type, value, placements, where), where)
+    return made(on_device(filled, type.device or CPU, layout, where))
+
+
+def _filled_array(type: PTensorType, value: Any, placements: Any, where: str) -> Array:
     node = node_of(value, where) if isinstance(value, Array) else _number(value, type, where)
     check_together([type, node.type], where)
     if type.team is not None:
@@ -322,62 +342,75 @@ def _check_range(value: Any, dtype: str, where: str) -> None:
         )
 
 
-def empty_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
+def empty_like(
+    x: Array, /, *, dtype: Any = None, device: Any = None, layout: Any = None
+) -> Array:
     """An array of another's shape, whose elements nobody has said.
 
     Args:
         x: an array.
         dtype: the element type; that of `x` if None.
         device: where the array lives; where `x` does if None.
+        layout: where the elements are in the memory of the device, a `tecomp.Layout`; as those of
+            `x` if None and the array has its dtype and device.
 
     Raises:
         ArrayTypeError: there are no arrays of such elements.
-        ArrayValueError: there is no such device.
+        ArrayValueError: there is no such device, or no such layout there.
 
     >>> empty_like(ones((2, 3))).shape
     (2, 3)
     """
-    return _alike(x, 0, dtype, device, "empty_like")
+    return _alike(x, 0, dtype, device, layout, "empty_like")
 
 
-def zeros_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
+def zeros_like(
+    x: Array, /, *, dtype: Any = None, device: Any = None, layout: Any = None
+) -> Array:
     """Zeros in another array's shape.
 
     Args:
         x: an array.
         dtype: the element type; that of `x` if None.
         device: where the array lives; where `x` does if None.
+        layout: where the elements are in the memory of the device, a `tecomp.Layout`; as those of
+            `x` if None and the array has its dtype and device.
 
     Raises:
         ArrayTypeError: there are no arrays of such elements.
-        ArrayValueError: there is no such device.
+        ArrayValueError: there is no such device, or no such layout there.
 
     >>> zeros_like(ones(2))
     Array([0., 0.], dtype=float64)
     """
-    return _alike(x, 0, dtype, device, "zeros_like")
+    return _alike(x, 0, dtype, device, layout, "zeros_like")
 
 
-def ones_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
+def ones_like(
+    x: Array, /, *, dtype: Any = None, device: Any = None, layout: Any = None
+) -> Array:
     """Ones in another array's shape.
 
     Args:
         x: an array.
         dtype: the element type; that of `x` if None.
         device: where the array lives; where `x` does if None.
+        layout: where the elements are in the memory of the device, a `tecomp.Layout`; as those of
+            `x` if None and the array has its dtype and device.
 
     Raises:
         ArrayTypeError: there are no arrays of such elements.
-        ArrayValueError: there is no such device.
+        ArrayValueError: there is no such device, or no such layout there.
 
     >>> ones_like(zeros(2))
     Array([1., 1.], dtype=float64)
     """
-    return _alike(x, 1, dtype, device, "ones_like")
+    return _alike(x, 1, dtype, device, layout, "ones_like")
 
 
 def full_like(
-    x: Array, /, fill_value: complex | Array, *, dtype: Any = None, device: Any = None
+    x: Array, /, fill_value: complex | Array, *, dtype: Any = None, device: Any = None,
+    layout: Any = None,
 ) -> Array:
     """One value in another array's shape.
 
@@ -386,26 +419,31 @@ def full_like(
         fill_value: a number, or an array that broadcasts to the shape.
         dtype: the element type; that of `x` if None.
         device: where the array lives; where `x` does if None.
+        layout: where the elements are in the memory of the device, a `tecomp.Layout`; as those of
+            `x` if None and the array has its dtype and device.
 
     Raises:
         ArrayTypeError: the elements cannot hold the value.
-        ArrayValueError: there is no such device, or shapes do not fit.
+        ArrayValueError: there is no such device or layout, or shapes do not fit.
         DeviceMismatchError: the value lives on another device.
 
     >>> full_like(zeros(2), 7)
     Array([7., 7.], dtype=float64)
     """
-    return _alike(x, fill_value, dtype, device, "full_like")
+    return _alike(x, fill_value, dtype, device, layout, "full_like")
 
 
-def _alike(x: Array, value: Any, dtype: Any, device: Any, where: str) -> Array:
-    type = node_of(x, where).type
+def _alike(x: Array, value: Any, dtype: Any, device: Any, layout: Any, where: str) -> Array:
+    node = node_of(x, where)
+    type = node.type
     name = type.dtype if dtype is None else dtype_name(dtype, where)
     place = x.device if device is None else device_name(device, where)
     check_dtype(name, place, where)
     like = PTensorType(type.shape, name, place, type.team)
-    placements = None if type.team is None else on_teams().alike(node_of(x, where))
-    return _created(like, value, placements, where)
+    placements = None if type.team is None else on_teams().alike(node)
+    if layout is None and like == type and type.team is None:
+        layout = kept_layout(node)
+    return _created(like, value, placements, where, layout)
 
 
 def eye(

@@ -6,14 +6,17 @@ import typing
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from tecomp.array.array_object import Array, made, node_of, on_teams
 from tecomp.array.functions.conversion import asarray
 from tecomp.array.graph.evaluate import computable, evaluate
-from tecomp.array.graph.node import Node, Shared, leaf, parts_of, teams
-from tecomp.array.interop.device_transfer import storage, stored_of
+from tecomp.array.graph.node import Node, Shared, leaf, memory, parts_of, teams
+from tecomp.array.interop.device_transfer import empty_in, in_layout, storage
+from tecomp.array.validation import Extents, dtype_at, integers, shape_of
 from tecomp.errors import ArrayValueError
-from tecomp.ptensor.devices import is_apart
-from tecomp.ptensor.types import axis_of, check_together
+from tecomp.ptensor.devices import device_name, is_apart
+from tecomp.ptensor.types import PTensorType, Shape, axis_of, check_together, numpy_dtype
 
 if typing.TYPE_CHECKING:
     from tecomp.array.kernels.explanation import Explanation
@@ -147,6 +150,67 @@ def eval(*arrays: Array) -> None:
     evaluate([node_of(array, "eval") for array in arrays])
 
 
+def empty_strided(
+    shape: Extents, strides: Extents, *, dtype: Any = None, device: Any = None, layout: Any = None
+) -> Array:
+    """Return an uninitialized array with the given strides.
+
+    On a device that has layouts, the axis of the smallest stride runs along the sticks, or the rows
+    of tiles; `layout` takes the place of that.
+
+    Args:
+        shape: Shape of the array.
+        strides: Number of elements from one index to the next along each axis, 1 or more. Elements
+            must not share memory.
+        dtype: dtype of the array. Default: float64, or the default of the device.
+        device: Device of the array. Default: the processor.
+        layout: Layout in the memory of the device, a `tecomp.Layout`.
+
+    Raises:
+        ArrayTypeError: If the device has no such dtype, or `layout` is not a layout.
+        ArrayValueError: If `strides` does not have a stride for each axis, a stride is below 1,
+            elements share memory, or the device has no layouts or not this layout.
+
+    >>> import numpy as np
+    >>> columns = empty_strided((2, 3), (1, 2))
+    >>> columns.shape, np.asarray(columns + 0).strides
+    ((2, 3), (8, 16))
+    """
+    where = "empty_strided"
+    place = device_name(device, where)
+    name = dtype_at(dtype, "float64", place, where)
+    type = PTensorType(shape_of(shape, where, name), name, place)
+    steps = integers(strides, where, "strides")
+    last = _check_strides(type.shape, steps, where)
+    if layout is not None:
+        return made(empty_in(type, layout, where))
+    if is_apart(place):
+        axis = min(range(type.rank), key=lambda k: (steps[k], -k), default=None)
+        own = storage().default_layout(type) if axis is None else storage().along_axis(type, axis)
+        return made(empty_in(type, own, where))
+    flat = memory((last + 1,), numpy_dtype(name))
+    byte_steps = [step * flat.itemsize for step in steps]
+    return made(leaf(np.ndarray(type.shape, flat.dtype, flat, strides=byte_steps), type))
+
+
+def _check_strides(shape: Shape, strides: tuple[int, ...], where: str) -> int:
+    """Return the offset of the last element, after a check that no two elements share memory."""
+    if len(strides) != len(shape) or min(strides, default=1) < 1:
+        raise ArrayValueError(
+            f"{where}: strides {strides} for shape {shape}; give a number of elements, 1 or more, "
+            "for each axis"
+        )
+    last = 0
+    for step, extent in sorted(zip(strides, shape, strict=True)):
+        if extent > 1 and step <= last:
+            raise ArrayValueError(
+                f"{where}: elements of shape {shape} share memory with strides {strides}; give "
+                f"strides of {last + 1} or more where axes are not the innermost"
+            )
+        last += max(extent - 1, 0) * step
+    return last
+
+
 def restickify(x: Array, axis: int, /) -> Array:
     """An array with another axis along the sticks, or the rows of tiles, of its device.
 
@@ -170,7 +234,7 @@ def restickify(x: Array, axis: int, /) -> Array:
     node = node_of(x, where)
     _check_place(node, where)
     layout = storage().along_axis(node.type, axis_of(axis, node.type.rank, where))
-    return made(_relaid(node, layout))
+    return made(in_layout(node, layout))
 
 
 def relayout_to(x: Array, layout: Any, /) -> Array:
@@ -178,7 +242,8 @@ def relayout_to(x: Array, layout: Any, /) -> Array:
 
     Args:
         x: an array on a device that has layouts.
-        layout: of an array of its shape and type, a `tecomp.Layout`.
+        layout: of an array of its shape and type, a `tecomp.Layout`. A `tecomp.StickLayout` without
+            a size of its own takes the size of the array.
 
     Returns:
         The same elements in that layout.
@@ -195,8 +260,7 @@ def relayout_to(x: Array, layout: Any, /) -> Array:
     where = "relayout_to"
     node = node_of(x, where)
     _check_place(node, where)
-    storage().check_layout_of(node.type, layout, where)
-    return made(_relaid(node, layout))
+    return made(in_layout(node, storage().layout_of(node.type, layout, where)))
 
 
 def _check_place(node: Node, where: str) -> None:
@@ -211,9 +275,3 @@ def _check_place(node: Node, where: str) -> None:
             "the part, x.to_local(), and make an array of the results: xp.from_local(part, team)"
         )
 
-
-def _relaid(node: Node, layout: Any) -> Node:
-    found = stored_of(node)
-    result = leaf(None, node.type)
-    result.placed(import_module("tecomp.array.kernels.static_programs").relaid(found, layout))
-    return result

@@ -39,10 +39,12 @@ def on_device(
     check_dtype(type.dtype, device, where)
     moved = PTensorType(type.shape, type.dtype, device, type.team)
     if layout is not None:
-        storage().check_layout_of(moved, layout, where)
+        layout = storage().layout_of(moved, layout, where)
     if tracing.depth:
         (made,) = record_call(lambda own: (on_device(own, device, layout, where),), [moved], node)
         return made
+    if layout is not None and device == type.device:
+        return in_layout(node, layout)
     made = leaf(data_of(node), moved)
     if is_apart(device):
         own = storage().layout_for(moved, layout)
@@ -50,14 +52,32 @@ def on_device(
     return made
 
 
+def in_layout(node: Node, layout: Any) -> Node:
+    """Return the same elements in another layout on the device where the array is."""
+    evaluate((node,))
+    made = leaf(None, node.type)
+    if node.stored is None:
+        own = storage().layout_for(node.type, layout)
+        made.placed(storage().brought(data_of(node), node.type, own))
+    else:
+        relaid = import_module("tecomp.array.kernels.static_programs").relaid
+        made.placed(relaid(storage().stored_of(node), layout))
+    return made
+
+
+def kept_layout(node: Node) -> Any:
+    """Return the layout that arrays like a node take over; None for that of the device."""
+    return storage().kept_layout(node) if is_apart(node.type.device) else None
+
+
 def empty_in(type: PTensorType, layout: Any, where: str) -> Node:
-    """An array in a layout, whose elements nobody has said.
+    """Return an uninitialized array in a layout.
 
     Raises:
-        ArrayTypeError: it is no layout.
-        ArrayValueError: it is none of such an array there.
+        ArrayTypeError: If `layout` is not a layout.
+        ArrayValueError: If the device has no layouts, or not this layout for such an array.
     """
-    storage().check_layout_of(type, layout, where)
+    own = storage().layout_of(type, layout, where)
     node = leaf(None, type)
-    node.placed(storage().empty(type, layout))
+    node.placed(storage().empty(type, own))
     return node

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from tecomp.array.graph.locking import placing
-from tecomp.array.graph.node import Buffer, Node
+from tecomp.array.graph.node import Buffer, Node, looking
+from tecomp.array.graph.pending import Step, pending
 from tecomp.array.statistics import costs_of
 from tecomp.compute.define import placeholder
 from tecomp.errors import ArrayTypeError, ArrayValueError, LayoutError
@@ -18,7 +20,9 @@ from tecomp.graph.layout_demands import check_given
 from tecomp.ir.nodes.dtype import DType
 from tecomp.layout.core.layout import Layout
 from tecomp.layout.formats.format import Format
+from tecomp.layout.sticks.stick_layout import sized
 from tecomp.ptensor.devices import is_apart, target_of
+from tecomp.ptensor.operations.elementwise import Cast, Elementwise, Where
 from tecomp.ptensor.types import PART, PTensorType, Shape, numpy_dtype
 from tecomp.schedules.scratchpad.placement import device_of
 
@@ -108,6 +112,59 @@ def known(type: PTensorType, layout: Layout) -> Layout:
     return layout
 
 
+def kept_layouts(
+    leaves: Sequence[tuple[PTensorType, Layout | None]], steps: Sequence[Step],
+    types: Sequence[PTensorType],
+) -> list[Layout | None]:
+    """Return the layouts that results of elementwise operations take over from their operands.
+
+    A result has the layout of an operand that has its shape and dtype, directly or through further
+    elementwise operations. The default layout of the device is not taken over: the compiler knows
+    it as a candidate.
+
+    Args:
+        leaves: types and layouts of the operands that are evaluated.
+        steps: the operations.
+        types: types of their results.
+    """
+    own = [None if at in (None, default_layout(type)) else (type, at) for type, at in leaves]
+    shapes = [type.shape for type, _ in leaves]
+    carried: list[tuple[PTensorType, Layout | None] | None] = []
+    for (op, places), type in zip(steps, types, strict=True):
+        found = None
+        if isinstance(op, Elementwise | Where | Cast):
+            for k in places:
+                shape = types[k].shape if k >= 0 else shapes[-1 - k]
+                if shape == type.shape:
+                    found = found or (carried[k] if k >= 0 else own[-1 - k])
+        carried.append(found)
+    return [
+        each[1] if each is not None and each[0].dtype == type.dtype else None
+        for each, type in zip(carried, types, strict=True)
+    ]
+
+
+def kept_layout(node: Node) -> Layout | None:
+    """Return the layout of a node that arrays like it take over; None for the device's default."""
+    if node.stored is not None:
+        layout = node.stored.layout
+        return None if layout == default_layout(node.type) else layout
+    with looking:
+        work = pending((node,))
+    if node not in work.nodes:
+        return None
+    leaves = [(each.type, each.stored.layout if each.stored else None) for each in work.leaves]
+    types = [each.type for each in work.nodes]
+    return kept_layouts(leaves, work.steps, types)[work.nodes.index(node)]
+
+
+def alternatives(type: PTensorType, layout: Layout) -> list[Layout]:
+    """Return a layout, and those that the machine knows for such an array; none if it knows it."""
+    shape, dtype = parts_of(type)
+    known = (default_layout(type), *candidates(target_of(str(type.device)), shape, DType(dtype)))
+    return [] if layout in known else [layout, *dict.fromkeys(known)]
+
+
 def stored_of(node: Node) -> Stored:
     """The elements of a node that is computed where its device has them."""
     with placing:
@@ -140,12 +197,14 @@ def brought(data: Buffer, type: PTensorType, layout: Layout) -> Stored:
     return Stored(type, layout, packed)
 
 
-def check_layout_of(type: PTensorType, layout: Any, where: str) -> None:
-    """Refuse what is no layout of an array on its device.
+def layout_of(type: PTensorType, layout: Any, where: str) -> Layout:
+    """Return a layout that a caller gives for an array on its device.
+
+    A `StickLayout` without a size of its own takes the size of the array.
 
     Raises:
-        ArrayTypeError: it is no layout.
-        ArrayValueError: the device has no layouts, or not this one for such an array.
+        ArrayTypeError: If `layout` is not a layout.
+        ArrayValueError: If the device has no layouts, or not this layout for such an array.
     """
     if not isinstance(layout, Layout):
         raise ArrayTypeError(
@@ -157,7 +216,9 @@ def check_layout_of(type: PTensorType, layout: Any, where: str) -> None:
             "NumPy; give a device that has layouts, device='stick128'"
         )
     shape, dtype = parts_of(type)
+    own = sized(layout, shape)
     try:
-        check_given(placeholder(shape, dtype, "x"), layout, target_of(str(type.device)))
+        check_given(placeholder(shape, dtype, "x"), own, target_of(str(type.device)))
     except LayoutError as error:
         raise ArrayValueError(f"{where}: {error.message}", kind=error.kind) from None
+    return own

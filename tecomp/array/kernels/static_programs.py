@@ -13,8 +13,10 @@ from tecomp.array.graph.node import Buffer, Node, empty
 from tecomp.array.graph.pending import Pending, Step
 from tecomp.array.kernels.device_storage import (
     Stored,
+    alternatives,
     brought,
     default_layout,
+    kept_layouts,
     known,
     parts_of,
     stored_of,
@@ -252,14 +254,21 @@ def _compile_device(leaves: Sequence[DeviceLeaf], work: Pending) -> PlacedProgra
     types = [node.type for node in work.nodes]
     target = target_of(str(types[0].device))
     plain = [(type, at if isinstance(at, Lies | PermutedArray) else None) for type, at in leaves]
+    kept = _kept(leaves, work)
     refused: LayoutError | None = None
-    for reads, writes in ((True, True), (False, True), (False, False)):
+    for reads, writes, keeps in (
+        (True, True, True), (True, True, False), (False, True, False), (False, False, False),
+    ):
+        if keeps and not kept:
+            continue
         inputs, wanted = defined(plain, work.steps, work.outputs, types)
-        there = {
+        there: dict[te.Tensor, Any] = {
             x: at for x, (_, at) in zip(inputs, leaves, strict=True)
             if isinstance(at, Layout) and reads
         }
         packed = [*there, *(wanted if writes else ())]
+        if keeps:
+            there |= {wanted[k]: layouts for k, layouts in kept.items()}
         try:
             program = tecomp.compile(
                 wanted, inputs, target, layouts=there, packed=packed, name="array")
@@ -270,3 +279,20 @@ def _compile_device(leaves: Sequence[DeviceLeaf], work: Pending) -> PlacedProgra
         return PlacedProgram(program, reads, tuple([layouts.get(x) for x in wanted]))
     assert refused is not None
     raise refused
+
+
+def _kept(leaves: Sequence[DeviceLeaf], work: Pending) -> dict[int, list[Layout]]:
+    """Return the layouts that results may have, where an operand has one of its own.
+
+    The first is preferred. Layouts that the machine knows need no entry: the compiler chooses among
+    them, with the fewest relayouts.
+    """
+    types = [node.type for node in work.nodes]
+    placed = [(type, at if isinstance(at, Layout) else None) for type, at in leaves]
+    found = kept_layouts(placed, work.steps, types)
+    kept: dict[int, list[Layout]] = {}
+    for k, place in enumerate(work.outputs):
+        layout = found[place]
+        if layout is not None and (layouts := alternatives(types[place], layout)):
+            kept[k] = layouts
+    return kept
