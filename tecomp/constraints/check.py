@@ -204,7 +204,9 @@ def _is_about_one_input(rule: Rule) -> bool:
     """Whether a rule says the same of an input whatever else is read."""
     if isinstance(rule, OperandAlignment):
         return {"inputs", "out"}.issuperset(rule.operands)
-    return isinstance(rule, LaneAccess | LaneReduction | StickDensity)
+    if isinstance(rule, LaneAccess):
+        return rule.operation != "reduction"  # its inputs agree with one another
+    return isinstance(rule, LaneReduction | StickDensity)
 
 
 def violations_of(each: Computation, target: Target) -> tuple[Violation, ...]:

@@ -23,6 +23,8 @@ from tecomp.machine.operand_constraints import (
     StickDensity,
 )
 from tecomp.poly.accesses.lane_access import (
+    Pair,
+    Places,
     has_lanes,
     not_alone,
     not_broadcast,
@@ -77,41 +79,92 @@ def at_point(point: Mapping[Var, int]) -> str:
     return "(" + ", ".join(f"{var.name}={value}" for var, value in point.items()) + ")"
 
 
-def both_points(pair: tuple[Mapping[Var, int], Mapping[Var, int]]) -> str:
+def both_points(pair: Pair) -> str:
     """Two indices, for a message that says where each of them is."""
     return f"{at_point(pair[0])} and {at_point(pair[1])}"
 
 
 def lane_access(rule: LaneAccess, each: Computation) -> Iterator[Problem]:
-    """Each lane of the result reads the same lane of an operand, or one element, or any."""
+    """Each lane of the result reads the same lane of an operand, or one element, or any.
+
+    A reduction along lanes has no lanes in its result. Its terms have them: those of an input that
+    the reduction runs along, and all other inputs must agree with that one.
+    """
     for use in each.inputs:
         if (text := _read_across_lanes(use, each)) is not None:
             yield Problem((use,), text)
             return
     if "gather" in rule.allowed:
         return
-    kept = len(each.op.axis)
+    if each.kind == "reduction" and (reduced := reduced_along_lanes(each)):
+        yield from _terms_across_lanes(rule, each, reduced)
+        return
     for use in each.inputs:
-        pair = not_consecutive(each.out.places, use.places, kept)
-        if pair is None and "consecutive" in rule.allowed:
-            continue
-        if has_lanes(each.out.places, kept):
-            other = _not_repeated(rule, use, each)
-            if other is None and {"broadcast", "lane_broadcast"} & set(rule.allowed):
-                continue
-            pair = pair or other
+        pair = _across_lanes(rule, each.out.places, use.places, len(each.op.axis))
         if pair is not None:
             yield Problem((use,), partial(_lanes_text, rule, use, each, pair))
 
 
-def _not_repeated(
-    rule: LaneAccess, use: Use, each: Computation
-) -> tuple[Mapping[Var, int], Mapping[Var, int]] | None:
-    """Two points that show that not all lanes read one element, which is where the rule asks."""
-    pair = not_broadcast(each.out.places, use.places, len(each.op.axis))
-    if pair is None and "broadcast" not in rule.allowed:
-        return not_in_one_lane(use.places)
+def _across_lanes(rule: LaneAccess, lanes: Places, read: Places, n_kept: int) -> Pair | None:
+    """Two points that show that lanes do not read an operand as a rule allows, if there are any."""
+    pair = not_consecutive(lanes, read, n_kept)
+    if pair is None and "consecutive" in rule.allowed:
+        return None
+    if has_lanes(lanes, n_kept):
+        other = _not_repeated(rule, lanes, read, n_kept)
+        if other is None and {"broadcast", "lane_broadcast"} & set(rule.allowed):
+            return None
+        pair = pair or other
     return pair
+
+
+def _not_repeated(rule: LaneAccess, lanes: Places, read: Places, n_kept: int) -> Pair | None:
+    """Two points that show that not all lanes read one element, which is where the rule asks."""
+    pair = not_broadcast(lanes, read, n_kept)
+    if pair is None and "broadcast" not in rule.allowed:
+        return not_in_one_lane(read)
+    return pair
+
+
+def reduced_along_lanes(each: Computation) -> list[Use]:
+    """Return the inputs with a reduced axis along their lanes."""
+    kept = len(each.op.axis)
+    return [
+        use for use in each.inputs
+        if any(use.places.runs_along(k) for k in range(kept, len(each.axes)))
+    ]
+
+
+def _terms_across_lanes(
+    rule: LaneAccess, each: Computation, reduced: Sequence[Use]
+) -> Iterator[Problem]:
+    """Inputs of a reduction whose lanes disagree, where the terms have the lanes of one input."""
+    first: Problem | None = None
+    for model in reduced:
+        terms = _terms_like(model.places, len(each.axes))
+        pairs = (
+            (use, _across_lanes(rule, terms, use.places, len(each.axes)))
+            for use in each.inputs if use is not model
+        )
+        found = next(((use, pair) for use, pair in pairs if pair is not None), None)
+        if found is None:
+            return
+        use, pair = found
+        uses = model, use
+        first = first or Problem(uses, partial(_terms_text, rule, uses, terms, pair))
+    assert first is not None
+    yield first
+
+
+def _terms_like(places: Places, n_axes: int) -> Places:
+    """Places of the terms of a reduction: one for each point, in the lanes of an operand."""
+
+    def terms() -> Places:
+        along = places.parts[-1][1]
+        others = (axis for axis in places.axes[:n_axes] if axis not in along)
+        return Places(places.axes, places.extents, (*others, *places.exprs))
+
+    return places.once(("terms", n_axes), terms)
 
 
 def _read_across_lanes(use: Use, each: Computation) -> str | None:
@@ -132,22 +185,35 @@ def _read_across_lanes(use: Use, each: Computation) -> str | None:
     return None
 
 
-def _lanes_text(
-    rule: LaneAccess, use: Use, each: Computation, pair: tuple[Mapping[Var, int], Mapping[Var, int]]
-) -> str:
+def _lanes_text(rule: LaneAccess, use: Use, each: Computation, pair: Pair) -> str:
     out = each.out
-    repeats = not_broadcast(out.places, use.places, len(each.op.axis)) is None
-    is_one = repeats and "lane_broadcast" in rule.allowed
-    ours, theirs = (
-        [at_place(values_at(u.places.exprs, out.places.space, p)) for p in pair]
-        for u in (out, use)
-    )
+    ours, theirs = _places_at(out, pair), _places_at(use, pair)
     return (
         f"its elements at {both_points(pair)} are at {ours[0]} and {ours[1]}, "
         f"and those of {use.name} that they read at {theirs[0]} and {theirs[1]}, which are neither "
         "the next lane of one stick, at one offset in all sticks, nor one element"
-        + (" in one lane of all sticks" if is_one else "")
+        + _one_lane_text(rule, out.places, use.places, len(each.op.axis))
     )
+
+
+def _terms_text(rule: LaneAccess, uses: tuple[Use, Use], terms: Places, pair: Pair) -> str:
+    model, use = uses
+    ours, theirs = _places_at(model, pair), _places_at(use, pair)
+    return (
+        f"its terms at {both_points(pair)} read {model.name} at {ours[0]} and {ours[1]}, and "
+        f"{use.name} at {theirs[0]} and {theirs[1]}; operands of a reduction along lanes must read "
+        "the next lane of one stick, at one offset in all sticks, or one element"
+        + _one_lane_text(rule, terms, use.places, len(terms.axes))
+    )
+
+
+def _places_at(use: Use, pair: Pair) -> list[str]:
+    return [at_place(values_at(use.places.exprs, use.places.space, point)) for point in pair]
+
+
+def _one_lane_text(rule: LaneAccess, lanes: Places, read: Places, n_kept: int) -> str:
+    is_one = not_broadcast(lanes, read, n_kept) is None and "lane_broadcast" in rule.allowed
+    return " in one lane of all sticks" if is_one else ""
 
 
 def shared_lanes(rule: SharedLanes, each: Computation) -> Iterator[Problem]:
@@ -183,7 +249,7 @@ def shared_lanes(rule: SharedLanes, each: Computation) -> Iterator[Problem]:
 
 
 def _absent_text(
-    use: Use, pair: tuple[Mapping[Var, int], Mapping[Var, int]], wanted: Sequence[IterVar],
+    use: Use, pair: Pair, wanted: Sequence[IterVar],
     each: Computation,
 ) -> str:
     text = _one_to_a_stick(use, pair)
@@ -261,7 +327,7 @@ def _sparse_along(
     return first, {**first, axes[0]: 1}
 
 
-def _one_to_a_stick(use: Use, pair: tuple[Mapping[Var, int], Mapping[Var, int]]) -> str:
+def _one_to_a_stick(use: Use, pair: Pair) -> str:
     first, second = (
         at_place(values_at(use.places.exprs, use.places.space, point)) for point in pair
     )
@@ -284,7 +350,7 @@ def stick_density(rule: StickDensity, each: Computation) -> Iterator[Problem]:
 
 
 def _density_text(
-    sparse: Use, pair: tuple[Mapping[Var, int], Mapping[Var, int]], full: Use,
+    sparse: Use, pair: Pair, full: Use,
     axes: Sequence[Var], makes: str,
 ) -> str:
     return (
@@ -295,11 +361,7 @@ def _density_text(
 
 def lane_reduction(rule: LaneReduction, each: Computation) -> Iterator[Problem]:
     """What becomes of the lanes that an operation reduces along."""
-    kept = len(each.op.axis)
-    along = [
-        use for use in each.inputs
-        if any(use.places.runs_along(k) for k in range(kept, len(each.axes)))
-    ]
+    along = reduced_along_lanes(each)
     if not along or rule.result == "dense":
         return
     name = along[0].name

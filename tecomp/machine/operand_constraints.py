@@ -29,6 +29,9 @@ Operand = Literal["a", "b", "inputs", "out"]
 class LaneAccess:
     """What inputs may read while the output moves along its lanes.
 
+    A reduction along the lanes of an input has terms in these lanes: they take the place of the
+    output.
+
     Attributes:
         kind: `lane_access`.
         operation: what it is about.

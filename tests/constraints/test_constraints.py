@@ -488,6 +488,46 @@ class TestReductions:
 
         assert found(C, {A: sticks(A), C: sticks(C)}, REDUCTIONS) == []
 
+    def test_operands_that_lie_differently(self) -> None:
+        """Terms of a reduction are those of one operation on lanes: RFC 0047, dot products."""
+        A, B = tensor("A", 128, 128), tensor("B", 128, 128)
+        k = te.reduce_axis((0, 128), name="k")
+        for term in (lambda a, b: te.sum(a * b, axis=k), lambda a, b: te.max(a + b, axis=k)):
+            C = te.compute((128,), lambda i, term=term: term(A[i, k], B[i, k]), name="C")
+
+            assert found(C, {A: sticks(A), B: sticks(B), C: sparse(C)}, STICK) == []
+            assert found(C, {A: sticks(A, 0), B: sticks(B, 0), C: sticks(C)}, STICK) == []
+            (along,) = check_constraints(
+                C, STICK, {A: sticks(A), B: sticks(B, 0), C: sparse(C)}
+            )
+            assert along.message == (
+                "C: its terms at (i=0, k=0) and (i=0, k=1) read A at [0, 0, 0] and [0, 0, 1], and "
+                "B at [0, 0, 0] and [0, 1, 0]; operands of a reduction along lanes must read the "
+                "next lane of one stick, at one offset in all sticks, or one element"
+            )
+            assert (along.operands, along.relayout, along.layout) == (("A", "B"), "B", sticks(B))
+
+    def test_a_column_beside_a_matrix(self) -> None:
+        """A value that all terms of a row have is in one lane of all sticks, or is no operand."""
+        A, B = tensor("A", 128, 128), tensor("B", 128)
+        k = te.reduce_axis((0, 128), name="k")
+        C = te.compute((128,), lambda i: te.max(A[i, k] + B[i], axis=k), name="C")
+
+        assert found(C, {A: sticks(A), B: sparse(B), C: sparse(C)}, STICK) == []
+        assert found(C, {A: sticks(A, 0), B: sticks(B), C: sticks(C)}, STICK) == []
+        (wrong,) = check_constraints(C, STICK, {A: sticks(A), B: sticks(B), C: sparse(C)})
+        assert wrong.operands == ("A", "B")
+        assert wrong.message.endswith("or one element in one lane of all sticks")
+
+    def test_a_result_in_other_lanes(self) -> None:
+        """Lanes that are kept are those of the result."""
+        A = tensor("A", 128, 128, 4)
+        k = te.reduce_axis((0, 4), name="k")
+        C = te.compute((128, 128), lambda i, j: te.max(A[i, j, k], axis=k), name="C")
+
+        assert found(C, {A: sticks(A, 1), C: sticks(C, 1)}, STICK) == []
+        assert found(C, {A: sticks(A, 1), C: sticks(C, 0)}, STICK) == [(("A",), "A")]
+
     @pytest.mark.parametrize(("result", "expected"), [
         ("refused", [(("A",), "A")]), ("dense", []),
     ])
