@@ -16,7 +16,7 @@ from tests.numerics import assert_close, assert_product
 
 
 def packed_product(
-    m: int, n: int, depth: int, *, pack: bool = True, turned: bool = False, skewed: bool = False
+    m: int | te.Expr, n: int | te.Expr, depth: int, *, pack: bool = True, turned: bool = False, skewed: bool = False
 ) -> tuple[Any, list[Any]]:
     """A product in register tiles of 2 by 8, with both operands packed in such tiles."""
     A = te.placeholder((m, depth), name="A")
@@ -70,6 +70,23 @@ def test_packed_tiles_have_one_form_at_every_size(size: int) -> None:
     assert tile.count("for k in range(5):") == 1
     assert "where=" not in tile
     check(s, args)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_packed_tiles_have_one_form_where_sizes_are_open(turned: bool) -> None:
+    s, args = packed_product(te.size_var("m"), te.size_var("n"), 5, turned=turned)
+    text = str(tecomp.lower(s, args))
+    tile = text.partition("as C_local:")[2].partition(" C[")[0]
+    kernel = tecomp.build(s, args, check_bounds=True)
+
+    assert tile.count("for k in range(5):") == 1
+    assert "where=" not in tile.partition("for k in range(5):")[2].partition("if ")[0]
+    for m, n in ((1, 1), (2, 8), (3, 7), (9, 17), (16, 33), (0, 5), (5, 0)):
+        a = np.random.default_rng(m).standard_normal((m, 5), np.float32)
+        b = np.random.default_rng(n).standard_normal((5, n), np.float32)
+        c = np.full((m, n), np.nan, np.float32)
+        kernel(a, b, c)
+        assert_product(c, a, b)
 
 
 @pytest.mark.parametrize("size", [3, 9, 17])

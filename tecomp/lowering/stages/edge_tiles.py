@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import LayoutError
-from tecomp.ir.arith.extents import are_equal
 from tecomp.ir.nodes.expr import Const, Expr, Var
 from tecomp.ir.nodes.stmt import Extent, ForKind, IndexMap
+from tecomp.ir.nodes.structural_equality import same
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.footprint import Region, conditions_of, evaluated, touched
 from tecomp.lowering.stages.program import Program
@@ -72,7 +72,7 @@ def with_padding(
     Of tiles of 6 rows in a layout, the last holds 6 rows even where the tensor ends before.
     """
     maps = definition.stage.layout.maps
-    if not maps or any(not isinstance(extent, int) for _, extent in bounds):
+    if not maps:
         return bounds
     space = scope.space(definition.axis)
     try:
@@ -95,10 +95,10 @@ def with_padding(
 
 
 def _are_same(one: Bounds, other: Bounds) -> bool:
-    """Whether both boxes are the same numbers."""
+    """Whether both boxes begin at the same numbers and have the same extents."""
     return all(
         isinstance(start, Const) and isinstance(first, Const) and start.value == first.value
-        and are_equal(extent, count)
+        and same(extent, count)
         for (start, extent), (first, count) in zip(one, other, strict=True)
     )
 
@@ -114,7 +114,7 @@ def _keeps_memory(maps: Sequence[IndexMap], bounds: Bounds, wide: Bounds) -> boo
         places = _extents(maps, wide)
     except LayoutError:
         return False
-    return not _is_from_start(bounds) or places == _extents(maps, bounds)
+    return not _is_from_start(bounds) or same(tuple(places), tuple(_extents(maps, bounds)))
 
 
 def _places(maps: Sequence[IndexMap], axes: Sequence[Expr]) -> list[Expr]:
