@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -164,24 +164,45 @@ def _inside(node: Any) -> list[Stmt]:
     return [child for child in children(node) if isinstance(child, Stmt)]
 
 
-def _rests(func: PrimFunc) -> set[Var]:
-    """Variables of the loops beside which there is a form for iterations that are all there."""
-    facts, found = Facts(), set()
-    todo: list[tuple[Any, tuple[Expr, ...]]] = [(func.body, ())]
+def _rests(func: PrimFunc) -> dict[Var, int]:
+    """Return loops that have few iterations by the conditions around them, with their most.
+
+    That is a loop beside which there is a form for iterations that are all there, and a loop whose
+    extent is bounded by such conditions alone.
+    """
+    facts, found = Facts(), dict[Var, int]()
+    todo: list[tuple[Any, tuple[tuple[Expr, bool], ...]]] = [(func.body, ())]
     while todo:
-        node, others = todo.pop()
-        if isinstance(node, For) and node.kind is ForKind.UNROLLED and others:
+        node, known = todo.pop()
+        if isinstance(node, For) and node.kind is ForKind.UNROLLED and known:
             count = _trip_count(node)
             rest = None if count is None else cut_short(node.extent, count)
+            others = [condition for condition, holds in known if not holds]
             if count and rest is not None and has_whole_form(facts, others, rest, count):
-                found.add(node.loop_var)
+                found[node.loop_var] = count
+            elif count is None and (most := _bound_where(facts, known, node.extent)):
+                found[node.loop_var] = most
         for child in _inside(node):
-            is_other = isinstance(node, IfThenElse) and child is not node.then_case
-            todo.append((child, (*others, node.condition) if is_other else others))
+            here = known
+            if isinstance(node, IfThenElse):
+                here = (*known, (node.condition, child is node.then_case))
+            todo.append((child, here))
     return found
 
 
-def _loop(loop: For, limit: int, rests: Container[Var]) -> Task:
+def _bound_where(
+    facts: Facts, known: Sequence[tuple[Expr, bool]], extent: Expr
+) -> int | None:
+    """Return the greatest value of an extent under some conditions, if that is a small number."""
+    state = facts.enter()
+    for condition, holds in known:
+        facts.assume(condition, holds=holds)
+    most = facts.greatest(facts.terms.sum_of(extent))
+    facts.leave(state)
+    return most if most is not None and 0 < most <= _MOST_GUARDED else None
+
+
+def _loop(loop: For, limit: int, rests: Mapping[Var, int]) -> Task:
     """A loop whose body is done: conditions that stay the same outside of it, and written out."""
     if loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
         return loop
@@ -218,8 +239,10 @@ def _is_defined(value: Expr) -> bool:
     )
 
 
-def _unrolled(loop: For, limit: int, rests: Container[Var]) -> Stmt:
+def _unrolled(loop: For, limit: int, rests: Mapping[Var, int]) -> Stmt:
     trip_count = _trip_count(loop)
+    if trip_count is None:
+        trip_count = rests.get(loop.loop_var)
     if _is_masked(loop.body) and not indexes_registers(loop):
         return replace(loop, kind=ForKind.SERIAL)
     # Copies of an inner loop that was unrolled share what they have in common.

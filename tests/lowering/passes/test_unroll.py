@@ -107,6 +107,62 @@ def f(A: Buffer("float32", (n,)), M: Buffer("float32", (m,)), *, n: "int64", m: 
 """, {"n": 0, "m": 4}, {"n": 5, "m": 4}, {"n": 4, "m": 0})
 
 
+def test_extents_that_conditions_around_bound_are_copies_where_they_index_registers(
+    check: Check
+) -> None:
+    check(unroll_loops, """
+def f(A: Buffer("float32", (n,)), B: Buffer("float32", (n,)), *, n: "int64"):
+    with Allocate(Buffer("float32", (3,), scope="local")) as T:
+        for io in range((n + 2) // 3):
+            if io * 3 + 3 <= n:
+                for ii in unrolled(3):
+                    T[ii] = A[io * 3 + ii] + float32(1.0)
+            else:
+                for ii in unrolled(n - io * 3):
+                    T[ii] = A[io * 3 + ii] + float32(1.0)
+            if io * 3 + 3 <= n:
+                for ii in unrolled(3):
+                    B[io * 3 + ii] = T[ii]
+            if io * 3 + 2 >= n:
+                for ii in unrolled(n - io * 3):
+                    B[io * 3 + ii] = T[ii]
+        for io in range((n + 2) // 3):
+            if io * 3 + 3 > n:
+                for ii in unrolled(n - io * 3):
+                    A[io * 3 + ii] = A[io * 3 + ii] + float32(1.0)
+            for ii in unrolled(n - io * 3):
+                B[io * 3 + ii] = B[io * 3 + ii] + float32(1.0)
+""", """
+def f(A: Buffer("float32", (n,)), B: Buffer("float32", (n,)), *, n: "int64"):
+    with Allocate(Buffer("float32", (3,), scope="local")) as T:
+        for io in range((n + 2) // 3):
+            if io * 3 + 3 <= n:
+                T[0] = A[io * 3] + float32(1.0)
+                T[1] = A[io * 3 + 1] + float32(1.0)
+                T[2] = A[io * 3 + 2] + float32(1.0)
+            else:
+                if n - io * 3 > 0:
+                    T[0] = A[io * 3] + float32(1.0)
+                if n - io * 3 > 1:
+                    T[1] = A[io * 3 + 1] + float32(1.0)
+            if io * 3 + 3 <= n:
+                B[io * 3] = T[0]
+                B[io * 3 + 1] = T[1]
+                B[io * 3 + 2] = T[2]
+            if io * 3 + 2 >= n:
+                if n - io * 3 > 0:
+                    B[io * 3] = T[0]
+                if n - io * 3 > 1:
+                    B[io * 3 + 1] = T[1]
+        for io in range((n + 2) // 3):
+            if io * 3 + 3 > n:
+                for ii in range(n - io * 3):
+                    A[io * 3 + ii] = A[io * 3 + ii] + float32(1.0)
+            for ii in range(n - io * 3):
+                B[io * 3 + ii] = B[io * 3 + ii] + float32(1.0)
+""", {"n": 0}, {"n": 1}, {"n": 2}, {"n": 3}, {"n": 7}, {"n": 8})
+
+
 def test_vectors_that_are_cut_short_stay_in_a_loop(check: Check) -> None:
     """What is named in all iterations alike is computed once; divisions stay where they are."""
     check(unroll_loops, """
