@@ -31,8 +31,19 @@ _LOAD = 0.1
 """What a load beside the products takes of the time of one."""
 _UNDER_WAY = 8
 """Sums that are needed: as many as two multipliers have under way."""
-_OPEN_TILES = 8
+OPEN_TILES = 8
 """Column tiles of a part where it is open how many columns there are."""
+_OPEN_ROW_TILES = 2
+"""Row tiles of a block where the number of rows is open: few rows are shared among cores too. On
+one core blocks of 28 rows take as long as blocks of 504, for 67 to 1031 rows and columns."""
+_OPEN_BLOCK_VECTORS = 1 << 15
+"""Products of vectors of a block whose rows are not packed, where the number of rows is open: about
+10 microseconds, a few times what waking a thread takes."""
+_OPEN_EXTENT = 64
+"""Assumed terms of a sum of which the number is open."""
+_OPEN_ROWS = 16
+"""Rows of a tile where the number of rows is open: up to that many a tile at the edge is written
+out row by row under conditions (`lowering/vectorize/unroll.py`), so that sums are in registers."""
 _WORTH = 1.03
 """What the core that has most of the rows has less of them where it is worth a smaller tile."""
 _PAGE_BYTES = 4096
@@ -87,9 +98,11 @@ def plan_blocks(d: Product, target: Target, each: int) -> Plan:
     share = core.cache_bytes[-1] // 8 // core.count if len(core.cache_bytes) > 2 else 0
     block_bytes = max(core.second_cache * 3 // 4, share)
     most_rows = max(block_bytes // max(depth * width, 1) // tile.rows, 1) * tile.rows
+    batched = bool(d.outer)
     if isinstance(m, int):
         most_rows = min(most_rows, round_up(ceil_div(m, core.count), tile.rows))
-    batched = bool(d.outer)
+    elif not batched:
+        most_rows = min(most_rows, _open_row_tiles(d, tile, pack_rows) * tile.rows)
     sharers = 1 if batched else core.count
     block_rows = balanced(m, max(most_rows, tile.rows), tile.rows, share=sharers)
     blocks = ceil_div(m, block_rows) if isinstance(m, int) else core.count
@@ -106,6 +119,16 @@ def plan_blocks(d: Product, target: Target, each: int) -> Plan:
         pack_columns=not is_one(n) and not is_few and not read_columns,
         read_columns=read_columns,
     )
+
+
+def _open_row_tiles(d: Product, tile: RegisterTile, pack_rows: bool) -> int:
+    """Return the row tiles of a block where the number of rows is open."""
+    if pack_rows or not isinstance(d.n, int):
+        return _OPEN_ROW_TILES
+    extents = [axis.extent for axis in d.depth]
+    terms = product(n if isinstance(n, int) else _OPEN_EXTENT for n in extents)
+    vectors = tile.rows * tile.vectors * ceil_div(d.n, tile.columns) * terms
+    return max(_OPEN_BLOCK_VECTORS // max(vectors, 1), _OPEN_ROW_TILES)
 
 
 def _are_read(d: Product, tile: RegisterTile, target: Target, *, is_few: bool) -> bool:
@@ -136,7 +159,7 @@ def _part(n: int | te.Expr, cores: int, tile: RegisterTile) -> int:
     Where it is open how many there are, a part has a fixed number: sets tell nothing of a product
     of sizes, and so of a part whose size depends on them.
     """
-    columns = max(ceil_div(n, cores), 1) if isinstance(n, int) else _OPEN_TILES * tile.columns
+    columns = max(ceil_div(n, cores), 1) if isinstance(n, int) else OPEN_TILES * tile.columns
     return int(round_up(columns, tile.columns))
 
 
@@ -211,7 +234,7 @@ def _rows_of_a_tile(m: int | te.Expr, most: int, sharers: int = 1) -> int:
     11
     """
     if not isinstance(m, int):
-        return most
+        return min(most, _OPEN_ROWS)
     even: int = balanced(m, most)
     near = [even, *range(even - 1, most * 3 // 4, -1)]
     rows = {n: ceil_div(ceil_div(m, n), sharers) * n for n in near}

@@ -9,7 +9,7 @@ from tecomp import Target, te
 from tecomp.schedules.analysis.matmul import Factor, Product, before_copy, operand
 from tecomp.schedules.analysis.stages import unconverted
 from tecomp.schedules.common import Size, ceil_div, is_one
-from tecomp.schedules.gemm.blocking import Plan, plan_blocks
+from tecomp.schedules.gemm.blocking import OPEN_TILES, Plan, plan_blocks
 from tecomp.schedules.tiling.reduction import (
     add_dots,
     dot_types,
@@ -70,15 +70,58 @@ def _rows(
     most = max(core.second_cache // 4 // (rows * dtype.bytes), tile.columns)
     if isinstance(n, int):
         most = max(min(most, ceil_div(n, core.count)), tile.columns)
+    else:
+        most = min(most // tile.columns, 2 * OPEN_TILES) * tile.columns
     block, j = stage.split(j, factor=balanced(n, most, tile.columns))
     tile = RegisterTile(balanced(m, tile.rows), tile.columns, tile.lanes)
-    row, column, inside = walk_tiles(stage, i, j, tile)
     steps, k = stage.split(k, factor=8)
-    stage.reorder(*batch, block, *taps, steps, row, column, k, *inside)
-    stage.unroll(k)
+    if isinstance(n, int):
+        row, column, tiles = walk_tiles(stage, i, j, tile)
+        stage.reorder(*batch, block, *taps, steps, row, column, k, *tiles)
+        stage.unroll(k)
+    else:
+        row_at, column_at = [_place_of(axis, d.total) for axis in axes]
+        inside = (row_at, i), (column_at, j)
+        _sum_steps(s, d, (*batch, block), (*taps, steps), inside, tile)
     for axis in reversed(batch):
         block = stage.fuse(axis, block)
     return block
+
+
+def _place_of(axis: te.IterVar, x: te.Tensor) -> int:
+    return next(place for place, own in enumerate(x.op.axis) if own is axis)
+
+
+def _sum_steps(
+    s: te.Schedule, d: Product, outer: Sequence[te.IterVar], steps: Sequence[te.IterVar],
+    axes: Sequence[tuple[int, te.IterVar]], tile: RegisterTile,
+) -> None:
+    """Add up a few steps of the depth in registers, and then to the sums in the cache.
+
+    A tile that is cut short reads and writes its sums under masks, which takes longer than its
+    products where each step does.
+
+    Args:
+        s: the schedule.
+        d: the product.
+        outer: the loops around all steps.
+        steps: the loops of the depth but the innermost.
+        axes: places of rows and of columns among the axes of the sums, and loops over a block.
+        tile: the sums in registers.
+    """
+    stage, ((row_at, i), (column_at, j)) = s[d.total], axes
+    step = stage.fuse(*steps) if len(steps) > 1 else steps[0]
+    few = one(s.rfactor(d.total, step, factor_axis=0))
+    row, column, inside = walk_tiles(stage, i, j, tile)
+    stage.reorder(*outer, *left_of(s, d.total), row, column, *inside)
+    part = s[few]
+    part.set_scope("local")
+    part.compute_at(stage, column)
+    first, *own = part.op.axis
+    others = [axis for place, axis in enumerate(own) if place not in (row_at, column_at)]
+    (k,) = left_of(s, few)
+    part.reorder(first, *others, k, *keep_tile(part, own[row_at], own[column_at]))
+    part.unroll(k)
 
 
 def _dots(s: te.Schedule, d: Product, target: Target) -> te.IterVar:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
+from tecomp.ir.nodes.stmt import BufferStore, For, PrimFunc
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.schedules import argreduce, auto, cumsum, elementwise, matmul, reduce, softmax
+from tests.numerics import assert_product
+from tests.strategies.fenced import call_fenced
+from tests.strategies.machines import CORES
 
 MOST = 3
 """Times as many lines: a form for whole tiles, one for the rest, and loops through both."""
@@ -56,3 +64,87 @@ def test_no_lane_divides_for_the_numbers_of_its_axes() -> None:
     x, found = np.random.default_rng(0).random((37, 41), "float32"), np.empty((37, 41), "float32")
     tecomp.build(s, [A, C])(x, found)
     np.testing.assert_array_equal(found, np.triu(x, 1) + np.float32(1))
+
+
+SIZES = (1, 2, 3, 5, 7, 9, 13, 15, 17, 19, 23, 29, 31, 33, 37, 47, 59, 67, 71, 97, 131)
+
+
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_products_of_which_some_sizes_are_open(data: st.DataObject) -> None:
+    """Tiles that are cut short along each axis, with rows that are packed and that are not."""
+    target = data.draw(st.sampled_from(CORES))
+    dtype = data.draw(st.sampled_from(["float32", "float64"]))
+    turned = data.draw(st.tuples(st.booleans(), st.booleans()))
+    known = [data.draw(st.sampled_from((None, *SIZES))) for _ in range(3)]
+    m, n, k = [te.size_var(x) if size is None else size for x, size in zip("mnk", known, strict=True)]
+    A = te.placeholder((k, m) if turned[0] else (m, k), dtype, name="A")
+    B = te.placeholder((n, k) if turned[1] else (k, n), dtype, name="B")
+    C = matmul.define(A, B, transpose_a=turned[0], transpose_b=turned[1])
+    kernel = tecomp.build(auto(C, target), [A, B, C])
+
+    for seed in range(6):
+        m, n, k = [data.draw(st.sampled_from(SIZES)) if size is None else size for size in known]
+        rng = np.random.default_rng(seed)
+        a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
+        c = np.full((m, n), np.nan, dtype)
+        x, y = (np.ascontiguousarray(z.T if t else z) for z, t in zip((a, b), turned, strict=True))
+        call_fenced(kernel, x, y, c)
+        assert_product(c, a, b)
+
+
+@pytest.mark.parametrize("n", [3, 20, "n"])
+def test_few_rows_of_an_open_number_are_shared_among_cores(n: int | str) -> None:
+    target = replace(CORES[0], core=tecomp.Core(2, 64, 32, (32768, 1 << 20)))
+    columns = te.size_var(n) if isinstance(n, str) else n
+    A = te.placeholder((te.size_var("m"), 40), name="A")
+    B = te.placeholder((40, columns), name="B")
+    p = matmul.plan(matmul.define(A, B), target)
+
+    # What a block computes takes as long as some tens of thousands of products of vectors, or more.
+    products = p.block_rows * 40 * p.tile.vectors * (1 if n == 3 else 2)
+    assert p.block_rows % p.tile.rows == 0
+    assert p.block_rows == 2 * p.tile.rows if n == "n" else 1 << 14 < products <= 1 << 16
+
+
+def stores_in(func: PrimFunc) -> Iterator[tuple[For, BufferStore]]:
+    """Each loop of a function with each store inside it."""
+    for loop in walk(func.body):
+        if isinstance(loop, For):
+            for node in walk(loop.body):
+                if isinstance(node, BufferStore):
+                    yield loop, node
+
+
+@pytest.mark.parametrize("target", CORES, ids=["cpu", "small"])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("n", [1, 3, 20])
+def test_sums_of_rows_at_the_edge_stay_in_registers(
+    n: int, turned: bool, target: tecomp.Target
+) -> None:
+    """Registers have names: where a loop counts them, all sums are in memory."""
+    m = te.size_var("m")
+    A = te.placeholder((20, m) if turned else (m, 20), name="A")
+    B = te.placeholder((20, n), name="B")
+    C = matmul.define(A, B, transpose_a=turned)
+    func = tecomp.lower(auto(C, target), [A, B, C])
+    pairs = list(stores_in(func))
+
+    assert any(store.buffer.scope == "local" for _, store in pairs)
+    for loop, store in pairs:
+        if store.buffer.scope == "local":
+            assert not any(part is loop.loop_var for part in walk(*store.indices)), str(func)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_columns_that_are_cut_short_are_written_once_for_several_steps(dtype: str) -> None:
+    """A masked load of what a masked store has just written waits for memory."""
+    n, k = te.size_var("n"), te.size_var("k")
+    A, B = te.placeholder((5, k), dtype, name="A"), te.placeholder((k, n), dtype, name="B")
+    C = matmul.define(A, B)
+    func = tecomp.lower(auto(C, CORES[0]), [A, B, C])
+    pairs = list(stores_in(func))
+
+    assert any(store.buffer.name == C.name and store.predicate is not None for _, store in pairs)
+    for loop, store in pairs:
+        assert not loop.loop_var.name.startswith("k_inner") or store.buffer.scope == "local"
