@@ -1,4 +1,4 @@
-"""Tensor expressions under the names of TVM's `te`: write `from tecomp import te`."""
+"""Tensor-expression API under the names of TVM's `te`; import it with `from tecomp import te`."""
 
 from __future__ import annotations
 
@@ -104,12 +104,12 @@ tensor = _Names(
     ComputeOp=ComputeOp, ExternOp=ExternOp, Operation=Operation, PlaceholderOp=PlaceholderOp,
     ScanOp=ScanOp, Tensor=Tensor, TensorSlice=TensorSlice,
 )
-"""The classes under the names that TVM's `te.tensor` has for them."""
+"""Classes under the names of TVM's `te.tensor`."""
 
 schedule = _Names(
     IterVar=IterVar, Schedule=Schedule, Stage=Stage, create_schedule=create_schedule,
 )
-"""The classes under the names that TVM's `te.schedule` has for them."""
+"""Classes and functions under the names of TVM's `te.schedule`."""
 
 __all__ = [
     "AXIS_SEPARATOR",

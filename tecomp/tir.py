@@ -1,4 +1,4 @@
-"""Names of TVM's `tir` that programs of tensor expressions use: `from tecomp import tir`."""
+"""TVM `tir` names for tensor-expression programs; import them with `from tecomp import tir`."""
 
 from __future__ import annotations
 
