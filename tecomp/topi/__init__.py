@@ -1,7 +1,7 @@
-"""TVM's operators under their names, as definitions in `te`: write `from tecomp import topi`.
+"""TVM's operators under their TVM names, defined in `te`; write `from tecomp import topi`.
 
-Each takes tensors and gives a tensor without a schedule: `tecomp.compile` and `tecomp.build` make
-one.
+Each operator takes tensors and returns a tensor without a schedule. `tecomp.compile` and
+`tecomp.build` schedule the result.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Functions of the elements of two tensors, which are broadcast as NumPy broadcasts arrays.
+"""Element-wise functions of two tensors, with NumPy broadcasting.
 
-Of two expressions, or of an expression and a number, each is the expression.
+If neither operand is a tensor, the result is an expression.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from tecomp.topi.validation import Operand, operand_of, shape_of, tensor_of, val
 
 
 def broadcast_to(data: te.Tensor, shape: Size | Sequence[Size]) -> te.Tensor:
-    """`data` repeated along axes that it lacks, or whose extent is 1.
+    """Broadcast `data` to a shape: repeat it along missing axes and axes of extent 1.
 
     Raises:
-        DefinitionError: it cannot be broadcast to this shape.
+        DefinitionError: If `data` cannot be broadcast to `shape`.
 
     >>> broadcast_to(te.placeholder((4, 1), name="A"), (2, 4, 8)).shape
     (2, 4, 8)
@@ -70,19 +70,20 @@ def _of_one(data: Operand, function: Callable[[Any], te.Expr], name: str) -> Any
 
 @of_two
 def add(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs + rhs`.
+    """Compute the sum element-wise.
 
     Args:
-        lhs: a tensor, an expression, or a number.
-        rhs: as `lhs`.
+        lhs: Tensor, expression or number.
+        rhs: Tensor, expression or number.
 
     Returns:
-        A tensor of the shape that both broadcast to; an expression if neither is a tensor. Types
-        meet as in `te`.
+        Tensor of the broadcast shape, or an expression if neither operand is a tensor. The dtype
+        follows the type promotion of `te`.
 
     Raises:
-        DefinitionError: the shapes do not broadcast.
-        TypeMismatchError: the types do not meet, or cannot hold a number.
+        DefinitionError: If the shapes are not broadcast-compatible.
+        TypeMismatchError: If the dtypes have no common dtype, or if a number is not representable
+            in it.
 
     >>> A, b = te.placeholder((4, 8), name="A"), te.placeholder((8,), name="b")
     >>> add(A, b).shape, add(A, 1).shape
@@ -93,7 +94,7 @@ def add(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def subtract(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs - rhs`, as `add`.
+    """Compute the difference `lhs - rhs` element-wise.
 
     >>> subtract(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
@@ -103,7 +104,7 @@ def subtract(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def multiply(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs * rhs`, as `add`.
+    """Compute the product element-wise.
 
     >>> multiply(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
@@ -113,7 +114,7 @@ def multiply(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def divide(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs / rhs`; of two integers rounded towards zero, as `te.div`.
+    """Divide element-wise; integers are rounded towards zero, as by `te.div`.
 
     >>> divide(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
@@ -123,7 +124,7 @@ def divide(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def floor_divide(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs // rhs`, rounded towards minus infinity; 0 where an integer is divided by 0.
+    """Divide element-wise and round towards negative infinity; integer division by zero gives 0.
 
     >>> floor_divide(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
@@ -133,14 +134,16 @@ def floor_divide(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def mod(lhs: Operand, rhs: Operand) -> Any:
-    """The remainder with the sign of `lhs`, as in C; 0 where an integer is divided by 0.
+    """Compute the remainder of truncated division element-wise; it has the sign of `lhs`, as in C.
+
+    Integer division by zero gives 0.
 
     Args:
-        lhs: a tensor, an expression or a number.
-        rhs: a tensor, an expression or a number.
+        lhs: Tensor, expression or number.
+        rhs: Tensor, expression or number.
 
     Raises:
-        DefinitionError: the shapes do not broadcast.
+        DefinitionError: If the shapes are not broadcast-compatible.
 
     >>> mod(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
@@ -159,14 +162,16 @@ def _is_float(value: Any) -> bool:
 
 @of_two
 def floor_mod(lhs: Operand, rhs: Operand) -> Any:
-    """The remainder with the sign of `rhs`; 0 where an integer is divided by 0.
+    """Compute the remainder of `floor_divide` element-wise; it has the sign of `rhs`.
+
+    Integer division by zero gives 0.
 
     Args:
-        lhs: a tensor, an expression or a number.
-        rhs: a tensor, an expression or a number.
+        lhs: Tensor, expression or number.
+        rhs: Tensor, expression or number.
 
     Raises:
-        DefinitionError: the shapes do not broadcast.
+        DefinitionError: If the shapes are not broadcast-compatible.
 
     >>> floor_mod(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
@@ -176,14 +181,14 @@ def floor_mod(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def maximum(lhs: Operand, rhs: Operand) -> Any:
-    """The greater of two elements; NaN if one is NaN.
+    """Return the larger operand element-wise; NaN propagates.
 
     Args:
-        lhs: a tensor, an expression or a number.
-        rhs: a tensor, an expression or a number.
+        lhs: Tensor, expression or number.
+        rhs: Tensor, expression or number.
 
     Raises:
-        DefinitionError: the shapes do not broadcast.
+        DefinitionError: If the shapes are not broadcast-compatible.
 
     >>> maximum(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
@@ -193,14 +198,14 @@ def maximum(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def minimum(lhs: Operand, rhs: Operand) -> Any:
-    """The lesser of two elements; NaN if one is NaN.
+    """Return the smaller operand element-wise; NaN propagates.
 
     Args:
-        lhs: a tensor, an expression or a number.
-        rhs: a tensor, an expression or a number.
+        lhs: Tensor, expression or number.
+        rhs: Tensor, expression or number.
 
     Raises:
-        DefinitionError: the shapes do not broadcast.
+        DefinitionError: If the shapes are not broadcast-compatible.
 
     >>> minimum(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
@@ -210,9 +215,10 @@ def minimum(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def power(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs` to the power `rhs`.
+    """Raise `lhs` to the power `rhs` element-wise.
 
-    Of two integers it wraps; to a negative power it is rounded towards zero, and 0 of 0.
+    Integer powers wrap around on overflow. A negative exponent of an integer rounds the result
+    towards zero, and gives 0 for a base of 0.
 
     >>> power(te.placeholder((4,), "int8", name="A"), 3).dtype
     'int32'
@@ -221,7 +227,7 @@ def power(lhs: Operand, rhs: Operand) -> Any:
 
 
 def _power(x: Any, y: Any) -> te.Expr:
-    total = x + y  # of the type in which both meet
+    total = x + y  # has the common dtype of both operands
     if not isinstance(total, te.Expr) or total.dtype.is_float:
         return te.power(x, y)
     base, exponent = (te.cast(value, total.dtype) for value in (x, y))
@@ -230,7 +236,7 @@ def _power(x: Any, y: Any) -> te.Expr:
 
 @of_two
 def atan2(lhs: Operand, rhs: Operand) -> Any:
-    """The angle of the point (rhs, lhs), in [-pi, pi].
+    """Compute the angle of the point (rhs, lhs) in [-pi, pi] element-wise, with quadrant.
 
     >>> atan2(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
@@ -240,7 +246,7 @@ def atan2(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def log_add_exp(lhs: Operand, rhs: Operand) -> Any:
-    """`log(exp(lhs) + exp(rhs))` without overflow in between.
+    """Compute `log(exp(lhs) + exp(rhs))` element-wise without intermediate overflow.
 
     >>> log_add_exp(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
@@ -250,7 +256,7 @@ def log_add_exp(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def left_shift(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs << rhs` of integers, as `te` has it.
+    """Shift integer bits left element-wise, with the semantics of `<<` in `te`.
 
     >>> left_shift(te.placeholder((4, 8), "int32", name="A"), 3).shape
     (4, 8)
@@ -260,7 +266,7 @@ def left_shift(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def right_shift(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs >> rhs` of integers, as `te` has it; the sign stays.
+    """Shift integer bits right element-wise, with the semantics of `>>` in `te`; the sign is kept.
 
     >>> right_shift(te.placeholder((4, 8), "int32", name="A"), 3).shape
     (4, 8)
@@ -270,7 +276,7 @@ def right_shift(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def greater(lhs: Operand, rhs: Operand) -> Any:
-    """Whether `lhs > rhs`, in bool.
+    """Compare element-wise for the relation `lhs > rhs`; the result is bool.
 
     >>> greater(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
@@ -280,7 +286,7 @@ def greater(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def greater_equal(lhs: Operand, rhs: Operand) -> Any:
-    """Whether `lhs >= rhs`, in bool.
+    """Compare element-wise for the relation `lhs >= rhs`; the result is bool.
 
     >>> greater_equal(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
@@ -290,7 +296,7 @@ def greater_equal(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def less(lhs: Operand, rhs: Operand) -> Any:
-    """Whether `lhs < rhs`, in bool.
+    """Compare element-wise for the relation `lhs < rhs`; the result is bool.
 
     >>> less(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
@@ -300,7 +306,7 @@ def less(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def less_equal(lhs: Operand, rhs: Operand) -> Any:
-    """Whether `lhs <= rhs`, in bool.
+    """Compare element-wise for the relation `lhs <= rhs`; the result is bool.
 
     >>> less_equal(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
@@ -310,7 +316,7 @@ def less_equal(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def equal(lhs: Operand, rhs: Operand) -> Any:
-    """Whether `lhs == rhs`, in bool.
+    """Compare element-wise for the relation `lhs == rhs`; the result is bool.
 
     >>> equal(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
@@ -320,7 +326,7 @@ def equal(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def not_equal(lhs: Operand, rhs: Operand) -> Any:
-    """Whether `lhs != rhs`, in bool.
+    """Compare element-wise for the relation `lhs != rhs`; the result is bool.
 
     >>> not_equal(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="B")).shape
     (4, 8)
@@ -330,14 +336,14 @@ def not_equal(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def logical_and(lhs: Operand, rhs: Operand) -> Any:
-    """Whether both conditions hold.
+    """Compute the logical AND element-wise.
 
     Args:
-        lhs: conditions: a tensor or an expression of bool.
-        rhs: conditions: a tensor or an expression of bool.
+        lhs: Condition, a tensor or an expression of dtype bool.
+        rhs: Condition, a tensor or an expression of dtype bool.
 
     Raises:
-        DefinitionError: the shapes do not broadcast.
+        DefinitionError: If the shapes are not broadcast-compatible.
 
     >>> X = te.placeholder((4, 8), "bool", name="A")
     >>> W = te.placeholder((8,), "bool", name="W")
@@ -349,14 +355,14 @@ def logical_and(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def logical_or(lhs: Operand, rhs: Operand) -> Any:
-    """Whether one of two conditions holds, or both.
+    """Compute the logical OR element-wise.
 
     Args:
-        lhs: conditions: a tensor or an expression of bool.
-        rhs: conditions: a tensor or an expression of bool.
+        lhs: Condition, a tensor or an expression of dtype bool.
+        rhs: Condition, a tensor or an expression of dtype bool.
 
     Raises:
-        DefinitionError: the shapes do not broadcast.
+        DefinitionError: If the shapes are not broadcast-compatible.
 
     >>> X = te.placeholder((4, 8), "bool", name="A")
     >>> W = te.placeholder((8,), "bool", name="W")
@@ -368,14 +374,14 @@ def logical_or(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def logical_xor(lhs: Operand, rhs: Operand) -> Any:
-    """Whether one of two conditions holds, and not both.
+    """Compute the logical XOR element-wise.
 
     Args:
-        lhs: conditions: a tensor or an expression of bool.
-        rhs: conditions: a tensor or an expression of bool.
+        lhs: Condition, a tensor or an expression of dtype bool.
+        rhs: Condition, a tensor or an expression of dtype bool.
 
     Raises:
-        DefinitionError: the shapes do not broadcast.
+        DefinitionError: If the shapes are not broadcast-compatible.
 
     >>> X = te.placeholder((4, 8), "bool", name="A")
     >>> W = te.placeholder((8,), "bool", name="W")
@@ -391,10 +397,10 @@ def logical_xor(lhs: Operand, rhs: Operand) -> Any:
 
 @of_one
 def logical_not(data: Operand) -> Any:
-    """Whether a condition does not hold.
+    """Compute the logical NOT element-wise.
 
     Args:
-        data: conditions: a tensor or an expression of bool.
+        data: Condition, a tensor or an expression of dtype bool.
 
     >>> logical_not(te.placeholder((4, 8), "bool", name="A")).dtype
     'bool'
@@ -404,7 +410,7 @@ def logical_not(data: Operand) -> Any:
 
 @of_two
 def bitwise_and(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs & rhs` of integers or bool.
+    """Compute the bitwise AND of integers or booleans element-wise.
 
     >>> bitwise_and(te.placeholder((4, 8), "int32", name="A"), 3).shape
     (4, 8)
@@ -414,7 +420,7 @@ def bitwise_and(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def bitwise_or(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs | rhs` of integers or bool.
+    """Compute the bitwise OR of integers or booleans element-wise.
 
     >>> bitwise_or(te.placeholder((4, 8), "int32", name="A"), 3).shape
     (4, 8)
@@ -424,7 +430,7 @@ def bitwise_or(lhs: Operand, rhs: Operand) -> Any:
 
 @of_two
 def bitwise_xor(lhs: Operand, rhs: Operand) -> Any:
-    """`lhs ^ rhs` of integers or bool.
+    """Compute the bitwise XOR of integers or booleans element-wise.
 
     >>> bitwise_xor(te.placeholder((4, 8), "int32", name="A"), 3).shape
     (4, 8)
@@ -434,7 +440,7 @@ def bitwise_xor(lhs: Operand, rhs: Operand) -> Any:
 
 @of_one
 def bitwise_not(data: Operand) -> Any:
-    """`~data` of integers or bool.
+    """Invert all bits of integers element-wise; negate booleans.
 
     >>> bitwise_not(te.placeholder((4, 8), "int32", name="A")).dtype
     'int32'

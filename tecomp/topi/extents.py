@@ -12,11 +12,11 @@ from tecomp.ir.nodes.expr_nodes import Binary, Const
 from tecomp.ir.nodes.structural_equality import same
 
 Size: TypeAlias = "int | te.Expr"
-"""An extent: a number, or an expression of sizes that the arguments say."""
+"""Extent: an int, or an expression of size variables that are bound at call time."""
 
 
 def plus(size: Size, count: Size) -> Size:
-    """`size + count`, with the numbers in it as one: `n + 2 - 2` is `n`."""
+    """Return `size + count` with constants folded: `n + 2 - 2` gives `n`."""
     if isinstance(size, int) and isinstance(count, int):
         return size + count
     number, other = (size, count) if isinstance(size, int) else (count, size)
@@ -30,14 +30,14 @@ def plus(size: Size, count: Size) -> Size:
 
 
 def minus(size: Size, count: Size) -> Size:
-    """`size - count`, with the numbers in it as one."""
+    """Return `size - count` with constants folded."""
     if isinstance(count, int):
         return plus(size, -count)
     return 0 if equal(size, count) else _kept(size - count)
 
 
 def times(size: Size, count: Size) -> Size:
-    """`size * count`."""
+    """Return `size * count`, simplified for factors 0 and 1."""
     for a, b in ((size, count), (count, size)):
         if isinstance(a, int) and a in (0, 1):
             return b if a else 0
@@ -45,7 +45,7 @@ def times(size: Size, count: Size) -> Size:
 
 
 def quotient(size: Size, count: Size) -> Size:
-    """`size // count`; the factor that is left where it is a factor of the size."""
+    """Return `size // count`, simplified if `count` is a factor of `size`."""
     if isinstance(count, int) and count == 1:
         return size
     factors = _factors(size)
@@ -60,12 +60,12 @@ def quotient(size: Size, count: Size) -> Size:
 
 
 def ceil_div(size: Size, count: Size) -> Size:
-    """`size / count`, rounded up."""
+    """Return `size / count` rounded up."""
     return quotient(plus(size, minus(count, 1)), count)
 
 
 def product(sizes: Iterable[Size]) -> Size:
-    """All sizes multiplied together; the numbers in front."""
+    """Return the product of extents, with constant factors folded and placed first."""
     factors = [factor for size in sizes for factor in _factors(size)]
     result: Size = 1
     for factor in factors:
@@ -78,7 +78,7 @@ def product(sizes: Iterable[Size]) -> Size:
 
 
 def equal(a: Size, b: Size) -> bool:
-    """Whether two extents are known to be equal, factors in any order.
+    """Return whether two extents are provably equal, regardless of the order of factors.
 
     >>> n = te.var("n")
     >>> equal(2 * n, n * 2), equal(n, 2 * n)
@@ -93,7 +93,7 @@ def equal(a: Size, b: Size) -> bool:
 
 
 def is_multiple(size: Size, count: int) -> bool:
-    """Whether a number is known to divide an extent.
+    """Return whether `count` provably divides `size`.
 
     >>> is_multiple(6, 3), is_multiple(te.var("n") * 6, 3), is_multiple(te.var("n"), 3)
     (True, True, False)
@@ -102,7 +102,7 @@ def is_multiple(size: Size, count: int) -> bool:
 
 
 def is_product(one: Sequence[Size], other: Sequence[Size]) -> bool:
-    """Whether two shapes are known to have as many elements.
+    """Return whether two shapes provably have the same number of elements.
 
     >>> n = te.var("n")
     >>> is_product((n, 6), (2, n, 3)), is_product((n,), (te.var("m"),)), is_product((0, n), (0,))
@@ -129,17 +129,17 @@ def is_product(one: Sequence[Size], other: Sequence[Size]) -> bool:
 
 
 def differ(a: Size, b: Size) -> bool:
-    """Whether two extents are known to differ."""
+    """Return whether two extents are known constants with different values."""
     return isinstance(a, int) and isinstance(b, int) and a != b
 
 
 def element(x: Any, axes: Sequence[te.Expr]) -> Any:
-    """The element of `x` at `axes` of what it is broadcast to; a number is itself."""
+    """Return the element of `x` that broadcasts to index `axes`; return a number unchanged."""
     return x(*place(x, axes)) if isinstance(x, te.Tensor) else x
 
 
 def place(x: te.Tensor, axes: Sequence[Any]) -> list[Any]:
-    """The index in `x` at `axes` of what it is broadcast to."""
+    """Return the index in `x` of the element that broadcasts to index `axes`."""
     last = axes[len(axes) - x.ndim :]
     return [
         0 if isinstance(extent, int) and extent == 1 else axis
@@ -148,7 +148,7 @@ def place(x: te.Tensor, axes: Sequence[Any]) -> list[Any]:
 
 
 def ravel(index: Sequence[Any], shape: Sequence[Size]) -> Any:
-    """The number of an element, counted in the order of memory."""
+    """Return the row-major linear index of an element."""
     number: Any = 0
     for axis, extent in zip(index, shape, strict=True):
         if not equal(extent, 1):
@@ -157,7 +157,7 @@ def ravel(index: Sequence[Any], shape: Sequence[Size]) -> Any:
 
 
 def unravel(number: Any, shape: Sequence[Size]) -> list[Any]:
-    """The index of an element, from its number."""
+    """Return the index of an element from its row-major linear index."""
     index: list[Any] = []
     inner: Size = 1
     for k, extent in reversed(list(enumerate(shape))):
@@ -166,23 +166,23 @@ def unravel(number: Any, shape: Sequence[Size]) -> list[Any]:
             continue
         part = number if isinstance(inner, int) and inner == 1 else number // inner
         index.append(part if k == _outermost(shape) else modulo(part, extent))
-        # Without elements there is no place to find, and nothing to divide by.
+        # An empty tensor has no elements to index; a divisor of 0 has to be avoided.
         inner = inner if equal(extent, 0) else times(inner, extent)
     return index[::-1]
 
 
 def modulo(index: Any, extent: Size) -> Any:
-    """`index % extent`; where there is no element, there is no index to find a place for."""
+    """Return `index % extent`, or `index` if the extent is 0, as an empty axis has no elements."""
     return index if equal(extent, 0) else index % extent
 
 
 def _outermost(shape: Sequence[Size]) -> int:
-    """The first axis that has more elements than one, as far as is known."""
+    """Return the first axis whose extent is not known to be 1, or 0 if all extents are 1."""
     return next((k for k, extent in enumerate(shape) if not equal(extent, 1)), 0)
 
 
 def _apart(size: te.Expr) -> tuple[te.Expr, int]:
-    """An expression without the number that is added at last, and that number."""
+    """Split an expression into its base and the constant that is added last."""
     if isinstance(size, Binary) and isinstance(size.b, Const) and isinstance(size.b.value, int):
         if size.op is BinOp.ADD:
             return size.a, size.b.value
@@ -192,7 +192,7 @@ def _apart(size: te.Expr) -> tuple[te.Expr, int]:
 
 
 def _factors(size: Size) -> list[Size]:
-    """Factors of a size."""
+    """Return the factors of an extent."""
     found: list[Size] = []
     todo: list[Any] = [size]
     while todo:
@@ -205,6 +205,6 @@ def _factors(size: Size) -> list[Size]:
 
 
 def _kept(size: Any) -> Size:
-    """A result of operators, which is a number where both operands are."""
+    """Return the value of a constant expression; return other extents unchanged."""
     kept: Any = size.value if isinstance(size, Const) else size
-    return kept  # type: ignore[no-any-return]  # an extent is no float
+    return kept  # type: ignore[no-any-return]  # an extent is never a float

@@ -1,4 +1,4 @@
-"""Schedules under TVM's names: that of any program, for the target."""
+"""Schedules under TVM's names; all of them call the automatic scheduler for the target."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tecomp.schedules import auto
 def default_schedule(
     outs: te.Tensor | Sequence[te.Tensor], target: str = "cpu"
 ) -> te.Schedule:
-    """A schedule for results, as `tecomp.schedules.auto` makes it.
+    """Return the schedule that `tecomp.schedules.auto` builds for the results.
 
     >>> from tecomp import topi
     >>> B = topi.exp(te.placeholder((64, 64), name="A"))

@@ -1,4 +1,4 @@
-"""Functions of the elements of one tensor."""
+"""Element-wise functions of one tensor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tecomp.topi.validation import Operand, check_integer, constant_of, integer_
 
 
 def each(x: te.Tensor, function: Callable[[te.Expr], te.Expr], name: str) -> te.Tensor:
-    """A function of each element.
+    """Apply a function element-wise.
 
     >>> each(te.placeholder((4, 8), name="A"), te.exp, "exp").op.tag
     'elemwise'
@@ -21,7 +21,7 @@ def each(x: te.Tensor, function: Callable[[te.Expr], te.Expr], name: str) -> te.
 
 
 def identity(x: te.Tensor) -> te.Tensor:
-    """A copy of `x`.
+    """Return a copy of `x`.
 
     >>> identity(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -30,7 +30,7 @@ def identity(x: te.Tensor) -> te.Tensor:
 
 
 def negative(x: te.Tensor) -> te.Tensor:
-    """`-x`; that of a bool is an int32.
+    """Negate element-wise; bool gives int32.
 
     >>> negative(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -39,7 +39,7 @@ def negative(x: te.Tensor) -> te.Tensor:
 
 
 def exp(x: te.Tensor) -> te.Tensor:
-    """Euler's number to the power of each element.
+    """Compute the exponential element-wise.
 
     >>> exp(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -48,7 +48,7 @@ def exp(x: te.Tensor) -> te.Tensor:
 
 
 def fast_exp(x: te.Tensor) -> te.Tensor:
-    """`exp`, which is as fast as one of fewer digits would be.
+    """Compute `exp(x)` element-wise; `exp` is as fast as a less accurate version.
 
     >>> fast_exp(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -57,7 +57,7 @@ def fast_exp(x: te.Tensor) -> te.Tensor:
 
 
 def log(x: te.Tensor) -> te.Tensor:
-    """The natural logarithm of each element.
+    """Compute the natural logarithm element-wise.
 
     >>> log(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -66,7 +66,7 @@ def log(x: te.Tensor) -> te.Tensor:
 
 
 def log2(x: te.Tensor) -> te.Tensor:
-    """The logarithm to base 2 of each element.
+    """Compute the base-2 logarithm element-wise.
 
     >>> log2(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -75,7 +75,7 @@ def log2(x: te.Tensor) -> te.Tensor:
 
 
 def log10(x: te.Tensor) -> te.Tensor:
-    """The logarithm to base 10 of each element.
+    """Compute the base-10 logarithm element-wise.
 
     >>> log10(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -84,7 +84,7 @@ def log10(x: te.Tensor) -> te.Tensor:
 
 
 def sqrt(x: te.Tensor) -> te.Tensor:
-    """The square root of each element.
+    """Compute the square root element-wise.
 
     >>> sqrt(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -93,7 +93,7 @@ def sqrt(x: te.Tensor) -> te.Tensor:
 
 
 def rsqrt(x: te.Tensor) -> te.Tensor:
-    """1 divided by the square root of each element.
+    """Compute the reciprocal square root element-wise.
 
     >>> rsqrt(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -102,7 +102,7 @@ def rsqrt(x: te.Tensor) -> te.Tensor:
 
 
 def erf(x: te.Tensor) -> te.Tensor:
-    """The error function of each element.
+    """Compute the error function element-wise.
 
     >>> erf(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -111,7 +111,7 @@ def erf(x: te.Tensor) -> te.Tensor:
 
 
 def fast_erf(x: te.Tensor) -> te.Tensor:
-    """`erf`, which is as fast as one of fewer digits would be.
+    """Compute `erf(x)` element-wise; `erf` is as fast as a less accurate version.
 
     >>> fast_erf(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -120,7 +120,7 @@ def fast_erf(x: te.Tensor) -> te.Tensor:
 
 
 def sigmoid(x: te.Tensor) -> te.Tensor:
-    """`1 / (1 + exp(-x))` of each element.
+    """Compute `1 / (1 + exp(-x))` element-wise.
 
     >>> sigmoid(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -129,7 +129,7 @@ def sigmoid(x: te.Tensor) -> te.Tensor:
 
 
 def sin(x: te.Tensor) -> te.Tensor:
-    """The sine of each element, an angle in radians.
+    """Compute the sine of angles in radians element-wise.
 
     >>> sin(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -138,7 +138,7 @@ def sin(x: te.Tensor) -> te.Tensor:
 
 
 def cos(x: te.Tensor) -> te.Tensor:
-    """The cosine of each element, an angle in radians.
+    """Compute the cosine of angles in radians element-wise.
 
     >>> cos(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -147,7 +147,7 @@ def cos(x: te.Tensor) -> te.Tensor:
 
 
 def tan(x: te.Tensor) -> te.Tensor:
-    """The tangent of each element, an angle in radians.
+    """Compute the tangent of angles in radians element-wise.
 
     >>> tan(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -156,7 +156,7 @@ def tan(x: te.Tensor) -> te.Tensor:
 
 
 def sinh(x: te.Tensor) -> te.Tensor:
-    """The hyperbolic sine of each element.
+    """Compute the hyperbolic sine element-wise.
 
     >>> sinh(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -165,7 +165,7 @@ def sinh(x: te.Tensor) -> te.Tensor:
 
 
 def cosh(x: te.Tensor) -> te.Tensor:
-    """The hyperbolic cosine of each element.
+    """Compute the hyperbolic cosine element-wise.
 
     >>> cosh(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -174,7 +174,7 @@ def cosh(x: te.Tensor) -> te.Tensor:
 
 
 def tanh(x: te.Tensor) -> te.Tensor:
-    """The hyperbolic tangent of each element.
+    """Compute the hyperbolic tangent element-wise.
 
     >>> tanh(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -183,7 +183,7 @@ def tanh(x: te.Tensor) -> te.Tensor:
 
 
 def fast_tanh(x: te.Tensor) -> te.Tensor:
-    """`tanh`, which is as fast as one of fewer digits would be.
+    """Compute `tanh(x)` element-wise; `tanh` is as fast as a less accurate version.
 
     >>> fast_tanh(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -192,7 +192,7 @@ def fast_tanh(x: te.Tensor) -> te.Tensor:
 
 
 def asin(x: te.Tensor) -> te.Tensor:
-    """The angle in [-pi/2, pi/2] whose sine is the element.
+    """Compute the inverse sine element-wise, in radians in [-pi/2, pi/2].
 
     >>> asin(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -201,7 +201,7 @@ def asin(x: te.Tensor) -> te.Tensor:
 
 
 def acos(x: te.Tensor) -> te.Tensor:
-    """The angle in [0, pi] whose cosine is the element.
+    """Compute the inverse cosine element-wise, in radians in [0, pi].
 
     >>> acos(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -210,7 +210,7 @@ def acos(x: te.Tensor) -> te.Tensor:
 
 
 def atan(x: te.Tensor) -> te.Tensor:
-    """The angle in [-pi/2, pi/2] whose tangent is the element.
+    """Compute the inverse tangent element-wise, in radians in [-pi/2, pi/2].
 
     >>> atan(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -219,7 +219,7 @@ def atan(x: te.Tensor) -> te.Tensor:
 
 
 def asinh(x: te.Tensor) -> te.Tensor:
-    """The inverse of `sinh` of each element.
+    """Compute the inverse hyperbolic sine element-wise.
 
     >>> asinh(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -228,7 +228,7 @@ def asinh(x: te.Tensor) -> te.Tensor:
 
 
 def acosh(x: te.Tensor) -> te.Tensor:
-    """The inverse of `cosh` of each element, at least 0.
+    """Compute the inverse hyperbolic cosine element-wise; the result is non-negative.
 
     >>> acosh(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -237,7 +237,7 @@ def acosh(x: te.Tensor) -> te.Tensor:
 
 
 def atanh(x: te.Tensor) -> te.Tensor:
-    """The inverse of `tanh` of each element.
+    """Compute the inverse hyperbolic tangent element-wise.
 
     >>> atanh(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -246,7 +246,7 @@ def atanh(x: te.Tensor) -> te.Tensor:
 
 
 def floor(x: te.Tensor) -> te.Tensor:
-    """The greatest integer not above each element, in its type.
+    """Round down to an integer element-wise; the dtype is kept.
 
     >>> floor(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -255,7 +255,7 @@ def floor(x: te.Tensor) -> te.Tensor:
 
 
 def ceil(x: te.Tensor) -> te.Tensor:
-    """The least integer not below each element, in its type.
+    """Round up to an integer element-wise; the dtype is kept.
 
     >>> ceil(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -264,7 +264,7 @@ def ceil(x: te.Tensor) -> te.Tensor:
 
 
 def trunc(x: te.Tensor) -> te.Tensor:
-    """Each element without its fraction, in its type.
+    """Round towards zero to an integer element-wise; the dtype is kept.
 
     >>> trunc(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -273,7 +273,7 @@ def trunc(x: te.Tensor) -> te.Tensor:
 
 
 def round(x: te.Tensor) -> te.Tensor:
-    """The integer nearest to each element, of two the one away from 0, in its type.
+    """Round to the nearest integer element-wise, ties away from zero; the dtype is kept.
 
     >>> round(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -282,7 +282,7 @@ def round(x: te.Tensor) -> te.Tensor:
 
 
 def abs(x: te.Tensor) -> te.Tensor:
-    """The absolute value of each element.
+    """Compute the absolute value element-wise.
 
     >>> abs(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -291,12 +291,12 @@ def abs(x: te.Tensor) -> te.Tensor:
 
 
 def _rounded(x: te.Tensor, function: Callable[[te.Expr], te.Expr], name: str) -> te.Tensor:
-    """A function that leaves False and True as they are."""
+    """Apply a function element-wise, with the identity for bool."""
     return each(x, lambda value: value if value.dtype.is_bool else function(value), name)
 
 
 def isnan(x: te.Tensor) -> te.Tensor:
-    """Whether each element is no number.
+    """Test element-wise for NaN.
 
     >>> isnan(te.placeholder((4, 8), name="A")).dtype
     'bool'
@@ -305,7 +305,7 @@ def isnan(x: te.Tensor) -> te.Tensor:
 
 
 def isinf(x: te.Tensor) -> te.Tensor:
-    """Whether each element is infinite, of either sign.
+    """Test element-wise for infinities of either sign.
 
     >>> isinf(te.placeholder((4, 8), name="A")).dtype
     'bool'
@@ -314,7 +314,7 @@ def isinf(x: te.Tensor) -> te.Tensor:
 
 
 def isfinite(x: te.Tensor) -> te.Tensor:
-    """Whether each element is neither infinite nor NaN.
+    """Test element-wise for finite values, which are neither infinite nor NaN.
 
     >>> isfinite(te.placeholder((4, 8), name="A")).dtype
     'bool'
@@ -331,7 +331,7 @@ def _tested(
 
 
 def sign(x: te.Tensor) -> te.Tensor:
-    """1, 0 or -1, as each element is greater than 0, 0, or less; NaN of NaN.
+    """Return the sign element-wise: -1, 0 or 1, and NaN for NaN; the dtype is kept.
 
     >>> sign(te.placeholder((4,), "int8", name="A")).dtype
     'int8'
@@ -347,10 +347,10 @@ def sign(x: te.Tensor) -> te.Tensor:
 
 
 def clip(x: te.Tensor, a_min: Operand, a_max: Operand) -> te.Tensor:
-    """Each element brought into [a_min, a_max]; NaN stays.
+    """Limit the values to the interval [a_min, a_max] element-wise; NaN is kept.
 
     Raises:
-        TypeMismatchError: the type of an element cannot hold a bound.
+        TypeMismatchError: If a bound is not representable in the dtype of `x`.
 
     >>> clip(te.placeholder((4,), "uint8", name="A"), 16, 235).dtype
     'uint8'
@@ -370,12 +370,12 @@ def cast(x: te.Expr | float, dtype: str, span: None = None) -> te.Expr: ...
 
 
 def cast(x: Operand, dtype: str, span: None = None) -> te.Tensor | te.Expr:
-    """Each element converted; as `te.cast`, which it is for an expression.
+    """Cast a tensor element-wise, or an expression as `te.cast`, to a dtype.
 
     Args:
-        x: a tensor, or an expression.
-        dtype: the type.
-        span: not used.
+        x: Tensor, expression or number.
+        dtype: Result dtype.
+        span: Ignored.
 
     >>> cast(te.placeholder((4,), name="A"), "int8").dtype
     'int8'
@@ -386,10 +386,10 @@ def cast(x: Operand, dtype: str, span: None = None) -> te.Tensor | te.Expr:
 
 
 def reinterpret(x: te.Tensor, dtype: str) -> te.Tensor:
-    """The bits of each element, read as a value of another type of as many.
+    """Reinterpret the bits of each element as a value of another dtype with the same bit width.
 
     Raises:
-        TypeMismatchError: it has fewer bits, or more.
+        TypeMismatchError: If the bit widths differ, or if one of the dtypes is bool.
 
     >>> reinterpret(te.placeholder((4, 8), name="A"), "int32").dtype
     'int32'
@@ -398,7 +398,7 @@ def reinterpret(x: te.Tensor, dtype: str) -> te.Tensor:
 
 
 def ceil_log2(x: te.Tensor) -> te.Tensor:
-    """The least power of 2 that is not below each element, as its exponent; of at least 1.
+    """Compute `ceil(log2(x))` element-wise for elements of at least 1; the dtype is kept.
 
     >>> ceil_log2(te.placeholder((4,), "int32", name="A")).dtype
     'int32'
@@ -407,22 +407,22 @@ def ceil_log2(x: te.Tensor) -> te.Tensor:
     def of(value: te.Expr) -> te.Expr:
         if value.dtype.is_float:
             return te.ceil(te.log2(value))
-        # float64 knows powers of two, and on which side of them an integer below 2**53 is.
+        # log2 in float64 separates integers below 2**48 from powers of two.
         return te.cast(te.ceil(te.log2(te.cast(value, "float64"))), value.dtype)
 
     return each(x, of, "ceil_log2")
 
 
 def fixed_point_multiply(x: te.Tensor, multiplier: int, shift: int) -> te.Tensor:
-    """`x * multiplier * 2**(shift - 31)`, rounded to the nearest, of two the greater.
+    """Compute `x * multiplier * 2**(shift - 31)`, rounded to nearest, ties towards infinity.
 
     Args:
-        x: integers of 32 bits.
-        multiplier: a factor in units of 2**-31.
-        shift: bits to the left; to the right if negative.
+        x: Input tensor, int32.
+        multiplier: Factor in units of 2**-31.
+        shift: Left shift in bits; negative values shift right.
 
     Raises:
-        TypeMismatchError: `x` is no integer.
+        TypeMismatchError: If `x` does not have an integer dtype.
 
     >>> fixed_point_multiply(te.placeholder((4,), "int32", name="A"), 2**30, 1).dtype
     'int32'

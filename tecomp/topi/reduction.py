@@ -1,4 +1,4 @@
-"""Elements along axes combined into one: sums, products, extremes and where these are."""
+"""Reductions along axes: sums, products, extremes and their positions."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ Operation: TypeAlias = Literal["sum", "prod", "max", "min"]
 
 
 def sum(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """The sum of all elements along axes; 0 of none.
+    """Compute the sum along the given axes; an empty reduction gives 0.
 
     Args:
-        data: the tensor. Truth is counted, in int32; narrow floats are added up in float32.
-        axis: one axis or several, counted from the end if negative; all of them if None or empty.
-        keepdims: whether these axes stay, with extent 1.
+        data: Input tensor. Booleans are counted as 0 and 1 in int32. float16 and bfloat16 are
+            accumulated in float32.
+        axis: Axis or axes to reduce. Negative values count from the last axis. Default: all axes,
+            also for an empty list.
+        keepdims: If True, keep reduced axes with extent 1.
 
     Returns:
-        The sums, in the type of `data`.
+        Sums in the dtype of `data`, or in int32 for bool.
 
     Raises:
-        DefinitionError: there is no such axis, or one is given twice.
+        DefinitionError: If `axis` is out of bounds or contains duplicates.
 
     >>> A = te.placeholder((4, 5, 6), name="A")
     >>> sum(A, (0, -1)).shape, sum(A, 1, keepdims=True).shape
@@ -38,15 +40,17 @@ def sum(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor
 
 
 def prod(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """The product of all elements along axes; 1 of none.
+    """Compute the product along the given axes; an empty reduction gives 1.
 
     Args:
-        data: the tensor. Truth is counted, in int32; narrow floats are multiplied in float32.
-        axis: one axis or several, counted from the end if negative; all of them if None or empty.
-        keepdims: whether these axes stay, with extent 1.
+        data: Input tensor. Booleans are multiplied as 0 and 1 in int32. float16 and bfloat16 are
+            multiplied in float32.
+        axis: Axis or axes to reduce. Negative values count from the last axis. Default: all axes,
+            also for an empty list.
+        keepdims: If True, keep reduced axes with extent 1.
 
     Raises:
-        DefinitionError: there is no such axis, or one is given twice.
+        DefinitionError: If `axis` is out of bounds or contains duplicates.
 
     >>> k = te.reduce_axis((0, 4), name="k")
     >>> prod(te.placeholder((4, 8), name="A"), 1).shape
@@ -56,15 +60,18 @@ def prod(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tenso
 
 
 def max(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """The greatest element along axes; NaN if one is NaN, the least number of none.
+    """Compute the maximum along the given axes; NaN propagates.
+
+    An empty reduction gives the smallest value of the dtype, -infinity for floating-point dtypes.
 
     Args:
-        data: the tensor.
-        axis: one axis or several, counted from the end if negative; all of them if None or empty.
-        keepdims: whether these axes stay, with extent 1.
+        data: Input tensor.
+        axis: Axis or axes to reduce. Negative values count from the last axis. Default: all axes,
+            also for an empty list.
+        keepdims: If True, keep reduced axes with extent 1.
 
     Raises:
-        DefinitionError: there is no such axis, or one is given twice.
+        DefinitionError: If `axis` is out of bounds or contains duplicates.
 
     >>> max(te.placeholder((4, 8), name="A"), 1).shape
     (4,)
@@ -73,15 +80,18 @@ def max(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor
 
 
 def min(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """The least element along axes; NaN if one is NaN, the greatest number of none.
+    """Compute the minimum along the given axes; NaN propagates.
+
+    An empty reduction gives the largest value of the dtype, infinity for floating-point dtypes.
 
     Args:
-        data: the tensor.
-        axis: one axis or several, counted from the end if negative; all of them if None or empty.
-        keepdims: whether these axes stay, with extent 1.
+        data: Input tensor.
+        axis: Axis or axes to reduce. Negative values count from the last axis. Default: all axes,
+            also for an empty list.
+        keepdims: If True, keep reduced axes with extent 1.
 
     Raises:
-        DefinitionError: there is no such axis, or one is given twice.
+        DefinitionError: If `axis` is out of bounds or contains duplicates.
 
     >>> min(te.placeholder((4, 8), name="A"), 1).shape
     (4,)
@@ -90,15 +100,17 @@ def min(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor
 
 
 def all(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """Whether all conditions along axes hold; they do if there are none.
+    """Test whether all elements along the given axes are true; an empty reduction gives True.
 
     Args:
-        data: conditions, a tensor of bool.
-        axis: one axis or several, counted from the end if negative; all of them if None or empty.
-        keepdims: whether these axes stay, with extent 1.
+        data: Input tensor, bool.
+        axis: Axis or axes to reduce. Negative values count from the last axis. Default: all axes,
+            also for an empty list.
+        keepdims: If True, keep reduced axes with extent 1.
 
     Raises:
-        TypeMismatchError: `data` is not bool.
+        DefinitionError: If `axis` is out of bounds or contains duplicates.
+        TypeMismatchError: If `data` is not bool.
 
     >>> all(te.placeholder((4, 8), "bool", name="A"), 1).shape
     (4,)
@@ -107,15 +119,17 @@ def all(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor
 
 
 def any(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """Whether any condition along axes holds; none does if there are none.
+    """Test whether any element along the given axes is true; an empty reduction gives False.
 
     Args:
-        data: conditions, a tensor of bool.
-        axis: one axis or several, counted from the end if negative; all of them if None or empty.
-        keepdims: whether these axes stay, with extent 1.
+        data: Input tensor, bool.
+        axis: Axis or axes to reduce. Negative values count from the last axis. Default: all axes,
+            also for an empty list.
+        keepdims: If True, keep reduced axes with extent 1.
 
     Raises:
-        TypeMismatchError: `data` is not bool.
+        DefinitionError: If `axis` is out of bounds or contains duplicates.
+        TypeMismatchError: If `data` is not bool.
 
     >>> any(te.placeholder((4, 8), "bool", name="A"), 1).shape
     (4,)
@@ -136,7 +150,7 @@ def _conditions(data: te.Tensor, where: str) -> te.Tensor:
 def reduced(
     data: te.Tensor, axis: Axes, keepdims: bool, op: Operation, name: str
 ) -> te.Tensor:
-    """The elements along axes combined; a copy if there are no axes."""
+    """Reduce `data` along the given axes; copy and cast a tensor of rank 0."""
     where = f"topi.{name}"
     data = tensor_of(data, where)
     axes = axes_of(_given(axis), data.ndim, where)
@@ -151,27 +165,28 @@ def reduced(
 
 
 def _given(axis: Axes) -> Axes:
-    """All axes are meant by None, and by a list of none."""
+    """Return `axis`, or None, which means all axes, for an empty list."""
     return None if isinstance(axis, list | tuple) and not axis else axis
 
 
 def argmax(
     data: te.Tensor, axis: Axes = None, keepdims: bool = False, select_last_index: bool = False
 ) -> te.Tensor:
-    """Where the greatest element along axes is; NaN is greater than all others.
+    """Return the index of the maximum along the given axes; NaN counts as the maximum.
 
     Args:
-        data: the tensor.
-        axis: one axis or several, counted from the end if negative; all of them if None or empty.
-            Of several, elements are counted in the order of memory.
-        keepdims: whether these axes stay, with extent 1.
-        select_last_index: of several that are greatest, whether the last is meant, not the first.
+        data: Input tensor.
+        axis: Axis or axes to reduce. Negative values count from the last axis. Several axes are
+            indexed jointly, in row-major order. Default: all axes, also for an empty list.
+        keepdims: If True, keep reduced axes with extent 1.
+        select_last_index: If True, return the last of several equal maxima, else the first.
 
     Returns:
-        Indices in int32.
+        int32 indices.
 
     Raises:
-        DefinitionError: there is no such axis, one is given twice, or there is no element.
+        DefinitionError: If `axis` is out of bounds or contains duplicates, or if the reduction is
+            known to be empty.
 
     >>> A = te.placeholder((4, 5), name="A")
     >>> argmax(A).shape, argmax(A, 0).shape, argmax(A, 1, keepdims=True).shape
@@ -183,17 +198,21 @@ def argmax(
 def argmin(
     data: te.Tensor, axis: Axes = None, keepdims: bool = False, select_last_index: bool = False
 ) -> te.Tensor:
-    """Where the least element along axes is, in int32; NaN is less than all others.
+    """Return the index of the minimum along the given axes; NaN counts as the minimum.
 
     Args:
-        data: the tensor.
-        axis: one axis or several, counted from the end if negative; all of them if None or empty.
-            Of several, elements are counted in the order of memory.
-        keepdims: whether these axes stay, with extent 1.
-        select_last_index: of several that are least, whether the last is meant, not the first.
+        data: Input tensor.
+        axis: Axis or axes to reduce. Negative values count from the last axis. Several axes are
+            indexed jointly, in row-major order. Default: all axes, also for an empty list.
+        keepdims: If True, keep reduced axes with extent 1.
+        select_last_index: If True, return the last of several equal minima, else the first.
+
+    Returns:
+        int32 indices.
 
     Raises:
-        DefinitionError: there is no such axis, one is given twice, or there is no element.
+        DefinitionError: If `axis` is out of bounds or contains duplicates, or if the reduction is
+            known to be empty.
 
     >>> argmin(te.placeholder((4, 8), name="A"), 1).shape
     (4,)
@@ -231,7 +250,7 @@ def _found(
 
 
 def _one_axis(data: te.Tensor, axes: Sequence[int]) -> tuple[te.Tensor, int]:
-    """The tensor with some of its axes as one, and which that is."""
+    """Merge `axes` into one axis; return the tensor and the position of the merged axis."""
     if len(axes) == 1:
         return data, axes[0]
     kept = [k for k in range(data.ndim) if k not in axes]
@@ -242,14 +261,15 @@ def _one_axis(data: te.Tensor, axes: Sequence[int]) -> tuple[te.Tensor, int]:
 
 
 def collapse_sum(data: te.Tensor, target_shape: Size | Sequence[Size]) -> te.Tensor:
-    """`data` added up to a shape that broadcasts to its own.
+    """Sum `data` to a shape that broadcasts to the shape of `data`.
 
     Args:
-        data: the tensor.
-        target_shape: shape of the result; its extents, from the last, are those of `data`, or 1.
+        data: Input tensor.
+        target_shape: Result shape. Aligned at the last axis, each extent equals that of `data` or
+            is 1.
 
     Raises:
-        DefinitionError: the shape does not.
+        DefinitionError: If `target_shape` does not broadcast to the shape of `data`.
 
     >>> collapse_sum(te.placeholder((4, 5, 6), name="A"), (5, 1)).shape
     (5, 1)

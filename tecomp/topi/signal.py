@@ -1,6 +1,7 @@
-"""Discrete Fourier transforms, by NumPy.
+"""Discrete Fourier transforms, computed by NumPy.
 
-Importing this registers the functions that programs call: one that was saved needs it as well.
+Importing this module registers the packed functions that compiled programs call. A saved
+program needs this import too.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ def dft(
 
     Args:
         re_data: Real parts, floating-point.
-        im_data: Imaginary parts, of the same shape and dtype.
-        inverse: Whether to compute the inverse transform, which divides by the length.
+        im_data: Imaginary parts, with the shape and dtype of `re_data`.
+        inverse: If True, compute the inverse transform, which divides by the length.
 
     Returns:
         Real and imaginary parts of the result.
 
     Raises:
-        DefinitionError: If the shapes or dtypes do not fit.
-        TypeMismatchError: If the dtype is not a floating-point dtype.
+        DefinitionError: If the shapes or dtypes differ, or if the tensors have rank 0.
+        TypeMismatchError: If an input is not floating-point.
 
     >>> re, im = te.placeholder((4, 8), name="re"), te.placeholder((4, 8), name="im")
     >>> [x.shape for x in dft(re, im, False)]
@@ -62,7 +63,7 @@ def dft(
             "with an axis at least",
             kind="shapes",
         )
-    literal = getattr(inverse, "value", inverse)  # TVM takes a te.const
+    literal = getattr(inverse, "value", inverse)  # TVM passes a te.const
     is_inverse = truth_of(bool(literal) if literal in (0, 1) else literal, where, "inverse")
     made: tuple[te.Tensor, te.Tensor] = te.extern(
         [re_data.shape, im_data.shape], [re_data, im_data],

@@ -1,4 +1,4 @@
-"""Tags of operations, by which a program can tell what kind a stage is; TVM's words."""
+"""Operation tags, with TVM's names; they classify stages by access pattern."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ COMM_REDUCE_IDX = "comm_reduce_idx"
 
 
 def is_broadcast(tag: str) -> bool:
-    """Whether a stage is a formula of elements, of tensors that are broadcast or not.
+    """Return whether a stage is an element-wise or broadcasting operation.
 
     >>> is_broadcast("elemwise"), is_broadcast("injective")
     (True, False)
@@ -19,7 +19,7 @@ def is_broadcast(tag: str) -> bool:
 
 
 def is_injective(tag: str) -> bool:
-    """Whether each element of a stage is made of one place of what it reads.
+    """Return whether each element of a stage is computed from one element of each input.
 
     >>> is_injective("elemwise"), is_injective("comm_reduce")
     (True, False)

@@ -1,4 +1,4 @@
-"""Static types of elementwise operators."""
+"""Static types of element-wise operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Value = te.Expr | int | float | bool
 
 
 class OfOne(Protocol):
-    """A function of the elements of a tensor, or of a value."""
+    """Type of an element-wise operator on a tensor or a scalar value."""
 
     @overload
     def __call__(self, data: te.Tensor) -> te.Tensor: ...
@@ -21,7 +21,7 @@ class OfOne(Protocol):
 
 
 class OfTwo(Protocol):
-    """A function of the elements of two tensors, of one and a value, or of two values."""
+    """Type of an element-wise operator on two operands, each a tensor or a scalar value."""
 
     @overload
     def __call__(self, lhs: te.Tensor, rhs: Operand) -> te.Tensor: ...
@@ -32,10 +32,10 @@ class OfTwo(Protocol):
 
 
 def of_one(function: Callable[[Operand], Any]) -> OfOne:
-    """The function itself, with its types."""
+    """Return the function itself, typed as a unary element-wise operator."""
     return cast("OfOne", function)
 
 
 def of_two(function: Callable[[Operand, Operand], Any]) -> OfTwo:
-    """The function itself, with its types."""
+    """Return the function itself, typed as a binary element-wise operator."""
     return cast("OfTwo", function)

@@ -41,10 +41,10 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
 
 
 def absent(module: str, name: str) -> AttributeError:
-    """What is said of a name that a module has not, by one that knows TVM or not.
+    """Return the error for an unknown attribute: the replacement of a TVM name, or similar names.
 
     Args:
-        module: the name of the module.
-        name: what was asked for.
+        module: Full name of the module.
+        name: Requested attribute.
     """
     return MissingError.of(module, module.removeprefix("tecomp."), name, ABSENT[module])

@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 def tensor_of(value: object, where: str, what: str = "data") -> te.Tensor:
-    """`value`, if it is a tensor.
+    """Return `value` if it is a tensor.
 
     Raises:
-        TypeMismatchError: it is none.
+        TypeMismatchError: If `value` is not a tensor.
     """
     if isinstance(value, te.Tensor):
         return value
@@ -32,11 +32,11 @@ def tensor_of(value: object, where: str, what: str = "data") -> te.Tensor:
 
 
 def tensors_of(values: object, where: str, what: str) -> list[te.Tensor]:
-    """`values`, if they are tensors, one at least.
+    """Return `values` as a list if all of them are tensors.
 
     Raises:
-        TypeMismatchError: they are no list or tuple, or one is no tensor.
-        DefinitionError: there is none.
+        TypeMismatchError: If `values` is not a list or tuple, or if an entry is not a tensor.
+        DefinitionError: If `values` is empty.
     """
     if not isinstance(values, list | tuple):
         raise TypeMismatchError(
@@ -51,11 +51,11 @@ def tensors_of(values: object, where: str, what: str) -> list[te.Tensor]:
 
 
 def integer_of(value: object, where: str, what: str, *, least: int | None = None) -> int:
-    """`value` as an int.
+    """Return `value` as an int; constant expressions are accepted.
 
     Raises:
-        TypeMismatchError: it is no integer that is known now.
-        DefinitionError: it is less than `least`.
+        TypeMismatchError: If `value` is not an integer constant.
+        DefinitionError: If `value` is less than `least`.
     """
     literal = getattr(value, "value", value)  # a te.const
     if isinstance(literal, bool) or not isinstance(literal, int | np.integer):
@@ -73,11 +73,12 @@ def integer_of(value: object, where: str, what: str, *, least: int | None = None
 def integers_of(
     value: object, count: int, where: str, what: str, *, least: int | None = None
 ) -> tuple[int, ...]:
-    """`count` ints: one that is given for all of them, or a list of as many.
+    """Return `count` ints from one integer for all axes or a list with one integer per axis.
 
     Raises:
-        TypeMismatchError: one is no integer.
-        DefinitionError: there are more or fewer, or one is less than `least`.
+        TypeMismatchError: If an entry is not an integer constant.
+        DefinitionError: If the list does not have `count` entries, or if an entry is less than
+            `least`.
     """
     if not isinstance(value, list | tuple):
         return (integer_of(value, where, what, least=least),) * count
@@ -93,10 +94,10 @@ def integers_of(
 
 
 def listed(value: object, where: str, what: str) -> list[Any]:
-    """`value` as a list, if it has entries.
+    """Return an iterable as a list.
 
     Raises:
-        TypeMismatchError: it has none, or is a text or a tensor.
+        TypeMismatchError: If `value` is not iterable, or is a string, a mapping or a tensor.
     """
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | te.Tensor):
         return list(value)
@@ -107,10 +108,11 @@ def listed(value: object, where: str, what: str) -> list[Any]:
 
 
 def extents_of(value: object, where: str, what: str) -> list[Size]:
-    """A list of counts of elements: numbers, or expressions of sizes.
+    """Return a list of extents: ints, or expressions of size variables.
 
     Raises:
-        TypeMismatchError: it is no list, or one is neither.
+        TypeMismatchError: If `value` is not a list, or if an entry is neither an integer nor an
+            expression.
     """
     return [
         each if isinstance(each, te.Expr) and not hasattr(each, "value")
@@ -120,10 +122,10 @@ def extents_of(value: object, where: str, what: str) -> list[Size]:
 
 
 def truth_of(value: object, where: str, what: str) -> bool:
-    """`value` as a truth; None is False.
+    """Return `value` as a bool; None gives False.
 
     Raises:
-        TypeMismatchError: it is none.
+        TypeMismatchError: If `value` is not None, a bool or an integer.
     """
     if value is None or isinstance(value, int | np.bool_):
         return bool(value)
@@ -134,10 +136,10 @@ def truth_of(value: object, where: str, what: str) -> bool:
 
 
 def float_of(value: object, where: str, what: str) -> float:
-    """`value` as a float.
+    """Return `value` as a float; constant expressions are accepted.
 
     Raises:
-        TypeMismatchError: it is no number that is known now.
+        TypeMismatchError: If `value` is not a numeric constant.
     """
     literal = getattr(value, "value", value)  # a te.const
     if isinstance(literal, int | float | np.number):
@@ -149,11 +151,11 @@ def float_of(value: object, where: str, what: str) -> float:
 
 
 def axis_of(axis: object, rank: int, where: str, what: str = "axis") -> int:
-    """An axis counted from 0, also if it is given from the end.
+    """Return an axis as a non-negative number; negative values count from the last axis.
 
     Raises:
-        TypeMismatchError: it is no integer.
-        DefinitionError: there is no such axis.
+        TypeMismatchError: If `axis` is not an integer.
+        DefinitionError: If `axis` is out of bounds.
     """
     number = integer_of(axis, where, what)
     if -rank <= number < rank:
@@ -162,11 +164,11 @@ def axis_of(axis: object, rank: int, where: str, what: str = "axis") -> int:
 
 
 def axes_of(axis: object, rank: int, where: str, what: str = "axis") -> list[int]:
-    """Axes counted from 0, each once, in order; all of them for None.
+    """Return axes as sorted non-negative numbers; None gives all axes.
 
     Raises:
-        TypeMismatchError: one is no integer.
-        DefinitionError: there is no such axis, or one is given twice.
+        TypeMismatchError: If an entry is not an integer.
+        DefinitionError: If an axis is out of bounds or occurs twice.
     """
     if axis is None:
         return list(range(rank))
@@ -190,10 +192,10 @@ def _choice(rank: int) -> str:
 
 
 def check_rank(x: te.Tensor, rank: int, where: str, what: str, axes: str = "") -> None:
-    """Refuse a tensor of another number of axes.
+    """Raise if a tensor does not have the given rank.
 
     Raises:
-        DefinitionError: it has more or fewer.
+        DefinitionError: If the rank of `x` is not `rank`.
     """
     if x.ndim == rank:
         return
@@ -206,10 +208,10 @@ def check_rank(x: te.Tensor, rank: int, where: str, what: str, axes: str = "") -
 
 
 def one_of(value: object, choices: Sequence[Any], where: str, what: str) -> None:
-    """Refuse what is none of some choices.
+    """Raise if `value` is not one of the choices.
 
     Raises:
-        DefinitionError: it is none of them.
+        DefinitionError: If `value` is not one of the choices.
     """
     if isinstance(value, tuple({type(each) for each in choices})) and value in choices:
         return
@@ -220,10 +222,10 @@ def one_of(value: object, choices: Sequence[Any], where: str, what: str) -> None
 
 
 def check_float(x: te.Tensor, where: str) -> None:
-    """Refuse numbers that are no floats.
+    """Raise if a tensor is not floating-point.
 
     Raises:
-        TypeMismatchError: they are none.
+        TypeMismatchError: If the dtype of `x` is not floating-point.
     """
     if not x.dtype.is_float:
         raise TypeMismatchError(
@@ -233,10 +235,10 @@ def check_float(x: te.Tensor, where: str) -> None:
 
 
 def check_integer(x: te.Tensor, where: str, what: str) -> None:
-    """Refuse indices that are no integers.
+    """Raise if a tensor does not have an integer dtype.
 
     Raises:
-        TypeMismatchError: they are none.
+        TypeMismatchError: If the dtype of `x` is not an integer dtype.
     """
     if not x.dtype.is_integer:
         raise TypeMismatchError(
@@ -246,7 +248,10 @@ def check_integer(x: te.Tensor, where: str, what: str) -> None:
 
 
 def shape_of(shape: object) -> tuple[Size, ...]:
-    """`shape` as a tuple, whose extents `te.compute` checks; a bare extent is one axis."""
+    """Return `shape` as a tuple; a single extent gives one axis.
+
+    `te.compute` validates the extents.
+    """
     if isinstance(shape, list | tuple):
         return tuple(shape)
     single: Any = shape
@@ -254,10 +259,10 @@ def shape_of(shape: object) -> tuple[Size, ...]:
 
 
 def constant_of(value: Operand, dtype: str, where: str, what: str) -> te.Expr:
-    """A number, which the type has to hold, or an expression converted to it.
+    """Convert a number to a constant of the dtype, or cast an expression or tensor to the dtype.
 
     Raises:
-        TypeMismatchError: the type cannot hold the number.
+        TypeMismatchError: If the number is not representable in the dtype.
     """
     if isinstance(value, te.Expr | te.Tensor):
         return te.cast(value, dtype)
@@ -268,10 +273,10 @@ def constant_of(value: Operand, dtype: str, where: str, what: str) -> te.Expr:
 
 
 def operand_of(value: Any, where: str, what: str) -> Any:
-    """`value`, if it is a tensor, an expression or a number.
+    """Return `value` if it is a tensor, an expression or a number.
 
     Raises:
-        TypeMismatchError: it is none of these.
+        TypeMismatchError: If `value` has another type.
     """
     if isinstance(value, te.Tensor | te.Expr | int | float | np.generic):
         return value
@@ -283,15 +288,15 @@ def operand_of(value: Any, where: str, what: str) -> Any:
 
 
 def value_of(value: Operand) -> Any:
-    """An operand that is no tensor: a number becomes an expression."""
+    """Convert a number to a constant expression; return other operands unchanged."""
     return te.const(value) if isinstance(value, int | float | np.generic) else value
 
 
 def extent_of(value: Size, where: str, what: str, *, least: int = 0) -> Size:
-    """An extent, of which not too little is known.
+    """Return an extent; only ints are compared with `least`.
 
     Raises:
-        DefinitionError: it is less than `least`.
+        DefinitionError: If `value` is an int less than `least`.
     """
     if isinstance(value, int) and value < least:
         raise DefinitionError(
