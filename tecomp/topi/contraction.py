@@ -1,4 +1,4 @@
-"""Products added up along shared axes: matrices, tensors, Einstein's sums."""
+"""Contractions: matrix products, tensordot and einsum."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from tecomp.topi.validation import axis_of, integer_of, listed, tensor_of, truth
 def matmul(
     a: te.Tensor, b: te.Tensor, transp_a: bool = False, transp_b: bool = False
 ) -> te.Tensor:
-    """The product of matrices, in the type of `a`; narrow floats are added up in float32.
+    """Compute the matrix product in the dtype of `a`; leading axes are broadcast.
+
+    float16 and bfloat16 products are accumulated in float32.
 
     Args:
-        a: shape (..., m, k), or (..., k, m) if transposed.
-        b: shape (..., k, n), or (..., n, k) if transposed; leading axes are broadcast.
-        transp_a: whether the last two axes of `a` are exchanged.
-        transp_b: whether those of `b` are.
+        a: Matrices, shape (..., m, k), or (..., k, m) if transposed.
+        b: Matrices, shape (..., k, n), or (..., n, k) if transposed.
+        transp_a: If True, transpose the last two axes of `a`.
+        transp_b: If True, transpose the last two axes of `b`.
 
     Raises:
-        DefinitionError: the shapes do not fit.
+        DefinitionError: If the shapes do not match.
 
     >>> A, B = te.placeholder((4, 8), name="A"), te.placeholder((6, 8), name="B")
     >>> matmul(A, B, transp_b=True).shape
@@ -40,7 +42,7 @@ def multiplied(
     a: te.Tensor, b: te.Tensor, transpose_a: bool, transpose_b: bool, dtype: str | None,
     where: str, name: str, bias: te.Tensor | None = None,
 ) -> te.Tensor:
-    """A product of matrices, by the library's definition, which multiplies batches of one shape."""
+    """Define a matrix product with `tecomp.schedules.matmul`, which requires equal batch shapes."""
     a, b = tensor_of(a, where, "a"), tensor_of(b, where, "b")
     transpose_a = truth_of(transpose_a, where, "the exchange of axes of a")
     transpose_b = truth_of(transpose_b, where, "the exchange of axes of b")
@@ -62,7 +64,7 @@ def multiplied(
         )
     kind = dtype or _sum_type(a.dtype)
     if a.ndim > 2 and b.ndim == 2 and not transpose_a:
-        # One matrix for all batches: their rows are those of one matrix too.
+        # `b` is shared by all batches, so the batches of `a` merge into one matrix.
         rows = reshape(a, (product(a.shape[:-1]), a.shape[-1]))
         done = multiplied(rows, b, False, transpose_b, kind, where, name, bias)
         return reshape(done, (*a.shape[:-1], done.shape[-1]))
@@ -80,7 +82,7 @@ def _sum_type(dtype: str) -> str:
 
 
 def _batches(x: te.Tensor, outer: Sequence[Size]) -> te.Tensor:
-    """`x` with all leading axes."""
+    """Broadcast the leading axes of `x` to `outer`."""
     if x.ndim - 2 == len(outer) and all(map(equal, x.shape, outer)):
         return x
     shape = (*outer, *x.shape[-2:])
@@ -95,7 +97,7 @@ def _batches(x: te.Tensor, outer: Sequence[Size]) -> te.Tensor:
 
 
 def _counted(x: te.Tensor, dtype: str) -> te.Tensor:
-    """Truth as numbers; the library converts all others."""
+    """Cast a bool tensor to numbers; the library converts other dtypes itself."""
     if not x.dtype.is_bool:
         return x
     return te.compute(x.shape, lambda *i: te.cast(x(*i), dtype), name=f"{x.name}_counted")
@@ -104,15 +106,16 @@ def _counted(x: te.Tensor, dtype: str) -> te.Tensor:
 def tensordot(
     a: te.Tensor, b: te.Tensor, axes: int | Sequence[int] | Sequence[Sequence[int]]
 ) -> te.Tensor:
-    """Products added up along axes of both tensors, as NumPy's.
+    """Contract the given axes of two tensors, as `numpy.tensordot`.
 
     Args:
-        a: a tensor.
-        b: another.
-        axes: so many of the last axes of `a` and the first of `b`; or the axes of each, in pairs.
+        a: Input tensor.
+        b: Input tensor.
+        axes: Number of last axes of `a` and first axes of `b` to contract, or a pair of axis lists,
+            one for each tensor.
 
     Raises:
-        DefinitionError: there are no such axes, or their extents differ.
+        DefinitionError: If an axis is out of bounds, or if the extents of contracted axes differ.
 
     >>> A, B = te.placeholder((3, 4, 5), name="A"), te.placeholder((5, 4, 6), name="B")
     >>> tensordot(A, B, 1).shape, tensordot(A, B, ((1, 2), (1, 0))).shape
@@ -167,24 +170,25 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True)
 class _Term:
-    """A tensor with a letter for each axis."""
+    """Tensor with a subscript letter for each axis."""
 
     tensor: te.Tensor
     letters: Sequence[str]
 
 
 def einsum(subscripts: str, *operand: te.Tensor | Sequence[te.Tensor]) -> te.Tensor:
-    """Products of tensors added up along all axes whose letters the result has not, as NumPy's.
+    """Contract tensors by Einstein summation, as `numpy.einsum`.
 
-    Several operands are multiplied two by two, from the left.
+    Several operands are contracted pairwise from the left.
 
     Args:
-        subscripts: letters for the axes of each operand, `ij,jk->ik`; `...` are all others, which
-            are broadcast. Without `->` the result has the letters that are there once.
-        operand: the tensors.
+        subscripts: Letters for the axes of each operand, as in `ij,jk->ik`; `...` stands for the
+            remaining axes, which are broadcast. Without `->`, the result has the broadcast axes and
+            then the letters that occur once, in alphabetical order.
+        operand: Input tensors.
 
     Raises:
-        DefinitionError: the subscripts have no meaning, or extents differ.
+        DefinitionError: If the subscripts are malformed, or if the extents of a letter differ.
 
     >>> A, B = te.placeholder((4, 8), name="A"), te.placeholder((8, 6), name="B")
     >>> einsum("ij,jk->ki", A, B).shape
@@ -206,7 +210,7 @@ def einsum(subscripts: str, *operand: te.Tensor | Sequence[te.Tensor]) -> te.Ten
 def _read(
     subscripts: str, tensors: Sequence[te.Tensor], where: str
 ) -> tuple[list[_Term], list[str]]:
-    """Each tensor with its letters, and those of the result; numbers stand for `...`."""
+    """Parse subscripts into terms and result letters; `...` becomes numbered letters."""
     text = str(subscripts).replace(" ", "")
     inputs, arrow, output = text.partition("->")
     parts = inputs.split(",")
@@ -252,12 +256,12 @@ def _term(part: str, x: te.Tensor, where: str) -> _Term:
             f"{shape_text(x.shape)}; write one for each axis",
             kind="wrong-count",
         )
-    # Counted from the last, so that those of all operands belong together.
+    # Axes of `...` are numbered from the last axis, so that they align across operands.
     return _Term(x, [*before, *(f"...{k:03}" for k in reversed(range(rest))), *after])
 
 
 def _extents(terms: Sequence[_Term], where: str) -> Mapping[str, Size]:
-    """The extent of each letter; of `...` an extent of 1 is repeated."""
+    """Return the extent of each letter; letters of `...` broadcast extents of 1."""
     extents: dict[str, Size] = {}
     for term in terms:
         for letter, extent in zip(term.letters, term.tensor.shape, strict=True):
@@ -277,7 +281,7 @@ def _extents(terms: Sequence[_Term], where: str) -> Mapping[str, Size]:
 def _contracted(
     terms: Sequence[_Term], result: Sequence[str], where: str, name: str
 ) -> te.Tensor:
-    """The sum of the product of some tensors over all letters that the result has not."""
+    """Define the product of the terms, summed over all letters that the result does not have."""
     extents = _extents(terms, where)
     summed = [letter for letter in extents if letter not in result]
     runs = {
@@ -308,7 +312,7 @@ def _contracted(
 
 
 def _met(terms: Sequence[_Term]) -> str:
-    """The type in which the elements of tensors meet."""
+    """Return the common dtype of the tensors."""
     zeros = [te.const(0, term.tensor.dtype) for term in terms]
     met: Any = zeros[0]
     for zero in zeros[1:]:

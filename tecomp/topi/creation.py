@@ -25,10 +25,10 @@ from tecomp.topi.validation import (
 
 
 def full(shape: Size | Sequence[Size], dtype: str, fill_value: Operand) -> te.Tensor:
-    """A tensor whose elements are all `fill_value`.
+    """Return a tensor filled with one value.
 
     Raises:
-        TypeMismatchError: the type cannot hold the value.
+        TypeMismatchError: If `fill_value` is not representable in `dtype`.
 
     >>> full((4, 8), "int8", 3).dtype
     'int8'
@@ -42,7 +42,7 @@ def _filled(shape: tuple[Size, ...], dtype: str, fill_value: Operand, where: str
 
 
 def full_like(x: te.Tensor, fill_value: Operand) -> te.Tensor:
-    """A tensor of the shape and type of `x`, whose elements are all `fill_value`.
+    """Return a tensor filled with one value, with the shape and dtype of `x`.
 
     >>> full_like(te.placeholder((4, 8), "int8", name="A"), 3).shape
     (4, 8)
@@ -52,13 +52,13 @@ def full_like(x: te.Tensor, fill_value: Operand) -> te.Tensor:
 
 
 def eye(n: Size, m: Size | None = None, k: int = 0, dtype: str = "float32") -> te.Tensor:
-    """A matrix of ones on a diagonal, and zeros elsewhere.
+    """Return a matrix with ones on one diagonal and zeros elsewhere.
 
     Args:
-        n: rows.
-        m: columns; as many as rows if None.
-        k: of the diagonal: how many columns it lies to the right of the main one.
-        dtype: type of an element.
+        n: Number of rows.
+        m: Number of columns. Default: `n`.
+        k: Offset of the diagonal to the right of the main diagonal.
+        dtype: Result dtype.
 
     >>> eye(3, 5, k=1).shape
     (3, 5)
@@ -73,10 +73,10 @@ def eye(n: Size, m: Size | None = None, k: int = 0, dtype: str = "float32") -> t
 
 
 def elemwise_sum(xs: Sequence[te.Tensor]) -> te.Tensor:
-    """The sum of several tensors, element by element.
+    """Compute the element-wise sum of several tensors.
 
     Raises:
-        DefinitionError: there is none, or their shapes do not broadcast.
+        DefinitionError: If `xs` is empty, or if the shapes are not broadcast-compatible.
 
     >>> A = te.placeholder((4, 8), name="A")
     >>> elemwise_sum([A, A, A]).shape
@@ -89,17 +89,19 @@ def elemwise_sum(xs: Sequence[te.Tensor]) -> te.Tensor:
 def arange(
     start: Operand, stop: Operand | None = None, step: Operand = 1, dtype: str = "float32"
 ) -> te.Tensor:
-    """`start`, `start + step`, ... before `stop`.
+    """Return evenly spaced values in the half-open interval [start, stop).
 
     Args:
-        start: the first; the numbers go from 0 to before it if there is no `stop`.
-        stop: what they end before. It may be an expression of sizes, if the step is a number.
-        step: from one to the next.
-        dtype: type of the numbers.
+        start: First value. If `stop` is None, it is the end of an interval that starts at 0.
+        stop: End of the interval, exclusive. It may be an expression of size variables if `step` is
+            an integer.
+        step: Difference between adjacent values.
+        dtype: Result dtype.
 
     Raises:
-        DefinitionError: the step is 0.
-        TypeMismatchError: a bound is no number, and no size.
+        DefinitionError: If `step` is 0, or if a bound is not finite.
+        TypeMismatchError: If a bound is neither a number nor an expression of size variables, or if
+            symbolic bounds have a step that is not an integer.
 
     >>> arange(2, 10, 3).shape, arange(5, dtype="int8").shape
     ((3,), (5,))
@@ -148,14 +150,14 @@ def _count(first: Operand, last: Operand, step: Operand) -> Size:
 def hamming_window(
     window_size: Size, periodic: bool, alpha: float, beta: float, dtype: str
 ) -> te.Tensor:
-    """`alpha - beta * cos(2 * pi * i / n)` for a window of n, or of n + 1 if it is not periodic.
+    """Compute `alpha - beta * cos(2 * pi * i / n)`, where n is the period of the window.
 
     Args:
-        window_size: elements of the window.
-        periodic: whether the cosine has its period after `window_size` elements, or after one less.
-        alpha: the mean of the cosine.
-        beta: its amplitude.
-        dtype: type of the result.
+        window_size: Number of elements.
+        periodic: If True, the period is `window_size` elements, else `window_size - 1`.
+        alpha: Mean of the cosine.
+        beta: Amplitude of the cosine.
+        dtype: Result dtype.
 
     >>> hamming_window(16, True, 0.54, 0.46, "float32").shape
     (16,)

@@ -1,4 +1,4 @@
-"""Running sums and products along an axis."""
+"""Cumulative sums and products along an axis."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ def cumsum(
     dtype: str | None = None,
     exclusive: bool | None = None,
 ) -> te.Tensor:
-    """The sum of all elements up to each along an axis.
+    """Compute the cumulative sum along an axis.
 
     Args:
-        data: the tensor. Narrow floats are added up in float32.
-        axis: counted from the end if negative; None for `data` as one row.
-        dtype: type of the result; that of `data` if None, and int32 of bool.
-        exclusive: whether an element is left out of its own sum.
+        data: Input tensor. float16 and bfloat16 are accumulated in float32.
+        axis: Axis along which to accumulate. Negative values count from the last axis. None
+            flattens `data`.
+        dtype: Result dtype. Default: the dtype of `data`, or int32 for bool.
+        exclusive: If True, exclude each element from its own result.
 
     Raises:
-        DefinitionError: there is no such axis.
+        DefinitionError: If `axis` is out of bounds.
 
     >>> A = te.placeholder((4, 9), name="A")
     >>> cumsum(A, 1).shape, cumsum(A).shape
@@ -51,16 +52,17 @@ def cumprod(
     dtype: str | None = None,
     exclusive: bool | None = None,
 ) -> te.Tensor:
-    """The product of all elements up to each along an axis.
+    """Compute the cumulative product along an axis.
 
     Args:
-        data: the tensor. Narrow floats are multiplied in float32.
-        axis: counted from the end if negative; None for `data` as one row.
-        dtype: type of the result; that of `data` if None, and int32 of bool.
-        exclusive: whether an element is left out of its own product.
+        data: Input tensor. float16 and bfloat16 are multiplied in float32.
+        axis: Axis along which to accumulate. Negative values count from the last axis. None
+            flattens `data`.
+        dtype: Result dtype. Default: the dtype of `data`, or int32 for bool.
+        exclusive: If True, exclude each element from its own result.
 
     Raises:
-        DefinitionError: there is no such axis.
+        DefinitionError: If `axis` is out of bounds.
 
     >>> cumprod(te.placeholder((4, 8), name="A"), 1).shape
     (4, 8)
@@ -77,19 +79,21 @@ def scanop(
     dtype: str | None = None,
     exclusive: bool | None = None,
 ) -> te.Tensor:
-    """All elements up to each along an axis, combined one after the other.
+    """Compute a sequential scan along an axis with a binary operator.
 
     Args:
-        data: the tensor.
-        binop: combines what is before with the next element.
-        identity_value: what is before the first.
-        op_name: name of the result.
-        axis: counted from the end if negative; None for `data` as one row.
-        dtype: type of the result; that of `data` if None, and int32 of bool.
-        exclusive: whether an element is left out of its own result.
+        data: Input tensor.
+        binop: Function that combines the previous result with the next element.
+        identity_value: Initial value, used if `exclusive` is True.
+        op_name: Name of the operation.
+        axis: Axis along which to accumulate. Negative values count from the last axis. None
+            flattens `data`.
+        dtype: Result dtype. Default: the dtype of `data`, or int32 for bool.
+        exclusive: If True, exclude each element from its own result.
 
     Raises:
-        DefinitionError: there is no such axis.
+        DefinitionError: If `axis` is out of bounds.
+        TypeMismatchError: If `binop` is not callable.
 
     >>> A = te.placeholder((4, 9), name="A")
     >>> scanop(A, te.max, float("-inf"), "cummax", 1).shape
@@ -118,14 +122,14 @@ def _steps(
     rows: te.Tensor, along: int, wide: str, binop: Callable[[Any, Any], Any], start: te.Expr,
     op_name: str, *, exclusive: bool,
 ) -> te.Tensor:
-    """The elements up to each, in a type that holds them; their axis comes first."""
+    """Define the scan in the accumulation dtype, with the scanned axis first."""
     steps, others = rows.shape[along], (*rows.shape[:along], *rows.shape[along + 1 :])
 
     def element(t: te.Expr, *i: te.Expr) -> te.Expr:
         return te.cast(rows(*i[:along], t, *i[along:]), wide)
 
     shape = (steps, *others)
-    # Where there are no steps, there is no first.
+    # A scan of an empty axis has no initial step.
     first = (min(steps, 1) if isinstance(steps, int) else 1, *others)
     state = te.placeholder(shape, wide, name=f"{op_name}_state")
     init = te.compute(

@@ -1,4 +1,4 @@
-"""Elements put to places that are data: stored one after the other, as statements."""
+"""Scatter operators, defined as statements that store the updates one after another."""
 
 from __future__ import annotations
 
@@ -32,21 +32,22 @@ def scatter_elements(
     data: te.Tensor, indices: te.Tensor, updates: te.Tensor, axis: int = 0,
     reduction: str = "update",
 ) -> te.Tensor:
-    """`data` where `updates[i, j]` went to `[indices[i, j], j]` for axis 0, and so for others.
+    """Copy `data` and store updates at indexed positions: `[indices[i, j], j]` for axis 0.
 
     Args:
-        data: the tensor.
-        indices: integers, counted from the end if negative; updates for places outside are left
-            out.
-        updates: of the shape of `indices`.
-        axis: counted from the end if negative.
-        reduction: what is stored: the last `update` of a place; or what was there and the updates,
-            one after the other: their sum for `add`, product for `mul`, `min`, `max`, or half of
-            the sum of each two for `mean`.
+        data: Input tensor.
+        indices: Integer indices. Negative values count from the end; updates at out-of-bounds
+            indices are skipped.
+        updates: Updates with the shape of `indices` and the dtype of `data`.
+        axis: Axis that is indexed; negative values count from the last axis.
+        reduction: Combination of the old value and an update, in order of the updates: "update"
+            stores the update, "add" the sum, "mul" the product, "min" or "max" the extreme, and
+            "mean" half of the sum.
 
     Raises:
-        DefinitionError: there is no such axis or reduction, or the shapes do not fit.
-        TypeMismatchError: the indices are no integers.
+        DefinitionError: If `axis` is out of bounds, if `reduction` is unknown, or if the shapes or
+            dtypes do not match.
+        TypeMismatchError: If `indices` does not have an integer dtype.
 
     >>> A, i = te.placeholder((9, 8), name="A"), te.placeholder((2, 8), "int64", name="i")
     >>> scatter_elements(A, i, te.placeholder((2, 8), name="U")).shape
@@ -81,18 +82,20 @@ def scatter_elements(
 def scatter_nd(
     data: te.Tensor, indices: te.Tensor, updates: te.Tensor, mode: str
 ) -> te.Tensor:
-    """`data` where updates, or parts, went to places that are columns of `indices`.
+    """Copy `data` and store updates, elements or slices, at the positions in columns of `indices`.
 
     Args:
-        data: the tensor.
-        indices: integers; the first axis has one for each axis of `data` that is indexed. They are
-            counted from the end if negative; updates for places outside are left out.
-        updates: the axes of `indices` after the first, and those of `data` that are not indexed.
-        mode: as `reduction` of `scatter_elements`.
+        data: Input tensor.
+        indices: Integer indices; the first axis has one entry per indexed axis of `data`. Negative
+            values count from the end; updates at out-of-bounds positions are skipped.
+        updates: Updates, whose shape consists of the axes of `indices` after the first and the axes
+            of `data` that are not indexed; dtype of `data`.
+        mode: Combination of the old value and an update: "update", "add", "mul", "min", "max" or
+            "mean".
 
     Raises:
-        DefinitionError: there is no such mode, or the shapes do not fit.
-        TypeMismatchError: the indices are no integers.
+        DefinitionError: If `mode` is unknown, or if the shapes or dtypes do not match.
+        TypeMismatchError: If `indices` does not have an integer dtype.
 
     >>> A, i = te.placeholder((9, 8), name="A"), te.placeholder((1, 5), "int64", name="i")
     >>> scatter_nd(A, i, te.placeholder((5, 8), name="U"), "add").shape
@@ -128,18 +131,18 @@ def sparse_to_dense(
     sparse_indices: te.Tensor, output_shape: Size | Sequence[Size], sparse_values: te.Tensor,
     default_value: Operand = 0,
 ) -> te.Tensor:
-    """A tensor of one value, but at some places.
+    """Create a tensor with given values at given positions and a default value elsewhere.
 
     Args:
-        sparse_indices: the places: rows of an index each; numbers for a result of one axis; those
-            outside are left out.
-        output_shape: shape of the result.
-        sparse_values: one for each place, or one for all.
-        default_value: what is elsewhere.
+        sparse_indices: Integer positions, one index per row, or a vector for a result of rank 1.
+            Positions out of bounds are skipped.
+        output_shape: Result shape.
+        sparse_values: One value per position, or a scalar for all positions.
+        default_value: Value of the other elements.
 
     Raises:
-        DefinitionError: the shapes do not fit.
-        TypeMismatchError: the places are no integers.
+        DefinitionError: If the shapes do not match.
+        TypeMismatchError: If `sparse_indices` does not have an integer dtype.
 
     >>> i, v = te.placeholder((3, 2), "int32", name="i"), te.placeholder((3,), name="v")
     >>> sparse_to_dense(i, (4, 5), v).shape
@@ -209,7 +212,7 @@ def _combined(mode: str, old: te.Expr, new: te.Expr) -> te.Expr:
 
 
 def _inside(index: te.Expr, extent: Size, *, wrap: bool = True) -> tuple[te.Expr, te.Expr]:
-    """An index counted from 0, and whether there is such an element."""
+    """Return a non-negative index, and the condition that it is in bounds."""
     wide = te.cast(index, "int64")
     place = te.Select(wide < 0, wide + extent, wide) if wrap else wide
     return place, te.all(place >= 0, place < extent)
@@ -220,7 +223,7 @@ def _copied(shape: Sequence[Size], source: Any, out: Any) -> Any:
 
 
 def _loops(shape: Sequence[Size], body: Callable[..., Any], at: tuple[te.Expr, ...] = ()) -> Any:
-    """A statement for each index."""
+    """Build a loop nest over all indices of a shape."""
     if len(at) == len(shape):
         return body(*at)
     return te.for_range(

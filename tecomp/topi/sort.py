@@ -1,6 +1,7 @@
-"""Sorting and searching, by NumPy, which does it better than loops would.
+"""Sorting and searching, computed by NumPy instead of generated loops.
 
-Importing this registers the functions that programs call: one that was saved needs it as well.
+Importing this module registers the packed functions that compiled programs call. A saved
+program needs this import too.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ Array = NDArray[Any]
 
 
 def _keys(data: Array) -> Array:
-    """Numbers of the same order, of a type that NumPy sorts with NaN as the greatest."""
+    """Convert bfloat16 to float32, which NumPy sorts with NaN last; keep other dtypes."""
     return data.astype(np.float32) if data.dtype.name == "bfloat16" else np.asarray(data)
 
 
 def _order(data: Array, axis: int, is_ascend: bool) -> Array:
-    """The places of the elements along an axis in order; of equal ones the former comes first."""
+    """Return the indices that sort along an axis, stable in both directions."""
     keys = _keys(data)
     if is_ascend:
         return np.argsort(keys, axis, kind="stable")
@@ -69,7 +70,7 @@ def _too_many(count: int, axis: int, name: str, shape: Sequence[Size]) -> str:
 
 
 def _chosen(data: Array, out: Array, axis: int, is_ascend: bool) -> Array:
-    """The places of as many elements as `out` takes."""
+    """Return the indices of the first elements in sorted order, as many as `out` has."""
     count, extent = out.shape[axis], data.shape[axis]
     if count > extent:
         raise CallError(_too_many(count, axis, "the tensor", data.shape), kind="too-much")
@@ -138,18 +139,19 @@ def _argwhere(condition: Array, out: Array) -> None:
 
 
 def argwhere(output_shape: te.Tensor | Sequence[Size], condition: te.Tensor) -> te.Tensor:
-    """Return the indices of the elements that are not 0, a row for each.
+    """Return the indices of nonzero elements, one row per element.
 
     Args:
-        output_shape: Tensor whose shape is that of the result, or the shape itself: as many rows
-            as there are such elements, and a column for each axis of `condition`.
+        output_shape: Result shape, or a tensor with the result shape: one row per nonzero element
+            and one column per axis of `condition`.
         condition: Input tensor.
 
     Returns:
-        int32 indices in row-major order. Rows beyond the last element are 0.
+        int32 indices in row-major order. Unused rows are 0.
 
     Raises:
-        DefinitionError: If the shapes do not fit.
+        DefinitionError: If `output_shape` does not have rank 2 and one column per axis.
+        CallError: If a call finds more nonzero elements than `output_shape` has rows.
 
     >>> argwhere((3, 2), te.placeholder((4, 8), "bool", name="A")).shape
     (3, 2)
@@ -172,15 +174,15 @@ def argwhere(output_shape: te.Tensor | Sequence[Size], condition: te.Tensor) -> 
 
 
 def sort(data: te.Tensor, axis: int = -1, is_ascend: bool = True) -> te.Tensor:
-    """The elements along an axis in order; NaN is the greatest.
+    """Return the elements sorted along an axis; NaN counts as the largest value.
 
     Args:
-        data: the tensor.
-        axis: counted from the end if negative.
-        is_ascend: whether the least comes first.
+        data: Input tensor.
+        axis: Axis; negative values count from the last axis.
+        is_ascend: If True, sort in ascending order.
 
     Raises:
-        DefinitionError: there is no such axis.
+        DefinitionError: If `axis` is out of bounds.
 
     >>> sort(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -194,18 +196,19 @@ def argsort(
     data: te.Tensor, valid_count: te.Tensor | None = None, axis: int = -1, is_ascend: bool = True,
     dtype: str = "float32",
 ) -> te.Tensor:
-    """The places of the elements along an axis in order; of equal ones the former comes first.
+    """Return the indices that sort the elements along an axis; the sort is stable.
 
     Args:
-        data: the tensor.
-        valid_count: of how many elements of each row the order is meant; the rest stay where they
-            are. It has the shape of `data` without the axis.
-        axis: counted from the end if negative.
-        is_ascend: whether the least comes first; NaN is the greatest.
-        dtype: type of the places.
+        data: Input tensor.
+        valid_count: Number of leading elements of each row to sort, integers with the shape of
+            `data` without the axis. The other elements keep their positions. Default: all elements.
+        axis: Axis; negative values count from the last axis.
+        is_ascend: If True, sort in ascending order. NaN counts as the largest value.
+        dtype: dtype of the indices.
 
     Raises:
-        DefinitionError: there is no such axis, or `valid_count` has another shape.
+        DefinitionError: If `axis` is out of bounds, or if `valid_count` has another shape.
+        TypeMismatchError: If `valid_count` does not have an integer dtype.
 
     >>> argsort(te.placeholder((4, 8), name="A"), dtype="int32").dtype
     'int32'
@@ -249,22 +252,24 @@ def topk(
     data: te.Tensor, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False,
     dtype: str = "int64",
 ) -> Any:
-    """The greatest elements along an axis, the greatest first, and where they are.
+    """Return the k largest elements along an axis in descending order, and their indices.
 
     Args:
-        data: the tensor.
-        k: how many; all of them if less than 1.
-        axis: counted from the end if negative.
-        ret_type: `both`, `values` or `indices`.
-        is_ascend: whether the least are meant, the least first; NaN is the greatest.
-        dtype: type of the places.
+        data: Input tensor.
+        k: Number of elements; all elements if less than 1.
+        axis: Axis; negative values count from the last axis.
+        ret_type: "both", "values" or "indices".
+        is_ascend: If True, return the smallest elements in ascending order. NaN counts as the
+            largest value.
+        dtype: dtype of the indices.
 
     Returns:
-        The elements and their places, or one of the two.
+        List of values and indices, or one of these tensors.
 
     Raises:
-        DefinitionError: there is no such axis or `ret_type`, or there are not so many elements.
-        CallError: there are not so many in a call, which says the extent.
+        DefinitionError: If `axis` is out of bounds, if `ret_type` is unknown, or if `k` exceeds a
+            known extent.
+        CallError: If `k` exceeds an extent that is bound at call time.
 
     >>> [x.shape for x in topk(te.placeholder((4, 8), name="A"), 3)]
     [(4, 3), (4, 3)]
@@ -293,20 +298,20 @@ def topk(
 def searchsorted(
     sorted_sequence: te.Tensor, values: te.Tensor, right: bool = False, out_dtype: str = "int64"
 ) -> te.Tensor:
-    """Where values go in between elements that are in order.
+    """Return insertion positions into a sorted tensor.
 
     Args:
-        sorted_sequence: elements in order along the last axis.
-        values: what is looked for; with the same leading axes, unless there is one sequence for
-            all.
-        right: whether values go after elements that are equal, not before.
-        out_dtype: type of the places.
+        sorted_sequence: Elements sorted along the last axis.
+        values: Values to search for. Their leading axes equal those of `sorted_sequence`, unless it
+            has rank 1.
+        right: If True, insert after equal elements, else before.
+        out_dtype: dtype of the positions.
 
     Returns:
-        The shape of `values`.
+        Positions with the shape of `values`.
 
     Raises:
-        DefinitionError: the shapes do not fit.
+        DefinitionError: If the shapes do not match.
 
     >>> s, v = te.placeholder((9,), name="s"), te.placeholder((2, 3), name="v")
     >>> searchsorted(s, v).shape
@@ -336,20 +341,22 @@ def searchsorted(
 def unique(
     data: te.Tensor, is_sorted: bool = True, return_counts: bool = False
 ) -> list[te.Tensor]:
-    """The elements of a row that differ.
+    """Return the unique elements of a vector, with their indices and counts.
 
     Args:
-        data: a row.
-        is_sorted: whether they are in order; else as they come first.
-        return_counts: whether is said how many there are of each.
+        data: Input tensor of rank 1.
+        is_sorted: If True, return the elements in ascending order, else in order of first
+            occurrence.
+        return_counts: If True, return the count of each element too.
 
     Returns:
-        The elements; where each comes first; which of them each of `data` is; how many there are,
-        as one number; and how many of each, if that is asked for. All but the number are as long as
-        `data`: elements and counts end with 0, places with its length. Places are in int32.
+        Unique elements, index of the first occurrence of each, inverse indices, number of unique
+        elements in shape (1,), and the counts if requested. All but the number have the length of
+        `data`: unused elements and counts are 0, and unused first-occurrence indices are the length
+        of `data`. Indices, number and counts are int32.
 
     Raises:
-        DefinitionError: `data` is no row.
+        DefinitionError: If `data` does not have rank 1.
 
     >>> [x.shape for x in unique(te.placeholder((9,), "int32", name="A"))]
     [(9,), (9,), (9,), (1,)]

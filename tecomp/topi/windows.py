@@ -1,4 +1,4 @@
-"""What convolutions and pools say of windows: layouts, strides, and padding in all its forms."""
+"""Sliding windows of convolutions and pools: layouts, strides, dilation and padding."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SPATIAL = "DHW"
 
 @dataclass(frozen=True)
 class Images:
-    """Where the axes of images are.
+    """Tensor of images with a layout.
 
     Attributes:
-        tensor: the images.
-        layout: a letter for each axis.
-        spatial: the axes along which windows move, in order.
+        tensor: Tensor of the images.
+        layout: Layout string with one letter per axis.
+        spatial: Axes along which windows move, in the order D, H, W.
     """
 
     tensor: te.Tensor
@@ -29,7 +29,7 @@ class Images:
     spatial: tuple[int, ...]
 
     def axis(self, letter: str) -> int:
-        """Which axis has this letter."""
+        """Return the axis with this letter."""
         return self.layout.index(letter)
 
     def extent(self, letter: str) -> Size:
@@ -38,24 +38,25 @@ class Images:
 
     @property
     def extents(self) -> tuple[Size, ...]:
-        """Extents of the axes along which windows move."""
+        """Extents of the spatial axes."""
         return tuple(self.tensor.shape[k] for k in self.spatial)
 
 
 def images_of(
     data: te.Tensor, layout: object, letters: str, where: str, what: str = "data"
 ) -> Images:
-    """A tensor whose axes are called by letters.
+    """Return a tensor with its layout after validation.
 
     Args:
-        data: the tensor.
-        layout: a letter for each axis, in any order.
-        letters: the letters that there have to be.
-        where: the call, for messages.
-        what: the argument.
+        data: Tensor.
+        layout: Layout string with one letter per axis, in any order.
+        letters: Required letters.
+        where: Name of the caller, for messages.
+        what: Name of the argument, for messages.
 
     Raises:
-        DefinitionError: the layout has other letters, or the tensor more or fewer axes.
+        DefinitionError: If the letters of the layout differ from `letters`, or if the rank of the
+            tensor differs from their number.
     """
     data = tensor_of(data, where, what)
     if sorted(str(layout)) != sorted(letters):
@@ -72,16 +73,16 @@ def images_of(
 def paddings(
     padding: Any, reaches: Sequence[Size], where: str
 ) -> tuple[list[int], list[int]]:
-    """Elements before and after each axis.
+    """Return the padding before and after each axis, in elements.
 
     Args:
-        padding: one number for all sides; one for each axis; all before and then all after; `VALID`
-            for none; `SAME` for as many as keep the extent at stride 1.
-        reaches: extents of a window with its gaps.
-        where: the call, for messages.
+        padding: One number for all sides; one number per axis; all numbers before and then all
+            after; "VALID" for no padding; "SAME" for padding that keeps the extent at stride 1.
+        reaches: Extents of a window including dilation.
+        where: Name of the caller, for messages.
 
     Raises:
-        DefinitionError: it is none of these.
+        DefinitionError: If `padding` has none of these forms.
     """
     count = len(reaches)
     if isinstance(padding, str):
@@ -104,15 +105,15 @@ def paddings(
 
 @dataclass(frozen=True)
 class Windows:
-    """How windows lie on images.
+    """Sliding windows over images.
 
     Attributes:
-        images: what they are windows of.
-        sizes: elements of a window.
-        steps: from one window to the next.
-        apart: from one element of a window to the next.
-        before: elements of padding before the images.
-        after: elements of padding after them.
+        images: Images that the windows read.
+        sizes: Extents of a window in elements.
+        steps: Strides between windows.
+        apart: Dilation: distances between the elements of a window.
+        before: Padding before the images.
+        after: Padding after the images.
     """
 
     images: Images
@@ -124,18 +125,18 @@ class Windows:
 
     @property
     def reaches(self) -> list[Size]:
-        """Extents of a window with its gaps."""
+        """Extents of a window including dilation."""
         return [_reach(size, gap) for size, gap in zip(self.sizes, self.apart, strict=True)]
 
     def padded_extent(self, k: int) -> Size:
-        """The k-th extent of the images with their padding."""
+        """Return the extent of spatial axis `k` including padding."""
         return plus(self.images.extents[k], self.before[k] + self.after[k])
 
     def shape(self, where: str) -> list[Size]:
-        """The shape of the images with windows in place of the elements along which they move.
+        """Return the image shape with the number of windows as extent of each spatial axis.
 
         Raises:
-            DefinitionError: no window fits.
+            DefinitionError: If a window is larger than the padded images.
         """
         shape = list(self.images.tensor.shape)
         for k, axis in enumerate(self.images.spatial):
@@ -144,11 +145,11 @@ class Windows:
         return shape
 
     def taps(self) -> list[te.IterVar]:
-        """Axes that count the elements of a window."""
+        """Return the reduction axes over the elements of a window."""
         return taps_of(self.sizes)
 
     def element(self, place: Sequence[te.Expr], taps: Sequence[te.Expr]) -> list[te.Expr]:
-        """The index of an element of a window in the images with their padding."""
+        """Return the index of a window element in the padded images."""
         at = list(place)
         for k, axis in enumerate(self.images.spatial):
             at[axis] = place[axis] * self.steps[k] + taps[k] * self.apart[k]
@@ -159,10 +160,11 @@ def windows_of(
     images: Images, sizes: Sequence[Size], stride: Any, dilation: Any, padding: Any, where: str,
     stride_name: str = "stride",
 ) -> Windows:
-    """Windows of some sizes on images, as a caller wants them.
+    """Build sliding windows from validated arguments.
 
     Raises:
-        DefinitionError: something is not one number for each axis, or is too small.
+        DefinitionError: If an argument does not have one number per axis, or if a number is too
+            small.
     """
     count = len(images.spatial)
     steps = integers_of(stride, count, where, stride_name, least=1)
@@ -172,23 +174,23 @@ def windows_of(
 
 
 def taps_of(sizes: Sequence[Size]) -> list[te.IterVar]:
-    """Axes that count the elements of a window."""
+    """Return reduction axes over the elements of a window."""
     names = "qrs"[3 - len(sizes) :]
     return [te.reduce_axis((0, size), name=name) for size, name in zip(sizes, names, strict=True)]
 
 
 def _reach(size: Size, dilation: int) -> Size:
-    """The extent of a window of so many elements, with the gaps between them."""
+    """Return the extent of a window including dilation."""
     if isinstance(size, int):
         return (size - 1) * dilation + 1
     return size if dilation == 1 else plus(minus(size, 1) * dilation, 1)
 
 
 def _count_of(extent: Size, window: Size, stride: int, where: str, images: Images) -> Size:
-    """How many windows fit into an extent.
+    """Return the number of windows that fit into an extent.
 
     Raises:
-        DefinitionError: none does.
+        DefinitionError: If the window is known to be larger than the extent.
     """
     if isinstance(extent, int) and isinstance(window, int) and extent < window:
         raise DefinitionError(
