@@ -1,4 +1,4 @@
-"""Elements moved: other shapes, other orders, parts, joins, and places that are data."""
+"""Data movement: shapes, axis order, slices, concatenation and indexed reads."""
 
 from __future__ import annotations
 

@@ -13,18 +13,19 @@ from tecomp.topi.transform.slices import part_of
 from tecomp.topi.validation import axis_of, extents_of, integer_of, one_of, tensor_of, tensors_of
 
 _MOST_PARTS = 1 << 16
-"""Of one tensor."""
+"""Maximum number of parts of one tensor."""
 
 
 def concatenate(a_tuple: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
-    """Tensors one after the other along an axis.
+    """Join tensors along an existing axis.
 
     Args:
-        a_tuple: tensors that have the same extents along all other axes.
-        axis: counted from the end if negative.
+        a_tuple: Tensors with equal extents along all other axes.
+        axis: Axis; negative values count from the last axis.
 
     Raises:
-        DefinitionError: there is none, they have no such axis, or other extents.
+        DefinitionError: If there are no tensors, if `axis` is out of bounds, or if the other
+            extents differ.
 
     >>> A, B = te.placeholder((4, 8), name="A"), te.placeholder((2, 8), name="B")
     >>> concatenate([A, B]).shape
@@ -48,14 +49,16 @@ def concatenate(a_tuple: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
 
 
 def stack(tensors: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
-    """Tensors of one shape along a new axis.
+    """Join tensors along a new axis.
 
     Args:
-        tensors: the tensors.
-        axis: the new one; counted from the end of the result if negative.
+        tensors: Tensors with equal shapes.
+        axis: Position of the new axis in the result. Negative values count from the last axis of
+            the result.
 
     Raises:
-        DefinitionError: there is none, they have other shapes, or there is no such place.
+        DefinitionError: If there are no tensors, if the shapes differ, or if `axis` is out of
+            bounds.
 
     >>> A, B = te.placeholder((4, 8), name="A"), te.placeholder((4, 8), name="B")
     >>> stack([A, B], -1).shape
@@ -75,7 +78,7 @@ def stack(tensors: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
 
 
 def _check_alike(parts: Sequence[te.Tensor], along: int | None, where: str) -> None:
-    """Refuse tensors of other shapes, where the extents of one axis may differ."""
+    """Raise if the shapes of tensors differ, except along one axis if it is given."""
     first = parts[0]
     for k, x in enumerate(parts):
         fits = x.ndim == first.ndim and all(
@@ -92,9 +95,9 @@ def _check_alike(parts: Sequence[te.Tensor], along: int | None, where: str) -> N
 
 
 def chosen(index: te.Expr, ends: Sequence[Size], read: Callable[[int], te.Expr]) -> te.Expr:
-    """What one of several gives, where each is for the indices below its end.
+    """Return the value of the part that contains an index; part `k` ends before `ends[k]`.
 
-    Conditions are halved, so that as few are asked as digits of the count.
+    The conditions form a binary search tree of logarithmic depth.
     """
 
     def between(low: int, high: int) -> te.Expr:
@@ -110,16 +113,17 @@ def chosen(index: te.Expr, ends: Sequence[Size], read: Callable[[int], te.Expr])
 def split(
     ary: te.Tensor, indices_or_sections: int | Sequence[Size], axis: int = 0
 ) -> list[te.Tensor]:
-    """A tensor cut along an axis.
+    """Split a tensor along an axis into several tensors.
 
     Args:
-        ary: the tensor.
-        indices_or_sections: into how many parts, which are even but for the last; or where all but
-            the first begin.
-        axis: counted from the end if negative.
+        ary: Input tensor.
+        indices_or_sections: Number of parts, which have equal extents except for the last ones, or
+            the first index of each part after the first.
+        axis: Axis; negative values count from the last axis.
 
     Raises:
-        DefinitionError: there is no such axis, or the places are not in order.
+        DefinitionError: If `axis` is out of bounds, if there are too many parts, or if the indices
+            are not in ascending order within the extent.
 
     >>> [x.shape for x in split(te.placeholder((6, 8), name="A"), [1, 4])]
     [(1, 8), (3, 8), (2, 8)]
@@ -160,14 +164,14 @@ def _least(a: Size, b: Size) -> Size:
 
 
 def meshgrid(a_tuple: Sequence[te.Tensor], indexing: str) -> list[te.Tensor]:
-    """Grids of coordinates: each repeats one tensor along the axes of the others.
+    """Return coordinate grids; each repeats one vector along the axes of the others.
 
     Args:
-        a_tuple: tensors of one axis, or of none.
-        indexing: `ij`, or `xy` for the first two axes exchanged.
+        a_tuple: Tensors of rank 1 or 0.
+        indexing: "ij", or "xy", which exchanges the first two axes.
 
     Raises:
-        DefinitionError: a tensor has more axes, or there is no such indexing.
+        DefinitionError: If a tensor has more than one axis, or if `indexing` is unknown.
 
     >>> x, y = te.placeholder((3,), name="x"), te.placeholder((4,), name="y")
     >>> [grid.shape for grid in meshgrid([x, y], "ij")]

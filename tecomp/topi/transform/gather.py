@@ -33,22 +33,24 @@ def take(
     batch_dims: int = 0,
     mode: str = "clip",
 ) -> te.Tensor:
-    """Elements along an axis, or of all of `a` in a row.
+    """Take elements along an axis by index, or from the flattened tensor.
 
     Args:
-        a: the tensor.
-        indices: integers, of any shape.
-        axis: along which is taken; None for `a` as one row.
-        batch_dims: how many of the first axes both tensors share.
-        mode: of indices that are outside: `clip` to the nearest, `wrap` around, or `fast`, which
-            refuses them when it runs.
+        a: Input tensor.
+        indices: Integer indices of any shape.
+        axis: Axis along which to take. None flattens `a`.
+        batch_dims: Number of leading axes that `a` and `indices` share. Negative values count from
+            the rank of `indices`.
+        mode: Handling of out-of-bounds indices: "clip" clips to the nearest, "wrap" takes the
+            remainder, "fast" raises an error at run time.
 
     Returns:
-        The shape of `a`, with that of `indices` in the place of the axis.
+        Tensor with the shape of `a`, where the axis is replaced by the axes of `indices` that are
+        not shared.
 
     Raises:
-        DefinitionError: there is no such axis or mode, or the shared axes differ.
-        TypeMismatchError: the indices are no integers.
+        DefinitionError: If `axis` is out of bounds, if `mode` is unknown, or if shared axes differ.
+        TypeMismatchError: If `indices` does not have an integer dtype.
 
     >>> A, i = te.placeholder((9, 8), name="A"), te.placeholder((3,), "int32", name="i")
     >>> take(A, i, 0).shape, take(A, i).shape
@@ -88,7 +90,7 @@ def take(
 
 
 def _brought(index: te.Expr, extent: Size, mode: str) -> te.Expr:
-    """An index that is inside, as the mode says."""
+    """Map an index into bounds according to the mode."""
     if mode == "fast":
         return index
     wide = te.cast(index, "int64")
@@ -98,20 +100,20 @@ def _brought(index: te.Expr, extent: Size, mode: str) -> te.Expr:
 
 
 def gather(data: te.Tensor, axis: int, indices: te.Tensor) -> te.Tensor:
-    """`data[i, indices[i, j, k], k]` for `axis=1`, and so for others.
+    """Gather elements along an axis: `data[i, indices[i, j, k], k]` for `axis=1`.
 
     Args:
-        data: the tensor.
-        axis: counted from the end if negative.
-        indices: integers from 0 to below the extent, others are refused when it runs; of as many
-            axes as `data`, none of them longer but `axis`.
+        data: Input tensor.
+        axis: Axis along which to gather; negative values count from the last axis.
+        indices: Integer indices in [0, extent), with the rank of `data` and its extents along the
+            other axes. An out-of-bounds index raises an error at run time.
 
     Returns:
-        The shape of `indices`.
+        Tensor with the shape of `indices`.
 
     Raises:
-        DefinitionError: there is no such axis, or the shapes do not fit.
-        TypeMismatchError: the indices are no integers.
+        DefinitionError: If `axis` is out of bounds, or if the shapes do not match.
+        TypeMismatchError: If `indices` does not have an integer dtype.
 
     >>> A, i = te.placeholder((9, 8), name="A"), te.placeholder((9, 3), "int32", name="i")
     >>> gather(A, 1, i).shape
@@ -137,20 +139,21 @@ def gather(data: te.Tensor, axis: int, indices: te.Tensor) -> te.Tensor:
 
 
 def gather_nd(a: te.Tensor, indices: te.Tensor, batch_dims: int = 0) -> te.Tensor:
-    """Elements, or parts, of `a` at places that are columns of `indices`.
+    """Gather elements or slices of `a` at the positions in columns of `indices`.
 
     Args:
-        a: the tensor.
-        indices: integers; the first axis has one for each axis of `a` that is indexed. Those
-            outside are refused when it runs.
-        batch_dims: how many of the first axes of `a` are those of `indices` after the first.
+        a: Input tensor.
+        indices: Integer indices; the first axis has one entry per indexed axis of `a`. An
+            out-of-bounds index raises an error at run time.
+        batch_dims: Number of leading axes of `a` that equal the axes of `indices` after the first.
 
     Returns:
-        The axes of `indices` after the first, and those of `a` that are not indexed.
+        Tensor with the axes of `indices` after the first, followed by the axes of `a` that are not
+        indexed.
 
     Raises:
-        DefinitionError: the shapes do not fit.
-        TypeMismatchError: the indices are no integers.
+        DefinitionError: If the shapes do not match.
+        TypeMismatchError: If `indices` does not have an integer dtype.
 
     >>> A, i = te.placeholder((9, 8, 7), name="A"), te.placeholder((2, 5), "int32", name="i")
     >>> gather_nd(A, i).shape
@@ -181,15 +184,17 @@ def gather_nd(a: te.Tensor, indices: te.Tensor, batch_dims: int = 0) -> te.Tenso
 
 
 def adv_index(data: te.Tensor, indices: Sequence[te.Tensor]) -> te.Tensor:
-    """`data[indices[0], indices[1], ...]`, where indices are broadcast.
+    """Index `data` by tensors: `data[indices[0], indices[1], ...]`; the indices are broadcast.
 
     Args:
-        data: the tensor.
-        indices: integers, for the first axes of `data`. Those outside are refused when it runs.
+        data: Input tensor.
+        indices: Integer tensors for the first axes of `data`. An out-of-bounds index raises an
+            error at run time.
 
     Raises:
-        DefinitionError: there are more of them than axes, or they do not broadcast.
-        TypeMismatchError: they are no integers.
+        DefinitionError: If there are more index tensors than axes, or if their shapes are not
+            broadcast-compatible.
+        TypeMismatchError: If an index tensor does not have an integer dtype.
 
     >>> A, i = te.placeholder((9, 8, 7), name="A"), te.placeholder((5,), "int32", name="i")
     >>> adv_index(A, [i, i]).shape
@@ -221,19 +226,19 @@ index_tensor = adv_index
 def one_hot(
     indices: te.Tensor, on_value: Operand, off_value: Operand, depth: Size, axis: int, dtype: str
 ) -> te.Tensor:
-    """`on_value` at the place that each index says, and `off_value` elsewhere.
+    """Return `on_value` where the position on a new axis equals the index, else `off_value`.
 
     Args:
-        indices: integers; those outside have no place.
-        on_value: what is there.
-        off_value: what is elsewhere.
-        depth: extent of the new axis.
-        axis: the new one; -1 for the last.
-        dtype: type of the result.
+        indices: Integer indices. An out-of-bounds index gives `off_value` everywhere.
+        on_value: Value at the indexed position.
+        off_value: Value at the other positions.
+        depth: Extent of the new axis.
+        axis: Position of the new axis in the result; -1 is the last axis.
+        dtype: Result dtype.
 
     Raises:
-        DefinitionError: there is no such place for an axis.
-        TypeMismatchError: the indices are no integers.
+        DefinitionError: If `axis` is out of bounds.
+        TypeMismatchError: If `indices` does not have an integer dtype.
 
     >>> one_hot(te.placeholder((4,), "int32", name="i"), 1, 0, 10, -1, "float32").shape
     (4, 10)
@@ -255,15 +260,17 @@ def one_hot(
 
 
 def where(condition: te.Tensor, x: Operand, y: Operand) -> te.Tensor:
-    """`x` where a condition holds, else `y`; all three are broadcast.
+    """Select elements from `x` where the condition is true and from `y` elsewhere.
+
+    All three operands are broadcast.
 
     Args:
-        condition: bool, or numbers, which hold unless they are 0.
-        x: a tensor, an expression or a number.
-        y: as `x`.
+        condition: Condition tensor; nonzero numbers are true.
+        x: Tensor, expression or number.
+        y: Tensor, expression or number.
 
     Raises:
-        DefinitionError: the shapes do not broadcast.
+        DefinitionError: If the shapes are not broadcast-compatible.
 
     >>> A = te.placeholder((4, 8), name="A")
     >>> where(te.placeholder((4, 1), "bool", name="c"), A, 0).shape
@@ -285,16 +292,16 @@ def where(condition: te.Tensor, x: Operand, y: Operand) -> te.Tensor:
 def sequence_mask(
     data: te.Tensor, valid_length: te.Tensor, mask_value: float = 0, axis: int = 0
 ) -> te.Tensor:
-    """Sequences with what is beyond their lengths replaced.
+    """Replace the elements beyond the valid length of each sequence.
 
     Args:
-        data: shape (length, batch, ...) for axis 0, (batch, length, ...) for axis 1.
-        valid_length: integers, shape (batch,).
-        mask_value: what replaces the rest.
-        axis: 0 or 1, along the sequences.
+        data: Input tensor, shape (length, batch, ...) for axis 0, (batch, length, ...) for axis 1.
+        valid_length: Integer lengths, shape (batch,).
+        mask_value: Replacement value.
+        axis: Sequence axis, 0 or 1.
 
     Raises:
-        DefinitionError: the axis is another, or the shapes do not fit.
+        DefinitionError: If `axis` is neither 0 nor 1, or if the shapes do not match.
 
     >>> A, n = te.placeholder((9, 4), name="A"), te.placeholder((4,), "int32", name="n")
     >>> sequence_mask(A, n).shape
@@ -327,16 +334,16 @@ def _check_batch(
 def reverse_sequence(
     a: te.Tensor, seq_lengths: te.Tensor, seq_axis: int = 1, batch_axis: int = 0
 ) -> te.Tensor:
-    """Sequences with their first elements, so many of each, in reverse.
+    """Reverse the leading elements of each sequence, up to its length.
 
     Args:
-        a: the tensor.
-        seq_lengths: integers, one for each sequence; from 1 to the extent, as others are taken.
-        seq_axis: along the sequences.
-        batch_axis: from one sequence to the next.
+        a: Input tensor.
+        seq_lengths: Integer lengths, one per sequence, clipped to [1, extent].
+        seq_axis: Axis along the sequences.
+        batch_axis: Axis over the sequences.
 
     Raises:
-        DefinitionError: there is no such axis, or the shapes do not fit.
+        DefinitionError: If an axis is out of bounds, or if the shapes do not match.
 
     >>> A, n = te.placeholder((4, 9), name="A"), te.placeholder((4,), "int32", name="n")
     >>> reverse_sequence(A, n).shape
@@ -358,17 +365,20 @@ def reverse_sequence(
 
 
 def unravel_index(indices: te.Tensor, shape: te.Tensor | Sequence[Size]) -> te.Tensor:
-    """The index of each element that is given by its number, as NumPy's.
+    """Convert row-major linear indices to multi-dimensional indices, as `numpy.unravel_index`.
 
     Args:
-        indices: integers, of any shape.
-        shape: extents, as a tensor of one axis or as numbers.
+        indices: Integer linear indices of any shape.
+        shape: Extents, as an integer tensor of rank 1 or as numbers.
 
     Returns:
-        The shape of `indices`, after an axis with one entry for each axis of `shape`.
+        Tensor with a first axis that has one entry per axis of `shape`, followed by the axes of
+        `indices`.
 
     Raises:
-        DefinitionError: the shape is no vector of known length.
+        DefinitionError: If `shape` is a tensor without rank 1 or without constant length, or if an
+            extent is less than 1.
+        TypeMismatchError: If `indices` or `shape` does not have an integer dtype.
 
     >>> unravel_index(te.placeholder((4,), "int32", name="i"), (3, 5)).shape
     (2, 4)
@@ -402,15 +412,15 @@ def unravel_index(indices: te.Tensor, shape: te.Tensor | Sequence[Size]) -> te.T
 
 
 def trilu(data: te.Tensor, k: Operand, upper: bool) -> te.Tensor:
-    """The upper or the lower triangle of matrices, and 0 elsewhere.
+    """Return the upper or lower triangle of each matrix; other elements are zero.
 
     Args:
-        data: shape (..., m, n).
-        k: the diagonal that ends the triangle, so many columns to the right of the main one.
-        upper: whether it is the upper triangle.
+        data: Matrices, shape (..., m, n).
+        k: Offset of the bounding diagonal to the right of the main diagonal.
+        upper: If True, return the upper triangle, else the lower one.
 
     Raises:
-        DefinitionError: there are less than two axes.
+        DefinitionError: If `data` has fewer than two axes.
 
     >>> trilu(te.placeholder((4, 4), name="A"), 0, True).shape
     (4, 4)
@@ -441,17 +451,20 @@ def _check_matrices(data: te.Tensor, where_: str) -> None:
 def matrix_set_diag(
     data: te.Tensor, diagonal: te.Tensor, k: int | Sequence[int] = 0, align: str = "RIGHT_LEFT"
 ) -> te.Tensor:
-    """Matrices with other elements on a diagonal, or on several side by side.
+    """Replace one diagonal or a band of diagonals of each matrix.
 
     Args:
-        data: shape (..., m, n).
-        diagonal: shape (..., length), or (..., diagonals, length) for several, the uppermost first.
-        k: which diagonal, so many columns to the right of the main one; or the first and the last.
-        align: where shorter diagonals begin in a longer row: those above the main one, then those
-            below it, each `LEFT` or `RIGHT`.
+        data: Matrices, shape (..., m, n).
+        diagonal: New elements, shape (..., length), or (..., diagonals, length) for a band, with
+            the uppermost diagonal first.
+        k: Offset of the diagonal to the right of the main diagonal, or the lowest and the highest
+            offset of a band.
+        align: Alignment of shorter diagonals within a row of `diagonal`: "LEFT" or "RIGHT" for
+            superdiagonals, then for subdiagonals, joined by "_". The main diagonal counts as a
+            superdiagonal.
 
     Raises:
-        DefinitionError: there is no such alignment, or the shapes do not fit.
+        DefinitionError: If `align` is unknown, or if the shapes do not match.
 
     >>> A, d = te.placeholder((4, 5), name="A"), te.placeholder((4,), name="d")
     >>> matrix_set_diag(A, d).shape
@@ -493,11 +506,11 @@ def matrix_set_diag(
 
 
 def shape(array: te.Tensor, dtype: str = "int32") -> te.Tensor:
-    """The extents of a tensor, as a tensor of one axis.
+    """Return the extents of a tensor as a tensor of rank 1.
 
     Args:
-        array: the tensor.
-        dtype: type of the result.
+        array: Input tensor.
+        dtype: Result dtype.
 
     >>> shape(te.placeholder((4, 8), name="A")).shape
     (2,)
@@ -514,11 +527,11 @@ def shape(array: te.Tensor, dtype: str = "int32") -> te.Tensor:
 
 
 def ndarray_size(array: te.Tensor, dtype: str = "int32") -> te.Tensor:
-    """How many elements a tensor has, as a tensor of no axes.
+    """Return the number of elements of a tensor as a tensor of rank 0.
 
     Args:
-        array: the tensor.
-        dtype: type of the result.
+        array: Input tensor.
+        dtype: Result dtype.
 
     >>> ndarray_size(te.placeholder((4, 8), name="A")).shape
     ()

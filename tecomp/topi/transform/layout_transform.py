@@ -1,4 +1,4 @@
-"""layout_transform."""
+"""Conversion of tensors between blocked layouts such as NCHW and NCHW16c."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tecomp.topi.validation import check_rank, tensor_of
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a layout: a whole one or the blocks of one (`C`), or inside of a block (`16c`).
+    """Axis of a layout: a whole axis or its blocks (`C`), or the positions within a block (`16c`).
 
     Attributes:
-        name: the letter, a capital.
-        block: elements of a block; None for a whole axis, or one of blocks.
+        name: Axis letter in upper case.
+        block: Block size for an axis within blocks. None for a whole axis or an axis of blocks.
     """
 
     name: str
@@ -29,17 +29,17 @@ class Axis:
 def layout_transform(
     array: te.Tensor, src_layout: str, dst_layout: str, schedule_rule: str = "None"
 ) -> te.Tensor:
-    """`array` in another layout: capitals are axes, `16c` are the places in a block of 16 of C.
+    """Convert a tensor to another layout; `C` names an axis, `16c` positions in blocks of 16 of C.
 
     Args:
-        array: a tensor with an axis for each of `src_layout`.
-        src_layout: such as `NCHW`.
-        dst_layout: such as `NCHW16c`.
-        schedule_rule: not used: `tecomp.compile` schedules.
+        array: Tensor with one axis per axis of `src_layout`.
+        src_layout: Source layout, such as "NCHW".
+        dst_layout: Result layout, such as "NCHW16c".
+        schedule_rule: Ignored; `tecomp.compile` schedules the operation.
 
     Raises:
-        DefinitionError: a layout is none, the two have not the same axes, or a block does not
-            divide its axis.
+        DefinitionError: If a layout is malformed, if the layouts have different axes, or if a block
+            size does not divide the extent of its axis.
 
     >>> layout_transform(te.placeholder((1, 32, 8, 8), name="A"), "NCHW", "NCHW16c").shape
     (1, 2, 8, 8, 16)
@@ -65,10 +65,10 @@ def layout_transform(
 
 
 def _axes(layout: object, where: str) -> list[Axis]:
-    """The axes of a layout, in order.
+    """Parse a layout into its axes, in order.
 
     Raises:
-        DefinitionError: it is none.
+        DefinitionError: If the layout is malformed.
     """
     text = str(layout)
     parts = re.findall(r"([A-Z])|(\d{1,18})([a-z])", text)
@@ -97,7 +97,7 @@ def _blocks(axes: list[Axis], name: str) -> int | None:
 def _extents(
     array: te.Tensor, source: list[Axis], layout: str, where: str
 ) -> Mapping[str, Size]:
-    """The whole extent of each axis."""
+    """Return the full extent of each axis letter."""
     extents: dict[str, Size] = {}
     for axis, extent in zip(source, array.shape, strict=True):
         if axis.block is not None and differ(extent, axis.block):
@@ -113,7 +113,7 @@ def _extents(
 def _extent(
     axis: Axis, target: list[Axis], extents: Mapping[str, Size], layout: str, where: str
 ) -> Size:
-    """The extent of one axis of the result."""
+    """Return the extent of one axis of the result."""
     block, extent = _blocks(target, axis.name), extents[axis.name]
     if axis.block is not None or block is None:
         return axis.block or extent
@@ -127,7 +127,7 @@ def _extent(
 
 
 def _joined(target: list[Axis], index: tuple[te.Expr, ...]) -> dict[str, Any]:
-    """The index of each whole axis."""
+    """Return the index along each full axis."""
     whole: dict[str, Any] = {}
     for axis, i in zip(target, index, strict=True):
         part = i if axis.block is not None else i * (_blocks(target, axis.name) or 1)
@@ -136,7 +136,7 @@ def _joined(target: list[Axis], index: tuple[te.Expr, ...]) -> dict[str, Any]:
 
 
 def _part(axis: Axis, source: list[Axis], index: Any) -> Any:
-    """The index of one axis of the source, from that of the whole axis."""
+    """Return the index along one source axis from the index along the full axis."""
     block = _blocks(source, axis.name)
     if block is None:
         return index

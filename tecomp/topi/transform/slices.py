@@ -1,4 +1,4 @@
-"""Parts of tensors: from a place to another, with steps, read and written."""
+"""Strided slices, read and written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Bound: TypeAlias = "Size | None"
 
 
 def part_of(a: te.Tensor, axis: int, begin: Size, count: Size, name: str) -> te.Tensor:
-    """`count` elements along an axis, from `begin`."""
+    """Return `count` elements along an axis, starting at `begin`."""
     shape = (*a.shape[:axis], count, *a.shape[axis + 1 :])
 
     def value(*i: te.Expr) -> te.Expr:
@@ -44,20 +44,21 @@ def strided_slice(
     slice_mode: str = "end",
     assume_inbound: bool = True,
 ) -> te.Tensor:
-    """`a[begin:end:strides]`, as NumPy's.
+    """Return the slice `a[begin:end:strides]`, with the semantics of NumPy.
 
     Args:
-        a: the tensor.
-        begin: where each axis begins, counted from the end if negative; None for where it begins.
-        end: before where it ends, as `begin`; how many elements for `slice_mode="size"`, where -1
-            are all that are left.
-        strides: steps, which may be negative; 1 if None.
-        axes: the axes that are meant; the first ones if None.
-        slice_mode: `end` or `size`, for which there are no strides.
-        assume_inbound: not used: what is outside is left out, as in NumPy.
+        a: Input tensor.
+        begin: First index per axis. Negative values count from the end; None starts at the first
+            element in the direction of the stride.
+        end: Exclusive end per axis, in the form of `begin`. With `slice_mode="size"`: number of
+            elements, where -1 takes all remaining elements.
+        strides: Steps per axis, which may be negative. Default: 1.
+        axes: Axes to slice. Default: the first axes.
+        slice_mode: "end" or "size"; "size" ignores `strides`.
+        assume_inbound: Ignored; bounds are clipped to the extent as in NumPy.
 
     Raises:
-        DefinitionError: there are more numbers than axes, or a stride is 0.
+        DefinitionError: If the numbers of bounds and axes differ, or if a stride is 0.
 
     >>> strided_slice(te.placeholder((9, 8), name="A"), [1, -3], [7, 8], [2, 1]).shape
     (3, 3)
@@ -105,7 +106,7 @@ def _bounds(bounds: Sequence[Bound], where: str, what: str) -> list[Bound]:
 
 
 def _steps(strides: Sequence[int], count: int, where: str) -> list[int]:
-    """The strides of all axes; those that are left out are 1."""
+    """Return one stride per axis; omitted strides are 1."""
     if not isinstance(strides, list | tuple) or len(strides) > count:
         raise DefinitionError(
             f"{where}: strides is {strides!r} for {count} axes; give a list of one for each "
@@ -121,14 +122,14 @@ def _sum(a: Size, b: Bound) -> Size:
 
 
 def equal_bound(bound: Bound, number: int) -> bool:
-    """Whether a bound is this number."""
+    """Return whether a bound is known to equal this number."""
     return bound is not None and equal(bound, number)
 
 
 def _strided(
     a: te.Tensor, ranges: Sequence[tuple[Size, Size, int]], name: str
 ) -> te.Tensor:
-    """The elements `begin + stride * i`, so many of each axis."""
+    """Return the elements at `begin + stride * i`, with a given number of elements per axis."""
 
     def value(*i: te.Expr) -> te.Expr:
         places: list[Any] = []
@@ -141,27 +142,28 @@ def _strided(
 
 
 def _range(begin: Bound, end: Bound, step: int, extent: Size) -> tuple[Size, Size]:
-    """Where a slice begins, and how many elements it has, as Python's slices."""
+    """Return the first index and the length of a slice, with Python's slice semantics."""
     if all(isinstance(x, int | None) for x in (begin, end)) and isinstance(extent, int):
         numbers = range(extent)[begin : end : step]
         return (numbers.start if len(numbers) else 0), len(numbers)
     if step > 0:
         first, last = _place(begin, extent, 0), _place(end, extent, extent)
         return first, _count(minus(last, first), step)
-    # Downwards a slice begins at n - 1 at most, and ends before -1: all is one less.
+    # A slice with a negative step starts at n - 1 at most and stops before -1, so both bounds
+    # are clipped to [0, n] after adding 1.
     first = minus(_place(begin, extent, extent, 1), 1)
     last = minus(_place(end, extent, 0, 1), 1)
     return first, _count(minus(first, last), -step)
 
 
 def _count(length: Size, step: int) -> Size:
-    """`max(ceil(length / step), 0)`."""
+    """Return `max(ceil(length / step), 0)`."""
     count = quotient(plus(length, step - 1), step)
     return max(count, 0) if isinstance(count, int) else _most(count, 0)
 
 
 def _place(bound: Bound, extent: Size, default: Size, more: int = 0) -> Size:
-    """A bound, and some more, as a place from 0 to the extent; an expression is taken as it is."""
+    """Return `bound + more` clipped to [0, extent]; expressions are not clipped."""
     if bound is None:
         return default
     if not isinstance(bound, int):
@@ -174,7 +176,7 @@ def _place(bound: Bound, extent: Size, default: Size, more: int = 0) -> Size:
 def _most(a: Size, b: Size) -> Size:
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
-    # A size is never negative.
+    # A size variable is never negative.
     return a if equal(b, 0) and isinstance(a, te.Var) else te.max(a, b)
 
 
@@ -186,18 +188,20 @@ def dynamic_strided_slice(
     a: te.Tensor, begin: te.Tensor, end: te.Tensor, strides: te.Tensor,
     output_shape: Size | Sequence[Size],
 ) -> te.Tensor:
-    """`a[begin:end:strides]`, where the numbers are data.
+    """Return the slice `a[begin:end:strides]` with bounds that are data.
 
     Args:
-        a: the tensor.
-        begin: integers, one for each axis; counted from the end if negative.
-        end: not read: `output_shape` says how many there are.
-        strides: integers, one for each axis.
-        output_shape: the shape of the result.
+        a: Input tensor.
+        begin: First indices, integers of rank 1 with one entry per axis. Negative values count from
+            the end.
+        end: Ignored; `output_shape` gives the number of elements.
+        strides: Steps, integers of rank 1 with one entry per axis.
+        output_shape: Result shape.
 
     Raises:
-        DefinitionError: there are not as many numbers as axes.
-        TypeMismatchError: they are no integers.
+        DefinitionError: If the rank of `output_shape` differs from the rank of `a`, or if a bound
+            tensor does not have rank 1.
+        TypeMismatchError: If a bound tensor does not have an integer dtype.
 
     >>> A, i = te.placeholder((9, 8), name="A"), te.placeholder((2,), "int64", name="i")
     >>> dynamic_strided_slice(A, i, i, i, (3, 2)).shape
@@ -230,18 +234,19 @@ def dynamic_strided_slice(
 def strided_set(
     a: te.Tensor, v: te.Tensor, begin: te.Tensor, end: te.Tensor, strides: te.Tensor | None = None
 ) -> te.Tensor:
-    """`a` with `a[begin:end:strides]` replaced by `v`, where the numbers are data.
+    """Return a copy of `a` with `a[begin:end:strides]` replaced by `v`; the bounds are data.
 
     Args:
-        a: the tensor.
-        v: the new elements, with as many axes.
-        begin: int32, for the first axes, or all; counted from the end if negative.
-        end: as `begin`.
-        strides: int32; 1 if None.
+        a: Input tensor.
+        v: New elements, with the rank of `a`.
+        begin: First indices, integers of rank 1 for the first axes or all axes, converted to int32.
+            Negative values count from the end.
+        end: Exclusive ends, in the form of `begin`.
+        strides: Steps, integers of rank 1, converted to int32. Default: 1.
 
     Raises:
-        DefinitionError: there are more numbers than axes.
-        TypeMismatchError: they are no int32.
+        DefinitionError: If a bound tensor has more entries than `a` has axes.
+        TypeMismatchError: If a bound tensor does not have an integer dtype.
 
     >>> A, V = te.placeholder((9, 8), name="A"), te.placeholder((2, 8), name="V")
     >>> b, e = te.placeholder((1,), "int32", name="b"), te.placeholder((1,), "int32", name="e")
@@ -286,7 +291,7 @@ def strided_set(
 
 
 def _number(x: te.Tensor | None, k: int, default: te.Expr) -> te.Expr:
-    """Number k of a vector, or what stands for it where that is shorter."""
+    """Return entry `k` of a vector, or the default if the vector is shorter."""
     if x is None or not isinstance(x.shape[0], int) or x.shape[0] <= k:
         return default
     return te.cast(x(k), "int32")
@@ -295,10 +300,11 @@ def _number(x: te.Tensor | None, k: int, default: te.Expr) -> te.Expr:
 def slice_scatter(
     input_tensor: te.Tensor, src: te.Tensor, start: int, end: int, step: int, axis: int
 ) -> te.Tensor:
-    """`input_tensor` with `[start:end:step]` along an axis replaced by `src`.
+    """Return a copy of `input_tensor` with `[start:end:step]` along an axis replaced by `src`.
 
     Raises:
-        DefinitionError: `src` has not the shape of that slice, or there is no such axis.
+        DefinitionError: If `src` does not have the shape of the slice, if `axis` is out of bounds,
+            or if `step` is less than 1.
 
     >>> A, V = te.placeholder((9, 8), name="A"), te.placeholder((3, 8), name="V")
     >>> slice_scatter(A, V, 1, 7, 2, 0).shape

@@ -1,4 +1,4 @@
-"""The same elements in another shape or order: views, which readers read where the elements are."""
+"""Views: operators that change the shape or the order of elements, inlined into their readers."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ from tecomp.topi.validation import (
 
 
 def expand_dims(a: te.Tensor, axis: int, num_newaxis: int = 1) -> te.Tensor:
-    """`a` with axes of extent 1 put in.
+    """Insert axes of extent 1.
 
     Args:
-        a: the tensor.
-        axis: the first of them in the result; counted from the end of the result for one axis.
-        num_newaxis: how many.
+        a: Input tensor.
+        axis: Position of the first new axis in the result. Negative values count from the end of
+            the result with one new axis.
+        num_newaxis: Number of new axes.
 
     Raises:
-        DefinitionError: there is no such place.
+        DefinitionError: If `axis` is out of bounds.
 
     >>> expand_dims(te.placeholder((4, 8), name="A"), 1).shape
     (4, 1, 8)
@@ -58,15 +59,15 @@ def expand_dims(a: te.Tensor, axis: int, num_newaxis: int = 1) -> te.Tensor:
 
 
 def expand_like(a: te.Tensor, shape_like: te.Tensor, axis: Sequence[int]) -> te.Tensor:
-    """`a` repeated along axes that it lacks, to the shape of another tensor.
+    """Broadcast `a` to the shape of another tensor along the given axes.
 
     Args:
-        a: the tensor.
-        shape_like: a tensor of the shape that is wanted.
-        axis: the axes of that shape that `a` lacks.
+        a: Input tensor.
+        shape_like: Tensor with the result shape.
+        axis: Axes of `shape_like` that `a` does not have.
 
     Raises:
-        DefinitionError: the other axes are not those of `a`.
+        DefinitionError: If the other axes of `shape_like` differ from the axes of `a`.
 
     >>> A, B = te.placeholder((4,), name="A"), te.placeholder((4, 8), name="B")
     >>> expand_like(A, B, [1]).shape
@@ -92,14 +93,14 @@ def expand_like(a: te.Tensor, shape_like: te.Tensor, axis: Sequence[int]) -> te.
 
 
 def squeeze(a: te.Tensor, axis: int | Sequence[int] | None = None) -> te.Tensor:
-    """`a` without axes of extent 1.
+    """Remove axes of extent 1.
 
     Args:
-        a: the tensor.
-        axis: those that are left out; all whose extent is known to be 1 if None.
+        a: Input tensor.
+        axis: Axis or axes to remove. Default: all axes whose extent is known to be 1.
 
     Raises:
-        DefinitionError: an axis has another extent.
+        DefinitionError: If an axis is out of bounds, or if its extent is not known to be 1.
 
     >>> squeeze(te.placeholder((1, 4, 1), name="A")).shape
     (4,)
@@ -128,14 +129,15 @@ def squeeze(a: te.Tensor, axis: int | Sequence[int] | None = None) -> te.Tensor:
 
 
 def reshape(a: te.Tensor, newshape: Size | Sequence[Size]) -> te.Tensor:
-    """The elements of `a`, in their order, in another shape.
+    """Give the tensor a new shape; elements stay in row-major order.
 
     Args:
-        a: the tensor.
-        newshape: the shape; one of its extents may be -1, which is what is left over.
+        a: Input tensor.
+        newshape: New shape. One extent may be -1, which is computed from the others.
 
     Raises:
-        DefinitionError: the shapes have not as many elements, or are not known to.
+        DefinitionError: If the shapes do not have the same number of elements, or if that cannot be
+            proved.
 
     >>> reshape(te.placeholder((4, 6), name="A"), (8, -1)).shape
     (8, 3)
@@ -156,7 +158,7 @@ def reshape(a: te.Tensor, newshape: Size | Sequence[Size]) -> te.Tensor:
 
 
 def _completed(a: te.Tensor, shape: tuple[Size, ...], where: str) -> tuple[Size, ...]:
-    """A shape without -1."""
+    """Replace an extent of -1 by the computed extent."""
     open_ones = [k for k, extent in enumerate(shape) if equal(extent, -1)]
     if not open_ones:
         return shape
@@ -176,7 +178,7 @@ def _count(shape: Sequence[Size]) -> Size:
 
 
 def in_blocks(a: te.Tensor, axis: int, size: int) -> te.Tensor:
-    """An axis as blocks and the places in one; what is left of it is left out.
+    """Split an axis into blocks and positions within a block, without the remainder.
 
     >>> in_blocks(te.placeholder((te.var("n"), 6), name="A"), 1, 2).shape
     (n, 3, 2)
@@ -190,14 +192,14 @@ def in_blocks(a: te.Tensor, axis: int, size: int) -> te.Tensor:
 
 
 def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
-    """`a` with its axes in another order.
+    """Permute all axes.
 
     Args:
-        a: the tensor.
-        axes: for each axis of the result the axis of `a`; reversed if None.
+        a: Input tensor.
+        axes: Axis of `a` for each axis of the result. Default: reversed order.
 
     Raises:
-        DefinitionError: an axis is missing or named twice.
+        DefinitionError: If `axes` is not a permutation of the axes of `a`.
 
     >>> transpose(te.placeholder((2, 3, 4), name="A"), (0, 2, 1)).shape
     (2, 4, 3)
@@ -219,10 +221,10 @@ def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
 
 
 def flip(a: te.Tensor, axis: int | Sequence[int] = 0) -> te.Tensor:
-    """`a` with the elements along one axis, or several, in reverse.
+    """Reverse the order of elements along the given axes.
 
     Raises:
-        DefinitionError: there is no such axis.
+        DefinitionError: If `axis` is out of bounds or contains duplicates.
 
     >>> flip(te.placeholder((4, 8), name="A"), -1).shape
     (4, 8)
@@ -237,11 +239,12 @@ def flip(a: te.Tensor, axis: int | Sequence[int] = 0) -> te.Tensor:
 
 
 def tile(a: te.Tensor, reps: int | Sequence[int]) -> te.Tensor:
-    """The whole of `a` several times along each axis, as NumPy's.
+    """Repeat the whole tensor along each axis, as `numpy.tile`.
 
     Args:
-        a: the tensor.
-        reps: how many times along each axis, from the last; axes that it has more come first.
+        a: Input tensor.
+        reps: Number of repetitions per axis, aligned at the last axis. Surplus numbers create
+            leading axes.
 
     >>> tile(te.placeholder((4,), name="A"), (2, 3)).shape
     (2, 12)
@@ -265,15 +268,15 @@ def tile(a: te.Tensor, reps: int | Sequence[int]) -> te.Tensor:
 
 
 def repeat(a: te.Tensor, repeats: int, axis: int) -> te.Tensor:
-    """Each element several times along an axis.
+    """Repeat each element along an axis.
 
     Args:
-        a: the tensor.
-        repeats: how many times, at least 0.
-        axis: counted from the end if negative.
+        a: Input tensor.
+        repeats: Number of repetitions, at least 0.
+        axis: Axis; negative values count from the last axis.
 
     Raises:
-        DefinitionError: there is no such axis.
+        DefinitionError: If `axis` is out of bounds.
 
     >>> repeat(te.placeholder((4, 8), name="A"), 2, 1).shape
     (4, 16)
@@ -292,16 +295,17 @@ def repeat(a: te.Tensor, repeats: int, axis: int) -> te.Tensor:
 def sliding_window(
     data: te.Tensor, axis: int, window_shape: Sequence[int], strides: Sequence[int]
 ) -> te.Tensor:
-    """All windows of the last axes, each with axes of its own at the end.
+    """Return all windows over the trailing axes, with the window axes last.
 
     Args:
-        data: the tensor.
-        axis: the first of the axes along which windows move; the rest follow.
-        window_shape: extents of a window.
-        strides: elements from one window to the next.
+        data: Input tensor.
+        axis: First axis along which windows move; all following axes move too.
+        window_shape: Extents of a window.
+        strides: Distances between adjacent windows.
 
     Raises:
-        DefinitionError: a window is larger than its axis, or the numbers are not one for each.
+        DefinitionError: If a window is larger than its axis, or if there is not one number per
+            axis.
 
     >>> sliding_window(te.placeholder((2, 9, 9), name="A"), 1, (3, 3), (2, 2)).shape
     (2, 4, 4, 3, 3)
