@@ -1,4 +1,4 @@
-"""Operators of networks: products, convolutions, pools, norms, activations, padding and blocks."""
+"""Neural network operators: products, convolutions, pools, norms, activations, padding."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def _transposed(
     data: te.Tensor, kernel: te.Tensor, strides: Numbers, padding: Numbers,
     out_dtype: str | None, output_padding: Numbers, groups: int, space: str, name: str,
 ) -> te.Tensor:
-    """A convolution of images with gaps, with filters the other way round."""
+    """Define a transposed convolution as a convolution of dilated images with flipped filters."""
     where = f"topi.nn.{name}"
     images = images_of(data, f"NC{space}", f"NC{space}", where)
     filters = images_of(kernel, f"IO{space}", f"IO{space}", where, "kernel")
@@ -53,7 +53,7 @@ def _transposed(
 def _spread(
     images: Images, steps: Sequence[int], low: Sequence[Size], high: Sequence[Size]
 ) -> te.Tensor:
-    """The images with gaps of zeros between elements, and zeros around."""
+    """Insert zeros between the elements of images and around the images."""
     x = images.tensor
     shape = list(x.shape)
     for k, axis in enumerate(images.spatial):
@@ -73,7 +73,7 @@ def _spread(
 
 
 def _turned(filters: Images, parts: int) -> te.Tensor:
-    """Filters (i, o, ...) as (o, i, ...) of each group, with their taps in reverse."""
+    """Return filters (i, o, ...) as (o, i, ...) per group, with reversed taps."""
     x = filters.tensor
     taken, each = quotient(x.shape[0], parts), x.shape[1]
 
@@ -91,19 +91,20 @@ def conv1d_transpose_ncw(
     data: te.Tensor, kernel: te.Tensor, stride: Numbers, padding: Numbers, out_dtype: str | None,
     output_padding: Numbers,
 ) -> te.Tensor:
-    """The transposed convolution of rows (n, i, w) with filters (i, o, w).
+    """Compute the one-dimensional transposed convolution, layouts NCW and IOW.
 
     Args:
-        data: rows.
-        kernel: filters.
-        stride: elements of the result from one element of the rows to the next.
-        padding: elements that are cut off the result: in the forms of `conv`.
-        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
-            floats it is added up in float32.
-        output_padding: elements that the result has more at its end, less than the stride.
+        data: Sequences (n, i, w).
+        kernel: Filters (i, o, w).
+        stride: Upsampling factor: distance in the result between adjacent input elements.
+        padding: Elements cropped from the result: one number, the numbers before and after, "VALID"
+            or "SAME".
+        out_dtype: Result and accumulation dtype; the dtype of `data` if None. float16 and bfloat16
+            accumulate in float32.
+        output_padding: Additional elements at the end of the result, less than the stride.
 
     Raises:
-        DefinitionError: shapes or numbers do not fit.
+        DefinitionError: If shapes or numbers do not match.
 
     >>> X, W = te.placeholder((1, 3, 5), name="X"), te.placeholder((3, 8, 3), name="W")
     >>> conv1d_transpose_ncw(X, W, 2, 1, "float32", 1).shape
@@ -117,21 +118,21 @@ def group_conv1d_transpose_ncw(
     data: te.Tensor, kernel: te.Tensor, stride: Numbers, padding: Numbers, out_dtype: str | None,
     output_padding: Numbers, groups: int,
 ) -> te.Tensor:
-    """The transposed convolution of rows (n, i, w) with filters (i, o, w), in groups.
+    """Compute the one-dimensional grouped transposed convolution, layouts NCW and IOW.
 
     Args:
-        data: rows (n, i, w).
-        kernel: filters (i, o, w), where o counts the channels that one group gives.
-        stride: elements of the result from one element of the rows to the next.
-        padding: elements that are cut off the result: one number, one before and one after, `VALID`
-            or `SAME`.
-        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
-            floats it is added up in float32.
-        output_padding: elements that the result has more at its end, less than the stride.
-        groups: parts that the channels are cut into; each output sees one part.
+        data: Sequences (n, i, w).
+        kernel: Filters (i, o, w), where o counts the output channels of one group.
+        stride: Upsampling factor: distance in the result between adjacent input elements.
+        padding: Elements cropped from the result: one number, the numbers before and after, "VALID"
+            or "SAME".
+        out_dtype: Result and accumulation dtype; the dtype of `data` if None. float16 and bfloat16
+            accumulate in float32.
+        output_padding: Additional elements at the end of the result, less than the stride.
+        groups: Number of channel groups; each output channel reads one group.
 
     Raises:
-        DefinitionError: shapes or numbers do not fit.
+        DefinitionError: If shapes or numbers do not match.
 
     >>> X = te.placeholder((1, 4, 16), name="X")
     >>> W = te.placeholder((4, 3, 3), name="W")
@@ -147,22 +148,22 @@ def conv2d_transpose_nchw(
     Input: te.Tensor, Filter: te.Tensor, strides: Numbers, padding: Numbers, out_dtype: str | None,
     output_padding: Numbers,
 ) -> te.Tensor:
-    """The transposed convolution of images (n, i, h, w) with filters (i, o, h, w).
+    """Compute the two-dimensional transposed convolution, layouts NCHW and IOHW.
 
     Args:
-        Input: images (n, i, h, w).
-        Filter: filters (i, o, h, w).
-        strides: elements of the result from one element of the images to the next; one number, or
-            one for each axis.
-        padding: elements that are cut off the result: one number, one for each axis, all before and
-            all after, `VALID` or `SAME`.
-        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
-            floats it is added up in float32.
-        output_padding: elements that the result has more at its end, less than the stride; one
-            number, or one for each axis.
+        Input: Images (n, i, h, w).
+        Filter: Filters (i, o, h, w).
+        strides: Upsampling factor: distance in the result between adjacent input elements; one
+            number, or one per axis.
+        padding: Elements cropped from the result: one number, one per axis, all before and then all
+            after, "VALID" or "SAME".
+        out_dtype: Result and accumulation dtype; the dtype of `Input` if None. float16 and bfloat16
+            accumulate in float32.
+        output_padding: Additional elements at the end of the result, less than the stride: one
+            number, or one per axis.
 
     Raises:
-        DefinitionError: shapes or numbers do not fit.
+        DefinitionError: If shapes or numbers do not match.
 
     >>> X, W = te.placeholder((1, 3, 5, 5), name="X"), te.placeholder((3, 8, 3, 3), name="W")
     >>> conv2d_transpose_nchw(X, W, (2, 2), (1, 1), "float32", (0, 0)).shape
@@ -177,23 +178,23 @@ def group_conv2d_transpose_nchw(
     data: te.Tensor, kernel: te.Tensor, stride: Numbers, padding: Numbers, out_dtype: str | None,
     output_padding: Numbers, groups: int,
 ) -> te.Tensor:
-    """The transposed convolution of images (n, i, h, w) with filters (i, o, h, w), in groups.
+    """Compute the two-dimensional grouped transposed convolution, layouts NCHW and IOHW.
 
     Args:
-        data: images (n, i, h, w).
-        kernel: filters (i, o, h, w), where o counts the channels that one group gives.
-        stride: elements of the result from one element of the images to the next; one number, or
-            one for each axis.
-        padding: elements that are cut off the result: one number, one for each axis, all before and
-            all after, `VALID` or `SAME`.
-        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
-            floats it is added up in float32.
-        output_padding: elements that the result has more at its end, less than the stride; one
-            number, or one for each axis.
-        groups: parts that the channels are cut into; each output sees one part.
+        data: Images (n, i, h, w).
+        kernel: Filters (i, o, h, w), where o counts the output channels of one group.
+        stride: Upsampling factor: distance in the result between adjacent input elements; one
+            number, or one per axis.
+        padding: Elements cropped from the result: one number, one per axis, all before and then all
+            after, "VALID" or "SAME".
+        out_dtype: Result and accumulation dtype; the dtype of `data` if None. float16 and bfloat16
+            accumulate in float32.
+        output_padding: Additional elements at the end of the result, less than the stride: one
+            number, or one per axis.
+        groups: Number of channel groups; each output channel reads one group.
 
     Raises:
-        DefinitionError: shapes or numbers do not fit.
+        DefinitionError: If shapes or numbers do not match.
 
     >>> X = te.placeholder((1, 4, 8, 8), name="X")
     >>> W = te.placeholder((4, 3, 3, 3), name="W")
@@ -209,22 +210,22 @@ def conv3d_transpose_ncdhw(
     Input: te.Tensor, Filter: te.Tensor, strides: Numbers, padding: Numbers, out_dtype: str | None,
     output_padding: Numbers,
 ) -> te.Tensor:
-    """The transposed convolution of volumes (n, i, d, h, w) with filters (i, o, d, h, w).
+    """Compute the three-dimensional transposed convolution, layouts NCDHW and IODHW.
 
     Args:
-        Input: volumes (n, i, d, h, w).
-        Filter: filters (i, o, d, h, w).
-        strides: elements of the result from one element of the volumes to the next; one number, or
-            one for each axis.
-        padding: elements that are cut off the result: one number, one for each axis, all before and
-            all after, `VALID` or `SAME`.
-        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
-            floats it is added up in float32.
-        output_padding: elements that the result has more at its end, less than the stride; one
-            number, or one for each axis.
+        Input: Volumes (n, i, d, h, w).
+        Filter: Filters (i, o, d, h, w).
+        strides: Upsampling factor: distance in the result between adjacent input elements; one
+            number, or one per axis.
+        padding: Elements cropped from the result: one number, one per axis, all before and then all
+            after, "VALID" or "SAME".
+        out_dtype: Result and accumulation dtype; the dtype of `Input` if None. float16 and bfloat16
+            accumulate in float32.
+        output_padding: Additional elements at the end of the result, less than the stride: one
+            number, or one per axis.
 
     Raises:
-        DefinitionError: shapes or numbers do not fit.
+        DefinitionError: If shapes or numbers do not match.
 
     >>> X = te.placeholder((1, 4, 4, 8, 8), name="X")
     >>> W = te.placeholder((4, 3, 3, 3, 3), name="W")
@@ -240,23 +241,23 @@ def group_conv3d_transpose_ncdhw(
     data: te.Tensor, kernel: te.Tensor, strides: Numbers, padding: Numbers, out_dtype: str | None,
     output_padding: Numbers, groups: int,
 ) -> te.Tensor:
-    """Transposed convolution of volumes (n, i, d, h, w) with filters (i, o, d, h, w), in groups.
+    """Compute the three-dimensional grouped transposed convolution, layouts NCDHW and IODHW.
 
     Args:
-        data: volumes (n, i, d, h, w).
-        kernel: filters (i, o, d, h, w), where o counts the channels that one group gives.
-        strides: elements of the result from one element of the volumes to the next; one number, or
-            one for each axis.
-        padding: elements that are cut off the result: one number, one for each axis, all before and
-            all after, `VALID` or `SAME`.
-        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
-            floats it is added up in float32.
-        output_padding: elements that the result has more at its end, less than the stride; one
-            number, or one for each axis.
-        groups: parts that the channels are cut into; each output sees one part.
+        data: Volumes (n, i, d, h, w).
+        kernel: Filters (i, o, d, h, w), where o counts the output channels of one group.
+        strides: Upsampling factor: distance in the result between adjacent input elements; one
+            number, or one per axis.
+        padding: Elements cropped from the result: one number, one per axis, all before and then all
+            after, "VALID" or "SAME".
+        out_dtype: Result and accumulation dtype; the dtype of `data` if None. float16 and bfloat16
+            accumulate in float32.
+        output_padding: Additional elements at the end of the result, less than the stride: one
+            number, or one per axis.
+        groups: Number of channel groups; each output channel reads one group.
 
     Raises:
-        DefinitionError: shapes or numbers do not fit.
+        DefinitionError: If shapes or numbers do not match.
 
     >>> X = te.placeholder((1, 4, 4, 8, 8), name="X")
     >>> W = te.placeholder((4, 3, 3, 3, 3), name="W")

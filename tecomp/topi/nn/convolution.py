@@ -1,4 +1,4 @@
-"""Convolutions with the names of TVM, for images of one to three dimensions."""
+"""Convolutions with TVM's names, for one to three spatial dimensions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tecomp.topi.windows import SPATIAL, Images, images_of, windows_of
 
 
 def _kernel_layout(data_layout: str, kernel_layout: str) -> str:
-    """The usual order of filters for images: their channels are where those of the images are."""
+    """Return the filter layout, by default with channels last if the data has channels last."""
     is_default = kernel_layout is None or (isinstance(kernel_layout, str) and not kernel_layout)
     if not is_default:
         return kernel_layout
@@ -25,27 +25,27 @@ def conv(
     auto_scheduler_rewritten_layout: str | None = None, meta_schedule_original_shape: object = None,
     auto_scheduler_should_rewrite_layout: bool = False,
 ) -> te.Tensor:
-    """Filters slid over images: of each place the sum of products with what lies there.
+    """Compute the convolution of images with filters, in any layout.
 
     Args:
-        inp: images.
-        filt: filters.
-        stride: elements from one place to the next; one number, or one for each axis.
-        padding: zeros around the images: one number, one for each axis, all before and all after,
-            `VALID` or `SAME`.
-        dilation: elements from one tap of a filter to the next.
-        groups: parts that the channels are cut into; each output sees one part.
-        data_layout: letters of the axes: N, C, and of D, H and W those that there are.
-        kernel_layout: letters O and I for channels out and in, and the others; with the channels
-            where those of the images are if empty.
-        out_dtype: type of the result, in which is added up; that of `inp` if None. For narrow
-            floats it is added up in float32.
-        auto_scheduler_rewritten_layout: not used.
-        meta_schedule_original_shape: not used.
-        auto_scheduler_should_rewrite_layout: not used.
+        inp: Images.
+        filt: Filters.
+        stride: Distance between adjacent windows, in elements: one number, or one per axis.
+        padding: Zero padding: one number, one per axis, all before and then all after, "VALID" or
+            "SAME".
+        dilation: Distance between adjacent filter taps, in elements: one number, or one per axis.
+        groups: Number of channel groups; each output channel reads one group.
+        data_layout: Layout of the images with the letters N and C, and one to three of D, H and W.
+        kernel_layout: Layout of the filters with the letters O and I for output and input channels,
+            and the spatial letters. Default: the channel order of `data_layout`.
+        out_dtype: Result and accumulation dtype. Default: the dtype of `inp`. float16 and bfloat16
+            accumulate in float32.
+        auto_scheduler_rewritten_layout: Ignored.
+        meta_schedule_original_shape: Ignored.
+        auto_scheduler_should_rewrite_layout: Ignored.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
+        DefinitionError: If shapes, layouts or numbers do not match.
 
     >>> X, W = te.placeholder((1, 3, 9, 9), name="X"), te.placeholder((8, 3, 3, 3), name="W")
     >>> conv(X, W, 2, 1, 1, 1, "NCHW").shape
@@ -61,23 +61,23 @@ def conv1d(
     dilation: Numbers = 1, groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "",
     out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of rows, in any layout.
+    """Compute the one-dimensional convolution, in any layout.
 
     Args:
-        data: rows.
-        kernel: filters.
-        strides: elements from one place to the next.
-        padding: zeros around the rows: one number, one before and one after, `VALID` or `SAME`.
-        dilation: elements from one tap of a filter to the next.
-        groups: parts that the channels are cut into; each output sees one part.
-        data_layout: letters of the axes: N, C and W in any order.
-        kernel_layout: letters O and I for channels out and in, and W; with the channels where those
-            of the rows are if empty.
-        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
-            floats it is added up in float32.
+        data: Sequences.
+        kernel: Filters.
+        strides: Distance between adjacent windows, in elements.
+        padding: Zero padding: one number, the padding before and after, "VALID" or "SAME".
+        dilation: Distance between adjacent filter taps, in elements.
+        groups: Number of channel groups; each output channel reads one group.
+        data_layout: Layout of the data with the letters N, C and W in any order.
+        kernel_layout: Layout of the filters with the letters O and I for output and input channels,
+            and W. Default: the channel order of `data_layout`.
+        out_dtype: Result and accumulation dtype. Default: the dtype of `data`. float16 and bfloat16
+            accumulate in float32.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
+        DefinitionError: If shapes, layouts or numbers do not match.
 
     >>> X, W = te.placeholder((1, 3, 9), name="X"), te.placeholder((8, 3, 3), name="W")
     >>> conv1d(X, W).shape
@@ -92,19 +92,19 @@ def conv1d_ncw(
     data: te.Tensor, kernel: te.Tensor, strides: Numbers = 1, padding: Numbers = "VALID",
     dilation: Numbers = 1, out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of rows (n, c, w) with filters (o, i, w).
+    """Compute the one-dimensional convolution, layouts NCW and OIW.
 
     Args:
-        data: rows (n, c, w).
-        kernel: filters (o, i, w).
-        strides: elements from one place to the next.
-        padding: zeros around the rows: one number, one before and one after, `VALID` or `SAME`.
-        dilation: elements from one tap of a filter to the next.
-        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
-            floats it is added up in float32.
+        data: Sequences (n, c, w).
+        kernel: Filters (o, i, w).
+        strides: Distance between adjacent windows, in elements.
+        padding: Zero padding: one number, the padding before and after, "VALID" or "SAME".
+        dilation: Distance between adjacent filter taps, in elements.
+        out_dtype: Result and accumulation dtype. Default: the dtype of `data`. float16 and bfloat16
+            accumulate in float32.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
+        DefinitionError: If shapes, layouts or numbers do not match.
 
     >>> conv1d_ncw(te.placeholder((1, 3, 16), name="X"), te.placeholder((8, 3, 3), name="W")).shape
     (1, 8, 14)
@@ -117,19 +117,19 @@ def conv1d_nwc(
     data: te.Tensor, kernel: te.Tensor, strides: Numbers = 1, padding: Numbers = "VALID",
     dilation: Numbers = 1, out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of rows (n, w, c) with filters (w, i, o).
+    """Compute the one-dimensional convolution, layouts NWC and WIO.
 
     Args:
-        data: rows (n, w, c).
-        kernel: filters (w, i, o).
-        strides: elements from one place to the next.
-        padding: zeros around the rows: one number, one before and one after, `VALID` or `SAME`.
-        dilation: elements from one tap of a filter to the next.
-        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
-            floats it is added up in float32.
+        data: Sequences (n, w, c).
+        kernel: Filters (w, i, o).
+        strides: Distance between adjacent windows, in elements.
+        padding: Zero padding: one number, the padding before and after, "VALID" or "SAME".
+        dilation: Distance between adjacent filter taps, in elements.
+        out_dtype: Result and accumulation dtype. Default: the dtype of `data`. float16 and bfloat16
+            accumulate in float32.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
+        DefinitionError: If shapes, layouts or numbers do not match.
 
     >>> conv1d_nwc(te.placeholder((1, 16, 3), name="X"), te.placeholder((3, 3, 8), name="W")).shape
     (1, 14, 8)
@@ -142,20 +142,20 @@ def group_conv1d_ncw(
     data: te.Tensor, kernel: te.Tensor, strides: Numbers = 1, padding: Numbers = "VALID",
     dilation: Numbers = 1, groups: int = 1, out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of rows (n, c, w) with filters (o, i, w), in groups.
+    """Compute the one-dimensional grouped convolution, layouts NCW and OIW.
 
     Args:
-        data: rows (n, c, w).
-        kernel: filters (o, i, w), where i counts the channels of one group.
-        strides: elements from one place to the next.
-        padding: zeros around the rows: one number, one before and one after, `VALID` or `SAME`.
-        dilation: elements from one tap of a filter to the next.
-        groups: parts that the channels are cut into; each output sees one part.
-        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
-            floats it is added up in float32.
+        data: Sequences (n, c, w).
+        kernel: Filters (o, i, w), where i counts the channels of one group.
+        strides: Distance between adjacent windows, in elements.
+        padding: Zero padding: one number, the padding before and after, "VALID" or "SAME".
+        dilation: Distance between adjacent filter taps, in elements.
+        groups: Number of channel groups; each output channel reads one group.
+        out_dtype: Result and accumulation dtype. Default: the dtype of `data`. float16 and bfloat16
+            accumulate in float32.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
+        DefinitionError: If shapes, layouts or numbers do not match.
 
     >>> X = te.placeholder((1, 4, 16), name="X")
     >>> W = te.placeholder((8, 2, 3), name="W")
@@ -171,20 +171,20 @@ def group_conv1d_nwc(
     data: te.Tensor, kernel: te.Tensor, strides: Numbers = 1, padding: Numbers = "VALID",
     dilation: Numbers = 1, groups: int = 1, out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of rows (n, w, c) with filters (w, i, o), in groups.
+    """Compute the one-dimensional grouped convolution, layouts NWC and WIO.
 
     Args:
-        data: rows (n, w, c).
-        kernel: filters (w, i, o), where i counts the channels of one group.
-        strides: elements from one place to the next.
-        padding: zeros around the rows: one number, one before and one after, `VALID` or `SAME`.
-        dilation: elements from one tap of a filter to the next.
-        groups: parts that the channels are cut into; each output sees one part.
-        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
-            floats it is added up in float32.
+        data: Sequences (n, w, c).
+        kernel: Filters (w, i, o), where i counts the channels of one group.
+        strides: Distance between adjacent windows, in elements.
+        padding: Zero padding: one number, the padding before and after, "VALID" or "SAME".
+        dilation: Distance between adjacent filter taps, in elements.
+        groups: Number of channel groups; each output channel reads one group.
+        out_dtype: Result and accumulation dtype. Default: the dtype of `data`. float16 and bfloat16
+            accumulate in float32.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
+        DefinitionError: If shapes, layouts or numbers do not match.
 
     >>> X = te.placeholder((1, 16, 4), name="X")
     >>> W = te.placeholder((3, 2, 8), name="W")
@@ -200,23 +200,23 @@ def conv2d(
     input: te.Tensor, filter: te.Tensor, strides: Numbers, padding: Numbers, dilation: Numbers,
     data_layout: str = "NCHW", kernel_layout: str = "", out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of images, in any layout.
+    """Compute the two-dimensional convolution, in any layout.
 
     Args:
-        input: images.
-        filter: filters.
-        strides: elements from one place to the next; one number, or one for each axis.
-        padding: zeros around the images: one number, one for each axis, all before and all after,
-            `VALID` or `SAME`.
-        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
-        data_layout: letters of the axes: N, C, H and W in any order.
-        kernel_layout: letters O and I for channels out and in, and H and W; with the channels where
-            those of the images are if empty.
-        out_dtype: type of the result, in which is added up; that of `input` if None. For narrow
-            floats it is added up in float32.
+        input: Images.
+        filter: Filters.
+        strides: Distance between adjacent windows, in elements: one number, or one per axis.
+        padding: Zero padding: one number, one per axis, all before and then all after, "VALID" or
+            "SAME".
+        dilation: Distance between adjacent filter taps, in elements: one number, or one per axis.
+        data_layout: Layout of the images with the letters N, C, H and W in any order.
+        kernel_layout: Layout of the filters with the letters O and I for output and input channels,
+            and H and W. Default: the channel order of `data_layout`.
+        out_dtype: Result and accumulation dtype. Default: the dtype of `input`. float16 and
+            bfloat16 accumulate in float32.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
+        DefinitionError: If shapes, layouts or numbers do not match.
 
     >>> X, W = te.placeholder((1, 9, 9, 3), name="X"), te.placeholder((3, 3, 3, 8), name="W")
     >>> conv2d(X, W, 1, "SAME", 1, "NHWC").shape
@@ -231,20 +231,20 @@ def conv2d_nchw(
     Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
     out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of images (n, c, h, w) with filters (o, i, h, w).
+    """Compute the two-dimensional convolution, layouts NCHW and OIHW.
 
     Args:
-        Input: images (n, c, h, w).
-        Filter: filters (o, i, h, w).
-        stride: elements from one place to the next; one number, or one for each axis.
-        padding: zeros around the images: one number, one for each axis, all before and all after,
-            `VALID` or `SAME`.
-        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
-        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
-            floats it is added up in float32.
+        Input: Images (n, c, h, w).
+        Filter: Filters (o, i, h, w).
+        stride: Distance between adjacent windows, in elements: one number, or one per axis.
+        padding: Zero padding: one number, one per axis, all before and then all after, "VALID" or
+            "SAME".
+        dilation: Distance between adjacent filter taps, in elements: one number, or one per axis.
+        out_dtype: Result and accumulation dtype. Default: the dtype of `Input`. float16 and
+            bfloat16 accumulate in float32.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
+        DefinitionError: If shapes, layouts or numbers do not match.
 
     >>> X = te.placeholder((1, 3, 16, 16), name="X")
     >>> W = te.placeholder((8, 3, 3, 3), name="W")
@@ -261,22 +261,22 @@ def conv2d_nhwc(
     out_dtype: str | None = "float32", auto_scheduler_rewritten_layout: str = "",
     meta_schedule_original_shape: object = None,
 ) -> te.Tensor:
-    """`conv` of images (n, h, w, c) with filters (h, w, i, o).
+    """Compute the two-dimensional convolution, layouts NHWC and HWIO.
 
     Args:
-        Input: images (n, h, w, c).
-        Filter: filters (h, w, i, o).
-        stride: elements from one place to the next; one number, or one for each axis.
-        padding: zeros around the images: one number, one for each axis, all before and all after,
-            `VALID` or `SAME`.
-        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
-        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
-            floats it is added up in float32.
-        auto_scheduler_rewritten_layout: not used.
-        meta_schedule_original_shape: not used.
+        Input: Images (n, h, w, c).
+        Filter: Filters (h, w, i, o).
+        stride: Distance between adjacent windows, in elements: one number, or one per axis.
+        padding: Zero padding: one number, one per axis, all before and then all after, "VALID" or
+            "SAME".
+        dilation: Distance between adjacent filter taps, in elements: one number, or one per axis.
+        out_dtype: Result and accumulation dtype; the dtype of `Input` if None. float16 and bfloat16
+            accumulate in float32.
+        auto_scheduler_rewritten_layout: Ignored.
+        meta_schedule_original_shape: Ignored.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
+        DefinitionError: If shapes, layouts or numbers do not match.
 
     >>> X = te.placeholder((1, 16, 16, 3), name="X")
     >>> W = te.placeholder((3, 3, 3, 8), name="W")
@@ -292,20 +292,20 @@ def conv2d_hwcn(
     Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
     out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of images (h, w, c, n) with filters (h, w, i, o).
+    """Compute the two-dimensional convolution, layouts HWCN and HWIO.
 
     Args:
-        Input: images (h, w, c, n).
-        Filter: filters (h, w, i, o).
-        stride: elements from one place to the next; one number, or one for each axis.
-        padding: zeros around the images: one number, one for each axis, all before and all after,
-            `VALID` or `SAME`.
-        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
-        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
-            floats it is added up in float32.
+        Input: Images (h, w, c, n).
+        Filter: Filters (h, w, i, o).
+        stride: Distance between adjacent windows, in elements: one number, or one per axis.
+        padding: Zero padding: one number, one per axis, all before and then all after, "VALID" or
+            "SAME".
+        dilation: Distance between adjacent filter taps, in elements: one number, or one per axis.
+        out_dtype: Result and accumulation dtype. Default: the dtype of `Input`. float16 and
+            bfloat16 accumulate in float32.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
+        DefinitionError: If shapes, layouts or numbers do not match.
 
     >>> X = te.placeholder((16, 16, 3, 1), name="X")
     >>> W = te.placeholder((3, 3, 3, 8), name="W")
@@ -321,21 +321,21 @@ def group_conv2d_nchw(
     Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
     groups: int, out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of images (n, c, h, w) with filters (o, i, h, w), in groups.
+    """Compute the two-dimensional grouped convolution, layouts NCHW and OIHW.
 
     Args:
-        Input: images (n, c, h, w).
-        Filter: filters (o, i, h, w), where i counts the channels of one group.
-        stride: elements from one place to the next; one number, or one for each axis.
-        padding: zeros around the images: one number, one for each axis, all before and all after,
-            `VALID` or `SAME`.
-        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
-        groups: parts that the channels are cut into; each output sees one part.
-        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
-            floats it is added up in float32.
+        Input: Images (n, c, h, w).
+        Filter: Filters (o, i, h, w), where i counts the channels of one group.
+        stride: Distance between adjacent windows, in elements: one number, or one per axis.
+        padding: Zero padding: one number, one per axis, all before and then all after, "VALID" or
+            "SAME".
+        dilation: Distance between adjacent filter taps, in elements: one number, or one per axis.
+        groups: Number of channel groups; each output channel reads one group.
+        out_dtype: Result and accumulation dtype. Default: the dtype of `Input`. float16 and
+            bfloat16 accumulate in float32.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
+        DefinitionError: If shapes, layouts or numbers do not match.
 
     >>> X = te.placeholder((1, 4, 16, 16), name="X")
     >>> W = te.placeholder((8, 2, 3, 3), name="W")
@@ -351,21 +351,21 @@ def group_conv2d_nhwc(
     Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
     groups: int, out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of images (n, h, w, c) with filters (h, w, i, o), in groups.
+    """Compute the two-dimensional grouped convolution, layouts NHWC and HWIO.
 
     Args:
-        Input: images (n, h, w, c).
-        Filter: filters (h, w, i, o), where i counts the channels of one group.
-        stride: elements from one place to the next; one number, or one for each axis.
-        padding: zeros around the images: one number, one for each axis, all before and all after,
-            `VALID` or `SAME`.
-        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
-        groups: parts that the channels are cut into; each output sees one part.
-        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
-            floats it is added up in float32.
+        Input: Images (n, h, w, c).
+        Filter: Filters (h, w, i, o), where i counts the channels of one group.
+        stride: Distance between adjacent windows, in elements: one number, or one per axis.
+        padding: Zero padding: one number, one per axis, all before and then all after, "VALID" or
+            "SAME".
+        dilation: Distance between adjacent filter taps, in elements: one number, or one per axis.
+        groups: Number of channel groups; each output channel reads one group.
+        out_dtype: Result and accumulation dtype. Default: the dtype of `Input`. float16 and
+            bfloat16 accumulate in float32.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
+        DefinitionError: If shapes, layouts or numbers do not match.
 
     >>> X = te.placeholder((1, 16, 16, 4), name="X")
     >>> W = te.placeholder((3, 3, 2, 8), name="W")
@@ -377,27 +377,30 @@ def group_conv2d_nhwc(
         "group_conv2d_nhwc", "group_conv2d_nhwc")
 
 
-def conv2d_NCHWc(  # noqa: N802  (the name that TVM has)
+def conv2d_NCHWc(  # noqa: N802  (TVM's name)
     data: te.Tensor, kernel: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
     layout: str, out_layout: str, out_dtype: str | None = "float32",
 ) -> te.Tensor:
-    """The convolution of images (n, C, h, w, c) with filters (O, I, h, w, i, o).
+    """Compute the two-dimensional convolution with blocked channels, layouts NCHWc and OIHWio.
 
     Args:
-        data: images, with c channels in each of C blocks.
-        kernel: filters, with blocks of i of their channels and of o of the results'.
-        stride: from one window to the next.
-        padding: zeros around the images: in the forms of `conv`.
-        dilation: from one element of a window to the next.
-        layout: `NCHW8c` for blocks of 8 channels.
-        out_layout: the same of the result.
-        out_dtype: type of the result; that of `data` if None.
+        data: Images (n, C, h, w, c) with C blocks of c channels.
+        kernel: Filters (O, I, h, w, i, o) with blocks of i input channels and o output channels.
+        stride: Distance between adjacent windows, in elements: one number, or one per axis.
+        padding: Zero padding: one number, one per axis, all before and then all after, "VALID" or
+            "SAME".
+        dilation: Distance between adjacent filter taps, in elements: one number, or one per axis.
+        layout: Layout of the images, "NCHW8c" for blocks of 8 channels.
+        out_layout: Layout of the result, in the same form.
+        out_dtype: Result and accumulation dtype; the dtype of `data` if None. float16 and bfloat16
+            accumulate in float32.
 
     Returns:
-        The result (n, O, h, w, o).
+        Result (n, O, h, w, o).
 
     Raises:
-        DefinitionError: the blocks differ, a window does not fit, or a number is too small.
+        DefinitionError: If the channel blocks do not match, if a window exceeds the padded images,
+            or if a number is too small.
 
     >>> X = te.placeholder((1, 2, 8, 8, 4), name="X")
     >>> W = te.placeholder((3, 2, 3, 3, 4, 16), name="W")
@@ -427,21 +430,21 @@ def conv3d_ncdhw(
     Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
     groups: int, out_dtype: str | None = None,
 ) -> te.Tensor:
-    """`conv` of volumes (n, c, d, h, w) with filters (o, i, d, h, w).
+    """Compute the three-dimensional convolution, layouts NCDHW and OIDHW.
 
     Args:
-        Input: volumes (n, c, d, h, w).
-        Filter: filters (o, i, d, h, w), where i counts the channels of one group.
-        stride: elements from one place to the next; one number, or one for each axis.
-        padding: zeros around the volumes: one number, one for each axis, all before and all after,
-            `VALID` or `SAME`.
-        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
-        groups: parts that the channels are cut into; each output sees one part.
-        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
-            floats it is added up in float32.
+        Input: Volumes (n, c, d, h, w).
+        Filter: Filters (o, i, d, h, w), where i counts the channels of one group.
+        stride: Distance between adjacent windows, in elements: one number, or one per axis.
+        padding: Zero padding: one number, one per axis, all before and then all after, "VALID" or
+            "SAME".
+        dilation: Distance between adjacent filter taps, in elements: one number, or one per axis.
+        groups: Number of channel groups; each output channel reads one group.
+        out_dtype: Result and accumulation dtype. Default: the dtype of `Input`. float16 and
+            bfloat16 accumulate in float32.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
+        DefinitionError: If shapes, layouts or numbers do not match.
 
     >>> X, W = te.placeholder((1, 3, 5, 5, 5), name="X"), te.placeholder((8, 3, 3, 3, 3), name="W")
     >>> conv3d_ncdhw(X, W, 1, 0, 1, 1).shape
@@ -457,23 +460,23 @@ def conv3d_ndhwc(
     groups: int, out_dtype: str | None = "float32", auto_scheduler_rewritten_layout: str = "",
     meta_schedule_origin_shape: object = None,
 ) -> te.Tensor:
-    """`conv` of volumes (n, d, h, w, c) with filters (d, h, w, i, o).
+    """Compute the three-dimensional convolution, layouts NDHWC and DHWIO.
 
     Args:
-        Input: volumes (n, d, h, w, c).
-        Filter: filters (d, h, w, i, o), where i counts the channels of one group.
-        stride: elements from one place to the next; one number, or one for each axis.
-        padding: zeros around the volumes: one number, one for each axis, all before and all after,
-            `VALID` or `SAME`.
-        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
-        groups: parts that the channels are cut into; each output sees one part.
-        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
-            floats it is added up in float32.
-        auto_scheduler_rewritten_layout: not used.
-        meta_schedule_origin_shape: not used.
+        Input: Volumes (n, d, h, w, c).
+        Filter: Filters (d, h, w, i, o), where i counts the channels of one group.
+        stride: Distance between adjacent windows, in elements: one number, or one per axis.
+        padding: Zero padding: one number, one per axis, all before and then all after, "VALID" or
+            "SAME".
+        dilation: Distance between adjacent filter taps, in elements: one number, or one per axis.
+        groups: Number of channel groups; each output channel reads one group.
+        out_dtype: Result and accumulation dtype; the dtype of `Input` if None. float16 and bfloat16
+            accumulate in float32.
+        auto_scheduler_rewritten_layout: Ignored.
+        meta_schedule_origin_shape: Ignored.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
+        DefinitionError: If shapes, layouts or numbers do not match.
 
     >>> X = te.placeholder((1, 4, 8, 8, 3), name="X")
     >>> W = te.placeholder((3, 3, 3, 3, 8), name="W")
@@ -489,20 +492,20 @@ def depthwise_conv2d_nchw(
     Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
     out_dtype: str | None = None,
 ) -> te.Tensor:
-    """Convolutions of each channel of images (n, c, h, w) with filters (c, each, h, w) of its own.
+    """Compute the depthwise convolution, layout NCHW: each channel has filters of its own.
 
     Args:
-        Input: images (n, c, h, w).
-        Filter: filters (c, each, h, w): `each` of them for every channel.
-        stride: elements from one place to the next; one number, or one for each axis.
-        padding: zeros around the images: one number, one for each axis, all before and all after,
-            `VALID` or `SAME`.
-        dilation: elements from one tap of a filter to the next; one number, or one for each axis.
-        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
-            floats it is added up in float32.
+        Input: Images (n, c, h, w).
+        Filter: Filters (c, each, h, w), where `each` is the number of filters per channel.
+        stride: Distance between adjacent windows, in elements: one number, or one per axis.
+        padding: Zero padding: one number, one per axis, all before and then all after, "VALID" or
+            "SAME".
+        dilation: Distance between adjacent filter taps, in elements: one number, or one per axis.
+        out_dtype: Result and accumulation dtype. Default: the dtype of `Input`. float16 and
+            bfloat16 accumulate in float32.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
+        DefinitionError: If shapes, layouts or numbers do not match.
 
     >>> X, W = te.placeholder((1, 8, 9, 9), name="X"), te.placeholder((8, 2, 3, 3), name="W")
     >>> depthwise_conv2d_nchw(X, W, 1, 1, 1).shape
@@ -517,27 +520,28 @@ def depthwise_conv2d_nhwc(
     Input: te.Tensor, Filter: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
     kernel_layout: str = "HWOI", out_dtype: str | None = None,
 ) -> te.Tensor:
-    """Convolutions of each channel of images (n, h, w, c) with filters of its own.
+    """Compute the depthwise convolution, layout NHWC: each channel has filters of its own.
 
     Args:
-        Input: images.
-        Filter: filters (h, w, c, each), or (h, w, each, c) for the layout HWIO.
-        stride: elements from one place to the next; one number, or one for each axis.
-        padding: zeros around the images: one number, one for each axis, all before and all after,
-            `VALID` or `SAME`.
-        dilation: elements from one tap of a filter to the next.
-        kernel_layout: HWOI or HWIO.
-        out_dtype: type of the result, in which is added up; that of `Input` if None. For narrow
-            floats it is added up in float32.
+        Input: Images (n, h, w, c).
+        Filter: Filters (h, w, c, each), or (h, w, each, c) for the layout HWIO, where `each` is the
+            number of filters per channel.
+        stride: Distance between adjacent windows, in elements: one number, or one per axis.
+        padding: Zero padding: one number, one per axis, all before and then all after, "VALID" or
+            "SAME".
+        dilation: Distance between adjacent filter taps, in elements: one number, or one per axis.
+        kernel_layout: "HWOI" or "HWIO".
+        out_dtype: Result and accumulation dtype. Default: the dtype of `Input`. float16 and
+            bfloat16 accumulate in float32.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
+        DefinitionError: If shapes, layouts or numbers do not match.
 
     >>> X, W = te.placeholder((1, 9, 9, 8), name="X"), te.placeholder((3, 3, 8, 2), name="W")
     >>> depthwise_conv2d_nhwc(X, W, 1, 1, 1).shape
     (1, 9, 9, 16)
     """
-    # TVM calls the channels of the images O here, and those that are made of each I.
+    # TVM names the image channels O and the filters per channel I; `_depthwise` does the reverse.
     order = {"HWOI": "HWIO", "HWIO": "HWOI"}.get(str(kernel_layout), kernel_layout)
     return _depthwise(
         Input, Filter, stride, padding, dilation, "NHWC", order, out_dtype, "depthwise_conv2d_nhwc")
@@ -547,7 +551,7 @@ def _depthwise(
     data: te.Tensor, kernel: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
     data_layout: str, kernel_layout: str, out_dtype: str | None, name: str,
 ) -> te.Tensor:
-    """Filters with the channels I of the images, of which each has O."""
+    """Define a depthwise convolution; I is the image channel, O the filter of that channel."""
     where = f"topi.nn.{name}"
     images = images_of(data, data_layout, "NCHW", where)
     filters = images_of(kernel, kernel_layout, "OIHW", where, "Filter")

@@ -14,7 +14,7 @@ from tecomp.topi.validation import integer_of
 from tecomp.topi.windows import SPATIAL, Images, images_of, windows_of
 
 Numbers = Any
-"""One number for all axes, or a list of one for each."""
+"""One number for all axes, or a list with one number per axis."""
 
 
 def convolved(
@@ -22,11 +22,11 @@ def convolved(
     groups: int, data_layout: str, kernel_layout: str, out_dtype: str | None, name: str,
     tag: str = "",
 ) -> te.Tensor:
-    """Define the convolution of images with filters that are stored in any layout.
+    """Define the convolution of images with filters in the given layouts.
 
-    Layouts are letters: N, C (D, H, W) for images and O, I (D, H, W) for filters. Where channels
-    are stored in blocks, c counts the channels within a block of C, i and o within those of I and
-    O.
+    Layouts are strings of letters: N, C and (D, H, W) for images, O, I and (D, H, W) for filters.
+    With blocked channels, c counts the channels within a block of C, and i and o count the channels
+    within blocks of I and O.
     """
     where = f"topi.nn.{name}"
     space = [letter for letter in SPATIAL if letter in str(data_layout)]
@@ -65,7 +65,7 @@ def summed(
     shape: tuple[Size, ...], pair: Any, axes: Sequence[te.IterVar], data: te.Tensor,
     out_dtype: str | None, name: str, tag: str = "",
 ) -> te.Tensor:
-    """The sum of products, in a wide type, and rounded at last."""
+    """Define the sum of products, accumulated in the wide dtype and cast to the result dtype."""
     dtype = out_dtype or ("int32" if data.dtype.is_bool else data.dtype)
     wide = wide_type(dtype)
 
@@ -80,10 +80,11 @@ def summed(
 
 
 def _check_channels(images: Images, filters: Images, parts: int, where: str) -> None:
-    """Refuse filters for another number of channels.
+    """Raise if images and filters have different numbers of channels.
 
     Raises:
-        DefinitionError: they are.
+        DefinitionError: If the numbers of channels differ, or if `parts` does not divide the output
+            channels.
     """
     if "c" in images.layout:
         _check_blocks(images, filters, where)
@@ -101,10 +102,10 @@ def _check_channels(images: Images, filters: Images, parts: int, where: str) -> 
 
 
 def _check_blocks(images: Images, filters: Images, where: str) -> None:
-    """Refuse filters for other blocks of channels.
+    """Raise if images and filters have different channel blocks.
 
     Raises:
-        DefinitionError: If number or size of the blocks differ.
+        DefinitionError: If the number or size of the blocks differs.
     """
     given, wanted = [images.extent(x) for x in "Cc"], [filters.extent(x) for x in "Ii"]
     if all(equal(a, b) for a, b in zip(given, wanted, strict=True)):

@@ -1,4 +1,4 @@
-"""Products of matrices in networks, with a bias and with types of their own."""
+"""Matrix products of neural networks, with bias and result dtype."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ def matmul(
     auto_scheduler_rewritten_layout: str = "",
     meta_schedule_original_shape: object = None,
 ) -> te.Tensor:
-    """`tensor_a @ tensor_b + bias`.
+    """Compute `tensor_a @ tensor_b + bias`.
 
     Args:
-        tensor_a: shape (..., m, k), or (..., k, m) if transposed.
-        tensor_b: shape (..., k, n), or (..., n, k) if transposed; leading axes are broadcast.
-        bias: shape (n,); none if None.
-        out_dtype: type of the result, in which is added up; that of `tensor_a` if None. For narrow
-            floats it is added up in float32.
-        transpose_a: whether the last two axes of `tensor_a` are exchanged.
-        transpose_b: whether those of `tensor_b` are.
-        auto_scheduler_rewritten_layout: not used.
-        meta_schedule_original_shape: not used.
+        tensor_a: Matrices, shape (..., m, k), or (..., k, m) if transposed.
+        tensor_b: Matrices, shape (..., k, n), or (..., n, k) if transposed; leading axes are
+            broadcast.
+        bias: Bias, shape (n,). Default: no bias.
+        out_dtype: Result and accumulation dtype. Default: the dtype of `tensor_a`. float16 and
+            bfloat16 accumulate in float32.
+        transpose_a: If True, transpose the last two axes of `tensor_a`.
+        transpose_b: If True, transpose the last two axes of `tensor_b`.
+        auto_scheduler_rewritten_layout: Ignored.
+        meta_schedule_original_shape: Ignored.
 
     Raises:
-        DefinitionError: the shapes do not fit.
+        DefinitionError: If the shapes do not match.
 
     >>> A, B = te.placeholder((4, 8), name="A"), te.placeholder((8, 6), name="B")
     >>> matmul(A, B, te.placeholder((6,), name="b")).shape
@@ -54,19 +55,19 @@ def dense(
     auto_scheduler_rewritten_layout: str = "",
     meta_schedule_original_shape: object = None,
 ) -> te.Tensor:
-    """`data @ weight.T + bias`.
+    """Compute `data @ weight.T + bias`.
 
     Args:
-        data: shape (..., k).
-        weight: shape (n, k).
-        bias: shape (n,); none if None.
-        out_dtype: type of the result, in which is added up; that of `data` if None. For narrow
-            floats it is added up in float32.
-        auto_scheduler_rewritten_layout: not used.
-        meta_schedule_original_shape: not used.
+        data: Input tensor, shape (..., k).
+        weight: Weights, shape (n, k).
+        bias: Bias, shape (n,). Default: no bias.
+        out_dtype: Result and accumulation dtype. Default: the dtype of `data`. float16 and bfloat16
+            accumulate in float32.
+        auto_scheduler_rewritten_layout: Ignored.
+        meta_schedule_original_shape: Ignored.
 
     Raises:
-        DefinitionError: the shapes do not fit.
+        DefinitionError: If the shapes do not match.
 
     >>> dense(te.placeholder((4, 8), name="A"), te.placeholder((6, 8), name="W")).shape
     (4, 6)
@@ -85,21 +86,22 @@ def batch_matmul(
     auto_scheduler_rewritten_layout: str = "",
     meta_schedule_original_shape: object = None,
 ) -> te.Tensor:
-    """Products of the matrices of two batches.
+    """Compute the matrix products of two batches.
 
     Args:
-        tensor_a: shape (b, m, k), or (b, k, m) if transposed; b may be 1 in one of the two.
-        tensor_b: shape (b, k, n), or (b, n, k) if transposed, which it is if nothing is said.
-        oshape: not used: the shape follows.
-        out_dtype: type of the result, in which is added up; that of `tensor_a` if None. For narrow
-            floats it is added up in float32.
-        transpose_a: whether the last two axes of `tensor_a` are exchanged.
-        transpose_b: whether those of `tensor_b` are.
-        auto_scheduler_rewritten_layout: not used.
-        meta_schedule_original_shape: not used.
+        tensor_a: Matrices, shape (b, m, k), or (b, k, m) if transposed; b may be 1 in one of the
+            tensors.
+        tensor_b: Matrices, shape (b, k, n), or (b, n, k) if transposed, which is the default.
+        oshape: Ignored; the result shape follows from the operands.
+        out_dtype: Result and accumulation dtype. Default: the dtype of `tensor_a`. float16 and
+            bfloat16 accumulate in float32.
+        transpose_a: If True, transpose the last two axes of `tensor_a`.
+        transpose_b: If True, transpose the last two axes of `tensor_b`.
+        auto_scheduler_rewritten_layout: Ignored.
+        meta_schedule_original_shape: Ignored.
 
     Raises:
-        DefinitionError: the shapes do not fit.
+        DefinitionError: If the shapes do not match.
 
     >>> A, B = te.placeholder((2, 4, 8), name="A"), te.placeholder((2, 6, 8), name="B")
     >>> batch_matmul(A, B).shape
