@@ -37,7 +37,8 @@ def conv(
         groups: Number of channel groups; each output channel reads one group.
         data_layout: Layout of the images with the letters N and C, and one to three of D, H and W.
         kernel_layout: Layout of the filters with the letters O and I for output and input channels,
-            and the spatial letters. Default: the channel order of `data_layout`.
+            and the spatial letters. Default: OI before the spatial letters, or IO after them for
+            channels-last data.
         out_dtype: Result and accumulation dtype. Default: the dtype of `inp`. float16 and bfloat16
             accumulate in float32.
         auto_scheduler_rewritten_layout: Ignored.
@@ -72,7 +73,7 @@ def conv1d(
         groups: Number of channel groups; each output channel reads one group.
         data_layout: Layout of the data with the letters N, C and W in any order.
         kernel_layout: Layout of the filters with the letters O and I for output and input channels,
-            and W. Default: the channel order of `data_layout`.
+            and W. Default: OI before the spatial letters, or IO after them for channels-last data.
         out_dtype: Result and accumulation dtype. Default: the dtype of `data`. float16 and bfloat16
             accumulate in float32.
 
@@ -211,7 +212,8 @@ def conv2d(
         dilation: Distance between adjacent filter taps, in elements: one number, or one per axis.
         data_layout: Layout of the images with the letters N, C, H and W in any order.
         kernel_layout: Layout of the filters with the letters O and I for output and input channels,
-            and H and W. Default: the channel order of `data_layout`.
+            and H and W. Default: OI before the spatial letters, or IO after them for channels-last
+            data.
         out_dtype: Result and accumulation dtype. Default: the dtype of `input`. float16 and
             bfloat16 accumulate in float32.
 

@@ -21,10 +21,10 @@ from tecomp.topi.validation import (
 
 
 def relu(x: te.Tensor) -> te.Tensor:
-    """The greater of each element and 0; NaN stays.
+    """Compute `max(x, 0)` element-wise; NaN propagates.
 
     Args:
-        x: the tensor.
+        x: Input tensor.
 
     >>> print(relu(te.placeholder((4, 8), name="A")).op)
     T_relu[i0, i1] = max(A[i0, i1], float32(0.0))
@@ -33,14 +33,14 @@ def relu(x: te.Tensor) -> te.Tensor:
 
 
 def leaky_relu(x: te.Tensor, alpha: float) -> te.Tensor:
-    """Each element, times `alpha` where it is not above 0.
+    """Multiply the elements that are not positive by `alpha`.
 
     Args:
-        x: floats.
-        alpha: the factor.
+        x: Input tensor, floating-point.
+        alpha: Factor.
 
     Raises:
-        TypeMismatchError: the elements are no floats.
+        TypeMismatchError: If `x` is not floating-point.
 
     >>> leaky_relu(te.placeholder((4, 8), name="A"), 0.1).shape
     (4, 8)
@@ -55,7 +55,12 @@ def leaky_relu(x: te.Tensor, alpha: float) -> te.Tensor:
 
 
 def softplus(x: te.Tensor, beta: float = 1.0, threshold: float = 20.0) -> te.Tensor:
-    """`log(1 + exp(beta * x)) / beta`, or x itself where `beta * x` is above a threshold.
+    """Compute `log(1 + exp(beta * x)) / beta`, or `x` where `beta * x` exceeds the threshold.
+
+    float16 and bfloat16 are computed in float32.
+
+    Raises:
+        TypeMismatchError: If `x` is not floating-point.
 
     >>> softplus(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -73,15 +78,16 @@ def softplus(x: te.Tensor, beta: float = 1.0, threshold: float = 20.0) -> te.Ten
 
 
 def prelu(x: te.Tensor, slope: te.Tensor, axis: int = 1) -> te.Tensor:
-    """Each element, times the slope of its channel where it is not above 0.
+    """Multiply the elements that are not positive by the slope of their channel.
 
     Args:
-        x: the tensor.
-        slope: one number for each channel.
-        axis: of the channels.
+        x: Input tensor.
+        slope: Slopes, one per channel.
+        axis: Channel axis.
 
     Raises:
-        DefinitionError: there is no such axis, or it has another extent than `slope`.
+        DefinitionError: If `axis` is out of bounds, or if its extent differs from the extent of
+            `slope`.
 
     >>> A, s = te.placeholder((2, 8, 4), name="A"), te.placeholder((8,), name="s")
     >>> prelu(A, s).shape
@@ -98,15 +104,16 @@ def prelu(x: te.Tensor, slope: te.Tensor, axis: int = 1) -> te.Tensor:
 
 
 def bias_add(data: te.Tensor, bias: te.Tensor, axis: int = 1) -> te.Tensor:
-    """Each element plus the bias of its channel.
+    """Add the bias of its channel to each element.
 
     Args:
-        data: the tensor.
-        bias: one number for each channel.
-        axis: of the channels.
+        data: Input tensor.
+        bias: Biases, one per channel.
+        axis: Channel axis.
 
     Raises:
-        DefinitionError: there is no such axis, or it has another extent than `bias`.
+        DefinitionError: If `axis` is out of bounds, or if its extent differs from the extent of
+            `bias`.
 
     >>> A, b = te.placeholder((2, 8, 4), name="A"), te.placeholder((8,), name="b")
     >>> bias_add(A, b).shape
@@ -119,10 +126,11 @@ def bias_add(data: te.Tensor, bias: te.Tensor, axis: int = 1) -> te.Tensor:
 
 
 def channels(data: te.Tensor, axis: int, where: str, **given: te.Tensor | None) -> int:
-    """The axis of channels, for each of which some tensors have one number.
+    """Return the channel axis after checking the tensors with one number per channel.
 
     Raises:
-        DefinitionError: there is no such axis, or it has another extent than one of these.
+        DefinitionError: If `axis` is out of bounds, or if its extent differs from the extent of a
+            tensor.
     """
     data = tensor_of(data, where)
     along = axis_of(axis, data.ndim, where)
@@ -155,15 +163,15 @@ def _scale_shift(
 
 
 def scale_shift_nchw(Input: te.Tensor, Scale: te.Tensor, Shift: te.Tensor) -> te.Tensor:
-    """Images, channels first, times one number for each channel, plus another.
+    """Scale and shift each channel of images, layout NCHW.
 
     Args:
-        Input: images (n, c, h, w).
-        Scale: factors, shape (c,).
-        Shift: summands, shape (c,).
+        Input: Images (n, c, h, w).
+        Scale: Factors, shape (c,).
+        Shift: Summands, shape (c,).
 
     Raises:
-        DefinitionError: they are not one for each channel.
+        DefinitionError: If `Scale` or `Shift` does not have one number per channel.
 
     >>> X = te.placeholder((1, 3, 8, 8), name="X")
     >>> scale_shift_nchw(X, te.placeholder((3,)), te.placeholder((3,))).shape
@@ -173,15 +181,15 @@ def scale_shift_nchw(Input: te.Tensor, Scale: te.Tensor, Shift: te.Tensor) -> te
 
 
 def scale_shift_nhwc(Input: te.Tensor, Scale: te.Tensor, Shift: te.Tensor) -> te.Tensor:
-    """Images, channels last, times one number for each channel, plus another.
+    """Scale and shift each channel of images, layout NHWC.
 
     Args:
-        Input: images (n, h, w, c).
-        Scale: factors, shape (c,).
-        Shift: summands, shape (c,).
+        Input: Images (n, h, w, c).
+        Scale: Factors, shape (c,).
+        Shift: Summands, shape (c,).
 
     Raises:
-        DefinitionError: they are not one for each channel.
+        DefinitionError: If `Scale` or `Shift` does not have one number per channel.
 
     >>> X = te.placeholder((1, 8, 8, 3), name="X")
     >>> scale_shift_nhwc(X, te.placeholder((3,)), te.placeholder((3,))).shape
@@ -194,18 +202,19 @@ def nll_loss(
     predictions: te.Tensor, targets: te.Tensor, weights: te.Tensor, reduction: str,
     ignore_index: int,
 ) -> te.Tensor:
-    """The logarithms of probabilities of what is right, negated and weighted.
+    """Compute the weighted negative log-likelihood loss.
 
     Args:
-        predictions: logarithms of probabilities, shape (n, classes, ...), or (classes,).
-        targets: which class is right, shape (n, ...), or ().
-        weights: of the classes.
-        reduction: `mean` by weight, `sum`, or `none`.
-        ignore_index: a target that does not count.
+        predictions: Log-probabilities, shape (n, classes, ...) or (classes,), floating-point.
+        targets: Integer class indices, shape (n, ...) or ().
+        weights: Class weights, shape (classes,).
+        reduction: "mean" for the weighted mean, "sum" or "none".
+        ignore_index: Target value that is ignored.
 
     Raises:
-        DefinitionError: there is no such reduction, or the shapes do not fit.
-        TypeMismatchError: the targets are no integers, or the predictions no floats.
+        DefinitionError: If `reduction` is unknown, or if the shapes do not match.
+        TypeMismatchError: If `targets` does not have an integer dtype, or if `predictions` is not
+            floating-point.
 
     >>> P, T = te.placeholder((4, 8), name="P"), te.placeholder((4,), "int32", name="T")
     >>> nll_loss(P, T, te.placeholder((8,), name="w"), "mean", -100).shape

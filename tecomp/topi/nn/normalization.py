@@ -38,27 +38,30 @@ def batch_norm(
     training: bool | None = None,
     momentum: float | None = None,
 ) -> list[te.Tensor]:
-    """`(data - mean) / sqrt(var + epsilon) * gamma + beta`, with numbers for each channel.
+    """Compute `(data - mean) / sqrt(var + epsilon) * gamma + beta` with statistics per channel.
 
     Args:
-        data: floats.
-        gamma: factors.
-        beta: summands.
-        moving_mean: the mean, unless it is `training`.
-        moving_var: the variance, unless it is `training`.
-        axis: of the channels; 1 if None.
-        epsilon: keeps what is divided by from 0; 1e-5 if None.
-        center: whether `beta` is added; it is if None.
-        scale: whether is multiplied by `gamma`; it is if None.
-        training: whether mean and variance are those of the data; not if None.
-        momentum: weight of the data in the moving mean and variance; 0.1 if None.
+        data: Input tensor, floating-point.
+        gamma: Factors, one per channel.
+        beta: Summands, one per channel.
+        moving_mean: Moving means, one per channel; the means of the normalization unless
+            `training`.
+        moving_var: Moving variances, one per channel; the variances of the normalization unless
+            `training`.
+        axis: Channel axis. Default: 1.
+        epsilon: Small number that keeps the divisor nonzero. Default: 1e-5.
+        center: If True, add `beta`. Default: True.
+        scale: If True, multiply by `gamma`. Default: True.
+        training: If True, normalize by the mean and variance of `data`. Default: False.
+        momentum: Weight of the statistics of `data` in the updated moving statistics. Default: 0.1.
 
     Returns:
-        The result, and the moving mean and variance as they are from now on.
+        List of the result, the updated moving means and the updated moving variances.
 
     Raises:
-        DefinitionError: there is no such axis, or it has another extent than these have numbers.
-        TypeMismatchError: the data are no floats.
+        DefinitionError: If `axis` is out of bounds, or if its extent differs from the extent of a
+            weight.
+        TypeMismatchError: If `data` is not floating-point.
 
     >>> A, c = te.placeholder((2, 8, 4, 4), name="A"), te.placeholder((8,), name="c")
     >>> [x.shape for x in batch_norm(A, c, c, c, c)]
@@ -104,7 +107,7 @@ def _moved(before: te.Tensor, now: te.Tensor, weight: float, name: str) -> te.Te
 def _moments(
     data: te.Tensor, axes: Sequence[int], name: str
 ) -> tuple[te.Tensor, te.Tensor]:
-    """Mean and variance along axes, in a wide type; the variance of differences from the mean."""
+    """Define mean and variance along axes in the wide dtype, the variance by a second pass."""
     wide = wide_type(data.dtype)
     kept = [k for k in range(data.ndim) if k not in axes]
     shape = tuple(data.shape[k] for k in kept)
@@ -130,7 +133,7 @@ def _standardised(
     data: te.Tensor, axes: Sequence[int], epsilon: float, name: str,
     finish: Callable[[te.Expr, Sequence[te.Expr]], te.Expr],
 ) -> te.Tensor:
-    """`finish((data - mean) / sqrt(var + epsilon), index)`, with moments along axes."""
+    """Define `finish((data - mean) / sqrt(var + epsilon), index)` with moments along axes."""
     wide = wide_type(data.dtype)
     mean, var = _moments(data, axes, name)
     kept = [k for k in range(data.ndim) if k not in axes]
@@ -150,7 +153,7 @@ def _standardised(
 def _scaled(
     x: te.Expr, index: Sequence[te.Expr], scale: te.Tensor | None, shift: te.Tensor | None
 ) -> te.Expr:
-    """`x * scale + shift`, each where it is there."""
+    """Return `x * scale + shift`; None omits a factor or summand."""
     x = x if scale is None else x * te.cast(scale(*index), x.dtype)
     return x if shift is None else x + te.cast(shift(*index), x.dtype)
 
@@ -158,7 +161,7 @@ def _scaled(
 def _check_weights(
     data: te.Tensor, axes: Sequence[int], where: str, **given: te.Tensor | None
 ) -> None:
-    """Refuse weights of another shape than that of the axes."""
+    """Raise if the shape of a weight differs from the extents of the axes."""
     wanted = [data.shape[k] for k in axes]
     for what, x in given.items():
         if x is None:
@@ -180,18 +183,19 @@ def layer_norm(
     axis: Axes,
     epsilon: float = 1e-5,
 ) -> te.Tensor:
-    """`(data - mean) / sqrt(variance + epsilon) * gamma + beta` along axes.
+    """Compute `(data - mean) / sqrt(variance + epsilon) * gamma + beta` along the given axes.
 
     Args:
-        data: floats; narrow ones are computed with in float32.
-        gamma: factors, of the shape of the axes; 1 if None.
-        beta: summands, as `gamma`; 0 if None.
-        axis: one axis or several.
-        epsilon: keeps what is divided by from 0.
+        data: Input tensor, floating-point. float16 and bfloat16 are computed in float32.
+        gamma: Factors with the extents of the axes. None stands for 1.
+        beta: Summands with the extents of the axes. None stands for 0.
+        axis: Axis or axes of the mean and variance.
+        epsilon: Small number that keeps the divisor nonzero.
 
     Raises:
-        DefinitionError: there is no such axis, or weights have another shape.
-        TypeMismatchError: the data are no floats.
+        DefinitionError: If an axis is out of bounds, if no axis is given, or if the shape of a
+            weight does not match.
+        TypeMismatchError: If `data` is not floating-point.
 
     >>> A, g = te.placeholder((4, 8), name="A"), te.placeholder((8,), name="g")
     >>> layer_norm(A, g, None, -1).shape
@@ -211,17 +215,18 @@ def layer_norm(
 def rms_norm(
     data: te.Tensor, weight: te.Tensor | None, axis: Axes, epsilon: float = 1e-5
 ) -> te.Tensor:
-    """`data / sqrt(mean(data * data) + epsilon) * weight` along axes.
+    """Compute `data / sqrt(mean(data * data) + epsilon) * weight` along the given axes.
 
     Args:
-        data: floats; narrow ones are computed with in float32.
-        weight: factors, of the shape of the axes; 1 if None.
-        axis: one axis or several.
-        epsilon: keeps what is divided by from 0.
+        data: Input tensor, floating-point. float16 and bfloat16 are computed in float32.
+        weight: Factors with the extents of the axes. None stands for 1.
+        axis: Axis or axes of the mean.
+        epsilon: Small number that keeps the divisor nonzero.
 
     Raises:
-        DefinitionError: there is no such axis, or weights have another shape.
-        TypeMismatchError: the data are no floats.
+        DefinitionError: If an axis is out of bounds, if no axis is given, or if the shape of a
+            weight does not match.
+        TypeMismatchError: If `data` is not floating-point.
 
     >>> rms_norm(te.placeholder((4, 8), name="A"), te.placeholder((8,), name="w"), [1]).shape
     (4, 8)
@@ -259,7 +264,7 @@ def _checked(
 
 
 def _squares(data: te.Tensor, axes: Sequence[int], name: str) -> te.Tensor:
-    """The sums of squares along axes, in a wide type."""
+    """Define the sum of squares along axes in the wide dtype."""
     wide = wide_type(data.dtype)
     kept = [k for k in range(data.ndim) if k not in axes]
     runs = {k: te.reduce_axis((0, data.shape[k]), name=f"k{k}") for k in axes}
@@ -276,19 +281,20 @@ def instance_norm(
     data: te.Tensor, gamma: te.Tensor, beta: te.Tensor, channel_axis: int, axis: Axes,
     epsilon: float = 1e-5,
 ) -> te.Tensor:
-    """`layer_norm` along axes of an image, with a factor and a summand for each channel.
+    """Normalize along the given axes, with a factor and a summand per channel.
 
     Args:
-        data: floats; narrow ones are computed with in float32.
-        gamma: a factor for each channel; 1 if None.
-        beta: a summand for each channel; 0 if None.
-        channel_axis: of the channels.
-        axis: one axis or several, along which the moments are taken.
-        epsilon: keeps what is divided by from 0.
+        data: Input tensor, floating-point. float16 and bfloat16 are computed in float32.
+        gamma: Factors, one per channel. None stands for 1.
+        beta: Summands, one per channel. None stands for 0.
+        channel_axis: Channel axis.
+        axis: Axis or axes of the mean and variance.
+        epsilon: Small number that keeps the divisor nonzero.
 
     Raises:
-        DefinitionError: there is no such axis, or weights have another shape.
-        TypeMismatchError: the data are no floats.
+        DefinitionError: If an axis is out of bounds, if no axis is given, or if the shape of a
+            weight does not match.
+        TypeMismatchError: If `data` is not floating-point.
 
     >>> A, c = te.placeholder((2, 8, 4, 4), name="A"), te.placeholder((8,), name="c")
     >>> instance_norm(A, c, c, 1, [2, 3]).shape
@@ -306,19 +312,21 @@ def group_norm(
     data: te.Tensor, gamma: te.Tensor | None, beta: te.Tensor | None, num_groups: int,
     channel_axis: int, axes: Sequence[int], epsilon: float = 1e-5,
 ) -> te.Tensor:
-    """`layer_norm` along axes and groups of channels, with two numbers for each channel.
+    """Normalize along the given axes and channel groups, with a factor and a summand per channel.
 
     Args:
-        data: floats.
-        gamma: a factor for each channel; 1 if None.
-        beta: a summand for each channel; 0 if None.
-        num_groups: groups of channels.
-        channel_axis: of the channels.
-        axes: the axes along which the moments are taken, the channels apart.
-        epsilon: keeps what is divided by from 0.
+        data: Input tensor, floating-point. float16 and bfloat16 are computed in float32.
+        gamma: Factors, one per channel. None stands for 1.
+        beta: Summands, one per channel. None stands for 0.
+        num_groups: Number of channel groups.
+        channel_axis: Channel axis.
+        axes: Axes of the mean and variance, besides the channels of a group.
+        epsilon: Small number that keeps the divisor nonzero.
 
     Raises:
-        DefinitionError: there is no such axis, or the groups do not divide the channels.
+        DefinitionError: If an axis is out of bounds, if the shape of a weight does not match, or if
+            `num_groups` is not known to divide the channels.
+        TypeMismatchError: If `data` is not floating-point.
 
     >>> A, c = te.placeholder((2, 8, 4, 4), name="A"), te.placeholder((8,), name="c")
     >>> group_norm(A, c, c, 2, 1, [2, 3]).shape
@@ -349,16 +357,16 @@ def group_norm(
 
 
 def l2_normalize(data: te.Tensor, eps: float, axis: Axes = None) -> te.Tensor:
-    """`data / sqrt(max(sum(data * data), eps))` along axes.
+    """Compute `data / sqrt(max(sum(data * data), eps))` along the given axes.
 
     Args:
-        data: floats; narrow ones are computed with in float32.
-        eps: keeps what is divided by from 0.
-        axis: one axis or several, counted from the end if negative; all of them if None.
+        data: Input tensor, floating-point. float16 and bfloat16 are computed in float32.
+        eps: Lower bound of the sum of squares, which keeps the divisor nonzero.
+        axis: Axis or axes of the sum. Negative values count from the last axis. Default: all axes.
 
     Raises:
-        DefinitionError: there is no such axis, or none is given.
-        TypeMismatchError: the data are no floats.
+        DefinitionError: If an axis is out of bounds, or if there is no axis.
+        TypeMismatchError: If `data` is not floating-point.
 
     >>> l2_normalize(te.placeholder((4, 8), name="A"), 1e-12, 1).shape
     (4, 8)
@@ -380,18 +388,21 @@ def lrn(
     data: te.Tensor, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75,
     bias: float = 2,
 ) -> te.Tensor:
-    """`data / (bias + alpha / size * squares) ** beta`, with the squares of neighbours added up.
+    """Compute local response normalization: `data / (bias + alpha / size * squares) ** beta`.
+
+    The sum `squares` runs over a centered window along the axis.
 
     Args:
-        data: floats.
-        size: how many neighbours along the axis, itself one of them; odd.
-        axis: of the neighbours.
-        alpha: weight of the squares.
-        beta: the power.
-        bias: what is added to them.
+        data: Input tensor, floating-point.
+        size: Window extent, odd.
+        axis: Axis of the window.
+        alpha: Weight of the squares.
+        beta: Exponent.
+        bias: Summand.
 
     Raises:
-        DefinitionError: there is no such axis, or the size is even.
+        DefinitionError: If `axis` is out of bounds, or if `size` is even.
+        TypeMismatchError: If `data` is not floating-point.
 
     >>> lrn(te.placeholder((1, 8, 4, 4), name="A"), 5).shape
     (1, 8, 4, 4)
@@ -429,15 +440,15 @@ def lrn(
 
 
 def softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
-    """`exp(x) / sum(exp(x))` along an axis, in the type of `x`.
+    """Compute `exp(x) / sum(exp(x))` along an axis; the dtype is kept.
 
     Args:
-        x: floats; narrow ones are computed with in float32.
-        axis: counted from the end if negative.
+        x: Input tensor, floating-point. float16 and bfloat16 are computed in float32.
+        axis: Axis; negative values count from the last axis.
 
     Raises:
-        DefinitionError: there is no such axis.
-        TypeMismatchError: the elements are no floats.
+        DefinitionError: If `axis` is out of bounds.
+        TypeMismatchError: If `x` is not floating-point.
 
     >>> softmax(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -451,15 +462,15 @@ fast_softmax = softmax
 
 
 def log_softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
-    """The logarithm of `softmax` along an axis, without overflow in between.
+    """Compute the logarithm of `softmax` along an axis without intermediate overflow.
 
     Args:
-        x: floats; narrow ones are computed with in float32.
-        axis: counted from the end if negative.
+        x: Input tensor, floating-point. float16 and bfloat16 are computed in float32.
+        axis: Axis; negative values count from the last axis.
 
     Raises:
-        DefinitionError: there is no such axis.
-        TypeMismatchError: the elements are no floats.
+        DefinitionError: If `axis` is out of bounds.
+        TypeMismatchError: If `x` is not floating-point.
 
     >>> log_softmax(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -484,7 +495,7 @@ def log_softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
 
 
 def _rows(x: te.Tensor, axis: int, where: str) -> tuple[te.Tensor, list[int] | None]:
-    """The tensor with an axis last, and the order that brings it back; None if it was."""
+    """Swap an axis with the last one; return the tensor and the permutation, None for the last."""
     x = tensor_of(x, where, "x")
     check_float(x, where)
     along = axis_of(axis, x.ndim, where)

@@ -1,4 +1,4 @@
-"""Tensors with more elements around them: of one value, or elements of their own once more."""
+"""Padding with a constant, or with reflected, replicated or wrapped elements."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ def pad(
     name: str = "PadInput",
     attrs: Mapping[str, object] | None = None,
 ) -> te.Tensor:
-    """`data` with a value around it.
+    """Pad a tensor with a constant.
 
     Args:
-        data: the tensor.
-        pad_before: elements before it, for each axis.
-        pad_after: elements after it; as many as before if None.
-        pad_value: the value.
-        name: of the result.
-        attrs: free values, kept with the operation.
+        data: Input tensor.
+        pad_before: Number of elements before each axis.
+        pad_after: Number of elements after each axis. Default: `pad_before`.
+        pad_value: Padding value.
+        name: Name of the operation.
+        attrs: Arbitrary attributes, stored with the operation.
 
     Raises:
-        DefinitionError: there is not one number for each axis, or one is negative.
-        TypeMismatchError: the type of an element cannot hold the value.
+        DefinitionError: If there is not one number per axis, or if a number is negative.
+        TypeMismatchError: If `pad_value` is not representable in the dtype of `data`.
 
     >>> pad(te.placeholder((4, 8), name="A"), [1, 0], [0, 2]).shape
     (5, 10)
     """
     where = "topi.nn.pad"
     before, after = _counts(data, pad_before, pad_after, where)
-    # The default is a float, and a fine integer.
+    # The default is the float 0.0, which has to become an int for integer tensors.
     is_whole = isinstance(pad_value, float) and pad_value.is_integer() and not data.dtype.is_float
     number = int(pad_value) if is_whole else pad_value
     value = constant_of(number, data.dtype, where, "pad_value")
@@ -53,7 +53,10 @@ def padded(
     data: te.Tensor, before: Counts, after: Counts, value: te.Expr, name: str,
     attrs: Mapping[str, object] | None = None,
 ) -> te.Tensor:
-    """`data` with a value around it; the numbers are checked, and may be negative to cut it."""
+    """Define `data` padded with a constant; negative counts crop.
+
+    The caller validates the counts.
+    """
     shape = tuple(
         plus(plus(extent, a), b) for extent, a, b in zip(data.shape, before, after, strict=True))
     sides = list(zip(data.shape, before, after, strict=True))
@@ -74,7 +77,7 @@ def padded(
 def surrounded(
     images: Images, before: Sequence[int], after: Sequence[int], value: te.Expr
 ) -> te.Tensor:
-    """Images with a value around them, along the axes that windows move along."""
+    """Define images padded with a constant along the spatial axes."""
     x = images.tensor
     if not any((*before, *after)):
         return x
@@ -104,17 +107,19 @@ def _again(
     data: te.Tensor, before: Counts, after: Counts | None, where: str, name: str,
     place: Callable[[Any, Size], Any], spare: int,
 ) -> te.Tensor:
-    """`data` with elements of its own around it; 0 where it turns out to have too few.
+    """Define `data` padded with elements of its own.
+
+    An index that turns out of bounds at run time, because a symbolic extent is too small, gives 0.
 
     Args:
-        data: the tensor.
-        before: elements before it, for each axis.
-        after: elements after it.
-        where: the call, for messages.
-        name: of the result.
-        place: from an index, which may be outside, to one that is inside.
-        spare: elements of an axis that cannot be there once more on one side; -1 where all can
-            be so any number of times.
+        data: Input tensor.
+        before: Number of elements before each axis.
+        after: Number of elements after each axis.
+        where: Name of the caller, for messages.
+        name: Name of the operation.
+        place: Function that maps a possibly out-of-bounds index to an index in bounds.
+        spare: Number of elements of an axis that one side cannot repeat; the padding of a side is
+            at most the extent minus `spare`. -1 for padding without limit.
     """
     low, high = _counts(data, before, after, where)
     for k, extent in enumerate(data.shape):
@@ -138,7 +143,7 @@ def _again(
         for axis, a, b, extent in zip(i, low, high, data.shape, strict=True):
             is_padded = not (equal(a, 0) and equal(b, 0))
             places.append(place(axis - a, extent) if is_padded else axis)
-            # An extent that comes at the call may be too small for this.
+            # A symbolic extent may be too small at run time.
             if is_padded and not isinstance(extent, int):
                 inside += [places[-1] >= 0, places[-1] < extent]
         read = data(*places)
@@ -154,18 +159,18 @@ def mirror_pad(
     mode: str = "SYMMETRIC",
     name: str = "MirrorPadInput",
 ) -> te.Tensor:
-    """`data` mirrored at its sides: with the outermost element twice, or for `REFLECT` once.
+    """Pad a tensor by reflection, with or without a second copy of the outermost elements.
 
     Args:
-        data: the tensor.
-        pad_before: elements before it, for each axis.
-        pad_after: elements after it; as many as before if None.
-        mode: `SYMMETRIC` or `REFLECT`.
-        name: of the result.
+        data: Input tensor.
+        pad_before: Number of elements before each axis.
+        pad_after: Number of elements after each axis. Default: `pad_before`.
+        mode: "SYMMETRIC" repeats the outermost elements, "REFLECT" does not.
+        name: Name of the operation.
 
     Raises:
-        DefinitionError: there is no such mode, not one number for each axis, or an axis has not so
-            many elements.
+        DefinitionError: If `mode` is unknown, if there is not one number per axis, or if an axis
+            has too few elements to reflect.
 
     >>> mirror_pad(te.placeholder((4, 8), name="A"), [1, 0], [0, 2]).shape
     (5, 10)
@@ -179,16 +184,17 @@ def reflect_pad(
     data: te.Tensor, pad_before: Counts, pad_after: Counts | None = None,
     name: str = "ReflectPadInput",
 ) -> te.Tensor:
-    """`data` mirrored at its outermost elements, as `mirror_pad` in mode `REFLECT`.
+    """Pad a tensor by reflection without a second copy of the outermost elements.
 
     Args:
-        data: the tensor.
-        pad_before: elements before it, for each axis.
-        pad_after: elements after it; as many as before if None.
-        name: of the result.
+        data: Input tensor.
+        pad_before: Number of elements before each axis.
+        pad_after: Number of elements after each axis. Default: `pad_before`.
+        name: Name of the operation.
 
     Raises:
-        DefinitionError: not one number for each axis, or an axis has not so many elements.
+        DefinitionError: If there is not one number per axis, or if an axis has too few elements to
+            reflect.
 
     >>> reflect_pad(te.placeholder((4, 8), name="A"), (0, 2), (0, 2)).shape
     (4, 12)
@@ -210,16 +216,16 @@ def replicate_pad(
     data: te.Tensor, pad_before: Counts, pad_after: Counts | None = None,
     name: str = "ReplicatePadInput",
 ) -> te.Tensor:
-    """`data` with its outermost elements repeated around it.
+    """Pad a tensor by repeating its outermost elements.
 
     Args:
-        data: the tensor.
-        pad_before: elements before it, for each axis.
-        pad_after: elements after it; as many as before if None.
-        name: of the result.
+        data: Input tensor.
+        pad_before: Number of elements before each axis.
+        pad_after: Number of elements after each axis. Default: `pad_before`.
+        name: Name of the operation.
 
     Raises:
-        DefinitionError: not one number for each axis, or an axis has no elements.
+        DefinitionError: If there is not one number per axis, or if a padded axis is empty.
 
     >>> replicate_pad(te.placeholder((4, 8), name="A"), (0, 2), (0, 2)).shape
     (4, 12)
@@ -233,16 +239,16 @@ def circular_pad(
     data: te.Tensor, pad_before: Counts, pad_after: Counts | None = None,
     name: str = "CircularPadInput",
 ) -> te.Tensor:
-    """`data` with its other end on each side, as a ring.
+    """Pad a tensor with wrap-around: each side continues with the elements of the opposite end.
 
     Args:
-        data: the tensor.
-        pad_before: elements before it, for each axis.
-        pad_after: elements after it; as many as before if None.
-        name: of the result.
+        data: Input tensor.
+        pad_before: Number of elements before each axis.
+        pad_after: Number of elements after each axis. Default: `pad_before`.
+        name: Name of the operation.
 
     Raises:
-        DefinitionError: not one number for each axis, or an axis has no elements.
+        DefinitionError: If there is not one number per axis, or if a padded axis is empty.
 
     >>> circular_pad(te.placeholder((4, 8), name="A"), (0, 2), (0, 2)).shape
     (4, 12)

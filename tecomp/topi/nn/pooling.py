@@ -1,4 +1,4 @@
-"""The greatest or the mean of windows of images: of fixed, adapted and whole size."""
+"""Maximum and average pooling with fixed, adaptive and global windows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _pooled(
         return image(*windows.element(i, taps))
 
     def places(k: int, index: te.Expr) -> Any:
-        """How many places of a window count, along one axis."""
+        """Return the number of window elements that a mean counts along one spatial axis."""
         if (count_include_pad and not ceil_mode) or not (before[k] or high[k]):
             return sizes[k]
         extent = images.extents[k]
@@ -51,7 +51,7 @@ def _reduced(
     taps: Sequence[te.IterVar], inside: Callable[..., te.Expr] | None,
     places: Callable[[int, te.Expr], Any], pool_type: str, name: str,
 ) -> te.Tensor:
-    """The greatest of what is read, or its sum divided by the product of places along each axis."""
+    """Define the maximum over windows, or the sum divided by the product of the counts per axis."""
     dtype = images.tensor.dtype
     wide = wide_type(dtype) if pool_type == "avg" else dtype
     reducer = te.max if pool_type == "max" else te.sum
@@ -75,14 +75,17 @@ def _reduced(
 
 
 def _inside(low: te.Expr, size: int, apart: int, first: int, last: Any) -> te.Expr:
-    """How many of `low + apart * t` with t < size are from `first` to below `last`; 1 at least."""
+    """Return how many of `low + apart * t`, 0 <= t < size, are in [first, last), at least 1."""
     before = te.max((first - low + (apart - 1)) // apart, 0) if first else 0
     upto = te.min((last - low + (apart - 1)) // apart, size)
     return te.max(upto - before, 1)
 
 
 def _rounded_up(windows: Windows, k: int) -> Size:
-    """Windows along an axis, with those that are cut short by the end, if they begin before it."""
+    """Return the number of windows along an axis, including a last partial window.
+
+    With constant extents, a partial window counts only if it starts before the end of the data.
+    """
     extent, step = windows.images.extents[k], windows.steps[k]
     count = plus(ceil_div(minus(windows.padded_extent(k), windows.reaches[k]), step), 1)
     if isinstance(count, int) and isinstance(extent, int) and (
@@ -93,7 +96,7 @@ def _rounded_up(windows: Windows, k: int) -> Size:
 
 
 def _neutral(data: te.Tensor, pool_type: str) -> te.Expr:
-    """What changes no result around images."""
+    """Return the padding value that does not change a maximum or a sum."""
     if pool_type != "max":
         return te.const(0, data.dtype)
     return -te.infinity(data.dtype) if data.dtype.is_float else te.min_value(data.dtype)
@@ -116,23 +119,24 @@ def pool1d(
     data: te.Tensor, kernel: Numbers, stride: Numbers, dilation: Numbers, padding: Numbers,
     pool_type: str, ceil_mode: bool = False, layout: str = "NCW", count_include_pad: bool = True,
 ) -> te.Tensor:
-    """The greatest or the mean of each window of rows.
+    """Compute one-dimensional maximum or average pooling.
 
     Args:
-        data: rows.
-        kernel: extent of a window.
-        stride: elements from one window to the next.
-        dilation: elements from one place of a window to the next.
-        padding: elements around the rows: in the forms of `conv`. They are no greatest, and 0 in a
-            mean.
-        pool_type: `max` or `avg`.
-        ceil_mode: whether windows that begin inside but end outside count.
-        layout: letters of the axes, N, C and W in any order.
-        count_include_pad: whether a mean is divided by the places in the padding too.
+        data: Sequences.
+        kernel: Window extent.
+        stride: Distance between adjacent windows, in elements.
+        dilation: Distance between adjacent elements of a window.
+        padding: Padding: one number, the padding before and after, "VALID" or "SAME". Padding never
+            is the maximum and counts as 0 in a mean.
+        pool_type: "max" or "avg".
+        ceil_mode: If True, also count windows that start before the end of the sequences and end
+            outside the padding.
+        layout: Layout of the data with the letters N, C and W in any order.
+        count_include_pad: If True, a mean divides by the full window including the padding.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
-        TypeMismatchError: the mean of what is no float.
+        DefinitionError: If shapes, layouts or numbers do not match.
+        TypeMismatchError: If `pool_type` is "avg" and the dtype is not floating-point.
 
     >>> pool1d(te.placeholder((1, 3, 9), name="X"), [3], [2], [1], [0, 0], "max").shape
     (1, 3, 4)
@@ -146,23 +150,24 @@ def pool2d(
     data: te.Tensor, kernel: Numbers, stride: Numbers, dilation: Numbers, padding: Numbers,
     pool_type: str, ceil_mode: bool = False, layout: str = "NCHW", count_include_pad: bool = True,
 ) -> te.Tensor:
-    """The greatest or the mean of each window of images.
+    """Compute two-dimensional maximum or average pooling.
 
     Args:
-        data: images.
-        kernel: extents of a window.
-        stride: elements from one window to the next, along each axis.
-        dilation: elements from one place of a window to the next, along each axis.
-        padding: elements around the images: one number, one for each axis, or all before and then
-            all after. They are no greatest, and 0 in a mean.
-        pool_type: `max` or `avg`.
-        ceil_mode: whether windows that begin inside but end outside count.
-        layout: letters of the axes, N, C, H and W in any order.
-        count_include_pad: whether a mean is divided by the places in the padding too.
+        data: Images.
+        kernel: Window extents: one number, or one per axis.
+        stride: Distance between adjacent windows, in elements: one number, or one per axis.
+        dilation: Distance between adjacent elements of a window: one number, or one per axis.
+        padding: Padding: one number, one per axis, all before and then all after, "VALID" or
+            "SAME". Padding never is the maximum and counts as 0 in a mean.
+        pool_type: "max" or "avg".
+        ceil_mode: If True, also count windows that start before the end of the images and end
+            outside the padding.
+        layout: Layout of the images with the letters N, C, H and W in any order.
+        count_include_pad: If True, a mean divides by the full window including the padding.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
-        TypeMismatchError: the mean of what is no float.
+        DefinitionError: If shapes, layouts or numbers do not match.
+        TypeMismatchError: If `pool_type` is "avg" and the dtype is not floating-point.
 
     >>> X = te.placeholder((1, 3, 9, 9), name="X")
     >>> pool2d(X, [3, 3], [2, 2], [1, 1], [1, 1, 1, 1], "avg").shape
@@ -177,23 +182,24 @@ def pool3d(
     data: te.Tensor, kernel: Numbers, stride: Numbers, dilation: Numbers, padding: Numbers,
     pool_type: str, ceil_mode: bool = False, layout: str = "NCDHW", count_include_pad: bool = True,
 ) -> te.Tensor:
-    """The greatest or the mean of each window of volumes.
+    """Compute three-dimensional maximum or average pooling.
 
     Args:
-        data: volumes.
-        kernel: extents of a window.
-        stride: elements from one window to the next, along each axis.
-        dilation: elements from one place of a window to the next, along each axis.
-        padding: elements around the volumes: one number, one for each axis, or all before and then
-            all after. They are no greatest, and 0 in a mean.
-        pool_type: `max` or `avg`.
-        ceil_mode: whether windows that begin inside but end outside count.
-        layout: letters of the axes, N, C, D, H and W in any order.
-        count_include_pad: whether a mean is divided by the places in the padding too.
+        data: Volumes.
+        kernel: Window extents: one number, or one per axis.
+        stride: Distance between adjacent windows, in elements: one number, or one per axis.
+        dilation: Distance between adjacent elements of a window: one number, or one per axis.
+        padding: Padding: one number, one per axis, all before and then all after, "VALID" or
+            "SAME". Padding never is the maximum and counts as 0 in a mean.
+        pool_type: "max" or "avg".
+        ceil_mode: If True, also count windows that start before the end of the volumes and end
+            outside the padding.
+        layout: Layout of the volumes with the letters N, C, D, H and W in any order.
+        count_include_pad: If True, a mean divides by the full window including the padding.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
-        TypeMismatchError: the mean of what is no float.
+        DefinitionError: If shapes, layouts or numbers do not match.
+        TypeMismatchError: If `pool_type` is "avg" and the dtype is not floating-point.
 
     >>> X = te.placeholder((1, 3, 4, 8, 8), name="X")
     >>> pool3d(X, (2, 2, 2), (2, 2, 2), (1, 1, 1), (0,) * 6, "max").shape
@@ -205,16 +211,16 @@ def pool3d(
 
 
 def global_pool(data: te.Tensor, pool_type: str, layout: str = "NCHW") -> te.Tensor:
-    """The greatest or the mean of each whole image; its axes stay, with extent 1.
+    """Compute the maximum or mean over all spatial axes, which are kept with extent 1.
 
     Args:
-        data: images.
-        pool_type: `max` or `avg`.
-        layout: letters of the axes: N, C, and of D, H and W those that there are.
+        data: Images.
+        pool_type: "max" or "avg".
+        layout: Layout of the images with the letters N and C, and any of D, H and W.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
-        TypeMismatchError: the mean of what is no float.
+        DefinitionError: If shapes, layouts or numbers do not match.
+        TypeMismatchError: If `pool_type` is "avg" and the dtype is not floating-point.
 
     >>> global_pool(te.placeholder((1, 3, 9, 9), name="X"), "avg").shape
     (1, 3, 1, 1)
@@ -247,19 +253,19 @@ def _mean(images: Images) -> te.Tensor:
 def adaptive_pool(
     data: te.Tensor, output_size: Numbers, pool_type: str, layout: str = "NCHW"
 ) -> te.Tensor:
-    """The greatest or the mean of windows that are as even as the size of the result allows.
+    """Compute two-dimensional pooling with windows that divide the image evenly.
 
-    Window k of n is from `floor(k * extent / n)` to before `ceil((k + 1) * extent / n)`.
+    Window k of n covers the interval [floor(k * extent / n), ceil((k + 1) * extent / n)).
 
     Args:
-        data: images.
-        output_size: extents of the result, one number or one for each axis.
-        pool_type: `max` or `avg`.
-        layout: letters of the axes.
+        data: Images.
+        output_size: Result extents: one number, or one per axis.
+        pool_type: "max" or "avg".
+        layout: Layout of the images with the letters N, C, H and W in any order.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
-        TypeMismatchError: the mean of what is no float.
+        DefinitionError: If shapes, layouts or numbers do not match.
+        TypeMismatchError: If `pool_type` is "avg" and the dtype is not floating-point.
 
     >>> adaptive_pool(te.placeholder((1, 3, 9, 9), name="X"), (2, 2), "avg").shape
     (1, 3, 2, 2)
@@ -270,17 +276,19 @@ def adaptive_pool(
 def adaptive_pool1d(
     data: te.Tensor, output_size: Numbers, pool_type: str, layout: str = "NCW"
 ) -> te.Tensor:
-    """The greatest or the mean of windows of rows, as even as the size of the result allows.
+    """Compute one-dimensional pooling with windows that divide the sequence evenly.
+
+    Window k of n covers the interval [floor(k * extent / n), ceil((k + 1) * extent / n)).
 
     Args:
-        data: rows.
-        output_size: extent of the result along W.
-        pool_type: `max` or `avg`.
-        layout: letters of the axes, N, C and W in any order.
+        data: Sequences.
+        output_size: Result extent along W.
+        pool_type: "max" or "avg".
+        layout: Layout of the data with the letters N, C and W in any order.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
-        TypeMismatchError: the mean of what is no float.
+        DefinitionError: If shapes, layouts or numbers do not match.
+        TypeMismatchError: If `pool_type` is "avg" and the dtype is not floating-point.
 
     >>> adaptive_pool1d(te.placeholder((1, 3, 9), name="X"), 4, "avg").shape
     (1, 3, 4)
@@ -291,17 +299,19 @@ def adaptive_pool1d(
 def adaptive_pool3d(
     data: te.Tensor, output_size: Numbers, pool_type: str, layout: str = "NCDHW"
 ) -> te.Tensor:
-    """The greatest or the mean of windows of volumes, as even as the size of the result allows.
+    """Compute three-dimensional pooling with windows that divide the volume evenly.
+
+    Window k of n covers the interval [floor(k * extent / n), ceil((k + 1) * extent / n)).
 
     Args:
-        data: volumes.
-        output_size: extents of the result, one number or one for each axis.
-        pool_type: `max` or `avg`.
-        layout: letters of the axes, N, C, D, H and W in any order.
+        data: Volumes.
+        output_size: Result extents: one number, or one per axis.
+        pool_type: "max" or "avg".
+        layout: Layout of the volumes with the letters N, C, D, H and W in any order.
 
     Raises:
-        DefinitionError: shapes, layouts or numbers do not fit.
-        TypeMismatchError: the mean of what is no float.
+        DefinitionError: If shapes, layouts or numbers do not match.
+        TypeMismatchError: If `pool_type` is "avg" and the dtype is not floating-point.
 
     >>> X = te.placeholder((1, 3, 4, 8, 8), name="X")
     >>> adaptive_pool3d(X, (2, 3, 3), "max").shape
@@ -324,7 +334,7 @@ def _adapted(
         return _pooled(
             data, kernel, kernel, 1, 0, pool_type, False, layout, True, space, name)
     shape = list(data.shape)
-    # A window has an element more than its share where it begins and ends between two.
+    # A window with fractional bounds covers up to two elements more than `n // size`.
     longest = [plus(quotient(n, size), 2) for n, size in zip(images.extents, sizes, strict=True)]
     taps = taps_of(longest)
     for axis, size in zip(images.spatial, sizes, strict=True):

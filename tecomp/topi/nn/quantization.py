@@ -1,4 +1,4 @@
-"""Binary networks and simulated quantization."""
+"""Binary products and simulated quantization."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi.extents import differ, is_multiple, quotient, times
 from tecomp.topi.validation import axis_of, check_integer, check_rank, tensor_of
 
-_BITS = 32  # of a word that signs are packed into
+_BITS = 32  # bits of a packed word
 SQNN_DTYPE_TO_CODE: Mapping[str, int] = {"disable": 0, "int8": 1, "uint8": 2, "int32": 3}
-"""TVM's numbers of the dtypes that are simulated."""
+"""TVM's codes of the simulated dtypes."""
 
 _LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)}
 
@@ -24,13 +24,14 @@ def binarize_pack(
     Args:
         data: Input tensor.
         axis: Axis to pack; its extent is a multiple of 32. Default: the last axis.
-        name: Name of the result.
+        name: Name of the operation.
 
     Returns:
-        uint32 words. The first element is the highest bit; a bit is 1 for an element from 0.
+        uint32 words. The first element is the most significant bit; a bit is 1 for an element >= 0.
 
     Raises:
-        DefinitionError: If there is no such axis, or its extent is not a multiple of 32.
+        DefinitionError: If `axis` is out of bounds, or if its extent is not known to be a multiple
+            of 32.
 
     >>> binarize_pack(te.placeholder((4, 64), name="A")).shape
     (4, 2)
@@ -59,7 +60,7 @@ def binarize_pack(
 
 
 def binary_dense(data: te.Tensor, weight: te.Tensor) -> te.Tensor:
-    """Multiply matrices of signs that `binarize_pack` packed: `data @ weight.T`.
+    """Multiply sign matrices packed by `binarize_pack`: `data @ weight.T`.
 
     Args:
         data: uint32 words, shape (m, k).
@@ -69,7 +70,7 @@ def binary_dense(data: te.Tensor, weight: te.Tensor) -> te.Tensor:
         Products of rows of 32 * k signs, shape (m, n), float32.
 
     Raises:
-        DefinitionError: If the shapes or dtypes do not fit.
+        DefinitionError: If the shapes or dtypes do not match.
 
     >>> A, W = [te.placeholder((n, 2), "uint32") for n in (4, 8)]
     >>> binary_dense(A, W).shape
@@ -112,14 +113,14 @@ def simulated_quantize(
         out_dtype: Integer scalar tensor, a value of `SQNN_DTYPE_TO_CODE`. 0 returns `data`.
         output_scale: Scales of the channels, shape (channels,) or ().
         output_zero_point: Zero points of the channels, shape (channels,) or ().
-        axis: Axis of the channels.
+        axis: Channel axis.
 
     Returns:
         `clip(round(data / scale) + zero_point, min, max)`, in the dtype of `data`.
 
     Raises:
-        DefinitionError: If the shapes do not fit, or scale or zero point are missing.
-        TypeMismatchError: If `out_dtype` is not an integer.
+        DefinitionError: If the shapes do not match, or if scale or zero point is missing.
+        TypeMismatchError: If `out_dtype` does not have an integer dtype.
 
     >>> A, code = te.placeholder((4, 8), name="A"), te.placeholder((), "int32", name="code")
     >>> s, z = te.placeholder((8,), name="s"), te.placeholder((8,), "int32", name="z")
@@ -152,14 +153,14 @@ def simulated_dequantize(
         in_dtype: Integer scalar tensor, a value of `SQNN_DTYPE_TO_CODE`. 0 returns `data`.
         input_scale: Scales of the channels, shape (channels,) or ().
         input_zero_point: Zero points of the channels, shape (channels,) or ().
-        axis: Axis of the channels.
+        axis: Channel axis.
 
     Returns:
         `(data - zero_point) * scale`, in the dtype of `data`.
 
     Raises:
-        DefinitionError: If the shapes do not fit, or scale or zero point are missing.
-        TypeMismatchError: If `in_dtype` is not an integer.
+        DefinitionError: If the shapes do not match, or if scale or zero point is missing.
+        TypeMismatchError: If `in_dtype` does not have an integer dtype.
 
     >>> A, code = te.placeholder((4, 8), name="A"), te.placeholder((), "int32", name="code")
     >>> s, z = te.placeholder((1,), name="s"), te.placeholder((1,), "int32", name="z")
@@ -176,7 +177,12 @@ def simulated_dequantize(
 
 
 def _code(dtype: te.Tensor, where: str, what: str) -> te.Expr:
-    """The number of a dtype, which a call gives: a tensor of one element."""
+    """Return the element of a scalar tensor with a dtype code.
+
+    Raises:
+        DefinitionError: If the tensor has more than one element.
+        TypeMismatchError: If the tensor does not have an integer dtype.
+    """
     code = tensor_of(dtype, where, what)
     check_integer(code, where, what)
     if any(differ(n, 1) for n in code.shape):
@@ -193,7 +199,7 @@ def _per_channel(
     data: te.Tensor, scale: te.Tensor | None, zero: te.Tensor | None, axis: int,
     function: Callable[[te.Expr, te.Expr, te.Expr], te.Expr], where: str, prefix: str,
 ) -> te.Tensor:
-    """A function of each element and of the scale and zero point of its channel."""
+    """Apply a function to each element and the scale and zero point of its channel."""
     data = tensor_of(data, where)
     along = axis_of(axis, data.ndim, where)
     if scale is None or zero is None:

@@ -26,13 +26,13 @@ from tecomp.topi.windows import images_of
 
 
 def flatten(data: te.Tensor) -> te.Tensor:
-    """All axes but the first as one.
+    """Merge all axes except the first.
 
     Args:
-        data: the tensor, of one axis at least.
+        data: Input tensor of rank 1 or more.
 
     Raises:
-        DefinitionError: it has no axes.
+        DefinitionError: If `data` has rank 0.
 
     >>> flatten(te.placeholder((2, 3, 4), name="A")).shape
     (2, 12)
@@ -49,16 +49,16 @@ def dilate(
     data: te.Tensor, strides: Sequence[int], dilation_value: Operand = 0.0,
     name: str = "DilatedInput",
 ) -> te.Tensor:
-    """`data` with gaps between its elements.
+    """Insert gaps between adjacent elements.
 
     Args:
-        data: the tensor.
-        strides: for each axis how far elements are from one another.
-        dilation_value: what is between them.
-        name: of the result.
+        data: Input tensor.
+        strides: Distance in the result between adjacent elements of each axis.
+        dilation_value: Value of the gaps.
+        name: Name of the operation.
 
     Raises:
-        DefinitionError: there is not one number for each axis, from 1.
+        DefinitionError: If there is not one number per axis, or if a number is less than 1.
 
     >>> dilate(te.placeholder((3, 4), name="A"), [2, 1]).shape
     (5, 4)
@@ -87,15 +87,18 @@ def _spread(extent: Size, step: int) -> Size:
 
 
 def space_to_depth(data: te.Tensor, block_size: int, layout: str = "NCHW") -> te.Tensor:
-    """Blocks of images as channels, those of one place of a block side by side.
+    """Move the positions within spatial blocks to the channel axis.
+
+    The position in the block is the outer index of the new channels, the old channel the inner one.
 
     Args:
-        data: images.
-        block_size: rows, and columns, of a block.
-        layout: NCHW or NHWC.
+        data: Images.
+        block_size: Number of rows and columns of a block.
+        layout: "NCHW" or "NHWC".
 
     Raises:
-        DefinitionError: blocks do not divide the images, or there is no such layout.
+        DefinitionError: If `block_size` does not divide the spatial extents, or if `layout` is
+            unknown.
 
     >>> space_to_depth(te.placeholder((1, 3, 4, 4), name="A"), 2).shape
     (1, 12, 2, 2)
@@ -115,16 +118,18 @@ def space_to_depth(data: te.Tensor, block_size: int, layout: str = "NCHW") -> te
 def depth_to_space(
     data: te.Tensor, block_size: int, layout: str = "NCHW", mode: str = "DCR"
 ) -> te.Tensor:
-    """Channels as blocks of images.
+    """Move groups of channels to the positions within spatial blocks.
 
     Args:
-        data: images.
-        block_size: rows, and columns, of a block.
-        layout: NCHW or NHWC.
-        mode: `DCR` for channels that have the places of a block outside, `CRD` inside.
+        data: Images.
+        block_size: Number of rows and columns of a block.
+        layout: "NCHW" or "NHWC".
+        mode: Order of the old channels: "DCR" with the position in the block as the outer index,
+            "CRD" with this position as the inner index.
 
     Raises:
-        DefinitionError: blocks do not divide the channels, or there is no such layout or mode.
+        DefinitionError: If the block does not divide the channels, or if `layout` or `mode` is
+            unknown.
 
     >>> depth_to_space(te.placeholder((1, 12, 2, 2), name="A"), 2).shape
     (1, 3, 4, 4)
@@ -147,7 +152,10 @@ def depth_to_space(
 def _apart(
     data: te.Tensor, axis: int, size: int, channels: Size, *, outside: bool
 ) -> te.Tensor:
-    """Channels as rows and columns of blocks, and channels inside of these, or outside."""
+    """Split the channel axis into block row, block column and channel.
+
+    The channel comes last if `outside` is True, else first.
+    """
     shape = (size, size, channels) if outside else (channels, size, size)
 
     def value(*i: te.Expr) -> te.Expr:
@@ -181,17 +189,18 @@ def space_to_batch_nd(
     data: te.Tensor, block_shape: Sequence[int], pad_before: Sequence[int],
     pad_after: Sequence[int], pad_value: Operand = 0.0,
 ) -> te.Tensor:
-    """Blocks of the axes after the first, padded, as batches: one for each place of a block.
+    """Pad the axes after the first and move the positions within blocks to the batch axis.
 
     Args:
-        data: shape (batch, ...).
-        block_shape: extents of a block, for the axes after the first, or some of them.
-        pad_before: elements before these axes.
-        pad_after: elements after them.
-        pad_value: the value of those.
+        data: Input tensor, shape (batch, ...).
+        block_shape: Extents of a block along the leading axes after the first.
+        pad_before: Number of elements before each of these axes.
+        pad_after: Number of elements after each of these axes.
+        pad_value: Padding value.
 
     Raises:
-        DefinitionError: blocks do not divide the axes, or the numbers are not one for each.
+        DefinitionError: If the blocks do not divide the padded axes, or if there is not one number
+            per axis.
 
     >>> space_to_batch_nd(te.placeholder((1, 4, 6, 3), name="A"), [2, 3], [0, 0], [0, 0]).shape
     (6, 2, 2, 3)
@@ -224,16 +233,17 @@ def batch_to_space_nd(
     data: te.Tensor, block_shape: Sequence[int], crop_begin_list: Sequence[int],
     crop_end_list: Sequence[int],
 ) -> te.Tensor:
-    """Batches as blocks of the axes after the first, which are cut: undoes `space_to_batch_nd`.
+    """Move batches to the positions within blocks and crop; the inverse of `space_to_batch_nd`.
 
     Args:
-        data: shape (batch, ...).
-        block_shape: extents of a block, for the axes after the first, or some of them.
-        crop_begin_list: elements cut off before these axes.
-        crop_end_list: elements cut off after them.
+        data: Input tensor, shape (batch, ...).
+        block_shape: Extents of a block along the leading axes after the first.
+        crop_begin_list: Number of elements cropped before each of these axes.
+        crop_end_list: Number of elements cropped after each of these axes.
 
     Raises:
-        DefinitionError: blocks do not divide the batch, or the numbers are not one for each.
+        DefinitionError: If the blocks do not divide the batch, or if there is not one number per
+            axis.
 
     >>> batch_to_space_nd(te.placeholder((6, 2, 2, 3), name="A"), [2, 3], [0, 1], [0, 0]).shape
     (1, 4, 5, 3)
@@ -259,7 +269,7 @@ def batch_to_space_nd(
 
 
 def _batches(data: te.Tensor, sizes: Sequence[int], batch: Size) -> te.Tensor:
-    """Batches with one axis for each axis of a block in front."""
+    """Split the batch axis into one axis per block axis and the remaining batch."""
     shape = (*sizes, batch)
 
     def value(*i: te.Expr) -> te.Expr:
@@ -293,10 +303,11 @@ def _all(sizes: Sequence[int]) -> int:
 
 
 def fifo_buffer(data: te.Tensor, buffer: te.Tensor, axis: int) -> te.Tensor:
-    """What came last along an axis: `buffer` without its first elements, and `data` after them.
+    """Append `data` to `buffer` along an axis and drop the same number of leading elements.
 
     Raises:
-        DefinitionError: there is no such axis, or `data` does not fit in.
+        DefinitionError: If `axis` is out of bounds, if the other extents differ, or if `data` is
+            longer than `buffer`.
 
     >>> A, B = te.placeholder((4, 1), name="A"), te.placeholder((4, 5), name="B")
     >>> fifo_buffer(A, B, 1).shape

@@ -1,4 +1,7 @@
-"""Products with sparse matrices in CSR and BSR, as statements with loops over stored elements."""
+"""Products and transposition of sparse matrices in CSR and BSR format.
+
+Products are statements with loops over the stored elements.
+"""
 
 from __future__ import annotations
 
@@ -44,19 +47,21 @@ def _transposed(
 def sparse_transpose(
     sparse_data: te.Tensor, sparse_indices: te.Tensor, sparse_indptr: te.Tensor
 ) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
-    """Transpose a square sparse matrix in CSR.
+    """Transpose a square sparse matrix in CSR format.
 
     Args:
         sparse_data: Stored elements, shape (nnz,).
         sparse_indices: Column of each element, shape (nnz,).
-        sparse_indptr: Position of the first element of each row, and the end, shape (n + 1,).
+        sparse_indptr: Position of the first element of each row, and the number of elements, shape
+            (n + 1,).
 
     Returns:
-        The same of the transposed matrix: elements, columns and positions.
+        Elements, columns and row positions of the transposed matrix.
 
     Raises:
-        DefinitionError: If the shapes do not fit.
-        TypeMismatchError: If indices are not integers.
+        DefinitionError: If the shapes do not match.
+        TypeMismatchError: If indices do not have an integer dtype.
+        CallError: If a call passes arrays that are not a square matrix in CSR format.
 
     >>> d, i = te.placeholder((5,), name="d"), te.placeholder((5,), "int32", name="i")
     >>> [x.shape for x in sparse_transpose(d, i, te.placeholder((4,), "int32", name="p"))]
@@ -78,22 +83,23 @@ def sparse_dense(
     dense_data: te.Tensor, sparse_data: te.Tensor, sparse_indices: te.Tensor,
     sparse_indptr: te.Tensor, sparse_lhs: bool = False,
 ) -> te.Tensor:
-    """Multiply a dense matrix by the transpose of a sparse one, or a sparse one by a dense one.
+    """Multiply a dense by a transposed sparse matrix, or a sparse by a transposed dense matrix.
 
     Args:
-        dense_data: Matrix, shape (m, k); the right operand, shape (n, k), if `sparse_lhs`.
-        sparse_data: Stored elements, shape (nnz,), for CSR; stored blocks, shape
-            (blocks, bs_r, bs_c), for BSR.
-        sparse_indices: Column of each element or block; those outside are left out.
-        sparse_indptr: Position of the first element or block of each row, and the end.
-        sparse_lhs: Whether the sparse matrix is the left operand.
+        dense_data: Dense matrix, shape (m, k); the right operand, shape (n, k), if `sparse_lhs`.
+        sparse_data: Stored elements, shape (nnz,), for CSR; stored blocks, shape (blocks, bs_r,
+            bs_c), for BSR.
+        sparse_indices: Column of each element or block; columns out of bounds are skipped.
+        sparse_indptr: Position of the first element or block of each row, and the number of
+            elements or blocks.
+        sparse_lhs: If True, the sparse matrix is the left operand.
 
     Returns:
         `dense @ sparse.T`, shape (m, n); `sparse @ dense.T` if `sparse_lhs`.
 
     Raises:
-        DefinitionError: If the shapes or dtypes do not fit.
-        TypeMismatchError: If indices are not integers.
+        DefinitionError: If the shapes or dtypes do not match.
+        TypeMismatchError: If indices do not have an integer dtype.
 
     >>> d, i = te.placeholder((5,), name="d"), te.placeholder((5,), "int32", name="i")
     >>> x, p = te.placeholder((8, 16), name="x"), te.placeholder((4,), "int32", name="p")
@@ -120,7 +126,7 @@ def sparse_dense(
         x, values, columns, pointers = ins
 
         def product(i: te.Expr, row: te.Expr, r: te.Expr) -> Any:
-            """The sum over the stored elements or blocks of a row."""
+            """Build the sum over the stored elements or blocks of a row."""
             place = row * high + r
             at = (place, i) if is_left else (i, place)
 
@@ -151,7 +157,12 @@ def sparse_dense(
 def _checked(
     data: te.Tensor, indices: te.Tensor, pointers: te.Tensor, ranks: tuple[int, ...], where: str
 ) -> te.Tensor:
-    """Refuse what is no sparse matrix."""
+    """Return the element tensor after validating the tensors of a CSR or BSR matrix.
+
+    Raises:
+        DefinitionError: If the shapes do not match.
+        TypeMismatchError: If an index tensor does not have an integer dtype.
+    """
     data = tensor_of(data, where, "sparse_data")
     for each, what in ((indices, "sparse_indices"), (pointers, "sparse_indptr")):
         check_integer(tensor_of(each, where, what), where, what)
@@ -172,7 +183,7 @@ def _wide(size: Size) -> te.Expr:
 
 
 def _loops(shape: Sequence[Size], body: Callable[..., Any], at: tuple[te.Expr, ...] = ()) -> Any:
-    """A statement for each index."""
+    """Build a loop nest over all indices of a shape."""
     if len(at) == len(shape):
         return body(*at)
     return te.for_range(

@@ -1,4 +1,4 @@
-"""Images several times as large."""
+"""Upsampling of images and volumes by scale factors."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ def upsampling(
     method: str = "nearest_neighbor", align_corners: bool = False,
     output_shape: Sequence[Size] | None = None,
 ) -> te.Tensor:
-    """Images that are some times as high and as wide.
+    """Resize images by scale factors for height and width.
 
     Args:
-        data: images.
-        scale_h: how many times as high; the height is rounded.
-        scale_w: how many times as wide.
-        layout: letters of the axes.
-        method: `nearest_neighbor`, `bilinear` or `bicubic`.
-        align_corners: whether the outermost pixels stay where they are.
-        output_shape: the whole shape of the result, in the place of the scales.
+        data: Images.
+        scale_h: Scale factor of the height; the new height is rounded.
+        scale_w: Scale factor of the width; the new width is rounded.
+        layout: Layout of the images with the letters N, C, H and W in any order.
+        method: "nearest_neighbor", "bilinear" or "bicubic".
+        align_corners: If True, the centers of the corner pixels are kept.
+        output_shape: Full result shape, which overrides the scale factors.
 
     Raises:
-        DefinitionError: there is no such method or layout, or a scale is no number above 0.
+        DefinitionError: If `method` or `layout` is unknown, if a scale factor is not a positive
+            number, or if a symbolic extent has a fractional scale factor.
 
     >>> upsampling(te.placeholder((1, 3, 5, 5), name="A"), 2, 3).shape
     (1, 3, 10, 15)
@@ -47,21 +48,22 @@ def upsampling3d(
     method: str = "nearest_neighbor", coordinate_transformation_mode: str = "half_pixel",
     output_shape: Sequence[Size] | None = None,
 ) -> te.Tensor:
-    """Volumes that are some times as deep, high and wide.
+    """Resize volumes by scale factors for depth, height and width.
 
     Args:
-        data: volumes.
-        scale_d: how many times as deep; the depth is rounded.
-        scale_h: how many times as high; the height is rounded.
-        scale_w: how many times as wide; the width is rounded.
-        layout: letters of the axes: N, C, D, H and W.
-        method: `nearest_neighbor` or `trilinear`.
-        coordinate_transformation_mode: `half_pixel`, `align_corners`, `asymmetric`,
-            `pytorch_half_pixel`, `tf_half_pixel_for_nn` or `tf_crop_and_resize`.
-        output_shape: the whole shape of the result, in the place of the scales.
+        data: Volumes.
+        scale_d: Scale factor of the depth; the new depth is rounded.
+        scale_h: Scale factor of the height; the new height is rounded.
+        scale_w: Scale factor of the width; the new width is rounded.
+        layout: Layout of the volumes with the letters N, C, D, H and W in any order.
+        method: "nearest_neighbor" or "trilinear".
+        coordinate_transformation_mode: "half_pixel", "align_corners", "asymmetric",
+            "pytorch_half_pixel", "tf_half_pixel_for_nn" or "tf_crop_and_resize".
+        output_shape: Full result shape, which overrides the scale factors.
 
     Raises:
-        DefinitionError: there is no such method, mode or layout, or a scale is no number above 0.
+        DefinitionError: If `method`, the mode or `layout` is unknown, if a scale factor is not a
+            positive number, or if a symbolic extent has a fractional scale factor.
 
     >>> upsampling3d(te.placeholder((1, 3, 5, 5, 5), name="A"), 2, 3, 1).shape
     (1, 3, 10, 15, 5)
