@@ -1,4 +1,4 @@
-"""Images of another size, and seen through grids."""
+"""Image operators: resizing, cropping, grid sampling and morphological dilation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images of another size: each place of the result is made of the pixels next to where it lies."""
+"""Resizing and cropping of images by interpolation between adjacent pixels."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ METHODS = {"nearest_neighbor": "nearest", "linear": "linear", "bilinear": "linea
            "trilinear": "linear", "cubic": "cubic", "bicubic": "cubic"}  # fmt: skip
 ROUNDINGS = ("", "round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
 _NEAR = 1e-5
-"""So near to a whole number it is one, however it was rounded on the way."""
+"""Distance in pixels within which a coordinate counts as an integer, to absorb rounding errors."""
 
 Tap = tuple[te.Expr, te.Expr | None]
-"""The index of a pixel along an axis, and its weight; None for 1."""
+"""Index of a pixel along an axis, and its weight; None is the weight 1."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """How places and values are found.
+    """Coordinate transformation and interpolation of a resize operator.
 
     Attributes:
-        method: `nearest`, `linear` or `cubic`.
-        mode: which places of the images belong to which of the result.
-        rounding: to which pixel a place belongs, for the nearest.
-        alpha: slope of the cubic.
-        exclude: whether pixels outside weigh nothing in the cubic; the nearest stand for them
-            elsewhere.
+        method: Interpolation: "nearest", "linear" or "cubic".
+        mode: Coordinate transformation mode, from result positions to image coordinates.
+        rounding: Rounding of coordinates for "nearest"; empty for the default of the mode.
+        alpha: Coefficient of the cubic kernel.
+        exclude: If True, out-of-bounds pixels have weight 0 in the cubic kernel. Otherwise, and for
+            other methods, the nearest edge pixels replace them.
     """
 
     method: str
@@ -57,7 +57,7 @@ class Way:
 
 
 def _real(value: Any) -> te.Expr:
-    """A number as a float32; a quotient of sizes is made of such."""
+    """Convert a number or an expression to float32."""
     return te.const(value, "float32") if isinstance(value, int | float) else te.cast(
         value, "float32")
 
@@ -70,23 +70,27 @@ def _ratio(over: Size, under: Size) -> te.Expr:
 
 @dataclass(frozen=True)
 class Exact:
-    """A place `number / under` in pixels, of integers, so that nothing is rounded on the way."""
+    """Rational coordinate `number / under` in pixels, of integers, which avoids rounding errors."""
 
     number: Any
     under: Size
 
     def below(self) -> Any:
-        """The pixel at or before it."""
+        """Return the index of the pixel at or before the coordinate."""
         return self._floor(self.number)
 
     def fraction(self) -> te.Expr:
-        """How far it is behind that."""
+        """Return the distance of the coordinate from the pixel at or before it, in float32."""
         if equal(self.under, 1):
             return te.const(0.0, "float32")
         return te.cast(self.number % self.under, "float32") / _real(self.under)
 
     def nearest(self, rounding: str) -> Any:
-        """The pixel that it belongs to; of two, those outside are brought in anyhow."""
+        """Return the index of the nearest pixel; "round" rounds ties up.
+
+        For "round", ties up and ties away from zero differ only at negative coordinates, whose
+        indices are clamped to 0 by the caller.
+        """
         if rounding == "floor":
             return self.below()
         if rounding == "ceil":
@@ -102,20 +106,20 @@ class Exact:
 
 @dataclass(frozen=True)
 class Real:
-    """A place that follows from numbers which are no integers."""
+    """Floating-point coordinate in pixels, for crop bounds that are not integers."""
 
     value: te.Expr
 
     def below(self) -> te.Expr:
-        """The pixel at or before it."""
+        """Return the index of the pixel at or before the coordinate."""
         return te.cast(te.floor(self.value), "int32")
 
     def fraction(self) -> te.Expr:
-        """How far it is behind that."""
+        """Return the distance of the coordinate from the pixel at or before it."""
         return self.value - te.floor(self.value)
 
     def nearest(self, rounding: str) -> te.Expr:
-        """The pixel that it belongs to."""
+        """Return the index of the nearest pixel."""
         half, near = te.const(0.5, "float32"), te.const(_NEAR, "float32")
         whole = {
             "round": lambda: te.round(self.value),
@@ -128,9 +132,9 @@ class Real:
 
 
 def _place(x: te.Expr, extent: Size, size: Size, mode: str) -> Exact:
-    """Where a place of the result lies in the images: `(factor * x + first) / under`."""
+    """Return the image coordinate of a result position: `(factor * x + first) / under`."""
     if equal(size, 0):
-        return Exact(te.const(0), 1)  # There is no place.
+        return Exact(te.const(0), 1)  # The result is empty.
     factor, first, under = {
         "half_pixel": (times(extent, 2), minus(extent, size), times(size, 2)),
         "tf_half_pixel_for_nn": (times(extent, 2), extent, times(size, 2)),
@@ -147,7 +151,7 @@ def _place(x: te.Expr, extent: Size, size: Size, mode: str) -> Exact:
 
 
 def _cut_place(x: te.Expr, extent: Size, size: Size, first: Any, last: Any) -> Real:
-    """Where a place of the result lies in a part of the images, given as parts of the extent."""
+    """Return the image coordinate of a position in a crop; bounds are fractions of the extent."""
     widest = _real(extent) - _real(1)
     low, high = _real(first), _real(last)
     if equal(size, 1):
@@ -157,7 +161,7 @@ def _cut_place(x: te.Expr, extent: Size, size: Size, first: Any, last: Any) -> R
 
 
 def _taps(place: Exact | Real, extent: Size, way: Way) -> list[Tap]:
-    """The pixels along an axis that a place is made of."""
+    """Return the pixels along an axis, with weights, that interpolate a coordinate."""
     if way.method == "nearest":
         kind = way.rounding or ("round" if way.mode == "align_corners" else "floor")
         return [(_inside(place.nearest(kind), extent), None)]
@@ -178,7 +182,7 @@ def _taps(place: Exact | Real, extent: Size, way: Way) -> list[Tap]:
 
 
 def _cubic(t: te.Expr, alpha: float) -> list[te.Expr]:
-    """Weights of four pixels, the second and third on both sides of the place.
+    """Return the cubic weights of four pixels; the coordinate is between the second and third.
 
     Source:
         R. G. Keys, "Cubic convolution interpolation for digital image processing", IEEE
@@ -202,7 +206,11 @@ def _inside(index: te.Expr, extent: Size) -> te.Expr:
 
 
 def mixed(read: Callable[..., te.Expr], taps: Sequence[Sequence[Tap]]) -> te.Expr:
-    """The pixels at all combinations of taps, with their weights, added up."""
+    """Return the weighted sum of the pixels at all combinations of taps.
+
+    float64 pixels are summed in float64, others in float32. Pixels without weights keep their
+    dtype.
+    """
     total: te.Expr | None = None
     for chosen in product(*taps):
         value = read(*(place for place, _ in chosen))
@@ -262,7 +270,7 @@ def _resized(
 def _asked_sizes(
     data: te.Tensor, images: Images, size: Any, output_shape: Sequence[Size] | None, where: str
 ) -> Sequence[Size]:
-    """The extents of the images that are made."""
+    """Return the spatial extents of the result."""
     if output_shape is None:
         return _sizes(size, len(images.spatial), where)
     whole = extents_of(output_shape, where, "output_shape")
@@ -278,7 +286,7 @@ def _asked_sizes(
 def _mixed_at(
     images: Images, index: Sequence[te.Expr], places: Sequence[Exact | Real], way: Way
 ) -> te.Expr:
-    """The value at places, made of the pixels next to them."""
+    """Interpolate the images at coordinates, one per spatial axis."""
     taps = [
         _taps(place, images.tensor.shape[axis], way)
         for place, axis in zip(places, images.spatial, strict=True)]
@@ -288,7 +296,7 @@ def _mixed_at(
 def _cut_value(
     images: Images, index: Sequence[te.Expr], places: Sequence[Real], way: Way, outside: te.Expr
 ) -> te.Expr:
-    """The value at places, or what is said to be there if they are outside of the images."""
+    """Interpolate the images at coordinates, or return `outside` for coordinates out of bounds."""
     inside = [
         condition for place, axis in zip(places, images.spatial, strict=True)
         for condition in (
@@ -305,7 +313,7 @@ def _sizes(size: Any, count: int, where: str) -> list[Size]:
 
 
 def _reader(images: Images, index: Sequence[te.Expr]) -> Callable[..., te.Expr]:
-    """The pixel at places along the axes of space, of the image and channel of an index."""
+    """Return a function that reads pixels by spatial index, at the image and channel of `index`."""
 
     def read(*places: te.Expr) -> te.Expr:
         at = list(index)
@@ -329,27 +337,31 @@ def resize1d(
     bicubic_alpha: float = -0.75, bicubic_exclude: int = 0, extrapolation_value: float = 0.0,
     out_dtype: str | None = None, output_shape: Sequence[Size] | None = None,
 ) -> te.Tensor:
-    """Rows of another length.
+    """Resize sequences by interpolation.
 
     Args:
-        data: rows.
-        roi: first places and then last ones, as parts of the extents, for `tf_crop_and_resize`.
-        size: extents of the result.
-        layout: letters of the axes.
-        method: `nearest_neighbor`, `linear` or `cubic`.
-        coordinate_transformation_mode: `half_pixel`, `align_corners`, `asymmetric`,
-            `pytorch_half_pixel`, `tf_half_pixel_for_nn` or `tf_crop_and_resize`.
-        rounding_method: of the nearest: `round`, `floor`, `ceil`, `round_prefer_floor` or
-            `round_prefer_ceil`; the first for `align_corners` and the second for all others if
-            empty.
-        bicubic_alpha: slope of the cubic.
-        bicubic_exclude: whether pixels outside weigh nothing in the cubic.
-        extrapolation_value: what is outside, for `tf_crop_and_resize`.
-        out_dtype: type of the result; that of `data` if None.
-        output_shape: the whole shape of the result, in the place of `size`.
+        data: Sequences.
+        roi: Crop bounds for "tf_crop_and_resize" as fractions of the extents: the starts of all
+            axes, then the ends.
+        size: Spatial extents of the result: one number, or one per axis.
+        layout: Layout of the data with the letters N, C and W in any order.
+        method: "nearest_neighbor", "linear" or "cubic", with "bilinear", "trilinear" and "bicubic"
+            as synonyms.
+        coordinate_transformation_mode: "half_pixel", "align_corners", "asymmetric",
+            "pytorch_half_pixel", "tf_half_pixel_for_nn" or "tf_crop_and_resize".
+        rounding_method: Rounding of the nearest neighbor: "round", "floor", "ceil",
+            "round_prefer_floor" or "round_prefer_ceil". Default: "round" for "align_corners", else
+            "floor".
+        bicubic_alpha: Coefficient of the cubic kernel.
+        bicubic_exclude: If True, out-of-bounds pixels have weight 0 in the cubic kernel; else the
+            nearest edge pixels replace them.
+        extrapolation_value: Value outside of the images for "tf_crop_and_resize".
+        out_dtype: Result dtype. Default: the dtype of `data`.
+        output_shape: Full result shape, which overrides `size`.
 
     Raises:
-        DefinitionError: there is no such method, mode or layout, or the numbers do not fit.
+        DefinitionError: If `method`, the mode or `layout` is unknown, if the numbers do not match
+            the axes, or if an axis without pixels gets a nonzero extent.
 
     >>> resize1d(te.placeholder((1, 3, 5), name="A"), [0.0, 0.0], [10]).shape
     (1, 3, 10)
@@ -367,27 +379,31 @@ def resize2d(
     bicubic_alpha: float = -0.75, bicubic_exclude: int = 0, extrapolation_value: float = 0.0,
     out_dtype: str | None = None, output_shape: Sequence[Size] | None = None,
 ) -> te.Tensor:
-    """Images of another size.
+    """Resize images by interpolation.
 
     Args:
-        data: images.
-        roi: first places and then last ones, as parts of the extents, for `tf_crop_and_resize`.
-        size: extents of the result.
-        layout: letters of the axes.
-        method: `nearest_neighbor`, `linear` or `cubic`.
-        coordinate_transformation_mode: `half_pixel`, `align_corners`, `asymmetric`,
-            `pytorch_half_pixel`, `tf_half_pixel_for_nn` or `tf_crop_and_resize`.
-        rounding_method: of the nearest: `round`, `floor`, `ceil`, `round_prefer_floor` or
-            `round_prefer_ceil`; the first for `align_corners` and the second for all others if
-            empty.
-        bicubic_alpha: slope of the cubic.
-        bicubic_exclude: whether pixels outside weigh nothing in the cubic.
-        extrapolation_value: what is outside, for `tf_crop_and_resize`.
-        out_dtype: type of the result; that of `data` if None.
-        output_shape: the whole shape of the result, in the place of `size`.
+        data: Images.
+        roi: Crop bounds for "tf_crop_and_resize" as fractions of the extents: the starts of all
+            axes, then the ends.
+        size: Spatial extents of the result: one number, or one per axis.
+        layout: Layout of the images with the letters N, C, H and W in any order.
+        method: "nearest_neighbor", "linear" or "cubic", with "bilinear", "trilinear" and "bicubic"
+            as synonyms.
+        coordinate_transformation_mode: "half_pixel", "align_corners", "asymmetric",
+            "pytorch_half_pixel", "tf_half_pixel_for_nn" or "tf_crop_and_resize".
+        rounding_method: Rounding of the nearest neighbor: "round", "floor", "ceil",
+            "round_prefer_floor" or "round_prefer_ceil". Default: "round" for "align_corners", else
+            "floor".
+        bicubic_alpha: Coefficient of the cubic kernel.
+        bicubic_exclude: If True, out-of-bounds pixels have weight 0 in the cubic kernel; else the
+            nearest edge pixels replace them.
+        extrapolation_value: Value outside of the images for "tf_crop_and_resize".
+        out_dtype: Result dtype. Default: the dtype of `data`.
+        output_shape: Full result shape, which overrides `size`.
 
     Raises:
-        DefinitionError: there is no such method, mode or layout, or the numbers do not fit.
+        DefinitionError: If `method`, the mode or `layout` is unknown, if the numbers do not match
+            the axes, or if an axis without pixels gets a nonzero extent.
 
     >>> resize2d(te.placeholder((1, 3, 5, 5), name="A"), [0.0] * 4, (10, 8)).shape
     (1, 3, 10, 8)
@@ -406,27 +422,31 @@ def resize3d(
     extrapolation_value: float = 0.0, out_dtype: str | None = None,
     output_shape: Sequence[Size] | None = None,
 ) -> te.Tensor:
-    """Volumes of another size.
+    """Resize volumes by interpolation.
 
     Args:
-        data: volumes.
-        roi: first places and then last ones, as parts of the extents, for `tf_crop_and_resize`.
-        size: extents of the result.
-        layout: letters of the axes.
-        method: `nearest_neighbor`, `linear` or `cubic`.
-        coordinate_transformation_mode: `half_pixel`, `align_corners`, `asymmetric`,
-            `pytorch_half_pixel`, `tf_half_pixel_for_nn` or `tf_crop_and_resize`.
-        rounding_method: of the nearest: `round`, `floor`, `ceil`, `round_prefer_floor` or
-            `round_prefer_ceil`; the first for `align_corners` and the second for all others if
-            empty.
-        bicubic_alpha: slope of the cubic.
-        bicubic_exclude: whether pixels outside weigh nothing in the cubic.
-        extrapolation_value: what is outside, for `tf_crop_and_resize`.
-        out_dtype: type of the result; that of `data` if None.
-        output_shape: the whole shape of the result, in the place of `size`.
+        data: Volumes.
+        roi: Crop bounds for "tf_crop_and_resize" as fractions of the extents: the starts of all
+            axes, then the ends.
+        size: Spatial extents of the result: one number, or one per axis.
+        layout: Layout of the volumes with the letters N, C, D, H and W in any order.
+        method: "nearest_neighbor", "linear" or "cubic", with "bilinear", "trilinear" and "bicubic"
+            as synonyms.
+        coordinate_transformation_mode: "half_pixel", "align_corners", "asymmetric",
+            "pytorch_half_pixel", "tf_half_pixel_for_nn" or "tf_crop_and_resize".
+        rounding_method: Rounding of the nearest neighbor: "round", "floor", "ceil",
+            "round_prefer_floor" or "round_prefer_ceil". Default: "round" for "align_corners", else
+            "floor".
+        bicubic_alpha: Coefficient of the cubic kernel.
+        bicubic_exclude: If True, out-of-bounds pixels have weight 0 in the cubic kernel; else the
+            nearest edge pixels replace them.
+        extrapolation_value: Value outside of the images for "tf_crop_and_resize".
+        out_dtype: Result dtype. Default: the dtype of `data`.
+        output_shape: Full result shape, which overrides `size`.
 
     Raises:
-        DefinitionError: there is no such method, mode or layout, or the numbers do not fit.
+        DefinitionError: If `method`, the mode or `layout` is unknown, if the numbers do not match
+            the axes, or if an axis without pixels gets a nonzero extent.
 
     >>> X = te.placeholder((1, 3, 4, 8, 8), name="X")
     >>> resize3d(X, (), (8, 4, 4)).shape
@@ -444,22 +464,23 @@ def crop_and_resize(
     layout: str = "NCHW", method: str = "bilinear", extrapolation_value: float | None = None,
     out_dtype: str | None = None,
 ) -> te.Tensor:
-    """Parts of images, each brought to the same size.
+    """Crop boxes from images and resize each to the same size.
 
     Args:
-        data: images.
-        boxes: shape (count, 4): first row, first column, last row and last column, as parts of the
-            extents.
-        box_indices: of which image each is; shape (count,).
-        crop_size: rows and columns of the results.
-        layout: letters of the axes.
-        method: `bilinear` or `nearest_neighbor`.
-        extrapolation_value: what is outside; 0 if None.
-        out_dtype: type of the result; that of `data` if None.
+        data: Images.
+        boxes: Crop bounds, floating-point, shape (count, 4): first row, first column, last row and
+            last column, as fractions of the extents.
+        box_indices: Integer index of the image of each box, shape (count,).
+        crop_size: Rows and columns of the result.
+        layout: Layout of the images with the letters N, C, H and W in any order.
+        method: "bilinear" or "nearest_neighbor".
+        extrapolation_value: Value outside of the images. Default: 0.
+        out_dtype: Result dtype. Default: the dtype of `data`.
 
     Raises:
-        DefinitionError: there is no such method or layout, or the shapes do not fit.
-        TypeMismatchError: boxes are no floats, or their images no integers.
+        DefinitionError: If `method` or `layout` is unknown, or if the shapes do not match.
+        TypeMismatchError: If `boxes` is not floating-point, or if `box_indices` does not have an
+            integer dtype.
 
     >>> A, b = te.placeholder((2, 3, 9, 9), name="A"), te.placeholder((5, 4), name="b")
     >>> crop_and_resize(A, b, te.placeholder((5,), "int32", name="i"), (4, 4)).shape

@@ -19,18 +19,22 @@ def dilation2d_nchw(
     input: te.Tensor, filter: te.Tensor, stride: Numbers, padding: Numbers, dilations: Numbers,
     out_dtype: str | None = None,
 ) -> te.Tensor:
-    """The greatest sum of an element of each window and the relief, for images (n, c, h, w).
+    """Compute grayscale morphological dilation, layouts NCHW and CHW.
+
+    Each result element is the maximum over a window of the image element plus the filter element.
 
     Args:
-        input: images, around which there are zeros.
-        filter: a relief (c, h, w) for each channel.
-        stride: from one window to the next.
-        padding: zeros around the images: in the forms of `topi.nn.conv`.
-        dilations: from one element of a window to the next.
-        out_dtype: the type in which sums are made; that of `input` if None.
+        input: Images (n, c, h, w).
+        filter: Structuring element (c, h, w), one per channel.
+        stride: Distance between adjacent windows, in elements: one number, or one per axis.
+        padding: Zero padding: one number, one per axis, all before and then all after, "VALID" or
+            "SAME".
+        dilations: Distance between adjacent elements of a window: one number, or one per axis.
+        out_dtype: Result dtype, in which the sums are computed. Default: the dtype of `input`.
 
     Raises:
-        DefinitionError: the channels differ, a window does not fit, or a number is too small.
+        DefinitionError: If the numbers of channels differ, if a window exceeds the padded images,
+            or if a number is too small.
 
     >>> X, W = te.placeholder((1, 3, 8, 8), name="X"), te.placeholder((3, 3, 3), name="W")
     >>> dilation2d_nchw(X, W, 1, 1, 1).shape
@@ -43,19 +47,22 @@ def dilation2d_nhwc(
     input: te.Tensor, filter: te.Tensor, stride: Numbers, padding: Numbers, dilations: Numbers,
     out_dtype: str | None = None,
 ) -> te.Tensor:
-    """The greatest sum of an element of each window and the relief, for images (n, h, w, c).
+    """Compute grayscale morphological dilation, layouts NHWC and HWC.
+
+    Each result element is the maximum over a window of the image element plus the filter element.
 
     Args:
-        input: images (n, h, w, c), around which there are zeros.
-        filter: a relief (h, w, c) for each channel.
-        stride: from one window to the next.
-        padding: zeros around the images: one number, one for each axis, all before and all after,
-            `VALID` or `SAME`.
-        dilations: from one element of a window to the next.
-        out_dtype: the type in which sums are made; that of `input` if None.
+        input: Images (n, h, w, c).
+        filter: Structuring element (h, w, c), one per channel.
+        stride: Distance between adjacent windows, in elements: one number, or one per axis.
+        padding: Zero padding: one number, one per axis, all before and then all after, "VALID" or
+            "SAME".
+        dilations: Distance between adjacent elements of a window: one number, or one per axis.
+        out_dtype: Result dtype, in which the sums are computed. Default: the dtype of `input`.
 
     Raises:
-        DefinitionError: the channels differ, a window does not fit, or a number is too small.
+        DefinitionError: If the numbers of channels differ, if a window exceeds the padded images,
+            or if a number is too small.
 
     >>> X, W = te.placeholder((1, 8, 8, 3), name="X"), te.placeholder((3, 3, 3), name="W")
     >>> dilation2d_nhwc(X, W, 1, "VALID", 2).shape
@@ -104,18 +111,20 @@ def _dilated(
 def affine_grid(
     data: te.Tensor, target_shape: Any, align_corners: bool = True
 ) -> te.Tensor:
-    """The places that affine maps send the pixels of an image to, from -1 to 1 on each axis.
+    """Apply affine maps to the pixel coordinates of an image, normalized to [-1, 1] per axis.
 
     Args:
-        data: maps, shape (batch, 2, 3).
-        target_shape: rows and columns.
-        align_corners: whether -1 and 1 are the middles of the outermost pixels, or their edges.
+        data: Affine maps, shape (batch, 2, 3).
+        target_shape: Rows and columns of the result.
+        align_corners: If True, -1 and 1 are the centers of the corner pixels, else their outer
+            edges.
 
     Returns:
-        Shape (batch, 2, rows, columns): the place along the rows (x), and down the columns (y).
+        Coordinates, shape (batch, 2, rows, columns): x, the position along a row, then y, the
+        position along a column.
 
     Raises:
-        DefinitionError: the shapes do not fit.
+        DefinitionError: If the shapes do not match.
 
     >>> affine_grid(te.placeholder((4, 2, 3), name="M"), (8, 9)).shape
     (4, 2, 8, 9)
@@ -150,18 +159,20 @@ def grid_sample(
     data: te.Tensor, grid: te.Tensor, method: str = "bilinear", layout: str = "NCHW",
     padding_mode: str = "zeros", align_corners: bool = True,
 ) -> te.Tensor:
-    """Images at places, from -1 to 1 on each axis.
+    """Sample images at coordinates in [-1, 1] per axis.
 
     Args:
-        data: images (n, c, h, w).
-        grid: places, shape (n, 2, rows, columns), as `affine_grid` gives them.
-        method: `bilinear` or `nearest`.
-        layout: NCHW.
-        padding_mode: what is outside: `zeros`, or the nearest pixels for `border`.
-        align_corners: whether -1 and 1 are the middles of the outermost pixels, or their edges.
+        data: Images (n, c, h, w).
+        grid: Coordinates, shape (n, 2, rows, columns), in the form that `affine_grid` returns.
+        method: "bilinear" or "nearest".
+        layout: "NCHW".
+        padding_mode: Value outside of the images: "zeros", or the nearest edge pixel for "border".
+        align_corners: If True, -1 and 1 are the centers of the corner pixels, else their outer
+            edges.
 
     Raises:
-        DefinitionError: there is no such method, layout or mode, or the shapes do not fit.
+        DefinitionError: If `method`, `layout` or `padding_mode` is unknown, or if the shapes do not
+            match.
 
     >>> A, g = te.placeholder((2, 3, 5, 5), name="A"), te.placeholder((2, 2, 8, 9), name="g")
     >>> grid_sample(A, g).shape
@@ -201,7 +212,7 @@ def grid_sample(
 
 
 def _pixel(place: te.Expr, extent: Size, is_border: bool, align_corners: bool) -> te.Expr:
-    """Where along an axis of so many pixels a place from -1 to 1 is; it may be between two."""
+    """Convert a coordinate in [-1, 1] to a fractional pixel index, clamped for border padding."""
     at, size = te.cast(place, "float32"), te.cast(extent, "float32")
     one, half = te.const(1.0, "float32"), te.const(0.5, "float32")
     last = size - one
@@ -210,7 +221,10 @@ def _pixel(place: te.Expr, extent: Size, is_border: bool, align_corners: bool) -
 
 
 def _taps(place: te.Expr, method: str) -> list[Tap]:
-    """The pixels that a place is made of, which may be outside."""
+    """Return the pixels along an axis, with weights, that interpolate a coordinate.
+
+    Indices may be out of bounds.
+    """
     if method == "nearest":
         return [(te.cast(te.nearbyint(place), "int32"), None)]
     floor = te.floor(place)
