@@ -1,7 +1,7 @@
 """Sorting and searching, computed by NumPy instead of generated loops.
 
-Importing this module registers the packed functions that compiled programs call. A saved program
-needs this import too.
+Importing this module registers the packed functions that compiled programs call. Running a saved
+program requires this import too.
 """
 
 from __future__ import annotations

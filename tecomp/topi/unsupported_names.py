@@ -41,7 +41,7 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
 
 
 def absent(module: str, name: str) -> AttributeError:
-    """Return the error for an unknown attribute: the replacement of a TVM name, or similar names.
+    """Return the error for a missing attribute; name the replacement or similar names.
 
     Args:
         module: Full name of the module.

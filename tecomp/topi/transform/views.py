@@ -1,4 +1,4 @@
-"""Views: operators that change the shape or the order of elements, inlined into their readers."""
+"""Views: operators that change shape or element order, and that schedules inline into readers."""
 
 from __future__ import annotations
 
@@ -136,8 +136,8 @@ def reshape(a: te.Tensor, newshape: Size | Sequence[Size]) -> te.Tensor:
         newshape: New shape. One extent may be -1, which is computed from the others.
 
     Raises:
-        DefinitionError: If the shapes do not have the same number of elements, or if that cannot be
-            proved.
+        DefinitionError: If the shapes are not known to have the same number of elements, or if the
+            value of -1 is ambiguous.
 
     >>> reshape(te.placeholder((4, 6), name="A"), (8, -1)).shape
     (8, 3)
