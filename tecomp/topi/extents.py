@@ -166,7 +166,7 @@ def unravel(number: Any, shape: Sequence[Size]) -> list[Any]:
             continue
         part = number if isinstance(inner, int) and inner == 1 else number // inner
         index.append(part if k == _outermost(shape) else modulo(part, extent))
-        # An empty tensor has no elements to index; a divisor of 0 has to be avoided.
+        # An empty tensor has no elements to index, but the divisor must not become 0.
         inner = inner if equal(extent, 0) else times(inner, extent)
     return index[::-1]
 

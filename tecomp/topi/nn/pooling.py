@@ -132,7 +132,7 @@ def pool1d(
         ceil_mode: If True, also count windows that start before the end of the sequences and end
             outside the padding.
         layout: Layout of the data with the letters N, C and W in any order.
-        count_include_pad: If True, a mean divides by the full window including the padding.
+        count_include_pad: If True, the divisor of a mean counts window elements in the padding too.
 
     Raises:
         DefinitionError: If shapes, layouts or numbers do not match.
@@ -163,7 +163,7 @@ def pool2d(
         ceil_mode: If True, also count windows that start before the end of the images and end
             outside the padding.
         layout: Layout of the images with the letters N, C, H and W in any order.
-        count_include_pad: If True, a mean divides by the full window including the padding.
+        count_include_pad: If True, the divisor of a mean counts window elements in the padding too.
 
     Raises:
         DefinitionError: If shapes, layouts or numbers do not match.
@@ -195,7 +195,7 @@ def pool3d(
         ceil_mode: If True, also count windows that start before the end of the volumes and end
             outside the padding.
         layout: Layout of the volumes with the letters N, C, D, H and W in any order.
-        count_include_pad: If True, a mean divides by the full window including the padding.
+        count_include_pad: If True, the divisor of a mean counts window elements in the padding too.
 
     Raises:
         DefinitionError: If shapes, layouts or numbers do not match.

@@ -55,10 +55,12 @@ def strided_slice(
         strides: Steps per axis, which may be negative. Default: 1.
         axes: Axes to slice. Default: the first axes.
         slice_mode: "end" or "size"; "size" ignores `strides`.
-        assume_inbound: Ignored; bounds are clipped to the extent as in NumPy.
+        assume_inbound: Ignored; constant bounds are clipped to the extent as in NumPy, and
+            expressions are used unchanged.
 
     Raises:
-        DefinitionError: If the numbers of bounds and axes differ, or if a stride is 0.
+        DefinitionError: If the numbers of bounds and axes differ, if there are more bounds than
+            axes of `a`, if an axis occurs twice, or if a stride is 0.
 
     >>> strided_slice(te.placeholder((9, 8), name="A"), [1, -3], [7, 8], [2, 1]).shape
     (3, 3)
