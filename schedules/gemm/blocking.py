@@ -127,7 +127,7 @@ def _open_row_tiles(d: Product, tile: RegisterTile, pack_rows: bool) -> int:
         return _OPEN_ROW_TILES
     extents = [axis.extent for axis in d.depth]
     terms = product(n if isinstance(n, int) else _OPEN_EXTENT for n in extents)
-    vectors = tile.rows * tile.vectors * ceil_div(d.n, tile.columns) * terms
+    vectors: int = tile.rows * tile.vectors * ceil_div(d.n, tile.columns) * terms
     return max(_OPEN_BLOCK_VECTORS // max(vectors, 1), _OPEN_ROW_TILES)
 
 

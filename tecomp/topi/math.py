@@ -407,8 +407,8 @@ def ceil_log2(x: te.Tensor) -> te.Tensor:
     def of(value: te.Expr) -> te.Expr:
         if value.dtype.is_float:
             return te.ceil(te.log2(value))
-        # log2 in float64 separates integers below 2**48 from powers of two.
-        return te.cast(te.ceil(te.log2(te.cast(value, "float64"))), value.dtype)
+        below = value - 1
+        return te.cast(below.dtype.bits - te.clz(below), value.dtype)
 
     return each(x, of, "ceil_log2")
 

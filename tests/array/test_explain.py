@@ -83,7 +83,7 @@ def test_operations_on_results_of_libraries_are_shown_behind_the_call() -> None:
     values = xp.linalg.svd(x).S
     shown = explain(values * 2.0, xp.argsort(x, axis=1), values)
 
-    assert [each.op.name for each in shown.function.body] == [  # type: ignore[union-attr]
+    assert [each.op.name for each in shown.function.body] == [
         "matrices", "argsort", "elementwise_binary_op",
     ]
     assert parse(str(shown.function)) == shown.function

@@ -69,7 +69,7 @@ def draw(seed: int) -> Drawn:
     ]
     runs = {x: te.reduce_axis((0, sizes[x]), name=x) for x in reduced}
 
-    def value(*index: te.Expr) -> te.Expr:
+    def value(*index: te.Expr) -> Any:
         at: Mapping[str, Any] = dict(zip(kept, index, strict=True)) | runs
         reads = [
             te.cast(x(*(at[a] for a in order)), "float32")
@@ -131,7 +131,7 @@ def lanes_agree(op: ComputeOp, read: Sequence[Layout], out: Layout) -> bool:
     """Whether there is an axis along the lanes of all operands that have lanes, in NumPy."""
     axes = [*op.axis, *op.reduce_axis]
     operands = [
-        _addresses(layout, [axes.index(index) for index in load.indices], len(axes))
+        _addresses(layout, [_position(axes, index) for index in load.indices], len(axes))
         for layout, load in zip(read, loads_of(op.body[0]), strict=True)
     ]
     result = _addresses(out, range(len(op.axis)), len(axes))
@@ -154,7 +154,11 @@ def _addresses(layout: Layout, dims: Sequence[int], rank: int) -> tuple[Array, i
     return offsets[index], layout.physical_shape[-1]
 
 
-def _runs(operand: tuple[Array, int], axis: int, extent: object) -> bool:
+def _position(axes: Sequence[te.IterVar], index: te.Expr) -> int:
+    return next(k for k, axis in enumerate(axes) if axis is index)
+
+
+def _runs(operand: tuple[Array, int], axis: int, extent: Any) -> bool:
     """Whether the lane of each element is the value of an axis, from stick to stick."""
     offsets, lanes = operand
     if offsets.shape[axis] != extent:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +21,7 @@ LIMIT = 120
 
 def ran(
     program: str, n: int, *arguments: str, started: tuple[str, ...] | None = None,
-    kernels: Path | None = None, **variables: str,
+    kernels: Path | None = None, variables: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """What `n` processes did that ran a program of `tests/dist/programs`.
 
@@ -28,7 +29,7 @@ def ran(
     """
     return subprocess.run(
         [*(started or launcher(n)), str(PROGRAMS / f"{program}.py"), *arguments],
-        env=environment(MPIEXEC_TIMEOUT=str(LIMIT), **_kept(kernels), **variables),
+        env=environment(MPIEXEC_TIMEOUT=str(LIMIT), **_kept(kernels), **(variables or {})),
         capture_output=True, text=True, timeout=LIMIT + 10, check=False,
     )
 
@@ -39,7 +40,7 @@ def _kept(kernels: Path | None) -> dict[str, str]:
 
 def printed(program: str, n: int, *arguments: str, kernels: Path | None = None) -> list[str]:
     """The lines that such a program printed, which has to end well."""
-    done = ran(program, n, *arguments, kernels=kernels, **COMPARED)
+    done = ran(program, n, *arguments, kernels=kernels, variables=COMPARED)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

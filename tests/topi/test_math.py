@@ -155,6 +155,16 @@ def test_exponents_of_powers_of_two(dtype: str) -> None:
     assert_results({topi.ceil_log2(A): np.ceil(np.log2(a.astype("float64"))).astype(dtype)}, {A: a})
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_exponents_of_integers_that_float64_rounds(dtype: str) -> None:
+    values = [2**k + step for k in (24, 48, 49, 52, 53, 62) for step in (-1, 0, 1)]
+    a = np.array(values, dtype)
+    A = given(a)
+
+    expected = np.array([(value - 1).bit_length() for value in values], dtype)
+    assert_results({topi.ceil_log2(A): expected}, {A: a})
+
+
 def test_exponents_of_floats() -> None:
     a = np.array([0.5, 1, 3, 8], "float32")
     A = given(a)

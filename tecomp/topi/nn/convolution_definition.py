@@ -49,7 +49,8 @@ def convolved(
 
     def pair(*i: te.Expr) -> tuple[te.Expr, te.Expr]:
         out = i[images.axis("C")]
-        at, place = windows.element(i, taps), dict(zip(space, taps, strict=True))
+        at = windows.element(i, taps)
+        place: dict[str, te.Expr] = dict(zip(space, taps, strict=True))
         at[images.axis("C")] = channel if parts == 1 else out // each * depth + channel
         place |= {"O": out, "I": channel}
         for lane in lanes:
