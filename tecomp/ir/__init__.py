@@ -1,1 +1,1 @@
-"""The language that everything is lowered to: expressions, statements, functions."""
+"""Intermediate representation shared by all passes: expressions, statements, functions."""

@@ -1,1 +1,1 @@
-"""Index arithmetic: quasi-affine sums, what is known about them, their shortest form."""
+"""Integer index arithmetic: quasi-affine sums, bounds and simplification."""

@@ -1,1 +1,1 @@
-"""Functions outside of programs: their names, what they take, and how they are called."""
+"""External functions: registration, signatures and calls."""

@@ -1,1 +1,1 @@
-"""Functions run on NumPy arrays: the oracle of the tests."""
+"""Interpreter of IR functions on NumPy arrays; the oracle of the tests."""

@@ -1,1 +1,1 @@
-"""Expressions, statements and functions, and how they are printed."""
+"""IR node classes and their pretty printer."""

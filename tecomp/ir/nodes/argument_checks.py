@@ -17,27 +17,28 @@ Kind = type | tuple[type, ...] | UnionType
 
 
 def check_kind(given: Any, kind: Kind, where: str, cure: str, error: type[TecompError]) -> None:
-    """Refuse what is of another kind.
+    """Raise `error` if an argument is not an instance of a type.
 
     Args:
-        given: what the caller gave.
-        kind: what it may be, as for `isinstance`.
-        where: how the message begins.
-        cure: what to give instead.
-        error: what is raised.
+        given: Value passed by the caller.
+        kind: Accepted types, as for `isinstance`.
+        where: Beginning of the message.
+        cure: Remedy at the end of the message.
+        error: Exception class to raise.
 
     Raises:
-        TecompError: it is of another kind; an `error`.
+        TecompError: If `given` is not an instance of `kind`; of class `error`.
     """
     if not isinstance(given, kind):
         raise error(f"{where} is {given!r}; {cure}", kind="wrong-argument")
 
 
 def check_list(given: Any, kind: Kind, where: str, cure: str, error: type[TecompError]) -> None:
-    """Refuse what is no list or tuple of things of a kind.
+    """Raise `error` if an argument is not a list or tuple of instances of a type.
 
     Raises:
-        TecompError: it is no list, or has something else in it; an `error`.
+        TecompError: If `given` is not a list or tuple, or an item is not an instance of `kind`; of
+            class `error`.
     """
     if not isinstance(given, (tuple, list)):
         raise error(f"{where} is {given!r}; {cure}", kind="wrong-argument")
@@ -49,10 +50,11 @@ def check_list(given: Any, kind: Kind, where: str, cure: str, error: type[Tecomp
 def check_function(
     given: Any, count: int, where: str, cure: str, error: type[TecompError]
 ) -> None:
-    """Refuse what cannot be called with so many arguments, or does not say whether it can.
+    """Raise `error` if an argument cannot be called with `count` positional arguments.
 
     Raises:
-        TecompError: it cannot; an `error`.
+        TecompError: If `given` is not callable with `count` arguments, or its signature is not
+            available; of class `error`.
     """
     try:
         signature(given).bind(*range(count))
@@ -63,10 +65,11 @@ def check_function(
 def dictionary_of(
     given: Any, keys: Kind, values: Kind, where: str, cure: str, error: type[TecompError]
 ) -> dict[Any, Any]:
-    """A dictionary with keys and values of some kinds; an empty one for None.
+    """Return a mapping as a dict after checking key and value types; None gives an empty dict.
 
     Raises:
-        TecompError: it is no dictionary, or has something else in it; an `error`.
+        TecompError: If `given` is not a mapping, or a key or value has another type; of class
+            `error`.
     """
     if given is None:
         return {}
@@ -79,7 +82,11 @@ def dictionary_of(
 
 
 def whole_number(given: Any) -> int | None:
-    """An integer, of Python or of NumPy; None for all else: truths, texts, arrays of several."""
+    """Return a Python or NumPy integer as an int; None for bools, strings and other values.
+
+    Objects that only implement `__index__` conditionally, such as arrays with several elements and
+    symbolic expressions, also give None.
+    """
     if isinstance(given, bool) or not hasattr(given, "__index__"):
         return None
     try:
@@ -89,7 +96,7 @@ def whole_number(given: Any) -> int | None:
 
 
 def whole_numbers_of(given: Any) -> tuple[int, ...] | None:
-    """Integers, of Python or of NumPy, in order; None where something else is given."""
+    """Return an iterable of Python or NumPy integers as a tuple of ints; None for other values."""
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
         return None
     values = tuple(given)
@@ -98,12 +105,12 @@ def whole_numbers_of(given: Any) -> tuple[int, ...] | None:
 
 
 def is_one_of(name: Any, names: Any) -> bool:
-    """Whether it is one of some names; what is no text, or has no hash, is none."""
+    """Return whether `name` is a string in `names`; other objects need not be hashable."""
     return isinstance(name, str) and name in names
 
 
 def shape_text(shape: Sequence[Extent]) -> str:
-    """A shape as a Python tuple, for a message.
+    """Format a shape as a Python tuple for a message.
 
     >>> shape_text((4, 5)), shape_text((4,)), shape_text(())
     ('(4, 5)', '(4,)', '()')
@@ -113,10 +120,10 @@ def shape_text(shape: Sequence[Extent]) -> str:
 
 
 def broadcast_shape(shapes: Sequence[Sequence[Extent]], where: str) -> tuple[Extent, ...]:
-    """The shape that some shapes have together, their last axes beside one another.
+    """Return the broadcast shape of several shapes, aligned at their last axes.
 
     Raises:
-        DefinitionError: two extents of an axis are neither known to be alike nor 1.
+        DefinitionError: If two extents of an axis are neither provably equal nor 1.
 
     >>> broadcast_shape([(4, 1, 3), (5, 1)], "example")
     (4, 5, 3)
@@ -138,7 +145,7 @@ def broadcast_shape(shapes: Sequence[Sequence[Extent]], where: str) -> tuple[Ext
 
 
 def broadcast_index(shape: Sequence[Extent], index: Sequence[Expr]) -> tuple[Expr, ...]:
-    """Where an operand of some shape is read for an element of the result."""
+    """Return the index at which an operand is read for an element of the broadcast result."""
     own = index[len(index) - len(shape):]
     return tuple(
         const(0, place.dtype) if _is_one(extent) else place
@@ -147,7 +154,7 @@ def broadcast_index(shape: Sequence[Extent], index: Sequence[Expr]) -> tuple[Exp
 
 
 def _is_one(extent: Extent) -> bool:
-    """Whether an axis is repeated as often as the others have elements."""
+    """Return whether an axis has extent 1 and is therefore broadcast."""
     return is_const(as_expr(extent), 1)
 
 

@@ -1,4 +1,4 @@
-"""Buffers, what is said about their memory, and ranges: what statements speak of."""
+"""Buffers, index maps, padding values and ranges."""
 
 from __future__ import annotations
 
@@ -31,24 +31,25 @@ Extent: TypeAlias = "int | Expr"
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Buffer(Printed):
-    """A region of memory, read and written with one index for each axis of `shape`.
+    """Region of memory that is accessed with one index for each axis of `shape`.
 
     Attributes:
-        name: what it is called in printed text.
-        shape: extents, in elements; ints where they are known.
-        dtype: type of an element, possibly a vector.
-        scope: the memory it lives in.
-        axis_separators: ascending; each is the last axis of a group but the final group.
-            Flattening turns each group into one physical axis. While layout maps are still to be
-            applied, they count the axes that the buffer will have.
-        strides: elements from one index of an axis to the next; None where compact. Those of a
-            parameter may be 0 or negative.
-        data: the memory itself. Two buffers with the same `data` are views of one memory.
-        flat: whether an access has one index, whatever the shape: how many elements lie between
-            the first one and this one, as the strides say. It is negative where it lies before.
+        name: Name in printed text; not part of the identity.
+        shape: Extents in elements; Python ints where they are static.
+        dtype: Dtype of an element, possibly a vector. Default: float32.
+        scope: Name of the memory that contains the buffer. Default: "global".
+        axis_separators: Ascending axis numbers; each is the last axis of its group, and the final
+            group has no separator. Flattening merges each group into one physical axis. While
+            layout maps are pending, the numbers refer to the axes after all maps are applied.
+        strides: Distance in elements between consecutive indices of each axis; None if compact
+            (row-major). Strides of a parameter may be 0 or negative.
+        data: Variable that represents the address of the memory. Two buffers with the same `data`
+            are views of the same memory.
+        flat: If True, an access has one index regardless of the rank: the offset in elements from
+            the first element, computed with the strides. The offset may be negative.
 
     Source:
-        transform_layout RFC; the numbering of separators is that of its NHWC example.
+        transform_layout RFC; separators are numbered as in its NHWC example.
 
     >>> image = Buffer("image", (64, 32), "float16", "global.texture", axis_separators=(1,))
     >>> image
@@ -83,11 +84,13 @@ class Buffer(Printed):
 
     @property
     def index_count(self) -> int:
-        """How many indices an access has."""
+        """Number of indices of an access: 1 if `flat`, else the rank."""
         return 1 if self.flat else len(self.shape)
 
     def element_at(self, indices: Sequence[Expr]) -> DType:
-        """The type of an access at `indices`.
+        """Return the dtype of an access at `indices`.
+
+        The number of lanes is the product of the lanes of the last index and of the buffer dtype.
 
         >>> from tecomp import te
         >>> Buffer("B", (64,)).element_at([te.var("i")])
@@ -103,7 +106,7 @@ class Buffer(Printed):
         return hash(self.data)
 
     def pieces(self) -> Pieces:
-        """As a parameter: its name and what it is."""
+        """Return the pieces of a parameter declaration: the name and the buffer type."""
         return (Name(self), ": ", *declaration(self))
 
 
@@ -114,10 +117,10 @@ def _extent(value: Extent) -> Extent:
 
 
 def check_separators(separators: Sequence[int], rank: int) -> tuple[int, ...]:
-    """`separators`, if they cut `rank` axes into groups that each have an axis.
+    """Return `separators` as a tuple, checked to split `rank` axes into nonempty groups.
 
     Raises:
-        DefinitionError: they are not ascending, or a group would be empty.
+        DefinitionError: If the separators are not strictly ascending, or a group would be empty.
     """
     cuts = check_ascending(separators, rank)
     if cuts and cuts[-1] >= rank - 1:
@@ -126,10 +129,13 @@ def check_separators(separators: Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 def check_ascending(separators: Sequence[int], rank: int) -> tuple[int, ...]:
-    """`separators`, if they could cut more axes than the `rank` there are now.
+    """Return `separators` as a tuple after checking their order only.
+
+    The separators may exceed `rank`, because pending layout maps can add axes. `rank` is only used
+    in the message.
 
     Raises:
-        DefinitionError: they are not ascending from 0.
+        DefinitionError: If the separators are negative or not strictly ascending.
     """
     cuts = tuple(separators)
     if any(b <= a for a, b in pairwise((-1, *cuts))):
@@ -228,7 +234,7 @@ def _text(extents: Sequence[Extent]) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IndexMap(Printed):
-    """`lambda initial_indices: final_indices`, with the separators of the final ones.
+    """Map `lambda initial_indices: final_indices`, with the axis separators of the final indices.
 
     Source:
         transform_layout RFC, IndexMapNode.
@@ -241,7 +247,7 @@ class IndexMap(Printed):
     axis_separators: tuple[int, ...] = ()
 
     def bound(self) -> tuple[Var, ...]:
-        """The variables that this node binds."""
+        """Return the variables that this node binds."""
         return self.initial_indices
 
     def __eq__(self, other: object) -> bool:
@@ -250,7 +256,7 @@ class IndexMap(Printed):
     __hash__ = object.__hash__
 
     def pieces(self) -> Pieces:
-        """As the Python function that makes it, separators included."""
+        """Yield the pieces of the Python lambda that builds this map, separators included."""
         outputs: list[Piece] = []
         for axis, index in enumerate(self.final_indices):
             outputs.append(Operand(index))
@@ -263,13 +269,13 @@ class IndexMap(Printed):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PadValue(Printed):
-    """What the places of a buffer that hold no element contain, as a function of the place.
+    """Contents of the padding of a buffer, as a function of the physical index.
 
     Attributes:
-        indices: the place, one variable for each axis after all layout maps.
-        value: the contents.
-        where: holds for the places without an element, at least; None until the layout maps are
-            applied.
+        indices: Physical index, one variable for each axis after all layout maps.
+        value: Value stored in the padding.
+        where: Condition that holds at least for all padding positions; None until the layout maps
+            are applied.
     """
 
     binds: ClassVar[tuple[str, ...]] = ("indices",)
@@ -279,7 +285,7 @@ class PadValue(Printed):
     where: Expr | None = None
 
     def bound(self) -> tuple[Var, ...]:
-        """The variables that this node binds."""
+        """Return the variables that this node binds."""
         return self.indices
 
     def __eq__(self, other: object) -> bool:
@@ -288,7 +294,7 @@ class PadValue(Printed):
     __hash__ = object.__hash__
 
     def pieces(self) -> Pieces:
-        """As a Python function."""
+        """Yield the pieces of a Python lambda."""
         yield from _lambda(self.indices)
         if self.where is None:
             yield Operand(self.value)
@@ -301,13 +307,13 @@ class PadValue(Printed):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Range(Printed):
-    """`extent` values from `min`."""
+    """Half-open interval of `extent` values starting at `min`."""
 
     min: Expr
     extent: Expr
 
     def pieces(self) -> Pieces:
-        """As a pair."""
+        """Return the pieces of the pair `(min, extent)`."""
         return tuple_of((self.min, self.extent))
 
     def __eq__(self, other: object) -> bool:
@@ -317,7 +323,7 @@ class Range(Printed):
 
 
 def declaration(buffer: Buffer, *, view: bool = False) -> Pieces:
-    """What a buffer is, without its name; with the memory that it is in for a view."""
+    """Yield the pieces of a `Buffer(...)` type without its name; a view includes its `data`."""
     yield from (f'Buffer("{buffer.dtype}", ', *tuple_of(buffer.shape))
     if buffer.scope != "global":
         yield f", scope={quoted(buffer.scope)}"
@@ -333,7 +339,7 @@ def declaration(buffer: Buffer, *, view: bool = False) -> Pieces:
 
 
 def _lambda(variables: tuple[Var, ...]) -> Pieces:
-    """The head of a function; defaults say the types of arguments that are no int64."""
+    """Yield the head of a lambda; if a dtype is not int64, defaults specify all dtypes."""
     yield from map(Bind, variables)
     typed = any(var.dtype != INT64 for var in variables)
     yield "lambda " if variables else "lambda"

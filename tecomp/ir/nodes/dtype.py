@@ -1,4 +1,4 @@
-"""Element types: a name such as `float32` or `float32x4`, with the facts that follow from it."""
+"""Dtypes: names such as `float32` or `float32x4`, and the properties derived from them."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ SCALARS = (
     "float64",
 )
 
-# As in C and in TVM, a name without a width is the type of 32 bits.
+# As in TVM, a name without a width denotes the 32-bit type.
 _WITHOUT_WIDTH = re.compile(r"(int|uint|float)(x[0-9]+)?")
-# One lane is the scalar; its type has one name.
+# `x1` is not accepted, so that each scalar type has a single name.
 _PATTERN = re.compile(r"(bool|int|uint|bfloat|float|handle)([0-9]*?)(?:x([2-9]|[1-9][0-9]+))?")
 
 
 class DType(str):
-    """An element type; equal to, and usable as, its own name.
+    """Dtype of a scalar or vector; a `str` equal to its canonical name.
 
     Attributes:
         kind: `bool`, `int`, `uint`, `float`, `bfloat` or `handle` (the address of a buffer).
-        bits: width of one lane (a bool counts 1).
-        lanes: how many elements move together; 1 for a scalar.
-        scalar: the type of one lane.
-        is_float: whether it is a floating-point type, bfloat16 included.
-        is_integer: whether it is a signed or unsigned integer type (bool is not).
-        is_bool: whether it is a truth value.
+        bits: Width of one lane in bits; 1 for bool.
+        lanes: Number of vector lanes; 1 for a scalar.
+        scalar: Dtype of one lane.
+        is_float: Whether the dtype is floating-point, bfloat16 included.
+        is_integer: Whether the dtype is a signed or unsigned integer; False for bool.
+        is_bool: Whether the dtype is bool.
     """
 
     kind: str
@@ -47,28 +47,28 @@ class DType(str):
     is_integer: bool
     is_bool: bool
 
-    # Each type is one object, so what is asked of it all the time is worked out once.
+    # Each dtype is a singleton, so its frequently used properties are computed only once.
     __slots__ = ("bits", "is_bool", "is_float", "is_integer", "kind", "lanes", "scalar")
 
     def __new__(cls, name: str) -> DType:
-        """The type called `name`; `int`, `uint` and `float` have 32 bits.
+        """Return the dtype called `name`; `int`, `uint` and `float` have 32 bits.
 
         Raises:
-            TypeMismatchError: there is no such type.
+            TypeMismatchError: If `name` is not the name of a dtype.
 
         >>> DType("float"), DType("int")
         ('float32', 'int32')
         """
         if isinstance(name, cls):
             return name
-        # What is no text may have no hash either, which the cache takes.
+        # The cache of `_parse` requires hashable arguments, which other objects may not be.
         return _parse(name if isinstance(name, str) else repr(name))
 
     def __reduce__(self) -> tuple[type[DType], tuple[str]]:
         return DType, (str(self),)
 
     def with_lanes(self, lanes: int) -> DType:
-        """The same element, `lanes` of them.
+        """Return the vector dtype with the same scalar dtype and the given number of lanes.
 
         >>> DType("float32").with_lanes(4)
         'float32x4'
@@ -79,14 +79,14 @@ class DType(str):
 
     @property
     def bytes(self) -> int:
-        """Size in memory of all lanes; a bool takes one byte."""
+        """Size of all lanes in memory, in bytes; a bool takes one byte."""
         return max(self.bits, 8) // 8 * self.lanes
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """The NumPy type of one lane (bfloat16 comes from ml_dtypes)."""
+        """NumPy dtype of one lane; bfloat16 is provided by ml_dtypes."""
         if self.kind == "bfloat":
-            import ml_dtypes  # Takes 150 ms, and few programs need it.
+            import ml_dtypes  # Lazy: the import takes 150 ms, and few programs use bfloat16.
 
             half: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
             return half
@@ -121,15 +121,14 @@ HANDLE = DType("handle")
 
 
 def promote(a: DType, b: DType) -> DType | None:
-    """The type of `a op b`, or None if the two do not meet.
+    """Return the result dtype of `a op b`, or None if there is no common dtype.
 
-    A float wins over an integer whatever the widths, the wider of two floats or of two integers
-    wins, unsigned wins over signed of as many bits, and a scalar is broadcast to the lanes of the
-    other.
+    A float takes precedence over an integer regardless of widths. The wider of two floats or of two
+    integers is selected; of two integers of equal width, the unsigned one. A scalar is broadcast to
+    the lanes of the other operand.
 
     Source:
-        `BinaryOpMatchTypes` of TVM 0.18. Two half-width floats of different kind have no
-        common type there and none here.
+        `BinaryOpMatchTypes` of TVM 0.18. As in TVM, float16 and bfloat16 have no common dtype.
 
     >>> promote(DType("int64"), DType("float16")), promote(DType("uint8"), DType("int8"))
     ('float16', 'uint8')
@@ -160,7 +159,7 @@ _EXPONENT_BITS = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11}
 
 
 def holds_every(dtype: DType, other: DType) -> bool:
-    """Whether each value of `other` is one of `dtype`, so that a cast to `dtype` keeps it.
+    """Return whether every value of `other` is representable in `dtype`, so that a cast is exact.
 
     >>> holds_every(DType("float32"), DType("int16")), holds_every(DType("uint16"), DType("int8"))
     (True, False)
@@ -175,6 +174,6 @@ def holds_every(dtype: DType, other: DType) -> bool:
         return to.is_float and all(wider)
     if to.is_bool or (own.kind == "int" and to.kind == "uint"):
         return False
-    # The sign takes a bit of its own.
+    # Magnitude bits exclude the sign bit of signed integers.
     needed = own.bits - (own.kind == "int")
     return bool((_FRACTION_BITS[to] if to.is_float else to.bits - (to.kind == "int")) >= needed)

@@ -1,4 +1,4 @@
-"""The language of expressions; its arithmetic is in `tecomp.ir.nodes.expr_nodes`."""
+"""Expression nodes beyond arithmetic; the arithmetic nodes are in `tecomp.ir.nodes.expr_nodes`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Select(Expr):
-    """`a` where `condition` holds, else `b`; both are evaluated."""
+    """Element-wise choice: `a` where `condition` is true, else `b`; both are evaluated."""
 
     condition: Expr
     a: Expr
@@ -78,20 +78,20 @@ class Select(Expr):
         object.__setattr__(self, "dtype", self.a.dtype)
 
     def pieces(self) -> Pieces:
-        """As a call of `select`."""
+        """Return the pieces of a call of `select`."""
         return ("select(", *operands((self.condition, self.a, self.b)), ")")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Call(Expr):
-    """A call of one of the functions in `tecomp.ir.nodes.operators`, or of C's of numbers."""
+    """Call of an intrinsic in `tecomp.ir.nodes.operators` or of a registered scalar C function."""
 
     name: str
     args: tuple[Expr, ...]
     dtype: DType
 
     def pieces(self) -> Pieces:
-        """As a call, with its type where that does not follow from the arguments."""
+        """Return the pieces of a call; include the dtype if the arguments do not determine it."""
         follows = result_type(self.name, [arg.dtype for arg in self.args])
         arguments: list[Piece] = [Operand(arg) for arg in self.args]
         if follows != self.dtype:
@@ -103,11 +103,11 @@ class Call(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BufferLoad(Expr):
-    """The element of `buffer` at `indices`, one index an axis.
+    """Load of the element of `buffer` at `indices`, one index for each axis.
 
-    The type counts both lanes: a `float32x4` buffer read at one index gives `float32x4`, a
-    `float32` buffer read at 4 indices too. Where `predicate` is false nothing is read, and
-    the value is 0.
+    The lanes multiply: a `float32x4` buffer read at a scalar index gives `float32x4`, and so does a
+    `float32` buffer read at an index of 4 lanes. Lanes where `predicate` is false are not read and
+    give 0.
 
     Source:
         transform_layout RFC, "What convention should be used for buffer indexing?", option 1.
@@ -122,7 +122,7 @@ class BufferLoad(Expr):
         object.__setattr__(self, "dtype", self.buffer.element_at(self.indices))
 
     def pieces(self) -> Pieces:
-        """`A[i, j]`, or `A.load(i, j, where=p)`."""
+        """Return the pieces of `A[i, j]`, or of `A.load(i, j, where=p)` if predicated."""
         if self.predicate is None:
             return access(self.buffer, self.indices)
         inner: list[Piece] = [*map(Operand, self.indices), "where="]
@@ -131,7 +131,7 @@ class BufferLoad(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Ramp(Expr):
-    """`base, base + stride, ...`: `lanes` values of one vector."""
+    """Vector `base, base + stride, ...` of `lanes` values."""
 
     base: Expr
     stride: Expr
@@ -142,22 +142,22 @@ class Ramp(Expr):
         object.__setattr__(self, "dtype", self.base.dtype.with_lanes(self.lanes))
 
     def pieces(self) -> Pieces:
-        """As a call of `ramp`."""
+        """Return the pieces of a call of `ramp`."""
         return ("ramp(", *operands((self.base, self.stride, self.lanes)), ")")
 
 
 def access(buffer: Buffer, indices: tuple[Expr, ...]) -> Pieces:
-    """`buffer[indices]` as pieces of text."""
+    """Return the pieces of `buffer[indices]`."""
     return (Name(buffer), "[", *(operands(indices) if indices else ("()",)), "]")
 
 
 def logical_and(*conditions: Expr) -> Expr:
-    """All of the conditions; `true` for none."""
+    """Return the conjunction of the conditions; True if there are none."""
     return _chain(BinOp.AND, conditions, empty=True)
 
 
 def logical_or(*conditions: Expr) -> Expr:
-    """Any of the conditions; `false` for none."""
+    """Return the disjunction of the conditions; False if there are none."""
     return _chain(BinOp.OR, conditions, empty=False)
 
 
@@ -171,7 +171,7 @@ def _chain(op: BinOp, conditions: tuple[Expr, ...], *, empty: bool) -> Expr:
 
 
 def select(condition: Like, a: Like, b: Like) -> Expr:
-    """`a` where `condition` holds, else `b`; both are evaluated."""
+    """Build `Select(condition, a, b)` with common dtype and lanes; both values are evaluated."""
     test = condition_of(condition, "Select")
     x, y = match_types(a, b, "Select")
     lanes = max(test.dtype.lanes, x.dtype.lanes)
@@ -180,17 +180,21 @@ def select(condition: Like, a: Like, b: Like) -> Expr:
 
 
 def if_then_else(condition: Like, a: Like, b: Like) -> Expr:
-    """`a` if `condition` holds, else `b`; only that one is evaluated, so it guards reads."""
+    """Build a conditional expression; only the chosen value is evaluated, so it can guard loads."""
     test = condition_of(condition, "if_then_else")
     x, y = match_types(a, b, "if_then_else")
     return Call("if_then_else", (test, x, y), x.dtype)
 
 
 def condition_of(value: Like, who: str) -> Expr:
-    """`value` as a truth value.
+    """Convert `value` to a boolean expression.
+
+    Args:
+        value: Boolean value or expression.
+        who: Name of the operation, for the message.
 
     Raises:
-        TypeMismatchError: it is a number.
+        TypeMismatchError: If the dtype of `value` is not bool.
     """
     node = as_expr(value)
     if not node.dtype.is_bool:
@@ -199,7 +203,7 @@ def condition_of(value: Like, who: str) -> Expr:
 
 
 def is_const(node: object, value: Scalar) -> bool:
-    """Whether it is the literal `value`, of any type.
+    """Return whether `node` is the literal `value`, of any dtype.
 
     >>> is_const(Const(0), 0), is_const(Var("i"), 0)
     (True, False)
@@ -212,5 +216,5 @@ def index_value(value: int) -> Const: ...
 @overload
 def index_value(value: int | Expr) -> Expr: ...
 def index_value(value: int | Expr) -> Expr:
-    """An extent or index as an int64 expression."""
+    """Convert an extent or index to an int64 expression."""
     return Const(value, INT64) if isinstance(value, int) else cast(INT64, value)

@@ -1,8 +1,6 @@
-"""Expression node classes.
+"""Expression node classes; integer division and remainder round towards negative infinity.
 
-`a == b` and the other comparisons build a `Compare`, as everything else does; whether two trees
-are the same is asked with `tecomp.ir.nodes.structural_equality.same`. Integer division and
-remainder round towards minus infinity, as in Python and isl.
+Comparisons such as `a == b` build a node; use `structural_equality.same` to compare trees.
 """
 
 from __future__ import annotations
@@ -39,10 +37,10 @@ Like: TypeAlias = "Expr | Scalar | np.generic[Any]"
 
 
 class Expr(Printed):
-    """A value of type `dtype` that is computed later; subclasses are frozen and hashed by identity.
+    """Value of type `dtype` that is evaluated at run time; frozen and hashed by identity.
 
-    Operators of Python make larger ones: `/` is real division, `//` and `%` round down, and
-    comparisons are conditions, which have no truth value before they run.
+    Operators build larger expressions: `/` is floating-point division, `//` and `%` round down, and
+    comparisons are conditions without a truth value at compile time.
 
     >>> from tecomp import te
     >>> n = te.var("n")
@@ -53,7 +51,7 @@ class Expr(Printed):
     __slots__ = ()
 
     is_value: ClassVar[bool] = True
-    # Whether an operator of a node beside it is left to it.
+    # If True, operators of other nodes defer to this class (they return NotImplemented).
     takes_operators: ClassVar[bool] = False
 
     dtype: DType
@@ -61,15 +59,15 @@ class Expr(Printed):
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
     ) -> Expr:
-        """NumPy scalars on the left keep their type in an operator; other functions are refused."""
+        """Apply a NumPy ufunc that corresponds to an operator, and reject other ufuncs."""
         made: Expr = called(ufunc, method, inputs, options)(*map(as_expr, inputs))
         return made
 
     def __index__(self) -> int:
-        """The value of a literal.
+        """Return the value of an integer literal.
 
         Raises:
-            DefinitionError: it has none yet.
+            DefinitionError: If the expression is not an integer literal.
         """
         if isinstance(self, Const) and self.dtype.is_integer:
             return int(self.value)
@@ -84,18 +82,19 @@ class Expr(Printed):
     def __array_function__(
         self, function: Callable[..., Any], types: object, args: Any, options: Any
     ) -> Any:
-        """What NumPy's function makes of objects that it does not know, if it can.
+        """Apply a NumPy function to expressions as generic Python objects.
 
         Raises:
-            TypeMismatchError: it cannot.
+            TypeMismatchError: If the function does not support object arrays of expressions.
         """
         return dispatched(function, self, args, options)
 
     def __array__(self, dtype: Any = None, copy: object = None) -> np.ndarray[Any, Any]:
-        """An array of this one object, as for any that NumPy does not know.
+        """Return a zero-dimensional object array of this expression, or an array of a literal.
 
         Raises:
-            DefinitionError: an array is indexed with it, or numbers are asked for.
+            DefinitionError: If it would index a NumPy array, or become a number without being a
+                literal.
         """
         if dtype is not None and np.dtype(dtype) != object:
             if isinstance(self, Const):
@@ -185,9 +184,9 @@ class Expr(Printed):
 
     def __neg__(self) -> Expr:
         if self.dtype.is_float:
-            # 0 - x would turn -0.0 into 0.0.
+            # 0.0 - 0.0 is 0.0, but the negation of 0.0 must be -0.0.
             return binary(BinOp.MUL, self, -1)
-        # A literal would widen small integers to 32 bits, and unsigned ones to signed.
+        # A Python int would widen small integers to 32 bits and make unsigned types signed.
         zero = 0 if self.dtype.is_bool else Const(0, self.dtype.scalar)
         return binary(BinOp.SUB, zero, self)
 
@@ -225,10 +224,10 @@ class Expr(Printed):
         return compare(CmpOp.NE, self, other)
 
     def equal(self, other: Like) -> Expr:
-        """`self == other` as a condition.
+        """Return the condition `self == other`.
 
         Raises:
-            TypeMismatchError: the types of the two have nothing in common.
+            TypeMismatchError: If the dtypes of the operands have no common type.
 
         >>> from tecomp import te
         >>> n = te.var("n")
@@ -247,10 +246,10 @@ class Expr(Printed):
         )
 
     def astype(self, dtype: str) -> Expr:
-        """The value converted to `dtype`, as C does: floats are cut off towards zero.
+        """Convert the value to `dtype`; floats are truncated towards zero to integers, as in C.
 
         Raises:
-            TypeMismatchError: there is no such type.
+            TypeMismatchError: If `dtype` is unknown.
 
         >>> from tecomp import te
         >>> te.var("n").astype("float32")
@@ -260,13 +259,13 @@ class Expr(Printed):
 
     @property
     def precedence(self) -> Precedence:
-        """How tightly the text of this node holds together."""
+        """Operator precedence of the printed form."""
         return Precedence.ATOM
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Var(Expr):
-    """A variable: the same as itself only, whatever its name.
+    """Variable; equal to itself only, regardless of its name.
 
     >>> from tecomp import te
     >>> n, other = te.var("n"), te.var("n")
@@ -280,13 +279,13 @@ class Var(Expr):
     dtype: DType = INT64
 
     def pieces(self) -> Pieces:
-        """Its name in scope; the address of a buffer belongs to the buffer."""
+        """Return the name in scope; the address of a buffer is printed as `.data` of the buffer."""
         return (Name(self), ".data") if self.dtype == HANDLE else (Name(self),)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Const(Expr):
-    """A literal; its value is a Python float, bool or int, as the type is."""
+    """Literal; `value` is a Python float, bool or int, according to `dtype`."""
 
     value: Scalar
     dtype: DType = INT64
@@ -298,11 +297,11 @@ class Const(Expr):
 
     @property
     def precedence(self) -> Precedence:
-        """A minus sign holds less tightly than a number."""
+        """Operator precedence of the printed form; a bare negative literal is a unary minus."""
         return Precedence.UNARY if self.dtype == INT64 and self.value < 0 else Precedence.ATOM
 
     def pieces(self) -> Pieces:
-        """An int64 or bool as a bare literal, others with their type."""
+        """Return a bare literal for int64 and bool, and a literal with its dtype otherwise."""
         if self.dtype in (INT64, BOOL):
             return (repr(self.value),)
         text = repr(self.value)
@@ -312,23 +311,23 @@ class Const(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cast(Expr):
-    """`value` converted to `dtype`.
+    """Conversion of `value` to `dtype`.
 
-    A float that an integer type cannot hold becomes the nearest integer that it can, NaN becomes
-    0; integers wrap; everything but zero becomes True.
+    Floats are truncated and saturate at the integer range, NaN gives 0; integers wrap around; every
+    nonzero value converts to True.
     """
 
     dtype: DType
     value: Expr
 
     def pieces(self) -> Pieces:
-        """As a call of `cast`."""
+        """Return the pieces of a call of `cast`."""
         return (f'cast("{self.dtype}", ', Operand(self.value), ")")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Binary(Expr):
-    """`a op b`, both of one type."""
+    """Binary operation `a op b`; both operands have the same dtype."""
 
     op: BinOp
     a: Expr
@@ -340,11 +339,11 @@ class Binary(Expr):
 
     @property
     def precedence(self) -> Precedence:
-        """As in Python."""
+        """Operator precedence, as in Python."""
         return LEVELS[self.op]
 
     def pieces(self) -> Pieces:
-        """As in Python; a chain of one operator needs no parentheses."""
+        """Return the pieces of the expression; left-associative chains need no parentheses."""
         if self.op in (BinOp.MIN, BinOp.MAX):
             return (f"{self.op.value}(", *operands((self.a, self.b)), ")")
         level = self.precedence
@@ -353,7 +352,7 @@ class Binary(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Compare(Expr):
-    """`a op b` as a truth value; the operands have one type."""
+    """Comparison `a op b`, of dtype bool; both operands have the same dtype."""
 
     op: CmpOp
     a: Expr
@@ -364,12 +363,13 @@ class Compare(Expr):
         object.__setattr__(self, "dtype", BOOL.with_lanes(self.a.dtype.lanes))
 
     def __bool__(self) -> bool:
-        """Of two literals, or the identity of variables, as in `axis in [i, j]`.
+        """Return the truth value of literals, or compare variables by identity, as in `i in axes`.
 
         Raises:
-            TypeMismatchError: anything else: the operands have no value yet.
+            TypeMismatchError: If the operands are not literals or variables, so that no value is
+                known.
         """
-        # Variables of different types were converted to compare them.
+        # Operands of different dtypes were wrapped in casts to compare them.
         a, b = (x.value if isinstance(x, Cast) else x for x in (self.a, self.b))
         if isinstance(self.a, Const) and isinstance(self.b, Const):
             return bool(COMPARISONS[self.op](self.a.value, self.b.value))
@@ -379,18 +379,18 @@ class Compare(Expr):
 
     @property
     def precedence(self) -> Precedence:
-        """As in Python."""
+        """Operator precedence, as in Python."""
         return Precedence.COMPARE
 
     def pieces(self) -> Pieces:
-        """As in Python, but not chained."""
+        """Return the pieces of the Python comparison; comparisons are never chained."""
         inner = Precedence.COMPARE + 1
         return (Operand(self.a, inner), f" {self.op.value} ", Operand(self.b, inner))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Not(Expr):
-    """The opposite truth value."""
+    """Logical negation."""
 
     a: Expr
     dtype: DType = field(init=False)
@@ -400,17 +400,17 @@ class Not(Expr):
 
     @property
     def precedence(self) -> Precedence:
-        """As in Python."""
+        """Operator precedence, as in Python."""
         return Precedence.NOT
 
     def pieces(self) -> Pieces:
-        """`not (...)`."""
+        """Return the pieces of `not (...)`."""
         return ("not ", Operand(self.a, Precedence.ATOM))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Broadcast(Expr):
-    """`value` in each of `lanes` lanes."""
+    """Vector with `value` repeated `lanes` times."""
 
     value: Expr
     lanes: int
@@ -421,24 +421,23 @@ class Broadcast(Expr):
         object.__setattr__(self, "dtype", self.value.dtype.with_lanes(lanes))
 
     def pieces(self) -> Pieces:
-        """As a call of `broadcast`."""
+        """Return the pieces of a call of `broadcast`."""
         return ("broadcast(", *operands((self.value, self.lanes)), ")")
 
 
-# An array is refused in words; of other things Python says that they are not equal.
+# Comparison with an array raises an error; other classes compare unequal, as in Python.
 COMPARABLE = (Expr, bool, int, float, np.generic, np.ndarray)
 
 
 def as_expr(
     value: Like | np.ndarray[Any, Any], dtype: DType | None = None, where: str = ""
 ) -> Expr:
-    """`value` as a node.
+    """Convert `value` to an expression node; NumPy scalars keep their dtype.
 
-    A Python int becomes int32 (int64 or uint64 where it does not fit), a float float32, a bool
-    bool, unless `dtype` says otherwise; NumPy scalars keep their type.
+    Without `dtype`, an int becomes int32 (int64 or uint64 if it does not fit), a float float32.
 
     Raises:
-        TypeMismatchError: `value` is neither an expression nor a number.
+        TypeMismatchError: If `value` is neither an expression nor a number.
     """
     if isinstance(value, Expr):
         return value
@@ -449,7 +448,7 @@ def as_expr(
     if isinstance(value, int):
         return const(value, dtype or _type_of_int(value))
     if isinstance(value, float):
-        # What float32 cannot hold may meet a float64 yet.
+        # Do not check the float32 range: an operation may still promote the literal to float64.
         return Const(value, FLOAT32) if dtype is None else const(value, dtype)
     if isinstance(value, np.ndarray):
         if value.ndim == 0:
@@ -459,7 +458,7 @@ def as_expr(
             f'it an input: X = te.placeholder({value.shape}, "{value.dtype}"), and write X[...]',
             kind="wrong-argument",
         )
-    # An object that stands for a variable, such as a tensor of no axes, says so itself.
+    # Objects that represent an expression, such as a tensor of rank 0, provide `as_expr`.
     if isinstance(made := getattr(value, "as_expr", lambda: None)(), Expr):
         return made
     raise TypeMismatchError(
@@ -476,10 +475,10 @@ def _type_of_int(value: int) -> DType:
 
 
 def const(value: Scalar, dtype: str | None = None) -> Expr:
-    """A literal of type `dtype`; broadcast where the type has several lanes.
+    """Return a literal of type `dtype`, broadcast if the dtype has several lanes.
 
     Raises:
-        TypeMismatchError: the type cannot hold the value.
+        TypeMismatchError: If `dtype` cannot represent the value.
 
     >>> from tecomp import te
     >>> te.const(3), te.const(3, "float64")
@@ -494,9 +493,9 @@ def const(value: Scalar, dtype: str | None = None) -> Expr:
 
 
 def cast(dtype: str, value: Like) -> Expr:
-    """`value` converted to `dtype`; a literal is converted at once.
+    """Convert `value` to `dtype`; literals are folded.
 
-    The lanes are those of `value`; a scalar is broadcast if `dtype` has several.
+    The result has the lanes of `value`; a scalar is broadcast if `dtype` has several lanes.
     """
     node = as_expr(value)
     if node.dtype is dtype:
@@ -521,13 +520,12 @@ def _cast_literal(node: Const, dtype: DType) -> Const | None:
 def match_types(
     a: Like, b: Like | np.ndarray[Any, Any], what: str
 ) -> tuple[Expr, Expr]:
-    """Both operands converted to their common type.
+    """Convert both operands to their common dtype; literals are converted from their exact value.
 
-    A literal is converted from its exact value, so `x + 0.1` with a float64 `x` adds 0.1 and not
-    the nearest float32.
+    With a float64 `x`, `x + 0.1` adds the float64 value nearest to 0.1, not the float32 value.
 
     Raises:
-        TypeMismatchError: there is no common type, or it cannot hold a literal.
+        TypeMismatchError: If there is no common dtype, or it cannot represent a literal.
     """
     x, y = as_expr(a), as_expr(b)
     if x.dtype is y.dtype and x is a and y is b:
@@ -541,7 +539,7 @@ def match_types(
 
 
 def _converted(node: Expr, dtype: DType, other: Expr, what: str) -> Expr:
-    """`node` in the common type, in which a literal has to remain the number that it is."""
+    """Convert `node` to the common dtype; a literal must be representable in it."""
     if isinstance(node, Const) and not holds(dtype.scalar, node.value):
         raise TypeMismatchError(
             f"{what} of {other.dtype} and the literal {node.value!r}: both become {dtype}, which "
@@ -552,10 +550,10 @@ def _converted(node: Expr, dtype: DType, other: Expr, what: str) -> Expr:
 
 
 def binary(op: BinOp, a: Like, b: Like) -> Expr:
-    """`a op b` with the operands brought to one type; integer literals are computed at once.
+    """Build `a op b` after converting the operands to a common dtype; integer literals are folded.
 
     Raises:
-        TypeMismatchError: the operator is not defined for that type.
+        TypeMismatchError: If the operator is not defined for the common dtype.
     """
     x, y = match_types(a, b, f"`{op.value}`")
     kind = x.dtype
@@ -579,7 +577,7 @@ def binary(op: BinOp, a: Like, b: Like) -> Expr:
 
 
 def _operated(make: Callable[[BinOp, Like, Like], Expr], op: BinOp, a: Like, b: Like) -> Expr:
-    """What an operator gives, unless the other operand is a tensor, which then says so itself."""
+    """Apply an operator, or return NotImplemented if an operand implements the operator itself."""
     if getattr(b, "takes_operators", False) or getattr(a, "takes_operators", False):
         reflected: Expr = NotImplemented
         return reflected
@@ -587,11 +585,11 @@ def _operated(make: Callable[[BinOp, Like, Like], Expr], op: BinOp, a: Like, b: 
 
 
 def divided(op: BinOp, a: Like, b: Like) -> Expr:
-    """`a // b` or `a % b` as somebody wrote it; in code that was made a divisor may become 0.
+    """Build `a // b` or `a % b` of user code; generated code may contain a zero divisor.
 
     Raises:
-        DefinitionError: the divisor is the integer 0.
-        TypeMismatchError: the operator is not defined for that type.
+        DefinitionError: If the divisor is the integer 0.
+        TypeMismatchError: If the operator is not defined for the common dtype.
     """
     made, divisor = binary(op, a, b), as_expr(b)
     if made.dtype.is_integer and isinstance(divisor, Const) and divisor.value == 0:
@@ -604,6 +602,6 @@ def divided(op: BinOp, a: Like, b: Like) -> Expr:
 
 
 def compare(op: CmpOp, a: Like, b: Like | np.ndarray[Any, Any]) -> Expr:
-    """`a op b` as a truth value, the operands brought to one type."""
+    """Build the condition `a op b` after converting the operands to a common dtype."""
     x, y = match_types(a, b, f"`{op.value}`")
     return Compare(op, x, y)

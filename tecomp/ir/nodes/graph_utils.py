@@ -10,23 +10,28 @@ from typing import Any, TypeAlias, TypeVar
 T = TypeVar("T")
 
 Parts: TypeAlias = "Callable[[Any], Sequence[Any]]"
-"""What is directly inside a node, in the order of the text."""
+"""Function that returns the direct children of a node, in the order of the printed text."""
 
 
 _PARTS_ARE_DONE: Any = object()
-"""Stands after a node whose parts come before it on the stack."""
+"""Stack marker above a node whose children have already been visited."""
 
 
 def walk(*roots: Any, parts: Parts, key: Callable[[Any], Hashable] = id) -> Iterator[Any]:
-    """Every node in `roots` once, outer before inner, in the order of the text.
+    """Yield every node reachable from `roots` once, in preorder.
 
-    A part that is used twice comes where it is used first. `key` is what tells nodes apart.
+    A node with several parents is yielded at its first use.
+
+    Args:
+        roots: Nodes at which to start.
+        parts: Function that returns the children of a node, in the order of the printed text.
+        key: Function that returns the identity of a node. Default: `id`.
 
     >>> inside = {"a": ["b", "c"], "b": ["c"], "c": []}
     >>> list(walk("a", parts=inside.get))
     ['a', 'b', 'c']
     """
-    # The nodes are kept so that their ids are not given to others.
+    # Hold references to the nodes, so that their ids are not reused.
     seen: dict[Hashable, Any] = {}
     todo: list[Any] = list(roots[::-1])
     while todo:
@@ -40,7 +45,7 @@ def walk(*roots: Any, parts: Parts, key: Callable[[Any], Hashable] = id) -> Iter
 
 
 def post_order(*roots: Any, parts: Parts, key: Callable[[Any], Hashable] = id) -> Iterator[Any]:
-    """Every node in `roots` once, inner before outer, in the order of the text.
+    """Yield every node reachable from `roots` once, in postorder.
 
     >>> inside = {"a": ["b", "c"], "b": ["c"], "c": []}
     >>> list(post_order("a", parts=inside.get))
@@ -63,7 +68,7 @@ def post_order(*roots: Any, parts: Parts, key: Callable[[Any], Hashable] = id) -
 
 
 def fold(root: Any, combine: Callable[[Any, list[T]], T], parts: Parts) -> T:
-    """What `combine(node, results of its parts)` gives for `root`; asked once for each node.
+    """Return `combine(node, results of its children)` for `root`; each node is combined once.
 
     >>> inside = {"a": ["b", "c"], "b": ["c"], "c": []}
     >>> fold("a", lambda node, depths: 1 + max(depths, default=0), inside.get)
@@ -76,10 +81,10 @@ def fold(root: Any, combine: Callable[[Any, list[T]], T], parts: Parts) -> T:
 
 
 def frozen(items: dict[Any, Any]) -> MappingProxyType[Any, Any]:
-    """A read-only mapping: what a pickle names, as the type itself has no name in a module."""
+    """Return a read-only mapping; pickles name this function, as the type is not importable."""
     return MappingProxyType(items)
 
 
 def register() -> None:
-    """Let `pickle` and `copy` take read-only mappings: states, targets and operations hold some."""
+    """Register read-only mappings with `pickle` and `copy`, as states and targets contain some."""
     copyreg.pickle(MappingProxyType, lambda mapping: (frozen, (dict(mapping),)))

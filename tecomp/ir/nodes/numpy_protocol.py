@@ -39,10 +39,10 @@ _IN_TE = {
 def called(
     ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: Mapping[str, Any]
 ) -> Callable[..., Any]:
-    """The operator that a function of NumPy is for expressions.
+    """Return the Python operator that corresponds to a ufunc call on expressions.
 
     Raises:
-        TypeMismatchError: it is none; it names what to write instead.
+        TypeMismatchError: If no operator corresponds; the message names the replacement.
     """
     name = ufunc.__name__
     if method == "__call__" and not options and name in _OPERATORS:
@@ -68,13 +68,13 @@ def called(
 def dispatched(
     function: Callable[..., Any], value: object, args: Any, options: Mapping[str, Any]
 ) -> Any:
-    """What a function of NumPy that is no operator on elements makes of expressions as objects.
+    """Apply a NumPy function that is not a ufunc to expressions as generic Python objects.
 
     Raises:
-        TypeMismatchError: it fails.
+        TypeMismatchError: If the function fails.
     """
     try:
-        # No type among those that NumPy is told of has a function of its own.
+        # Pass no types, so that NumPy runs its own implementation without further dispatch.
         return np.empty(0).__array_function__(function, (), args, options)
     except TecompError:
         raise
@@ -88,12 +88,17 @@ def dispatched(
 
 
 def numpy_name(function: Callable[..., Any]) -> str:
-    """A function of NumPy as one writes it: `np.linalg.det`."""
+    """Return the conventional qualified name of a NumPy function, such as `np.linalg.det`."""
     return f"{function.__module__}.{function.__name__}".replace("numpy.", "np.", 1)
 
 
 class _Refused(local):
-    """The last value of this thread that was asked for its number in vain, and where."""
+    """Thread-local record of the last expression for which `__index__` failed.
+
+    Attributes:
+        at: Id of the expression, id of the frame and its instruction offset; None if there is no
+            record.
+    """
 
     at: tuple[int, int, int] | None = None
 
@@ -102,15 +107,16 @@ _REFUSED = _Refused()
 
 
 def refused_number(value: object, frame: FrameType) -> None:
-    """Note that what runs in a frame asked `value` for a number, and got an error."""
+    """Record that code in `frame` called `__index__` of `value` and received an error."""
     _REFUSED.at = (id(value), id(frame), frame.f_lasti)
 
 
 def indexes_array(value: object, frame: FrameType) -> bool:
-    """Whether what runs in a frame and asks for `value` as an array is an array that it indexes.
+    """Return whether `value` is converted to an array because it indexes a NumPy array in `frame`.
 
-    NumPy does not say what it makes arrays for. It asks what stands in brackets, and nothing else,
-    for a number first, and hides the error.
+    NumPy does not pass the purpose of a conversion to `__array__`. Only for an index, however, it
+    calls `__index__` first and suppresses the error; so the conversion is an index if a failed
+    `__index__` call of the same object at the same instruction was recorded. The record is cleared.
     """
     at, _REFUSED.at = _REFUSED.at, None
     return at == (id(value), id(frame), frame.f_lasti)

@@ -19,16 +19,17 @@ from tecomp.ir.nodes.printer import Precedence
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
-    """A function that a `Call` may name.
+    """Signature of an intrinsic function that a `Call` may name.
 
     Attributes:
-        arguments: how many it takes.
-        takes: what they are: `float` (all of one floating type), `int` (of one type of integers),
-            `number` (of one type of either), `groups` (see `dot_type`), `bits` (as many bits as the
-            result), `alike` (of one type), or `special` (the two that are no arithmetic, which the
-            verifier knows by name).
-        gives: the argument whose type is the type of the result, `bool`, `sums` (see `dot_type`),
-            `joined` (as many lanes as all arguments have), or None where each call says it.
+        arguments: Number of arguments.
+        takes: Constraint on the argument dtypes: `float` (one floating-point dtype), `int` (one
+            integer dtype), `number` (one floating-point or integer dtype), `groups` (see
+            `dot_type`), `bits` (the same number of bits as the result), `alike` (one dtype), or
+            `special` (`if_then_else` and `check_index`, which the verifier handles by name).
+        gives: Result dtype: the index of the argument with the same dtype, `bool`, `sums` (see
+            `dot_type`), `joined` (the lanes of all arguments together), or None if each call
+            specifies the dtype.
     """
 
     arguments: int
@@ -56,21 +57,26 @@ INTRINSICS: MappingProxyType[str, Intrinsic] = MappingProxyType(
 )
 
 _OUTSIDE = "outside."
-"""How the names of calls begin that give the value of a C function of numbers."""
+"""Prefix of `Call` names that denote registered scalar C functions."""
 
 
 def outside_call(function: str) -> str:
-    """The name of a `Call` of a C function that was registered: its value, and no effect."""
+    """Return the `Call` name of a registered C function, which must have no side effects."""
     return f"{_OUTSIDE}{function}"
 
 
 def outside_function(name: str) -> str | None:
-    """The C function that a `Call` of this name is of; None if it is of a function of ours."""
+    """Return the C function that a `Call` name denotes, or None if it denotes an intrinsic."""
     return name.removeprefix(_OUTSIDE) if name.startswith(_OUTSIDE) else None
 
 
 def result_type(name: str, arguments: Sequence[DType]) -> DType | None:
-    """The type of a call; None if there is no such function of so many, or the call says it."""
+    """Return the result dtype of an intrinsic call.
+
+    Returns:
+        The dtype, or None if the intrinsic or argument count is unknown, the dtypes do not fit, or
+        each call specifies the dtype.
+    """
     kind = INTRINSICS.get(name)
     if kind is None or kind.gives is None or kind.arguments != len(arguments):
         return None
@@ -84,10 +90,11 @@ def result_type(name: str, arguments: Sequence[DType]) -> DType | None:
 
 
 def dot_type(a: DType, b: DType) -> DType | None:
-    """The type of `dot(a, b)`: for each 32 bits of either, the sum of the products in them.
+    """Return the dtype of `dot(a, b)`, which sums the products within each group of 32 bits.
 
-    Both are int8 or uint8, one or each; or both int16; or both bfloat16. None if they are not, or
-    do not fill lanes of 32 bits.
+    Returns:
+        int32 lanes if each operand is int8 or uint8, or both are int16; float32 lanes if both are
+        bfloat16. None for other dtypes or if the operands do not fill 32-bit groups.
 
     >>> dot_type(DType("uint8x4"), DType("int8x4")), dot_type(DType("bfloat16x16"),
     ...     DType("bfloat16x16"))
@@ -107,9 +114,9 @@ Scalar: TypeAlias = "int | float | bool"
 
 
 class BinOp(Enum):
-    """Symbol of a binary operator; `min(a, b)` and `max(a, b)` are written as calls."""
+    """Symbol of a binary operator; `min(a, b)` and `max(a, b)` are printed as calls."""
 
-    # Each is one object, and looked up all the time.
+    # Members are singletons and frequent dict keys; identity hashing is faster than Enum's.
     __hash__ = object.__hash__
 
     ADD = "+"
@@ -150,7 +157,7 @@ COMPARISONS: dict[CmpOp, Callable[[Any, Any], Any]] = {
     CmpOp.GT: operator.gt,
     CmpOp.GE: operator.ge,
 }
-"""The comparisons of numbers and of arrays."""
+"""Python function of each comparison, for scalars and arrays."""
 
 MIRRORED = {
     CmpOp.EQ: CmpOp.EQ,
@@ -160,7 +167,7 @@ MIRRORED = {
     CmpOp.LE: CmpOp.GE,
     CmpOp.GE: CmpOp.LE,
 }
-"""`a op b` as `b op a`."""
+"""Operator of `b op a` that is equivalent to `a op b`."""
 
 OPPOSITE = {
     CmpOp.EQ: CmpOp.NE,
@@ -170,7 +177,7 @@ OPPOSITE = {
     CmpOp.LE: CmpOp.GT,
     CmpOp.GT: CmpOp.LE,
 }
-"""What holds of numbers where `a op b` does not; of NaN neither may."""
+"""Negated comparison operator; not valid for NaN operands, for which both may be false."""
 
 LOGIC = (BinOp.AND, BinOp.OR)
 BITS = (BinOp.BITAND, BinOp.BITOR, BinOp.BITXOR, BinOp.SHL, BinOp.SHR)
@@ -210,7 +217,12 @@ _INTEGER_OPS: dict[BinOp, Callable[[int, int], int]] = {
 
 
 def integer_result(op: BinOp, a: int, b: int, dtype: DType) -> int | None:
-    """`a op b` for literals of an integer type; None where it is not plain or leaves the range."""
+    """Fold `a op b` for literals of an integer dtype.
+
+    Returns:
+        The value, or None if the operator cannot be folded, the divisor is 0, the shift count is
+        out of range, or the value overflows the dtype.
+    """
     if not dtype.is_integer or op not in _INTEGER_OPS:
         return None
     if op in (BinOp.FLOORDIV, BinOp.MOD) and b == 0:
@@ -223,10 +235,10 @@ def integer_result(op: BinOp, a: int, b: int, dtype: DType) -> int | None:
 
 
 def literal(value: Scalar, dtype: DType) -> Scalar:
-    """`value` as the Python number that a literal of a type holds.
+    """Convert `value` to the Python float, bool or int of a literal of `dtype`.
 
     Raises:
-        TypeMismatchError: the type cannot hold it.
+        TypeMismatchError: If `value` is not a number or not representable in `dtype`.
     """
     if not isinstance(value, int | float | np.generic):
         raise TypeMismatchError(
@@ -251,14 +263,14 @@ def literal(value: Scalar, dtype: DType) -> Scalar:
 FLOAT_FORMATS = {
     "float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023),
 }
-"""Of each floating-point type the bits of the fraction, and the exponent of the largest number."""
+"""Number of explicit fraction bits and maximum exponent of each floating-point dtype."""
 
 
 def holds(dtype: DType, value: Scalar) -> bool:
-    """Whether a literal is the same number in `dtype`, but for a float's rounding.
+    """Return whether `dtype` represents a literal exactly, up to rounding of floats.
 
-    This is the rule for every constant that becomes one of another type where nobody wrote a
-    conversion; what it refuses is refused.
+    This rule applies to every implicit conversion of a constant; constants that violate it are
+    rejected.
 
     >>> holds(DType("uint8"), -1), holds(DType("float16"), 0.1), holds(DType("float16"), 65520)
     (False, True, False)
@@ -267,7 +279,8 @@ def holds(dtype: DType, value: Scalar) -> bool:
     """
     if dtype.is_float:
         fraction, exponent = FLOAT_FORMATS[dtype.scalar]
-        # From half a step above the largest number on, it rounds to infinity.
+        # Values from half a unit in the last place above the largest finite number round to
+        # infinity.
         limit = (2.0 - 2.0 ** -(fraction + 1)) * 2.0**exponent
         return (isinstance(value, float) and not math.isfinite(value)) or abs(value) < limit
     low, high = (0, 1) if dtype.is_bool else integer_range(dtype)
@@ -275,14 +288,14 @@ def holds(dtype: DType, value: Scalar) -> bool:
 
 
 def _is_whole(value: Scalar) -> bool:
-    """Whether it is an integer."""
+    """Return whether `value` is an integer, of any type."""
     return isinstance(value, int | np.integer | np.bool_) or (
         math.isfinite(value) and value == int(value)
     )
 
 
 def integer_range(dtype: DType) -> tuple[int, int]:
-    """Least and greatest value of an integer type."""
+    """Return the minimum and maximum of an integer dtype."""
     if dtype.kind == "uint":
         return 0, 2**dtype.bits - 1
     return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1

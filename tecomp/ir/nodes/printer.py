@@ -1,7 +1,8 @@
 """Pretty printer.
 
-A node says in `pieces()` what it is written as; `render` walks the pieces with a stack of its own,
-since trees nest deeper than Python's. Knows no node.
+Each node describes its text in `pieces()`. `render` expands the pieces with an explicit stack,
+because trees may be deeper than Python's recursion limit. This module does not depend on node
+classes.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from typing import Any, Self, TypeAlias
 from tecomp.ir.nodes.graph_utils import post_order, walk
 
 _LONG = 48
-"""Pieces of text up to which a part is written again where it is used again."""
+"""Maximum length, in pieces, of a shared subexpression that is repeated rather than named."""
 
 
 class Precedence(IntEnum):
-    """How tightly an expression holds together, as in Python's grammar."""
+    """Operator precedence, as in Python's grammar."""
 
     ANY = 0
     OR = 1
@@ -41,7 +42,7 @@ class Precedence(IntEnum):
 
 
 class Mark(Enum):
-    """Layout of the text: a new line, and one step further in or out from there on."""
+    """Control piece: newline, or change of the indentation by one level."""
 
     NEWLINE = "newline"
     INDENT = "indent"
@@ -53,7 +54,7 @@ NEWLINE, INDENT, DEDENT = Mark.NEWLINE, Mark.INDENT, Mark.DEDENT
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A node inside another, in parentheses if it holds less tightly than `level`."""
+    """Nested node, parenthesized if its precedence is below `precedence`."""
 
     node: Any
     precedence: int = Precedence.ANY
@@ -61,28 +62,28 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """The name of a variable or a buffer; of the address of a buffer, the buffer's."""
+    """Name of a variable or buffer; the address of a buffer has the name of the buffer."""
 
     node: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """From here on a variable or a buffer has a name that nothing else in scope has."""
+    """Start of the scope of a variable or buffer, which receives a unique name."""
 
     node: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """The address `data` of a buffer that comes later takes its name now, and keeps it."""
+    """Early assignment of a name to the address `data` of a buffer that is bound later."""
 
     data: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The scope of the last `Bind` of `node` ends; its name is free again."""
+    """End of the scope of the last `Bind` of `node`; its name becomes available again."""
 
     node: Any
 
@@ -92,10 +93,10 @@ Pieces: TypeAlias = "Iterable[Piece]"
 
 
 def render(root: Any) -> str:
-    """The text of any node that has `pieces()`.
+    """Return the text of a node that implements `pieces()`.
 
-    A variable that nothing binds takes its name where it is met first, and keeps it. A long part
-    of a value that occurs in it again is written once: `(part := ...)`, and `part` from there on.
+    A free variable receives a name at its first use and keeps it. A long subexpression that occurs
+    several times in a statement is printed once as `(part := ...)` and then as `part`.
     """
     writer = _Writer()
     _write(writer, writer.statement((Operand(root),)), sys.maxsize)
@@ -103,9 +104,9 @@ def render(root: Any) -> str:
 
 
 def brief(value: Any, most: int = 400) -> str:
-    """The text of a value for a message, its end left out where it is long.
+    """Return the text of a value for a message, truncated to `most` characters.
 
-    It takes no longer for a larger value, so parts that occur again have no names.
+    The cost is bounded for values of any size, so shared subexpressions are not named.
     """
     writer = _Writer()
     _write(writer, iter((Operand(value),)), most + 1)
@@ -113,7 +114,7 @@ def brief(value: Any, most: int = 400) -> str:
 
 
 def _write(writer: _Writer, pieces: Iterator[Piece], most: int) -> None:
-    """Add pieces and what they stand for, up to `most` of them."""
+    """Expand and write pieces until `most` strings have been written."""
     todo = [pieces]
     while todo and len(writer.out) < most:
         piece = next(todo[-1], None)
@@ -126,7 +127,7 @@ def _write(writer: _Writer, pieces: Iterator[Piece], most: int) -> None:
 
 
 def comma(items: Iterable[Piece]) -> Iterator[Piece]:
-    """The items with commas between them."""
+    """Yield the items, separated by commas."""
     for count, item in enumerate(items):
         if count:
             yield ", "
@@ -134,24 +135,24 @@ def comma(items: Iterable[Piece]) -> Iterator[Piece]:
 
 
 def operands(nodes: Iterable[Any]) -> Iterator[Piece]:
-    """Expressions or plain ints with commas between them."""
+    """Yield the pieces of expressions or Python ints, separated by commas."""
     return comma(str(node) if isinstance(node, int) else Operand(node) for node in nodes)
 
 
 def tuple_of(nodes: tuple[Any, ...]) -> Iterator[Piece]:
-    """Expressions or plain ints as a Python tuple."""
+    """Yield the pieces of a Python tuple of expressions or ints."""
     yield "("
     yield from operands(nodes)
     yield ",)" if len(nodes) == 1 else ")"
 
 
 def quoted(text: str) -> str:
-    """`text` as a Python literal, in double quotes where it holds none."""
+    """Return `text` as a Python string literal, with double quotes unless it contains quotes."""
     return repr(text) if '"' in text or "'" in text else f'"{repr(text)[1:-1]}"'
 
 
 def shortened(text: str, most: int = 80) -> str:
-    """`text` for a message, its end left out where it is long.
+    """Truncate `text` to at most `most` characters for a message; an ellipsis marks the truncation.
 
     >>> shortened("x + 1"), shortened("x + 1 + 2 + 3", most=8)
     ('x + 1', 'x + 1...')
@@ -160,7 +161,7 @@ def shortened(text: str, most: int = 80) -> str:
 
 
 def identifier(name: str) -> str:
-    """`name` with everything that a Python identifier cannot have replaced.
+    """Return `name` with characters replaced so that it is a valid Python identifier.
 
     >>> identifier("C.local"), identifier("2d"), identifier("lambda")
     ('C_local', '_2d', 'lambda_')
@@ -173,7 +174,7 @@ def identifier(name: str) -> str:
 
 
 def take_name(wish: str, taken: set[str]) -> str:
-    """`wish`, numbered where that is `taken` already; it is taken from then on.
+    """Return a name that is not in `taken`, numbered if necessary, and add it to `taken`.
 
     >>> names = {"A"}
     >>> take_name("A", names), take_name("A", names), take_name("B", names)
@@ -188,18 +189,18 @@ def take_name(wish: str, taken: set[str]) -> str:
 
 
 class _Common:
-    """A part of a value that is used again, and long: it is written once, with a name."""
+    """Shared subexpression that is long enough to be named; `name` is the base of its name."""
 
     name = "part"
 
 
 class _CommonParts:
-    """The parts of the values in one statement.
+    """Shared subexpressions of the values in one statement.
 
     Attributes:
-        pieces: what each node is written as.
-        repeated: the nodes that get a name where they are written first.
-        written: those that have it.
+        pieces: Pieces of each node, by its id.
+        repeated: Ids of the nodes to be named at their first use.
+        written: Names of the nodes that have been printed, by the id of the node.
     """
 
     def __init__(self, values: Sequence[Any]) -> None:
@@ -225,7 +226,7 @@ class _CommonParts:
             lengths[id(node)] = length
 
     def of(self, node: Any) -> list[Piece]:
-        """What a value is written as."""
+        """Return the cached pieces of a value."""
         if id(node) not in self.pieces:
             self.pieces[id(node)] = list(node.pieces())
         return self.pieces[id(node)]
@@ -236,12 +237,12 @@ def _values_in(pieces: Sequence[Piece]) -> list[Any]:
 
 
 def _is_value(node: Any) -> bool:
-    """Whether it is an expression, which can have a name."""
+    """Return whether `node` is an expression, which can be named."""
     return getattr(node, "is_value", False)
 
 
 class _Writer:
-    """The text so far, how far in it is, and what has which name."""
+    """Printer state: output text, indentation, names in scope and shared subexpressions."""
 
     def __init__(self) -> None:
         self.out: list[str] = []
@@ -250,7 +251,7 @@ class _Writer:
         self.parts = _CommonParts(())
 
     def write(self, piece: Piece) -> None:
-        """Add a piece that is no operand."""
+        """Process a piece that is not an operand."""
         if isinstance(piece, str):
             self.out.append(piece)
         elif isinstance(piece, Name):
@@ -267,7 +268,7 @@ class _Writer:
             self.depth += 1 if piece is INDENT else -1
 
     def operand(self, piece: Operand) -> Iterator[Piece]:
-        """What a node is written as where it stands."""
+        """Return the pieces of a nested node in its context."""
         node, parts = piece.node, self.parts
         if not _is_value(node):
             return self.statement(node.pieces())
@@ -276,13 +277,13 @@ class _Writer:
         if id(node) in parts.repeated:
             part = parts.written[id(node)] = _Common()
             return chain(("(", Bind(part), Name(part), " := "), parts.of(node), (")",))
-        # A node without a level of its own stands alone, as a call does.
+        # Nodes without a precedence, such as calls, never need parentheses.
         if getattr(node, "precedence", Precedence.ATOM) >= piece.precedence:
             return iter(parts.of(node))
         return chain(("(",), parts.of(node), (")",))
 
     def statement(self, pieces: Pieces) -> Iterator[Piece]:
-        """The pieces of a statement, whose values repeat no long part."""
+        """Yield the pieces of a statement; names of shared subexpressions are scoped to it."""
         own, around = list(pieces), self.parts
         self.parts = _CommonParts(_values_in(own))
         yield from own
@@ -291,7 +292,7 @@ class _Writer:
 
 
 class Printed:
-    """What shows as its text; it never changes, so that a copy is itself."""
+    """Base class of immutable nodes with a printed form; `copy` returns the node itself."""
 
     __slots__ = ()
 
@@ -299,11 +300,11 @@ class Printed:
         return self
 
     def __deepcopy__(self, memo: object) -> Self:
-        # A copied variable would be another variable.
+        # Variables are compared by identity, so a copy would be a different variable.
         return self
 
     def pieces(self) -> Pieces:
-        """What this node is written as, see `tecomp.ir.nodes.printer`."""
+        """Return the pieces of the printed form; see `tecomp.ir.nodes.printer`."""
         raise NotImplementedError(f"{type(self).__name__}.pieces")
 
     def __str__(self) -> str:
@@ -314,14 +315,14 @@ class Printed:
 
 
 class _Names:
-    """Which names are taken, and by what.
+    """Names in scope and the variables and buffers that they denote.
 
-    Several buffers may be views of one memory, whose address is `data`: they are told apart by
-    what they are, and the address goes by the name of the first of them.
+    Several buffers may be views of the same memory, whose address is `data`. Views are
+    distinguished by structural equality, and the address has the name of the first view.
     """
 
     def __init__(self) -> None:
-        # Keyed by variable: those are hashed and found by identity.
+        # Keyed by variable, which is hashed and compared by identity.
         self._variables: dict[Any, list[str]] = {}
         self._views: dict[Any, list[tuple[Any, str]]] = {}
         self._reserved: dict[Any, str] = {}
@@ -373,7 +374,7 @@ class _Names:
 
 
 def counted(count: int, word: str) -> str:
-    """So many of something.
+    """Format a count with a noun in the singular or plural.
 
     >>> counted(1, "call"), counted(2, "call")
     ('1 call', '2 calls')

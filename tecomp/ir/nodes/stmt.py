@@ -94,25 +94,25 @@ __all__ = [
 ]
 
 _SCREEN = 48
-"""Lines of a function that a terminal shows without being asked for all of them."""
+"""Maximum number of lines that `repr` of a function shows."""
 
 LayoutMaps: TypeAlias = "tuple[tuple[Var, tuple[IndexMap, ...]], ...]"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PrimFunc(Printed, Pictured):
-    """A function over buffers.
+    """Function over buffers and scalars.
 
     Attributes:
-        name: an identifier.
-        params: buffers and scalar variables, in the caller's order.
-        body: what it does.
-        sizes: variables in the shapes and the strides of `params` that no scalar parameter binds;
-            they take their values from the arrays at the call.
-        layout_maps: for the `data` of a buffer, the maps that `apply_buffer_transforms` will
-            apply to it, in order.
-        pad_values: for the `data` of a buffer, what its padding holds.
-        sites: for each run-time index check, what the user wrote and where.
+        name: Name, printed as an identifier.
+        params: Buffers and scalar variables, in the order of the call.
+        body: Statement that the function executes.
+        sizes: Variables in the shapes and strides of `params` that are not scalar parameters; they
+            are bound to the sizes of the arrays at the call.
+        layout_maps: Pending layout maps of each buffer, keyed by its `data`, in the order in which
+            `apply_buffer_transforms` will apply them.
+        pad_values: Padding contents of each buffer, keyed by its `data`.
+        sites: For each run-time index check, the user's source expression and its location.
 
     >>> import tecomp
     >>> from tecomp import te
@@ -142,24 +142,26 @@ class PrimFunc(Printed, Pictured):
     sites: tuple[str, ...] = field(default=())
 
     def bound(self) -> tuple[Var, ...]:
-        """The variables that this node binds."""
+        """Return the variables that this node binds."""
         params = (p.data if isinstance(p, Buffer) else p for p in self.params)
         return (*self.sizes, *params)
 
     def __repr__(self) -> str:
-        """The text, as much of it as a screen has."""
+        """Return the text, truncated to the first lines of a long function."""
         lines = str(self).splitlines()
         if len(lines) <= _SCREEN:
             return "\n".join(lines)
         return "\n".join([*lines[:_SCREEN], f"# and {len(lines) - _SCREEN} more lines, in str()"])
 
     def _repr_html_(self) -> str:
-        """The picture, and the text for whoever opens it."""
+        """Return the figure of the function, with its text in a collapsible section."""
         return self.picture().with_text(str(self))
 
     @property
     def attrs(self) -> Mapping[str, Mapping[Var, tuple[IndexMap, ...]]]:
-        """`layout_transform_map`, while there is one: buffer data -> maps in order.
+        """Function attributes: `layout_transform_map`, from buffer data to pending maps in order.
+
+        The attribute is absent if no map is pending.
 
         Source:
             transform_layout RFC: the attribute is removed once the maps are applied.
@@ -173,10 +175,10 @@ class PrimFunc(Printed, Pictured):
     __hash__ = object.__hash__
 
     def pieces(self) -> Pieces:
-        """As a Python function; what is not code is in decorators before it."""
+        """Yield the pieces of a Python function; metadata is printed as decorators."""
         buffers = [param for param in self.params if isinstance(param, Buffer)]
         yield from map(Bind, (*self.params, *self.sizes))
-        # A decorator may speak of a buffer that the body makes: its name is kept for it.
+        # A decorator may refer to a buffer that the body allocates, so its name is reserved.
         named = {data: None for data, _ in (*self.layout_maps, *self.pad_values)}
         yield from (Reserve(data) for data in named if all(data is not b.data for b in buffers))
         yield from self._decorators()
@@ -218,7 +220,7 @@ Passed: TypeAlias = "Expr | Stmt | str"
 
 
 class Convention(Enum):
-    """How a function is called; the value is its word in printed text."""
+    """Calling convention of an external function; the value is its keyword in the printed text."""
 
     PACKED = "call_packed"
     C = "call_extern"
@@ -226,15 +228,16 @@ class Convention(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ArrayArgument(Stmt):
-    """Memory that a call takes: an array whose element at `variables` is where `access` is.
+    """Array argument of an external call, given by an access that maps its indices to memory.
 
-    Only stands among the arguments of an `OutsideCall`. The access is a load, or a store of what is
-    there where the call may write: it happens to any of the elements, in any order.
+    Occurs only in the arguments of an `OutsideCall`. The call may access all elements, in any
+    order.
 
     Attributes:
-        variables: one for each axis.
-        shape: the extents of the array.
-        access: a `BufferLoad`, or a `BufferStore` of that.
+        variables: Index variables, one for each axis.
+        shape: Extents of the array.
+        access: `BufferLoad` of the element at `variables`, or a `BufferStore` of this load to the
+            same element if the call may write it.
     """
 
     binds: ClassVar[tuple[str, ...]] = ("variables",)
@@ -244,20 +247,20 @@ class ArrayArgument(Stmt):
     access: Expr | Stmt
 
     def bound(self) -> tuple[Var, ...]:
-        """The variables that this node binds."""
+        """Return the variables that this node binds."""
         return self.variables
 
     @property
     def is_written(self) -> bool:
-        """Whether the call may write there."""
+        """Whether the call may write the array."""
         return isinstance(self.access, BufferStore)
 
     @property
     def place(self) -> BufferLoad:
-        """The element at `variables`.
+        """Load of the element at `variables`.
 
         Raises:
-            InternalError: it is no element.
+            InternalError: If the access is not a buffer access.
         """
         place = self.access.value if isinstance(self.access, BufferStore) else self.access
         if not isinstance(place, BufferLoad):
@@ -265,7 +268,7 @@ class ArrayArgument(Stmt):
         return place
 
     def pieces(self) -> Pieces:
-        """`reads(lambda i, j: A[i, j], (4, 8))`, or `writes(...)`."""
+        """Yield the pieces of `reads(lambda i, j: A[i, j], (4, 8))`, or of `writes(...)`."""
         yield from map(Bind, self.variables)
         yield f"{'writes' if self.is_written else 'reads'}(lambda"
         for count, var in enumerate(self.variables):
@@ -278,16 +281,17 @@ class ArrayArgument(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OutsideCall(Stmt):
-    """Calls a function that was registered, with arrays, numbers and texts.
+    """Call of a registered external function with arrays, scalars and strings.
 
-    Nothing is known of it but that it touches no memory besides its arrays. If it fails, so does
-    the function that it is called from.
+    The function is assumed to access no memory besides its array arguments. If it fails, the
+    calling function fails.
 
     Attributes:
-        function: its name.
-        convention: how it is called.
-        arguments: in order.
-        multiply_adds: how many it does, if its user says so: what it costs besides its memory.
+        function: Registered name.
+        convention: Calling convention.
+        arguments: Arguments in order.
+        multiply_adds: Number of multiply-adds for the cost model, if specified by the user; memory
+            traffic follows from the array arguments.
     """
 
     function: str
@@ -297,11 +301,11 @@ class OutsideCall(Stmt):
 
     @property
     def arrays(self) -> tuple[ArrayArgument, ...]:
-        """The memory that it takes."""
+        """Array arguments."""
         return tuple(each for each in self.arguments if isinstance(each, ArrayArgument))
 
     def pieces(self) -> Pieces:
-        """`call_packed("gemm", reads(...), writes(...), 3)`."""
+        """Yield the pieces of `call_packed("gemm", reads(...), writes(...), 3)`."""
         yield f"{self.convention.value}("
         given: list[Piece] = [quoted(self.function)]
         for each in self.arguments:
@@ -320,7 +324,7 @@ def array_argument(
     *,
     is_written: bool,
 ) -> ArrayArgument:
-    """The array whose element at `variables` is at `indices` of a buffer."""
+    """Return the array argument whose element at `variables` is `buffer[indices]`."""
     place = BufferLoad(buffer, indices)
     access = BufferStore(buffer, place, indices) if is_written else place
     return ArrayArgument(variables, shape, access)
@@ -328,32 +332,33 @@ def array_argument(
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Touch(Stmt):
-    """An operand's element, `place`, is moved: to the unit, or, if `is_written`, from it.
+    """Transfer of the operand element `place` to a functional unit, or from it if `is_written`.
 
-    Only stands among the operands of a `TensorOp`, and does nothing by itself.
+    Occurs only in the operands of a `TensorOp` and has no effect by itself.
     """
 
     place: Expr
     is_written: bool = False
 
     def pieces(self) -> Pieces:
-        """`reads(A[i, j])` or `writes(A[i, j])`."""
+        """Return the pieces of `reads(A[i, j])` or `writes(A[i, j])`."""
         return ("writes(" if self.is_written else "reads(", Operand(self.place), ")")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TensorOp(Stmt):
-    """`body` is one operation of the machine.
+    """Statement `body` that the target executes as a single operation.
 
-    Exists until `expand_tensor_ops`, for who counts; it means the same as its body.
+    The node exists until `expand_tensor_ops` and provides operands and unit to the cost model; its
+    semantics are those of `body`.
 
     Attributes:
-        name: of the operation.
-        operands: loops of `Touch` over all elements of its operands, each once.
-        body: what it does.
-        tile: extents of its data axes, and then of its reduction axes.
-        unit: of the machine's engine, that does it; empty if it is nothing but its body.
-        mode: of the unit; empty for the usual one of the operands' type.
+        name: Name of the operation.
+        operands: Loop nests of `Touch` over all elements of the operands, each visited once.
+        body: Statement that defines the semantics.
+        tile: Extents of the data axes, followed by those of the reduction axes.
+        unit: Functional unit of the target's engine; empty if the operation has no unit.
+        mode: Mode of the unit; empty for the default mode of the operand dtypes.
     """
 
     name: str
@@ -364,7 +369,10 @@ class TensorOp(Stmt):
     mode: str = ""
 
     def pieces(self) -> Pieces:
-        """`with TensorOp("product", tile=(8, 64, 64), unit="matmul"):`, the operands first."""
+        """Yield the pieces of `with TensorOp("product", tile=(8, 64, 64), unit="matmul"):`.
+
+        The operands are printed in a separate block before the body.
+        """
         yield f"with TensorOp({quoted(self.name)}, tile={self.tile}"
         yield f", unit={quoted(self.unit)}" if self.unit else ""
         yield f", mode={quoted(self.mode)}" if self.mode else ""

@@ -29,7 +29,7 @@ from tecomp.ir.nodes.structural_equality import same
 
 
 class Stmt(Printed):
-    """A statement; two are equal if they are the same up to the names of their variables.
+    """Base class of statements; `==` compares structurally, up to renaming of bound variables.
 
     >>> from tecomp import te
     >>> A = te.placeholder((4,), name="A")
@@ -48,7 +48,7 @@ class Stmt(Printed):
 
 
 class ForKind(Enum):
-    """How a loop runs; the value is its word in printed text."""
+    """Execution kind of a loop; the value is its keyword in the printed text."""
 
     SERIAL = "range"
     PARALLEL = "parallel"
@@ -58,9 +58,10 @@ class ForKind(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class For(Stmt):
-    """`loop_var` runs from `min` over `extent` values.
+    """Loop over `extent` consecutive values of `loop_var`, starting at `min`.
 
-    `thread` is the axis of the grid of cores whose cores run one value each, such as `core.x`.
+    `thread` is the axis of the core grid to which the loop is bound, such as `core.x`: each core
+    along this axis executes one iteration. It is empty for a loop that is not bound.
     """
 
     binds: ClassVar[tuple[str, ...]] = ("loop_var",)
@@ -73,11 +74,11 @@ class For(Stmt):
     thread: str = ""
 
     def bound(self) -> tuple[Var, ...]:
-        """The variables that this node binds."""
+        """Return the variables that this node binds."""
         return (self.loop_var,)
 
     def pieces(self) -> Pieces:
-        """`for i in range(n):`, with both bounds where it does not start at 0."""
+        """Yield the pieces of `for i in range(n):`, or `range(min, extent=n)` if `min` is not 0."""
         yield Bind(self.loop_var)
         yield from ("for ", Name(self.loop_var), f" in {self.kind.value}(")
         start = self.min
@@ -93,14 +94,14 @@ class For(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IfThenElse(Stmt):
-    """One of two statements; `else_case` may be missing."""
+    """Conditional statement; `else_case` is None if there is no else branch."""
 
     condition: Expr
     then_case: Stmt
     else_case: Stmt | None = None
 
     def pieces(self) -> Pieces:
-        """As in Python."""
+        """Yield the pieces of a Python `if` statement."""
         yield from ("if ", Operand(self.condition), ":")
         yield from block(self.then_case)
         if self.else_case is not None:
@@ -110,7 +111,7 @@ class IfThenElse(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BufferStore(Stmt):
-    """`buffer[indices] = value`, in the lanes where `predicate` holds."""
+    """Store `buffer[indices] = value`; a `predicate` masks the lanes that are written."""
 
     buffer: Buffer
     value: Expr
@@ -118,7 +119,7 @@ class BufferStore(Stmt):
     predicate: Expr | None = None
 
     def pieces(self) -> Pieces:
-        """`A[i, j] = x`, or `store(A[i, j], x, where=p)`."""
+        """Return the pieces of `A[i, j] = x`, or of `store(A[i, j], x, where=p)` if masked."""
         place = access(self.buffer, self.indices)
         if self.predicate is None:
             return (*place, " = ", Operand(self.value))
@@ -128,24 +129,32 @@ class BufferStore(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Prefetch(Stmt):
-    """Asks for the cache line of the element `place`, a load, to be fetched; changes nothing."""
+    """Hint to fetch the cache line of the element that the load `place` addresses; a no-op."""
 
     place: Expr
 
     def pieces(self) -> Pieces:
-        """`prefetch(A[i, j])`."""
+        """Return the pieces of `prefetch(A[i, j])`."""
         return ("prefetch(", Operand(self.place), ")")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BufferRealize(Stmt):
-    """The part `bounds` of `buffer` exists during `body`; indices are those of the whole.
+    """Scope in which the region `bounds` of `buffer` is allocated.
 
-    Exists before flattening only; `storage` turns it into an `Allocate`. `aligns` are the
-    (axis, factor, offset) of `storage_align`: the stride of axis is offset modulo factor. `ahead`
-    is the variable of a loop around whose next iteration's part is to be computed before this one's
-    is used, in a second copy. `carried` is the variable of one whose last iteration's part is still
-    there, as far as it is among this one's.
+    Indices in `body` refer to the full buffer, not to the region. The node exists only before
+    flattening: `lower_storage` replaces it by an `Allocate`.
+
+    Attributes:
+        buffer: Full buffer, of which only the region is stored.
+        bounds: Range of the region along each axis.
+        body: Statement during which the region is allocated.
+        aligns: Triples (axis, factor, offset) of `storage_align`: the stride of the axis is
+            congruent to offset modulo factor.
+        ahead: Variable of an enclosing loop, if the region is double-buffered: the region of the
+            next iteration is computed into a second copy before the current one is used.
+        carried: Variable of an enclosing loop, if the buffer is rolling: elements computed by the
+            previous iteration remain available where the regions of both iterations overlap.
     """
 
     buffer: Buffer
@@ -156,11 +165,11 @@ class BufferRealize(Stmt):
     carried: Expr | None = None
 
     def bound(self) -> tuple[Var, ...]:
-        """The variables that this node binds."""
+        """Return the variables that this node binds."""
         return (self.buffer.data,)
 
     def pieces(self) -> Pieces:
-        """`with BufferRealize(Buffer(...), bounds=((min, extent), ...)) as A:`."""
+        """Return the pieces of `with BufferRealize(Buffer(...), bounds=((min, n), ...)) as A:`."""
         aligns = f", aligns={self.aligns}" if self.aligns else ""
         ahead = () if self.ahead is None else (", ahead=", Operand(self.ahead))
         carried = () if self.carried is None else (", carried=", Operand(self.carried))
@@ -170,35 +179,35 @@ class BufferRealize(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Allocate(Stmt):
-    """Memory for `buffer` exists during `body`; its contents start undefined."""
+    """Scope in which memory for `buffer` is allocated; its contents are initially undefined."""
 
     buffer: Buffer
     body: Stmt
 
     def bound(self) -> tuple[Var, ...]:
-        """The variables that this node binds."""
+        """Return the variables that this node binds."""
         return (self.buffer.data,)
 
     def pieces(self) -> Pieces:
-        """`with Allocate(Buffer(...)) as A:`."""
+        """Return the pieces of `with Allocate(Buffer(...)) as A:`."""
         return _with_buffer("Allocate", self.buffer, self.body)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DeclBuffer(Stmt):
-    """`buffer` is another view of memory that exists already."""
+    """Scope in which `buffer` is declared as another view of existing memory."""
 
     buffer: Buffer
     body: Stmt
 
     def pieces(self) -> Pieces:
-        """`with DeclBuffer(Buffer(..., data=A.data)) as B:`."""
+        """Return the pieces of `with DeclBuffer(Buffer(..., data=A.data)) as B:`."""
         return _with_buffer("DeclBuffer", self.buffer, self.body, view=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Let(Stmt):
-    """`var` stands for `value`, computed once, during `body`."""
+    """Binding of `var` to `value`, which is evaluated once, within `body`."""
 
     binds: ClassVar[tuple[str, ...]] = ("var",)
 
@@ -207,11 +216,14 @@ class Let(Stmt):
     body: Stmt
 
     def bound(self) -> tuple[Var, ...]:
-        """The variables that this node binds."""
+        """Return the variables that this node binds."""
         return (self.var,)
 
     def pieces(self) -> Pieces:
-        """`x = value`, and on the next lines `body`, which is the rest of the block."""
+        """Yield the pieces of `x = value`, followed by `body` as the rest of the enclosing block.
+
+        If the dtypes of `var` and `value` differ, yield the form of `scoped` instead.
+        """
         if self.var.dtype != self.value.dtype:
             yield from self.scoped()
             return
@@ -219,7 +231,10 @@ class Let(Stmt):
         yield from (Operand(self.body), Release(self.var))
 
     def scoped(self) -> Pieces:
-        """`with Let(value) as x:`, with a block of its own, as something comes after it."""
+        """Yield the pieces of `with Let(value) as x:` with an indented block.
+
+        This form is required where another statement follows in the enclosing block.
+        """
         yield from ("with Let(", Operand(self.value), *_declared(self.var, self.value), ") as ")
         yield from (Bind(self.var), Name(self.var), ":")
         yield from block(self.body)
@@ -228,7 +243,7 @@ class Let(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SeqStmt(Stmt):
-    """Statements in order, opened up where they are sequences; without any, it does nothing."""
+    """Sequence of statements; nested sequences are flattened, and an empty sequence is a no-op."""
 
     stmts: tuple[Stmt, ...]
 
@@ -238,24 +253,24 @@ class SeqStmt(Stmt):
             object.__setattr__(self, "stmts", tuple(chain.from_iterable(parts)))
 
     def __len__(self) -> int:
-        """Number of statements."""
+        """Return the number of statements."""
         return len(self.stmts)
 
     def __bool__(self) -> bool:
-        """True, also of a sequence without statements: a statement is there."""
+        """Return True, also for an empty sequence, so that a truth test means "is not None"."""
         return True
 
     def __getitem__(self, index: int) -> Stmt:
-        """The statement at an index, which may be negative."""
+        """Return the statement at an index, which may be negative."""
         return self.stmts[index]
 
     @property
     def stands_for(self) -> Stmt:
-        """The same thing in fewer words: one statement in order is that statement."""
+        """Equivalent simpler statement: the only statement of a singleton sequence, else `self`."""
         return self.stmts[0] if len(self.stmts) == 1 else self
 
     def pieces(self) -> Pieces:
-        """One statement a line; `pass` for none."""
+        """Yield the statements on one line each, or `pass` if there are none."""
         if not self.stmts:
             yield "pass"
         for count, stmt in enumerate(self.stmts):
@@ -267,7 +282,7 @@ class SeqStmt(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class _Scoped:
-    """A `Let` that ends before its block does."""
+    """`Let` that is printed with its own block because other statements follow."""
 
     let: Let
 
@@ -276,12 +291,12 @@ class _Scoped:
 
 
 def seq(*stmts: Stmt) -> Stmt:
-    """The statements one after another, nested sequences opened up."""
+    """Return a sequence of the statements, flattened; a single statement is returned itself."""
     return SeqStmt(stmts).stands_for
 
 
 def over_elements(variables: Sequence[Var], shape: Sequence[int | Expr], body: Stmt) -> Stmt:
-    """`body` in serial loops over all indices of a shape, the last one innermost."""
+    """Wrap `body` in serial loops over all indices of a shape; the last axis is innermost."""
     for var, extent in zip(reversed(variables), reversed(shape), strict=True):
         body = For(var, index_value(0), index_value(extent), ForKind.SERIAL, body)
     return body
@@ -297,10 +312,10 @@ def _with_buffer(
 
 
 def block(body: Stmt) -> Pieces:
-    """A body, one step further in on lines of its own."""
+    """Return the pieces of a statement as an indented block on new lines."""
     return (INDENT, NEWLINE, Operand(body), DEDENT)
 
 
 def _declared(var: Var, value: Expr) -> Pieces:
-    """The type of `var` where it is not the type of what it takes its value from."""
+    """Return the dtype annotation of `var` if its dtype differs from that of `value`."""
     return () if var.dtype == value.dtype else (f', dtype="{var.dtype}"',)

@@ -1,8 +1,8 @@
 """Structural equality up to renaming of bound variables.
 
-Works on any node by its dataclass fields, so new kinds of node need no line here. A node that
-binds variables says which in a `bound()` method; a variable has `is_variable`; a node that means
-the same as another says which in `stands_for`.
+Nodes are compared by their dataclass fields, so new node classes need no code here. A node class
+that binds variables returns them from `bound()`, a variable has the attribute `is_variable`, and a
+node that is equivalent to a simpler node returns the latter as `stands_for`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 
 def same(a: object, b: object) -> bool:
-    """Whether `a` and `b` are the same tree.
+    """Return whether `a` and `b` are structurally equal.
 
-    Variables bound inside both may differ in name; a free variable is the same as itself only.
-    Two parts that are shared are compared once. A loop and not a recursion: trees nest deeper than
-    Python's stack.
+    Variables bound inside both trees may differ in name; a free variable equals only itself. A pair
+    of shared nodes is compared once. An explicit stack replaces recursion, because trees may be
+    deeper than Python's recursion limit.
     """
     pairing = _Pairing()
     todo: list[tuple[Any, Any]] = [(a, b)]
@@ -46,11 +46,12 @@ def same(a: object, b: object) -> bool:
 
 
 class _Pairing:
-    """Which bound variable of one tree is which of the other.
+    """Correspondence between the bound variables of two trees.
 
     Attributes:
-        renames: whether any two variables that differ were paired.
-        compared: the nodes that agree for these variables, or are being compared, by their ids.
+        renames: Whether any two different variables are paired.
+        compared: Pairs of nodes, by their ids, that are equal under the current pairing or whose
+            comparison is in progress.
     """
 
     def __init__(self) -> None:
@@ -60,7 +61,7 @@ class _Pairing:
         self.compared: dict[tuple[int, int], tuple[Any, Any]] = {}
 
     def agrees(self, x: Any, y: Any) -> bool:
-        """Whether the nodes themselves may be the same; pairs the variables that they bind."""
+        """Return whether the nodes may be equal, fields aside; pair their bound variables."""
         if hasattr(x, "is_variable"):
             paired = self._partner.get(x, x) is y and self._taken.get(y, y) is x
             return paired and bool(x.dtype == y.dtype)
@@ -78,7 +79,7 @@ class _Pairing:
 
 
 def _common_type(a: type, b: type) -> type | None:
-    """The type to compare as: that of both, or the node that one of them refines."""
+    """Return the common class of two nodes, or the base dataclass if one subclasses the other."""
     if a is b:
         return a
     if is_dataclass(b) and issubclass(a, b):
@@ -93,12 +94,12 @@ def _bound(node: Any) -> tuple[Any, ...]:
 
 @cache
 def _compared(kind: Any) -> tuple[str, ...]:
-    """Fields that say what a node is, last first; derived ones and source locations do not."""
+    """Return the compared fields, last first; derived fields and source locations are excluded."""
     return tuple(reversed([f.name for f in fields(kind) if f.init and f.compare]))
 
 
 def _equal_values(x: object, y: object) -> bool:
     if isinstance(x, float) and isinstance(y, float):
-        # Distinguishes 0.0 from -0.0, and finds NaN equal to NaN.
+        # 0.0 and -0.0 are different literals, and NaN equals NaN.
         return (x == y and math.copysign(1, x) == math.copysign(1, y)) or (x != x and y != y)
     return bool(x == y)

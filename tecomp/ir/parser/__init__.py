@@ -1,1 +1,1 @@
-"""The printed form, read back."""
+"""Parser of the printed IR."""

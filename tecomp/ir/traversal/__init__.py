@@ -1,1 +1,1 @@
-"""Ways through expressions and statements: to rewrite, to verify, to store."""
+"""Traversal of IR graphs: rewriting, verification, analyses and serialization."""
