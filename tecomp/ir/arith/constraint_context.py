@@ -1,8 +1,8 @@
 """Bounds and facts known at a program point.
 
-Facts are loop bounds, enclosing conditions and let-bound values. A question is whether a sum is at
-most some number; it is answered from intervals first, and then by putting the bounds of inner
-variables, which may mention outer ones, in their place.
+Facts are loop bounds, path conditions and let-bound values. Queries ask whether a sum is at most a
+constant. They are answered from constant intervals first, and then by substituting the symbolic
+bounds of inner variables, which may refer to outer variables.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from tecomp.ir.nodes.stmt import Buffer
 
 _STEPS = 48
 _DEPTH = 10
-# How often what conditions share is seen under another combination of them.
+# Maximum number of repeated visits, per statement, of shared expressions under other conditions.
 _MOST_AGAIN = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Known:
-    """Bounds of one variable: each of `low` is at most it, each of `high` at least it."""
+    """Bounds of one variable: constant interval, symbolic lower and symbolic upper bounds."""
 
     depth: int
     interval: Interval
@@ -59,15 +59,15 @@ class _Known:
 
 
 class Facts:
-    """The facts that hold here; `enter` and `leave` bracket the place where more do.
+    """Facts that hold at the current program point; `enter` and `leave` delimit inner scopes.
 
     Attributes:
-        terms: keys and sums of expressions.
-        values: variables that stand for a simpler expression.
-        memo: results that hold for as long as the facts do, by the id of a node.
-        buffers: what buffers whose extents are expressions have become, by `buffer_key`.
-        simple: ids of nodes that were simplified before, under the facts that hold around them.
-        keeps_periods: `x % d` becomes x where it is below d.
+        terms: Keys and sums of expressions.
+        values: Substitutions of variables by simpler expressions.
+        memo: Results by node id, valid as long as the facts do not change.
+        buffers: Simplified declarations of buffers with symbolic extents, by `buffer_key`.
+        simple: Ids of nodes that are already simplified under the facts of their context.
+        keeps_periods: False: `x % d` is simplified to x if `0 <= x < d`.
     """
 
     keeps_periods = False
@@ -86,18 +86,19 @@ class Facts:
         self.begin()
 
     def begin(self) -> None:
-        """Begin another statement."""
-        # The nodes that were seen under a condition, and how often one was that had been before.
+        """Reset the visit counts at the start of a statement."""
+        # Nodes that were visited under a condition, and the number of repeated visits.
         self._seen: dict[int, Any] = {}
         self._again = 0
 
     def enter(self, node: Any = None) -> Any:
-        """Begin a place with further facts; the result is for `leave`.
+        """Open a scope for further facts and return the state that `leave` restores.
 
         Args:
-            node: what is seen there, if it is an expression. What conditions share is seen under
-                each combination of them, twice as much a level: the result is None for one that
-                was seen, after many of such.
+            node: Expression that is analyzed in the scope, if any. A shared expression is analyzed
+                under each combination of conditions, which is exponential in the nesting depth.
+                Therefore, after `_MOST_AGAIN` repeated visits, no scope is opened for an expression
+                visited before, and the result is None.
         """
         if node is not None:
             if id(node) in self._seen:
@@ -114,7 +115,7 @@ class Facts:
         return state
 
     def leave(self, state: Any) -> None:
-        """Return to the facts from before `enter`."""
+        """Restore the facts that held before `enter`."""
         (self.values, self.memo, self._known, self._sums, self._holds, self._intervals,
          self.buffers) = state
 
@@ -122,11 +123,11 @@ class Facts:
         self.memo, self._intervals = {}, {}
 
     def is_simple(self, node: Any) -> bool:
-        """Whether `node` stands in no need of anything that is known here."""
+        """Return whether `node` is already simplified and no substitution can change it."""
         return id(node) in self.simple and not self.values and not self.buffers
 
     def buffer_key(self, buffer: Buffer) -> tuple[Any, ...] | None:
-        """What tells views of one memory apart; None if all extents are numbers."""
+        """Return a key that distinguishes views of one memory; None if all extents are constant."""
         extents = (*buffer.shape, *(buffer.strides or ()))
         if all(isinstance(extent, int) for extent in extents):
             return None
@@ -134,14 +135,14 @@ class Facts:
                 *(n if isinstance(n, int) else ("expr", self.terms.key(n)) for n in extents))
 
     def buffer(self, buffer: Buffer) -> Buffer:
-        """`buffer` as it has been declared again."""
+        """Return the simplified declaration of `buffer`, if there is one."""
         if not self.buffers:
             return buffer
         key = self.buffer_key(buffer)
         return buffer if key is None else self.buffers.get(key, buffer)
 
     def bind(self, var: Var, low: QuasiAffine | None, high: QuasiAffine | None) -> None:
-        """`low <= var <= high`; None where there is no bound."""
+        """Record `low <= var <= high`; None means unbounded."""
         interval = (
             self.interval(low)[0] if low is not None else None,
             self.interval(high)[1] if high is not None else None,
@@ -154,7 +155,7 @@ class Facts:
         self._forget()
 
     def assume(self, condition: Expr, *, holds: bool = True) -> None:
-        """Take `condition`, or its opposite, as true."""
+        """Assume that `condition` is true, or false if `holds` is False."""
         todo = [(condition, holds)]
         while todo:
             node, truth = todo.pop()
@@ -175,9 +176,10 @@ class Facts:
         self._forget()
 
     def tells(self, condition: Expr) -> bool:
-        """Whether a part of `condition` is about indices; of data nothing is known later either.
+        """Return whether a part of `condition` constrains indices and can therefore be assumed.
 
-        Where it is not, what has been done of a part stays done: twice as much a level otherwise.
+        Conditions on data give no facts. Opening a scope for them would discard the memo and double
+        the work at each nesting level.
         """
         todo = [condition]
         while todo:
@@ -192,7 +194,7 @@ class Facts:
         return False
 
     def truth(self, condition: Expr) -> bool | None:
-        """Whether `condition` was assumed, or its opposite; None if neither."""
+        """Return the assumed truth value of `condition`, or None if there is none."""
         return self._holds.get(self.terms.key(condition))
 
     def _compared(self, op: CmpOp, total: QuasiAffine) -> None:
@@ -220,7 +222,7 @@ class Facts:
             return
         known = self._known.get(inner, _Known(len(self._known), self._term_interval(inner)))
         rest = _without(total, inner, -limit)
-        # c*x + rest <= 0, so x <= -rest/c for positive c and x >= rest/-c for negative c.
+        # c*x + rest <= 0 implies x <= -rest/c for positive c and x >= rest/-c for negative c.
         low, high = known.interval
         lows, highs = known.low, known.high
         if c > 0:
@@ -239,9 +241,9 @@ class Facts:
         return known.depth if known else (-1 if self.terms.var(term) is None else 0)
 
     def is_exact(self, total: QuasiAffine) -> bool:
-        """Whether the sum cannot wrap around.
+        """Return whether a sum provably does not overflow int64.
 
-        Index variables never do; values that are read from memory may be anything.
+        Index variables are assumed not to overflow; values loaded from memory are arbitrary.
         """
         if not self.terms.has_data:
             return True
@@ -253,11 +255,11 @@ class Facts:
         return low is not None and high is not None and least <= low and high <= most
 
     def is_data(self, expr: Expr) -> bool:
-        """Whether the value depends on the contents of a buffer."""
+        """Return whether the value of `expr` depends on the contents of a buffer."""
         return self.terms.is_data(self.terms.key(expr))
 
     def let(self, var: Var, value: Expr) -> None:
-        """`var` has the value `value`."""
+        """Record that `var` is bound to `value`."""
         if self.is_data(value):
             self.terms.mark_data(var)
         elif var.dtype == INT64:
@@ -265,7 +267,7 @@ class Facts:
             self.bind(var, total, total)
 
     def interval(self, total: QuasiAffine) -> Interval:
-        """Least and greatest value of a sum, as far as constants tell."""
+        """Return the minimum and maximum of a sum, as far as constants determine them."""
         low, high = interval_of_sum(total.const, total.terms, self._interval_of)
         if self._sums and total.terms:
             parts, scale = _canonical(total)
@@ -277,15 +279,15 @@ class Facts:
         return low, high
 
     def is_within(self, total: QuasiAffine, end: int) -> bool:
-        """Whether `0 <= total < end` is certain."""
+        """Return whether `0 <= total < end` is proved."""
         return self.at_least(total, 0) and self.at_most(total, end - 1)
 
     def at_most(self, total: QuasiAffine, limit: int) -> bool:
-        """Whether `total <= limit` is certain."""
+        """Return whether `total <= limit` is proved."""
         return self._search(total, limit, [_STEPS], _DEPTH)
 
     def at_least(self, total: QuasiAffine, limit: int) -> bool:
-        """Whether `total >= limit` is certain."""
+        """Return whether `total >= limit` is proved."""
         return self.at_most(total.times(-1), -limit)
 
     def _search(self, total: QuasiAffine, limit: int, steps: list[int], depth: int) -> bool:
@@ -303,7 +305,7 @@ class Facts:
         return decide(self._search(bound, limit, steps, depth - 1) for bound in bounds)
 
     def greatest(self, total: QuasiAffine) -> int | None:
-        """A number that `total` never exceeds, as small as is found; None if none is."""
+        """Return the smallest constant upper bound of `total` that the search finds, or None."""
         return self._greatest(total, [_STEPS], _DEPTH)
 
     def _greatest(self, total: QuasiAffine, steps: list[int], depth: int) -> int | None:
@@ -319,7 +321,7 @@ class Facts:
         return less(high, min(known)) if known and not chosen[1] else high
 
     def _next(self, total: QuasiAffine) -> tuple[list[QuasiAffine], bool] | None:
-        """Sums that bound `total` from above with one atom fewer; whether all are needed."""
+        """Return upper bounds of `total` without one of its terms, and whether all are needed."""
         best: tuple[int, Term] | None = None
         for term, c in total.terms.items():
             rank = self._rank(term, c)
@@ -328,7 +330,7 @@ class Facts:
         return self._bounds(total, best[1]) if best else None
 
     def _rank(self, term: Term, c: int) -> int | None:
-        """Order of putting in bounds: choices first, inner before outer, quotients last."""
+        """Return the substitution priority: choices, inner before outer variables, quotients."""
         if isinstance(term, Digit) and term.low > 1:
             return 0 if term.high is None and c % term.low == 0 else None
         match self.terms.text(term):
@@ -369,7 +371,7 @@ class Facts:
             return known.interval
         found = self._intervals.get(term)
         if found is None:
-            # A long chain of terms inside terms is cut short, as Python's stack is.
+            # Limit the recursion depth for deeply nested terms.
             self._nesting += 1
             found = self._term_interval(term) if self._nesting < _DEPTH else (
                 self._any(self.terms.text(term)))
@@ -381,7 +383,7 @@ class Facts:
         return integer_range(INT64) if self.is_data(atom) else UNKNOWN
 
     def _value(self, expr: Expr) -> Interval:
-        """Least and greatest value of an operand, which wraps around where it is data."""
+        """Return the interval of an operand; data operands can wrap around."""
         return self._value_of(self.terms.sum_of(expr))
 
     def _value_of(self, total: QuasiAffine) -> Interval:
@@ -420,12 +422,15 @@ class Facts:
 
 
 def _without(total: QuasiAffine, term: Term, const: int) -> QuasiAffine:
-    """`const` and the other terms of `total`."""
+    """Return `const` plus the terms of `total` other than `term`."""
     return QuasiAffine({other: c for other, c in total.terms.items() if other != term}, const)
 
 
 def _canonical(total: QuasiAffine) -> tuple[frozenset[tuple[Term, int]], int]:
-    """The terms of a sum as a number times terms without a common factor, one of them positive."""
+    """Return the terms divided by their signed common factor, and this factor.
+
+    A sum and its multiples, including negative ones, give the same terms.
+    """
     if len(total.terms) == 1:
         ((term, scale),) = total.terms.items()
         return frozenset(((term, 1),)), scale

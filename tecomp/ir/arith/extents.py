@@ -26,10 +26,14 @@ from tecomp.ir.traversal.rewrite import fold, substitute
 
 
 def start_and_strides(array: ArrayArgument) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-    """The index of the first element, and for each axis how much further the next one is.
+    """Return the index of the first element of an array argument and the stride of each axis.
+
+    Returns:
+        Indices of the first element in the buffer, and for each axis the distance between
+        consecutive elements along the last axis of the buffer.
 
     Raises:
-        InternalError: the elements have no strides.
+        InternalError: If the elements are not at constant strides along the last buffer axis.
     """
     *rows, last = array.place.indices or (Const(0),)
     zero = dict.fromkeys(array.variables, index_value(0))
@@ -60,23 +64,23 @@ def _at(index: Expr, values: Mapping[Var, Expr]) -> Expr:
 
 
 def constant_shape(shape: Sequence[Extent]) -> tuple[int, ...] | None:
-    """`shape`, if all its extents are numbers."""
+    """Return `shape` if all its extents are Python ints, else None."""
     numbers = tuple(n for n in shape if isinstance(n, int))
     return numbers if len(numbers) == len(shape) else None
 
 
 def are_equal(a: Extent, b: Extent) -> bool:
-    """Whether both are numbers, and the same."""
+    """Return whether both extents are Python ints and equal."""
     return isinstance(a, int) and isinstance(b, int) and a == b
 
 
 def is_empty(shape: Sequence[Extent]) -> bool:
-    """Whether an extent is the number 0."""
+    """Return whether an extent is the Python int 0."""
     return any(isinstance(n, int) and n == 0 for n in shape)
 
 
 def plus(a: Extent, b: Extent) -> Extent:
-    """`a + b`."""
+    """Return `a + b`, folded for constants."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
     if isinstance(a, int):
@@ -89,7 +93,7 @@ def plus(a: Extent, b: Extent) -> Extent:
 
 
 def times(a: Extent, factor: int) -> Extent:
-    """`factor * a`."""
+    """Return `factor * a`, folded for constants."""
     if isinstance(a, int) or factor == 1:
         return a * factor if isinstance(a, int) else a
     return binary(BinOp.MUL, a, Const(factor, INT64))
@@ -100,7 +104,7 @@ def ceil_div(extent: int, divisor: int) -> int: ...
 @overload
 def ceil_div(extent: Extent, divisor: Extent) -> Extent: ...
 def ceil_div(extent: Extent, divisor: Extent) -> Extent:
-    """`extent / divisor`, rounded up.
+    """Return `extent / divisor` rounded up; exact divisions are simplified.
 
     >>> from tecomp.ir.nodes.expr import Var
     >>> ceil_div(10, 4), str(ceil_div(Var("n", INT64), 4))
@@ -120,7 +124,7 @@ def ceil_div(extent: Extent, divisor: Extent) -> Extent:
 
 
 def _quotient(extent: Expr, divisor: int) -> Expr | None:
-    """`extent / divisor` where that is seen to be whole, as of `8 * n` by 4."""
+    """Return `extent / divisor` if it is syntactically exact, such as `8 * n` by 4, else None."""
 
     def of(node: Expr, operands: list[Expr | None]) -> Expr | None:
         match node:
@@ -144,15 +148,16 @@ def _scaled(value: Expr, factor: Expr) -> Expr:
 
 
 def divisor(extent: Extent) -> Extent:
-    """What an index is divided by to count in digits of `extent` values, of which 0 are none.
+    """Return the divisor for splitting an index into digits of an extent.
 
-    An expression that is 0 when it is computed gives 0.
+    A constant 0 is replaced by 1. A symbolic extent is returned as is; division by 0 gives 0 at run
+    time.
     """
     return max(extent, 1) if isinstance(extent, int) else extent
 
 
 def round_up(size: int, multiple: int) -> int:
-    """The least multiple of a number that is not below `size`.
+    """Return the smallest multiple of `multiple` that is not less than `size`.
 
     >>> round_up(10, 4), round_up(12, 4)
     (12, 12)
@@ -161,7 +166,7 @@ def round_up(size: int, multiple: int) -> int:
 
 
 def product(shape: Sequence[Extent]) -> Extent:
-    """The number of elements."""
+    """Return the number of elements of a shape."""
     number = prod(n for n in shape if isinstance(n, int))
     symbols = [n for n in shape if not isinstance(n, int)]
     if not symbols or number == 0:
@@ -173,7 +178,7 @@ def product(shape: Sequence[Extent]) -> Extent:
 
 
 def simplified(extent: Extent) -> Extent:
-    """An extent, as a number where it is one."""
+    """Simplify an extent; a constant result is returned as a Python int."""
     if isinstance(extent, int):
         return extent
     short = simplify(extent)

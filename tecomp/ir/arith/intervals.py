@@ -1,4 +1,4 @@
-"""Integer intervals and boxes with unknown ends."""
+"""Integer intervals and boxes whose bounds may be unknown."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ T = TypeVar("T")
 Interval: TypeAlias = "tuple[int | None, int | None]"
 
 Box: TypeAlias = Sequence[tuple[E, E]]
-"""A product of intervals: for each axis the first value, and how many there are."""
+"""Product of intervals: start and extent for each axis."""
 
 UNKNOWN: Interval = (None, None)
 
 
 def less(a: int | None, b: int | None) -> int | None:
-    """The smaller of two upper bounds."""
+    """Return the tighter of two upper bounds; None means unbounded."""
     return b if a is None else a if b is None else min(a, b)
 
 
 def greater(a: int | None, b: int | None) -> int | None:
-    """The greater of two lower bounds."""
+    """Return the tighter of two lower bounds; None means unbounded."""
     return b if a is None else a if b is None else max(a, b)
 
 
 def least_of(a: int | None, b: int | None) -> int | None:
-    """The least of two ends of intervals; unknown if one is."""
+    """Return the minimum of two interval bounds, or None if either is unknown."""
     return None if a is None or b is None else min(a, b)
 
 
 def most_of(a: int | None, b: int | None) -> int | None:
-    """The greatest of two ends of intervals; unknown if one is."""
+    """Return the maximum of two interval bounds, or None if either is unknown."""
     return None if a is None or b is None else max(a, b)
 
 
 def divided(a: int | None, d: int) -> int | None:
-    """`a // d`."""
+    """Return `a // d`, or None if `a` is unknown."""
     return None if a is None else a // d
 
 
 def digit_of(x: Interval, low: int, size: int | None) -> Interval:
-    """`x // low % size`, or `x // low` without a size."""
+    """Return the interval of `x // low % size`, or of `x // low` if `size` is None."""
     least, most = divided(x[0], low), divided(x[1], low)
     if size is None or (least is not None and most is not None and least >= 0 and most < size):
         return least, most
@@ -52,7 +52,7 @@ def digit_of(x: Interval, low: int, size: int | None) -> Interval:
 def interval_of_sum(
     const: int, terms: Mapping[T, int], interval_of: Callable[[T], Interval]
 ) -> Interval:
-    """What a constant plus multiples of terms can be, these taken as independent."""
+    """Return the interval of a constant plus multiples of terms that are treated as independent."""
     low: int | None = const
     high: int | None = const
     for term, n in terms.items():
@@ -65,7 +65,7 @@ def interval_of_sum(
 
 
 def product(x: Interval, y: Interval) -> Interval:
-    """What a product of values in `x` and `y` can be."""
+    """Return the interval of the product of a value in `x` and a value in `y`."""
     if None in x or None in y:
         positive = all(low is not None and low >= 0 for low, _ in (x, y))
         return ((x[0] or 0) * (y[0] or 0), None) if positive else UNKNOWN

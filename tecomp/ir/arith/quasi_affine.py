@@ -1,7 +1,8 @@
-"""Quasi-affine sums: a constant and multiples of digits.
+"""Quasi-affine sums: a constant plus integer multiples of digits.
 
-A digit is `(x // low) % (high // low)` of an unknown x or of another such sum. Unknowns are
-numbers; who makes a sum knows what they stand for: axes of an index map, expressions of a program.
+A digit is `(x // low) % (high // low)` of an unknown x or of another quasi-affine sum. Unknowns are
+symbols that are identified by integers; the code that builds a sum defines their meaning, for
+example axes of an index map or opaque expressions of a program.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from tecomp.ir.nodes.operators import BinOp
 Term: TypeAlias = "Digit | Opaque"
 
 DEEPEST = 64
-"""Sums inside one another that there may be: they are compared by recursion."""
+"""Maximum nesting depth of sums; the limit exists because sums are compared recursively."""
 
 
 class Digit(NamedTuple):
-    """`(x // low) % (high // low)`, or all of `x // low` where there is no `high`.
+    """Mixed-radix digit `(x // low) % (high // low)`, or `x // low` if `high` is None.
 
     Attributes:
-        of: the number of an unknown, or a sum, which is no digit itself.
-        low: what one step of the digit is worth.
-        high: a multiple of `low`.
+        of: Number of an unknown, or a sum that is not a digit itself.
+        low: Weight of the digit: the divisor of x.
+        high: Weight of the next digit, a multiple of `low`; None if the digit is unbounded.
     """
 
     of: int | QuasiAffine
@@ -34,39 +35,41 @@ class Digit(NamedTuple):
 
     @property
     def size(self) -> int | None:
-        """How many values it has where x is unbounded; None if so has it."""
+        """Number of values of the digit for unbounded x; None if `high` is None."""
         return None if self.high is None else self.high // self.low
 
     @property
     def unknown(self) -> int | None:
-        """The number of the unknown that it is a digit of."""
+        """Number of the unknown of the digit; None if it is a digit of a sum."""
         return None if isinstance(self.of, QuasiAffine) else self.of
 
     @property
     def whole(self) -> QuasiAffine:
-        """The sum that it is a digit of."""
+        """Sum of which the digit is taken."""
         return self.of if isinstance(self.of, QuasiAffine) else QuasiAffine({Digit(self.of): 1})
 
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A bit operation of two sums."""
+    """Term that is not quasi-affine: a bitwise operation on two sums."""
 
     op: BinOp
     operands: tuple[QuasiAffine, QuasiAffine]
 
     @property
     def unknown(self) -> None:
-        """It is no digit of an unknown."""
+        """None, because the term is not a digit of an unknown."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuasiAffine:
-    """`const` plus a coefficient times each term; sums of the same are equal in any order.
+    """Quasi-affine sum: `const` plus the terms times their coefficients.
+
+    Equality and hash do not depend on the order of the terms.
 
     Attributes:
-        terms: the coefficient of each term, none of them 0, in the order they were written.
-        const: the constant.
+        terms: Nonzero coefficient of each term, in the order of the source expression.
+        const: Constant summand.
     """
 
     terms: Mapping[Term, int] = field(default_factory=dict)
@@ -91,7 +94,7 @@ class QuasiAffine:
 
     @property
     def depth(self) -> int:
-        """How many sums lie inside one another."""
+        """Nesting depth: 0 for a sum without digits of other sums."""
         try:
             return self._depth
         except AttributeError:
@@ -101,7 +104,7 @@ class QuasiAffine:
 
     @property
     def unknowns(self) -> frozenset[int]:
-        """The numbers of all unknowns that occur."""
+        """Numbers of all unknowns that occur in the sum, including nested sums."""
         try:
             return self._unknowns
         except AttributeError:
@@ -119,12 +122,12 @@ class QuasiAffine:
 
     @classmethod
     def of(cls, term: Term, coefficient: int = 1) -> QuasiAffine:
-        """`coefficient * term`."""
+        """Return the sum `coefficient * term`."""
         return cls({term: coefficient})
 
     @classmethod
     def added(cls, parts: Iterable[tuple[QuasiAffine, int]]) -> QuasiAffine:
-        """The sum of each part times its factor, as `plus` one after another gives it."""
+        """Return the sum of each part times its factor, with the term order of repeated `plus`."""
         terms: dict[Term, int] = {}
         const = 0
         for part, factor in parts:
@@ -139,7 +142,7 @@ class QuasiAffine:
         return cls(terms, const)
 
     def plus(self, other: QuasiAffine, factor: int = 1) -> QuasiAffine:
-        """`self + factor * other`."""
+        """Return `self + factor * other`."""
         terms = dict(self.terms)
         for term, coefficient in other.terms.items():
             total = terms.get(term, 0) + factor * coefficient
@@ -150,7 +153,7 @@ class QuasiAffine:
         return QuasiAffine(terms, self.const + factor * other.const)
 
     def times(self, factor: int) -> QuasiAffine:
-        """`factor * self`."""
+        """Return `factor * self`."""
         if factor == 1:
             return self
         if factor == 0:
@@ -158,13 +161,13 @@ class QuasiAffine:
         return QuasiAffine({t: c * factor for t, c in self.terms.items()}, self.const * factor)
 
     def shifted(self, amount: int) -> QuasiAffine:
-        """`self + amount`."""
+        """Return `self + amount`."""
         return QuasiAffine(self.terms, self.const + amount)
 
     def split(self, divisor: int) -> tuple[QuasiAffine, QuasiAffine]:
-        """`(q, r)` with `self == divisor * q + r`, where no coefficient of r is a multiple.
+        """Return `(q, r)` with `self == divisor * q + r`.
 
-        The constant of r lies in `[0, divisor)`.
+        No coefficient of r is a multiple of `divisor`, and the constant of r is in `[0, divisor)`.
         """
         whole, rest = divmod(self.const, divisor)
         multiples, others = {}, {}
@@ -176,26 +179,26 @@ class QuasiAffine:
         return QuasiAffine(multiples, whole), QuasiAffine(others, rest)
 
     def only(self) -> tuple[Term, int] | None:
-        """The term and its coefficient, if there is exactly one and no constant."""
+        """Return the term and its coefficient if there is only one and no constant, else None."""
         return next(iter(self.terms.items())) if len(self.terms) == 1 and not self.const else None
 
     def single(self) -> Term | None:
-        """The term that this sum is, if it is one."""
+        """Return the term if the sum consists of one term with coefficient 1, else None."""
         alone = self.only()
         return alone[0] if alone is not None and alone[1] == 1 else None
 
     def factor(self) -> int:
-        """Greatest common divisor of the coefficients; 0 if there are none."""
+        """Return the greatest common divisor of the coefficients; 0 if there are no terms."""
         return gcd(*self.terms.values())
 
     def has(self, part: QuasiAffine, factor: int) -> bool:
-        """Whether the terms of `factor * part`, of which there are some, are terms of this."""
+        """Return whether `part` has terms and this sum contains all terms of `factor * part`."""
         return bool(part.terms) and all(
             self.terms.get(term) == factor * c for term, c in part.terms.items()
         )
 
     def replaced(self, gone: Iterable[Term], by: QuasiAffine) -> QuasiAffine:
-        """`self` without some terms, and `by` put where the first of them was."""
+        """Return the sum with the terms `gone` replaced by `by`, at the position of the first."""
         out = set(gone)
         parts: list[tuple[QuasiAffine, int]] = [(QuasiAffine({}, self.const), 1)]
         placed = False

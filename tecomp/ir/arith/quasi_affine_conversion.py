@@ -28,12 +28,12 @@ _INDEX_OPS = (BinOp.ADD, BinOp.SUB, BinOp.MUL, BinOp.FLOORDIV, BinOp.MOD)
 def written(
     terms: Sequence[tuple[Expr, int]], const: int, *, numbers_first: bool = False
 ) -> Expr:
-    """The sum of each expression times its coefficient, none of which is 0, and a constant.
+    """Return the expression of a sum of terms times nonzero coefficients, plus a constant.
 
     Args:
-        terms: the expressions and their coefficients.
-        const: the constant.
-        numbers_first: whether to write `4 * x` rather than `x * 4`.
+        terms: Expressions with their nonzero coefficients.
+        const: Constant summand.
+        numbers_first: If True, print `4 * x` instead of `x * 4`. Default: False.
     """
     rest = list(terms)
     head = next((k for k, (_, n) in enumerate(rest) if n > 0), None)
@@ -47,7 +47,7 @@ def written(
 
 
 def spelled_alike(a: Expr, b: Expr) -> bool:
-    """Whether two sums are written in the same way, of the same unknowns."""
+    """Return whether two sums have the same syntax tree over identical unknowns."""
     todo = [(a, b)]
     while todo:
         x, y = todo.pop()
@@ -76,31 +76,31 @@ _MOST_FACTORS = 64
 
 
 class Terms:
-    """Gives every tree its key and every int64 scalar its sum, for the time of one analysis."""
+    """Table of the key of each expression and of the sum of each int64 scalar, for one analysis."""
 
     def __init__(self) -> None:
         self._ids: dict[Any, int] = {}
-        # The node is kept beside its key so that its id is not given to another.
+        # Each entry holds a reference to its node, so that the id is not reused.
         self._keys: dict[int, tuple[Expr, int]] = {}
         self._sums: dict[int, tuple[Expr, QuasiAffine]] = {}
         self._texts: dict[Term, Expr] = {}
         self._factors: dict[int, tuple[int, ...]] = {}
-        # A product is written in one way, that in which it came first.
+        # A product keeps the factor order of its first occurrence.
         self._products: dict[int, Expr] = {}
         self._single: dict[int, Expr] = {}
         self._data: set[int] = set()
         self._written: dict[tuple[Any, ...], Expr] = {}
 
     def mark_data(self, var: Var) -> None:
-        """`var` has a value that comes from the contents of a buffer."""
+        """Record that the value of `var` depends on the contents of a buffer."""
         self._data.add(self.key(var))
 
     def is_data(self, key: int) -> bool:
-        """Whether the value of a tree depends on the contents of a buffer."""
+        """Return whether the value of an expression depends on the contents of a buffer."""
         return key in self._data
 
     def of_data(self, total: QuasiAffine) -> QuasiAffine:
-        """The terms that depend on the contents of buffers, and the constant."""
+        """Return the terms that depend on the contents of buffers, and the constant."""
         terms = {t: c for t, c in total.terms.items() if self._depends_on_data(t)}
         return QuasiAffine(terms, total.const)
 
@@ -111,11 +111,11 @@ class Terms:
 
     @property
     def has_data(self) -> bool:
-        """Whether there is any value that depends on the contents of a buffer."""
+        """Whether any recorded value depends on the contents of a buffer."""
         return bool(self._data)
 
     def key(self, expr: Expr) -> int:
-        """The same number for the same tree; sums are the same in any order."""
+        """Return a number that is equal for equal trees; the order of summands is ignored."""
         found = self._keys.get(id(expr))
         if found is None:
             self._visit(expr)
@@ -123,7 +123,7 @@ class Terms:
         return found[1]
 
     def sum_of(self, expr: Expr) -> QuasiAffine:
-        """`expr`, an int64 scalar, as a sum of what is written; nothing is simplified."""
+        """Return the sum that an int64 scalar expression denotes, without simplification."""
         found = self._sums.get(id(expr))
         if found is None:
             self._visit(expr)
@@ -131,31 +131,31 @@ class Terms:
         return found[1]
 
     def factors(self, term: Term) -> list[Expr]:
-        """What a term is the product of; nothing if it is none."""
+        """Return the factors of a term that is a product; an empty list for other terms."""
         number = _number_of(term)
         return [self._single[f] for f in self._factors.get(-1 if number is None else number, ())]
 
     def product(self, factors: Iterable[Expr]) -> QuasiAffine:
-        """The product of some expressions."""
+        """Return the product of expressions as a sum."""
         first, *others = factors
         for other in others:
             first = Binary(BinOp.MUL, first, other)
         return self.sum_of(first)
 
     def listed(self, total: QuasiAffine) -> list[tuple[Expr, int]]:
-        """The terms of a sum, written out, and their coefficients."""
+        """Return the expressions of the terms of a sum, with their coefficients."""
         return [(self.text(term), c) for term, c in total.terms.items()]
 
     def var(self, term: Term) -> Var | None:
-        """The variable that a term is, if it is one."""
+        """Return the variable if a term is a plain variable, else None."""
         number = _number_of(term)
         text = None if number is None else self._texts[term]
         return text if isinstance(text, Var) else None
 
     def expr(self, total: QuasiAffine, like: Expr | None = None) -> Expr:
-        """The sum written out: the first positive term first, the constant last.
+        """Return the expression of a sum: the first positive term first, the constant last.
 
-        The same sum is the same object each time; `like` itself where it is written so.
+        Equal sums give the identical object, which is `like` if that has the same spelling.
         """
         form = (*total.terms.items(), total.const)
         found = self._written.get(form)
@@ -168,7 +168,7 @@ class Terms:
         return found
 
     def text(self, term: Term) -> Expr:
-        """A term written out, the same object each time."""
+        """Return the expression of a term, the identical object for each call."""
         found = self._texts.get(term)
         if found is None:
             found = self._texts[term] = self._text(term)
@@ -182,7 +182,7 @@ class Terms:
         elif term.high is not None and isinstance(term.of, QuasiAffine) and not (
             self._depends_on_data(term)
         ):
-            # (x + c*k) // c % d is written (x // c + k) % d, where nothing wraps around.
+            # Print (x + c*k) // c % d as (x // c + k) % d if nothing can overflow.
             k, rest = divmod(term.of.const, term.low)
             inner = Digit(QuasiAffine(term.of.terms, rest), term.low)
             text = self.expr(QuasiAffine({inner: 1}, k))
@@ -201,7 +201,7 @@ class Terms:
                 self._enter(node)
 
     def _unknown_parts(self, node: Expr) -> Sequence[Expr]:
-        """What has to be entered before `node`."""
+        """Return the children that must be entered into the table before `node`."""
         return () if id(node) in self._keys or id(node) in self._sums else children(node)
 
     def _enter(self, node: Expr) -> None:
@@ -220,7 +220,7 @@ class Terms:
         self._keys[id(node)] = (node, number)
 
     def _unknown(self, node: Expr) -> QuasiAffine:
-        """`node` as an unknown."""
+        """Return `node` as an opaque unknown."""
         number = self._number(self._signature(node))
         if isinstance(node, BufferLoad) or self._has_data(node):
             self._data.add(number)
@@ -259,7 +259,7 @@ class Terms:
         return b.times(a.const) if not a.terms else self._product(node, a, b)
 
     def _digit(self, node: Binary) -> QuasiAffine | None:
-        """A quotient or a remainder by a number above 1, of what is no number itself."""
+        """Return a quotient or remainder of a non-constant sum by a constant above 1, else None."""
         total = self._sums[id(node.a)][1]
         if not isinstance(node.b, Const) or node.b.value < 2 or not total.terms:
             return None
@@ -274,9 +274,10 @@ class Terms:
         return QuasiAffine({term: 1})
 
     def _product(self, node: Binary, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine | None:
-        """`(c*x) * (d*y)` as `(c*d) * (x*y)`, in whatever order the factors are written.
+        """Return `(c*x) * (d*y)` as `(c*d) * (x*y)`, independent of the order of the factors.
 
-        None for one of very many factors: a square of squares has twice as many at each level.
+        Return None above `_MOST_FACTORS` factors, as repeated squaring doubles the count at each
+        level.
         """
         parts: list[int] = []
         factors: list[tuple[Expr, int]] = []
@@ -315,14 +316,14 @@ class Terms:
 
 
 def _number_of(term: Term) -> int | None:
-    """The number of the unknown that a term is all of."""
+    """Return the number of the unknown if a term is a plain unknown, else None."""
     if isinstance(term, Opaque) or term.low != 1 or term.high is not None:
         return None
     return term.unknown
 
 
 def _digit_of(total: QuasiAffine, op: BinOp, d: int) -> Digit:
-    """`total // d` or `total % d`, a digit of the same thing where `total` is a digit."""
+    """Return `total // d` or `total % d` as a digit; digits of a digit are merged."""
     term = total.single()
     if isinstance(term, Digit) and (term.high is None or term.high % (term.low * d) == 0):
         if op is BinOp.MOD:
@@ -332,12 +333,12 @@ def _digit_of(total: QuasiAffine, op: BinOp, d: int) -> Digit:
 
 
 def _payload(node: Expr) -> tuple[Any, ...]:
-    """What a node says beside its children."""
+    """Return the attributes of a node that distinguish it from nodes with equal children."""
     match node:
         case Var():
             return (id(node),)
         case Const(value):
-            # 1, 1.0 and True are equal, and so are zeros of either sign.
+            # In Python, 1 == 1.0 == True and 0.0 == -0.0, so the key includes type and repr.
             return (value,) if type(value) is int else (type(value).__name__, repr(value))
         case Binary() | Compare():
             return (node.op,)
@@ -346,8 +347,8 @@ def _payload(node: Expr) -> tuple[Any, ...]:
         case Ramp() | Broadcast():
             return (node.lanes,)
         case BufferLoad(buffer, _, predicate):
-            # The same tree is the same object: one that loads from another view of the memory,
-            # declared elsewhere or with simpler extents, is not the one that came first.
+            # Equal keys share one expression object, so loads from different views of a buffer
+            # (declared elsewhere, or with simplified extents) need different keys.
             is_fixed = buffer.strides is None and all(isinstance(n, int) for n in buffer.shape)
             view = buffer.shape if is_fixed else id(buffer)
             return (id(buffer.data), buffer.name, predicate is None, view)

@@ -14,7 +14,7 @@ from tecomp.ir.nodes.operators import MIRRORED
 
 
 def extremum(facts: Facts, op: BinOp, operands: list[Expr]) -> Expr:
-    """The least (or greatest) of some values, without those that can never be it."""
+    """Return the minimum or maximum of operands without operands that are provably dominated."""
     least = op is BinOp.MIN
     kept: list[tuple[Expr, QuasiAffine]] = []
     for operand in operands:
@@ -43,7 +43,7 @@ def _in_order(facts: Facts, a: QuasiAffine, b: QuasiAffine, *, least: bool) -> b
 
 
 def decide(facts: Facts, op: CmpOp, total: QuasiAffine) -> bool | None:
-    """Whether `total op 0`, if it is certain."""
+    """Return whether `total op 0` holds, or None if undecided."""
     match op:
         case CmpOp.LT | CmpOp.GE:
             less, answer = -1, op is CmpOp.LT
@@ -59,7 +59,7 @@ def decide(facts: Facts, op: CmpOp, total: QuasiAffine) -> bool | None:
 def _decide_equal(facts: Facts, total: QuasiAffine, *, answer: bool) -> bool | None:
     if not total.terms:
         return answer == (total.const == 0)
-    # g*x + k != 0  where k is no multiple of g
+    # g*x + k != 0  where k is not a multiple of g
     if total.const % total.factor():
         return not answer
     if facts.at_most(total, -1) or facts.at_least(total, 1):
@@ -68,7 +68,7 @@ def _decide_equal(facts: Facts, total: QuasiAffine, *, answer: bool) -> bool | N
 
 
 def comparison(facts: Facts, op: CmpOp, left: QuasiAffine, right: QuasiAffine) -> bool | Expr:
-    """`left op right`, decided or with less to compute."""
+    """Evaluate or simplify `left op right`."""
     total = left.plus(right, -1)
     answer = decide(facts, op, total)
     if answer is not None:
@@ -91,7 +91,7 @@ def comparison(facts: Facts, op: CmpOp, left: QuasiAffine, right: QuasiAffine) -
 
 
 def _reduce_comparison(facts: Facts, op: CmpOp, total: QuasiAffine) -> QuasiAffine:
-    """A sum with fewer or smaller terms that is on the same side of 0."""
+    """Return a simpler sum with the same relation to 0."""
     if op in (CmpOp.EQ, CmpOp.NE):
         # g*x == 0 where x == 0
         return _quotient(total, total.factor())
@@ -113,24 +113,24 @@ def _quotient(total: QuasiAffine, g: int) -> QuasiAffine:
 
 
 class Known(Protocol):
-    """What is known of the unknowns."""
+    """Bounds queries that the division rules need."""
 
     @property
     def keeps_periods(self) -> bool:
-        """Whether `x % d` stays one where x is below d."""
+        """If True, keep `x % d` even if `0 <= x < d`."""
 
     def interval(self, total: QuasiAffine) -> Interval:
-        """Least and greatest value of a sum, as far as constants tell."""
+        """Return the minimum and maximum of a sum, as far as constants determine them."""
 
     def is_within(self, total: QuasiAffine, end: int) -> bool:
-        """Whether `0 <= total < end` is certain."""
+        """Return whether `0 <= total < end` is proved."""
 
     def is_exact(self, total: QuasiAffine) -> bool:
-        """Whether the sum cannot wrap around."""
+        """Return whether the sum provably does not wrap around."""
 
 
 def floordiv(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
-    """`total // d` for a constant `d > 0`."""
+    """Return `total // d` for a constant `d > 0`."""
     # (d*q + r) // d == q + r // d
     whole, rest = total.split(d)
     if (k := _only_quotient(known, rest, d)) is not None:
@@ -155,7 +155,7 @@ def floordiv(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
 
 
 def modulo(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
-    """`total % d` for a constant `d > 0`."""
+    """Return `total % d` for a constant `d > 0`."""
     rest = _reduce_dividend(known, total, d)
     if not rest.terms:
         return rest
@@ -188,14 +188,14 @@ def _is_mirrored(rest: QuasiAffine, d: int) -> bool:
 
 
 def _divisible(term: Term | None, d: int) -> Digit | None:
-    """`term`, if it is a digit of which quotients and remainders by `d` are digits."""
+    """Return `term` if it is a digit whose quotient and remainder by `d` are digits, else None."""
     if not isinstance(term, Digit) or (term.high is not None and term.high % (term.low * d)):
         return None
     return term
 
 
 def _divided(known: Known, digit: Digit, d: int) -> QuasiAffine:
-    """`(x // l % (d*m)) // d == x // (l*d) % m`."""
+    """Return `(x // l % (d*m)) // d` as `x // (l*d) % m`."""
     x, low, high = digit.of, digit.low * d, digit.high
     if isinstance(x, int) or not known.is_exact(x):
         return QuasiAffine({Digit(x, low, high): 1})
@@ -204,7 +204,7 @@ def _divided(known: Known, digit: Digit, d: int) -> QuasiAffine:
 
 
 def _remainder(known: Known, digit: Digit, d: int) -> QuasiAffine:
-    """`(x // l % (d*m)) % d == x // l % d`."""
+    """Return `(x // l % (d*m)) % d` as `x // l % d`."""
     x, low = digit.of, digit.low
     if isinstance(x, int) or not known.is_exact(x):
         return QuasiAffine({Digit(x, low, low * d): 1})
@@ -214,7 +214,7 @@ def _remainder(known: Known, digit: Digit, d: int) -> QuasiAffine:
 
 
 def _lifted(known: Known, total: QuasiAffine) -> tuple[QuasiAffine, int] | None:
-    """`(x + c*k, c)` for a sum `x // c + k`."""
+    """Return `(x + c*k, c)` for a sum `x // c + k`, else None."""
     match total.shifted(-total.const).single():
         case Digit(_, low, None) as digit if low > 1 and known.is_exact(digit.whole):
             lifted = digit.whole.shifted(total.const * low)
@@ -223,14 +223,14 @@ def _lifted(known: Known, total: QuasiAffine) -> tuple[QuasiAffine, int] | None:
 
 
 def recombine_digits(known: Known, total: QuasiAffine) -> QuasiAffine:
-    """`total` with digits of the same thing put together again."""
+    """Recombine adjacent digits of the same sum until no rule applies."""
     while (better := next(recombine_divmod(known, total), None)) is not None:
         total = better
     return total
 
 
 def recombine_divmod(known: Known, total: QuasiAffine) -> Iterator[QuasiAffine]:
-    """What `total` is with two of its terms put together."""
+    """Yield the sums that result from combining two terms of `total`."""
     digits = [term for term in total.terms if isinstance(term, Digit)]
     if len({digit.of for digit in digits}) < len(digits):
         for low in digits:
@@ -259,7 +259,7 @@ def _neighbours(
 
 
 def _whole(known: Known, digit: Digit) -> QuasiAffine:
-    """A digit, which may be all of what it is a digit of."""
+    """Return a digit as a sum; an unbounded digit of a sum is replaced by the quotient itself."""
     if digit.high is not None or isinstance(digit.of, int):
         return QuasiAffine({digit: 1})
     return digit.of if digit.low == 1 else floordiv(known, digit.of, digit.low)
@@ -268,7 +268,10 @@ def _whole(known: Known, digit: Digit) -> QuasiAffine:
 def _complete_digit(
     known: Known, total: QuasiAffine, digit: Digit, y: QuasiAffine
 ) -> Iterator[QuasiAffine]:
-    """The rules for a digit of a sum, of which the other part may be written in another way."""
+    """Yield sums in which a digit of `y` is combined with the complementary part of `y`.
+
+    The complementary part may be a multiple of `y` itself or a differently written quotient.
+    """
     c = total.terms[digit]
     if digit.high is None and c % digit.low == 0:
         # c*y - (c*m) * (y // m) == c * (y % m)
@@ -294,7 +297,7 @@ def _complete_digit(
 
 
 def _only_quotient(known: Known, total: QuasiAffine, d: int) -> int | None:
-    """The one value that `total // d` can have, if it is certain."""
+    """Return the value of `total // d` if the bounds determine it, else None."""
     low, high = known.interval(total)
     if low is not None and high is not None:
         return low // d if low // d == high // d else None
@@ -302,7 +305,7 @@ def _only_quotient(known: Known, total: QuasiAffine, d: int) -> int | None:
 
 
 def _carry(known: Known, total: QuasiAffine, d: int) -> int | None:
-    """What adding the constant of `total` adds to the quotient of the rest, if it is certain."""
+    """Return the carry that the constant of `total` adds to the quotient, or None if undecided."""
     if not total.const:
         return None
     remainder = modulo(known, total.shifted(-total.const), d)
@@ -310,12 +313,12 @@ def _carry(known: Known, total: QuasiAffine, d: int) -> int | None:
 
 
 def _divisors(total: QuasiAffine, d: int) -> list[int]:
-    """What some coefficient has in common with `d`, greatest first."""
+    """Return the common divisors above 1 of `d` and each coefficient, in descending order."""
     return sorted({gcd(c, d) for c in total.terms.values()} - {1}, reverse=True)
 
 
 def _reduce_dividend(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
-    """A sum with fewer or simpler terms that has the same remainder."""
+    """Return a sum with fewer or simpler terms and the same remainder by `d`."""
     # (d*q + r) % d == r % d
     rest = total.split(d)[1]
     # (c * (x // l % m)) % d == (c * (x // l)) % d  where c*m is a multiple of d
@@ -334,7 +337,7 @@ def _reduce_dividend(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
 
 
 def recombine_terms(facts: Facts, total: QuasiAffine) -> QuasiAffine:
-    """`total` with quotients and remainders of the same thing put together again."""
+    """Recombine quotients and remainders of the same expression until no rule applies."""
     if len(total.terms) < 2:
         return total
     while (better := next(_better(facts, total), None)) is not None:
@@ -360,7 +363,7 @@ def _better(facts: Facts, total: QuasiAffine) -> Iterator[QuasiAffine]:
 def _complete_product(
     total: QuasiAffine, term: Term, rest: QuasiAffine, c: int, whole: QuasiAffine
 ) -> Iterator[QuasiAffine]:
-    """`total` with `c * whole` for `c * term + c * rest`, if it has both."""
+    """Yield `total` with `c * term + c * rest` replaced by `c * whole`, if both parts occur."""
     if total.has(rest, c):
         yield total.replaced((term, *rest.terms), whole.times(c)).shifted(-c * rest.const)
 
@@ -368,7 +371,7 @@ def _complete_product(
 def _join_scaled(
     facts: Facts, total: QuasiAffine, term: Term, c: int
 ) -> Iterator[QuasiAffine]:
-    """As for quotients and remainders themselves, where both are multiplied by the same."""
+    """Yield sums in which a quotient and a remainder with common symbolic factors are combined."""
     terms = facts.terms
     factors = terms.factors(term)
     for k, factor in enumerate(factors):

@@ -1,4 +1,4 @@
-"""Simplify index arithmetic and remove what never runs."""
+"""Simplify index arithmetic and remove dead statements, loops and buffers."""
 
 from __future__ import annotations
 
@@ -67,19 +67,19 @@ _WITH_BUFFER = (BufferLoad, BufferStore, Allocate, BufferRealize, DeclBuffer)
 
 
 def simplify(node: N, ranges: Ranges | None = None, *, since: PrimFunc | None = None) -> N:
-    """`node` computing the same with less.
+    """Return an equivalent simplified node.
 
-    Indices become sums of terms in the order they were written; quotients, remainders, minima,
-    comparisons and conditions are decided where the bounds of loops and the enclosing conditions
-    allow; statements that never run, loops of one iteration, memory and variables without use go,
-    and with memory its layout maps and pad values. Index arithmetic is int64 and does not wrap
-    around; arithmetic on data is kept to the bit.
+    Indices become sums of terms in source order. Quotients, remainders, minima, comparisons and
+    conditions are evaluated where loop bounds and path conditions permit. Statements that never
+    run, loops of one iteration, unused buffers and unused variables are removed, together with
+    layout maps and pad values of removed buffers. Index arithmetic is int64 and assumed not to
+    overflow; arithmetic on data is preserved bit for bit.
 
     Args:
-        node: an expression, a statement or a function.
-        ranges: for free variables, the least and the greatest value; None where unbounded.
-        since: what `node`, a function, was made from by changing accesses to memory and nothing
-            else. It was simplified before, so what both have is not looked at again.
+        node: Expression, statement or function.
+        ranges: Inclusive minimum and maximum of free variables; None where unbounded.
+        since: Simplified function from which `node`, a function, was derived by changing memory
+            accesses only. Nodes shared by both functions are not simplified again.
 
     >>> from tecomp.ir.nodes.expr import Var
     >>> co, ci = Var("co"), Var("ci")
@@ -103,7 +103,7 @@ def simplify(node: N, ranges: Ranges | None = None, *, since: PrimFunc | None = 
 
 
 def _of_its_memory(func: PrimFunc) -> PrimFunc:
-    """`func` with layout maps and pad values of the memory that it still has."""
+    """Remove layout maps and pad values of buffers that no longer exist from `func`."""
     if not func.layout_maps and not func.pad_values:
         return func
     memory = {p.data for p in func.params if isinstance(p, Buffer)}
@@ -116,7 +116,7 @@ def _of_its_memory(func: PrimFunc) -> PrimFunc:
 
 
 def bounds(expr: Expr, ranges: Ranges | None = None) -> Interval:
-    """Least and greatest value of an int64 scalar; None where none is known.
+    """Return the minimum and maximum of an int64 scalar; None for an unknown bound.
 
     >>> from tecomp.ir.nodes.expr import Var
     >>> i = Var("i")
@@ -124,13 +124,13 @@ def bounds(expr: Expr, ranges: Ranges | None = None) -> Interval:
     (3, 75)
     """
     if isinstance(expr, Const) and expr.dtype.is_integer:
-        # Whatever is known of variables.
+        # The bounds of a literal do not depend on `ranges`.
         return int(expr.value), int(expr.value)
     return bounds_given(facts_of(ranges or {}), expr)
 
 
 def bounds_given(facts: Facts, expr: Expr) -> Interval:
-    """Least and greatest value of an int64 scalar where `facts` hold; None where none is known."""
+    """Return the minimum and maximum of an int64 scalar under `facts`; None where unknown."""
     facts.begin()
     simple = run(expression(facts, expr))
     total = facts.terms.sum_of(simple)
@@ -141,7 +141,7 @@ def bounds_given(facts: Facts, expr: Expr) -> Interval:
 
 
 def constant_upper_bound(expr: Expr, ranges: Ranges | None = None) -> int | None:
-    """A number that `expr`, an int64 scalar, never exceeds, or None if none is known.
+    """Return a constant upper bound of an int64 scalar, or None if none is known.
 
     >>> from tecomp.ir.nodes.expr import BinOp, Var, binary
     >>> n, io = Var("n"), Var("io")
@@ -152,7 +152,7 @@ def constant_upper_bound(expr: Expr, ranges: Ranges | None = None) -> int | None
 
 
 def facts_of(ranges: Ranges) -> Facts:
-    """The facts that variables lie within their ranges, both ends included."""
+    """Return a constraint context with the inclusive ranges of variables."""
     facts = Facts()
     for var, (low, high) in ranges.items():
         facts.bind(var, *(
@@ -163,7 +163,7 @@ def facts_of(ranges: Ranges) -> Facts:
 
 
 def function_facts(func: PrimFunc) -> Facts:
-    """The facts that hold in a function: extents of arrays are never negative."""
+    """Return the constraint context of a function: extents of arrays are nonnegative."""
     facts = Facts()
     for size in natural_variables(func):
         facts.bind(size, QuasiAffine(), None)
@@ -171,7 +171,7 @@ def function_facts(func: PrimFunc) -> Facts:
 
 
 def _statement(facts: Facts, stmt: Stmt) -> Task:
-    """A task that gives `stmt` simplified; `EMPTY` if it does nothing."""
+    """Simplify `stmt` as a trampoline task; a statement without effect gives `EMPTY`."""
     if facts.is_simple(stmt):
         return stmt
     facts.begin()
@@ -210,7 +210,7 @@ def _outside(facts: Facts, stmt: OutsideCall) -> Task:
 
 
 def _array(facts: Facts, stmt: ArrayArgument) -> Task:
-    """An array, whose indices are within its shape: it may have no element."""
+    """Simplify an array argument, whose indices are within its shape; the array may be empty."""
     shape: list[Expr] = []
     for extent in stmt.shape:
         shape.append((yield expression(facts, extent)))
@@ -240,7 +240,7 @@ def _operation(facts: Facts, stmt: TensorOp) -> Task:
 
 
 def _memory(facts: Facts, stmt: Stmt) -> Task:
-    """`Allocate`, `BufferRealize` and `DeclBuffer`, whose extents are expressions, too."""
+    """Simplify `Allocate`, `BufferRealize` and `DeclBuffer`, including symbolic extents."""
     if not isinstance(stmt, Allocate | BufferRealize | DeclBuffer):
         return stmt
     state = facts.enter()
@@ -262,7 +262,7 @@ def _memory(facts: Facts, stmt: Stmt) -> Task:
 
 
 def _declared(facts: Facts, buffer: Buffer) -> Task:
-    """`buffer` with simple extents, which its accesses will find in `facts.buffers`."""
+    """Simplify the extents of `buffer` and record it in `facts.buffers` for its accesses."""
     key = facts.buffer_key(buffer)
     if key is None:
         return buffer
@@ -277,7 +277,7 @@ def _declared(facts: Facts, buffer: Buffer) -> Task:
 
 
 def _alike(parts: list[Stmt], stmts: tuple[Stmt, ...]) -> bool:
-    """Whether nothing changed; identity matters, as equality would compare whole trees."""
+    """Return whether all parts are unchanged, by identity because `==` compares whole trees."""
     return all(a is b and not isinstance(a, SeqStmt) for a, b in zip(parts, stmts, strict=True))
 
 
@@ -293,7 +293,8 @@ def _loop(facts: Facts, loop: For) -> Task:
         return EMPTY
     state = facts.enter()
     is_one = not count.terms and count.const == 1
-    # The value of a loop over cores says which core it is, which is the first one without a loop.
+    # The variable of a core loop selects the core, and code without a core loop runs on core 0:
+    # the loop can be removed only if it starts at 0.
     if is_one and (not loop.thread or is_const(start, 0)):
         facts.values[loop.loop_var] = start
         body = yield _statement(facts, loop.body)
@@ -310,7 +311,7 @@ def _loop(facts: Facts, loop: For) -> Task:
 
 
 def enter_loop(facts: Facts, var: Var, start: Expr, extent: Expr) -> None:
-    """Inside a loop its variable is within bounds, and the extent is at least 1."""
+    """Add the facts that hold inside a loop: its variable is within bounds, its extent positive."""
     first, count = facts.terms.sum_of(start), facts.terms.sum_of(extent)
     if not (facts.is_exact(first) and facts.is_exact(count)):
         return
@@ -338,7 +339,7 @@ def _branch(facts: Facts, stmt: IfThenElse) -> Task:
             return EMPTY
         else_case = None
     elif _is_empty(then_case):
-        # if c: nothing, else: s == if not c: s
+        # if c: pass, else: s  ==  if not c: s
         condition = yield expression(facts, Not(condition))
         then_case, else_case = else_case, None
     return IfThenElse(condition, EMPTY if then_case is None else then_case, else_case)
@@ -391,7 +392,7 @@ _STATEMENTS: dict[type, Callable[[Facts, Any], Task]] = {
 
 
 def _without_unused(root: Stmt) -> Stmt:
-    """`root` without memory that nothing accesses and values that nothing mentions."""
+    """Remove buffers that are never accessed and variables that are never used from `root`."""
     while True:
         used, scopes = _uses(root)
         if not any(_drop(used, scope) for scope in scopes):
@@ -400,7 +401,7 @@ def _without_unused(root: Stmt) -> Stmt:
 
 
 def _uses(root: Stmt) -> tuple[set[Var], list[Stmt]]:
-    """The variables and the memory that are used; the statements that make one."""
+    """Return the used variables and buffer addresses, and the statements that introduce one."""
     used: set[Var] = set()
     scopes: list[Stmt] = []
     for node in walk(root):

@@ -1,7 +1,8 @@
-"""Simplify an expression under the facts that hold where it stands.
+"""Simplify an expression under the facts that hold at its program point.
 
-Index arithmetic is that of int64 scalars. Arithmetic on data keeps its meaning exactly: floating
-point is not touched, and integers of other widths only where wrapping around cannot matter.
+Index arithmetic is arithmetic on int64 scalars. Arithmetic on data keeps its exact semantics:
+floating-point expressions are not changed, and integers of other widths only by identities that
+hold with wrap-around.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ from tecomp.ir.traversal.rewrite import Task, children, operands_of, rebuild, wa
 
 _SUMS = frozenset((BinOp.ADD, BinOp.SUB, BinOp.MUL))
 _LOGIC = (BinOp.AND, BinOp.OR)
-# Operands of a minimum that are compared, each with each.
+# Maximum number of operands of a minimum that are compared pairwise.
 _LONGEST = 9
 _LEAST, _MOST = integer_range(INT64)
 
 
 def expression(facts: Facts, node: Expr) -> Task:
-    """A task that gives `node` simplified."""
+    """Simplify `node` as a trampoline task."""
     result = settled(facts, node)
     if result is None:
         result = yield from _compound(facts, node)
@@ -59,7 +60,7 @@ def expression(facts: Facts, node: Expr) -> Task:
 
 
 def settled(facts: Facts, node: Expr) -> Expr | None:
-    """`node` simplified, if that takes no work: most operands are literals and variables."""
+    """Return `node` simplified if this requires no work, else None; most operands are leaves."""
     if type(node) is Const:
         return node
     if isinstance(node, Var):
@@ -101,7 +102,7 @@ def _by_children(facts: Facts, node: Expr) -> Task:
 
 
 def _sum(facts: Facts, root: Binary) -> Task:
-    """All additions, subtractions and multiplications below `root` at once."""
+    """Simplify all additions, subtractions and multiplications below `root` as one sum."""
     parts: list[tuple[QuasiAffine, int]] = []
     opened: set[int] = set()
     todo: list[tuple[Expr, int]] = [(root, 1)]
@@ -142,14 +143,14 @@ def _fits(total: QuasiAffine) -> bool:
 
 
 def _logic(facts: Facts, node: Binary) -> Task:
-    """`and` and `or`: the right side is simplified for where the left one does not decide.
+    """Simplify `and` or `or`; the right side may assume that the left side does not decide.
 
-    Both sides may be computed in any case, so one that reads memory may not rely on the other.
+    Both sides are evaluated in any case, so a side that reads memory must not assume the other.
     """
     conjunction = node.op is BinOp.AND
     a = yield expression(facts, node.a)
     if (known := truth(a)) is not None:
-        # true and b == b; false and b == false; and the same for `or`, the other way round.
+        # true and b == b; false and b == false; the dual identities hold for `or`.
         return (yield expression(facts, node.b)) if known == conjunction else a
     if facts.is_data(node.b):
         b = yield expression(facts, node.b)
@@ -163,7 +164,7 @@ def _logic(facts: Facts, node: Binary) -> Task:
 
 
 def _guarded(facts: Facts, node: Call) -> Task:
-    """`if_then_else`: each branch is simplified knowing the condition."""
+    """Simplify `if_then_else`; each branch may assume the condition or its negation."""
     condition = yield expression(facts, node.args[0])
     if (known := truth(condition)) is not None:
         return (yield expression(facts, node.args[1 if known else 2]))
@@ -175,7 +176,7 @@ def _guarded(facts: Facts, node: Call) -> Task:
 
 
 def _where(facts: Facts, condition: Expr, node: Expr, *, holds: bool = True) -> Task:
-    """`node` simplified for where a condition holds, or for where it does not."""
+    """Simplify `node` under the assumption that a condition holds, or does not hold."""
     state = facts.enter(node) if facts.tells(condition) else None
     if state is None:
         return (yield expression(facts, node))
@@ -186,7 +187,7 @@ def _where(facts: Facts, condition: Expr, node: Expr, *, holds: bool = True) -> 
 
 
 def _guarded_load(facts: Facts, node: BufferLoad, where: Expr) -> Task:
-    """A predicated load: nothing is read where the predicate is false."""
+    """Simplify a predicated load; a false predicate gives 0 without a read."""
     predicate = yield expression(facts, where)
     known = truth(predicate)
     if known is False:
@@ -197,14 +198,15 @@ def _guarded_load(facts: Facts, node: BufferLoad, where: Expr) -> Task:
 
 
 def guarded_indices(facts: Facts, indices: tuple[Expr, ...], predicate: Expr) -> Task:
-    """Indices of an access that happens only where `predicate` holds.
+    """Simplify the indices of an access that occurs only where `predicate` holds.
 
-    An index that itself reads memory is computed in any case, so it may not rely on that.
+    An index that reads memory is evaluated unconditionally, so it must not assume the predicate.
     """
     simple: list[Expr] = []
     for index in indices:
         if facts.is_data(index):
-            # What is done of it for the predicate stays done: twice as much a level otherwise.
+            # Without new facts, the memo of the predicate remains valid; discarding it would
+            # double the work at each nesting level.
             simple.append((yield expression(facts, index)))
         else:
             simple.append((yield _where(facts, predicate, index)))
@@ -212,14 +214,14 @@ def guarded_indices(facts: Facts, indices: tuple[Expr, ...], predicate: Expr) ->
 
 
 def truth(condition: Expr) -> bool | None:
-    """What a constant condition is, in all its lanes; None if it is not constant."""
+    """Return the value of a constant condition, the same for all lanes; None if not constant."""
     while isinstance(condition, Broadcast):
         condition = condition.value
     return bool(condition.value) if isinstance(condition, Const) else None
 
 
 def is_pure(expr: Expr) -> bool:
-    """Whether leaving `expr` out changes nothing; a run-time index check can fail."""
+    """Return whether `expr` can be removed: it contains no run-time index check, which can fail."""
     return not any(isinstance(node, Call) and node.name == "check_index" for node in walk(expr))
 
 
@@ -229,7 +231,7 @@ def _constant(value: bool, like: Expr) -> Expr:
 
 
 def _rule(facts: Facts, node: Expr) -> Expr:
-    """One step on a node whose children are simple."""
+    """Apply one rewrite step to a node whose children are simplified."""
     match node:
         case Binary() if node.dtype == INT64:
             return _index(facts, node)
@@ -265,7 +267,7 @@ def _index(facts: Facts, node: Binary) -> Expr:
 
 
 def _quotient(facts: Facts, node: Binary, a: QuasiAffine, b: QuasiAffine) -> Expr:
-    """A division by an expression: only `x // d` and `x % d` with 0 <= x < d, and 0."""
+    """Simplify a division by an expression if the dividend is 0 or in `[0, divisor)`."""
     if not a.terms and a.const == 0:
         return Const(0, INT64)
     if facts.is_exact(a) and facts.is_exact(b) and (
@@ -276,7 +278,7 @@ def _quotient(facts: Facts, node: Binary, a: QuasiAffine, b: QuasiAffine) -> Exp
 
 
 def _data(node: Binary) -> Expr:
-    """Integer identities that hold for every width, with wrapping around."""
+    """Apply integer identities that hold for every width with wrap-around."""
     if not node.dtype.is_integer:
         return node
     match node:
@@ -316,9 +318,9 @@ def _compare(facts: Facts, node: Compare) -> Expr:
 
 
 def _compare_lanes(facts: Facts, node: Compare) -> Expr:
-    """A comparison of vectors is decided where it is in the first and in the last lane.
+    """Evaluate a vector comparison if its first and its last lane have the same known result.
 
-    The difference of two ramps is a ramp, so all other lanes lie between those.
+    The difference of two ramps is a ramp, so the values of all other lanes are between them.
     """
     if node.op in (CmpOp.EQ, CmpOp.NE):
         return node
@@ -374,7 +376,7 @@ def _converted(facts: Facts, node: Cast, dtype: Any, value: Expr) -> Expr:
         case Const():
             return cast(dtype, value)
         case Cast(_, inner) if inner.dtype == dtype == INT64 and value.dtype.is_integer:
-            # An index that was narrowed without loss and is widened again.
+            # A cast back to int64 of an index that was narrowed without loss.
             total = facts.terms.sum_of(inner)
             least, most = integer_range(value.dtype)
             if facts.is_exact(total) and facts.at_least(total, least) and (
@@ -385,7 +387,7 @@ def _converted(facts: Facts, node: Cast, dtype: Any, value: Expr) -> Expr:
 
 
 def _checked(facts: Facts, node: Call, index: Expr, extent: Expr) -> Expr:
-    """A run-time check of an index that is known to be inside, in its first and last lane."""
+    """Remove a run-time index check if the first and the last lane are provably in bounds."""
     for lane in {0, node.dtype.lanes - 1}:
         i, n = _lane(facts, index, lane), _lane(facts, extent, lane)
         if i is None or n is None or not (facts.is_exact(i) and facts.is_exact(n)):

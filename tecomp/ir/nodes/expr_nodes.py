@@ -434,7 +434,7 @@ def as_expr(
 ) -> Expr:
     """Convert `value` to an expression node; NumPy scalars keep their dtype.
 
-    Without `dtype`, an int becomes int32 (int64 or uint64 if it does not fit), a float float32.
+    Without `dtype`, an int becomes int32 (int64 or uint64 if needed), a float float32, a bool bool.
 
     Raises:
         TypeMismatchError: If `value` is neither an expression nor a number.
