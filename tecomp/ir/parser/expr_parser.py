@@ -60,9 +60,12 @@ _COMPARE: dict[type[ast.cmpop], CmpOp] = {
 
 @dataclass
 class Source:
-    """The text that is read, and what the names in it mean at the place reached.
+    """Parser context: text, and the variables and buffers that names denote at the current node.
 
-    `parts` are the values that have a name in the statement at hand, and nowhere else.
+    Attributes:
+        text: Text to parse.
+        names: Variables and buffers in scope, by name.
+        parts: Named shared subexpressions of the current statement, by name.
     """
 
     text: str
@@ -70,16 +73,20 @@ class Source:
     parts: dict[str, Expr] = field(default_factory=dict)
 
     def refuse(self, node: ast.AST, why: str) -> NoReturn:
-        """Raise a ParseError about a part of the text."""
+        """Raise a ParseError that locates `node` in the text.
+
+        Raises:
+            ParseError: Always.
+        """
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
         part = ast.get_source_segment(self.text, node) or ""
-        # Python counts columns in UTF-8 bytes.
+        # `col_offset` counts UTF-8 bytes, the message counts characters.
         before = self.text.splitlines()[line - 1].encode()[:column].decode()
         raise ParseError(f"line {line}, column {len(before) + 1}: {why}: `{shortened(part)}`")
 
     @contextmanager
     def bound(self, new: dict[str, Var | Buffer]) -> Iterator[None]:
-        """The names of `new` mean that inside, and what they meant before afterwards."""
+        """Add names to the scope within a `with` block."""
         old = self.names
         self.names = {**old, **new}
         try:
@@ -88,12 +95,12 @@ class Source:
             self.names = old
 
     def variable(self, node: ast.expr) -> Var:
-        """The variable that a name stands for."""
+        """Return the variable that a name denotes."""
         found = self._named(node)
         return found if isinstance(found, Var) else self.refuse(node, "this is a buffer")
 
     def buffer(self, node: ast.expr) -> Buffer:
-        """The buffer that a name stands for."""
+        """Return the buffer that a name denotes."""
         found = self._named(node)
         return found if isinstance(found, Buffer) else self.refuse(node, "this is no buffer")
 
@@ -105,25 +112,25 @@ class Source:
         return self.names[node.id]
 
     def dtype(self, node: ast.expr) -> DType:
-        """The type that a string names."""
+        """Return the dtype that a string literal names."""
         try:
             return DType(self.string(node))
         except DefinitionError as error:
             self.refuse(node, error.message)
 
     def string(self, node: ast.expr) -> str:
-        """The value of a string literal."""
+        """Return the value of a string literal."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             return node.value
         self.refuse(node, "expected a string")
 
     def integer(self, node: ast.expr) -> int:
-        """The value of an integer literal."""
+        """Return the value of an integer literal."""
         value = self.number(node)
         return value if type(value) is int else self.refuse(node, "expected an integer")
 
     def number(self, node: ast.expr) -> float | int | bool:
-        """The value of a number or truth value, possibly with a minus sign."""
+        """Return the value of a number or boolean literal, possibly with a minus sign."""
         sign = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
         inner = node.operand if isinstance(node, ast.UnaryOp) and sign else node
         if not isinstance(inner, ast.Constant) or not isinstance(inner.value, int | float):
@@ -133,7 +140,14 @@ class Source:
     def arguments(
         self, call: ast.Call, least: int, most: int | None = None, keywords: tuple[str, ...] = ()
     ) -> dict[str, ast.expr]:
-        """The keyword arguments of a call, whose shape is checked."""
+        """Check the arguments of a call and return its keyword arguments.
+
+        Args:
+            call: Call node.
+            least: Minimum number of positional arguments.
+            most: Maximum number of positional arguments. Default: `least`.
+            keywords: Names of the accepted keyword arguments.
+        """
         if not least <= len(call.args) <= (least if most is None else most):
             self.refuse(call, f"expected {least} arguments, got {len(call.args)}")
         for keyword in call.keywords:
@@ -143,10 +157,10 @@ class Source:
 
 
 def parse_expr(source: Source, root: ast.expr) -> Expr:
-    """The expression that a syntax tree stands for.
+    """Build the expression that a Python syntax tree denotes.
 
     Raises:
-        ParseError: it stands for none, or types do not fit.
+        ParseError: If the tree does not denote an expression, or dtypes do not match.
     """
     plans: dict[int, Plan] = {}
 
@@ -181,7 +195,7 @@ def _literal(source: Source, node: ast.expr, dtype: DType) -> Expr:
     infinite = isinstance(node, ast.Constant) and node.value in ("inf", "-inf", "nan")
     value = float(source.string(node)) if infinite else source.number(node)
     if isinstance(value, float) and dtype.is_float and dtype.lanes == 1:
-        return Const(value, dtype)  # passes may have made it infinite
+        return Const(value, dtype)  # skip the range check: passes may produce infinite literals
     try:
         return const(value, dtype)
     except DefinitionError as error:
@@ -194,7 +208,7 @@ def _name(source: Source, node: ast.Name) -> Plan:
 
 
 def _part(source: Source, node: ast.NamedExpr) -> Plan:
-    """A part that has a name, since it is used again."""
+    """Parse a shared subexpression that is named for later uses."""
     if node.target.id in source.names:
         source.refuse(node, "something in scope has this name")
 
@@ -256,7 +270,7 @@ def _comparison(source: Source, node: ast.Compare) -> Plan:
 
 
 def index_nodes(node: ast.Subscript) -> list[ast.expr]:
-    """The indices in brackets, none for `[()]`."""
+    """Return the indices of a subscript; `[()]` has none."""
     return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
@@ -363,7 +377,7 @@ _PLANS: dict[type[ast.expr], Callable[[Source, Any], Plan]] = {
 
 
 def parse_buffer(source: Source, name: str, node: ast.expr, data: Var | None = None) -> Buffer:
-    """The buffer that `Buffer(...)` declares; in the memory `data` unless it says another."""
+    """Parse a `Buffer(...)` declaration; `data` is its memory unless specified there."""
     if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "Buffer"):
         source.refuse(node, "expected Buffer(...)")
     known = ("scope", "axis_separators", "strides", "data", "flat")
@@ -399,7 +413,7 @@ def _extents(source: Source, node: ast.expr) -> tuple[int | Expr, ...]:
 
 
 def entries(source: Source, node: ast.expr | None) -> list[ast.expr]:
-    """The entries of a tuple or list, none if there is no node."""
+    """Return the entries of a tuple or list node; an empty list for None."""
     if node is None:
         return []
     if not isinstance(node, ast.Tuple | ast.List):

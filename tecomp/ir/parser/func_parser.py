@@ -40,17 +40,17 @@ _CALLS = ("store", "prefetch", "reads", "writes", *(each.value for each in Conve
 
 
 def parse(text: str) -> PrimFunc:
-    r"""The function that `text` is the printed form of.
+    r"""Parse the printed form of a function.
 
-    Python's parser sets the limits: 99 statements inside each other, and expressions about 900
-    operators deep. Printing has none.
+    Python's parser limits the nesting to 99 statements and about 900 operators. The printer has
+    no such limit.
 
     >>> print(parse('def f(A: Buffer("float32", (4,))):\n    A[0] = float32(1.0)'))
     def f(A: Buffer("float32", (4,))):
         A[0] = float32(1.0)
 
     Raises:
-        ParseError: it is not a printed function; says line, column and the part at fault.
+        ParseError: If `text` is not a printed function; the message has line, column and source.
     """
     if not isinstance(text, str):
         raise ParseError(f"parse: expected the printed form of a function, got {text!r}")
@@ -71,19 +71,19 @@ def parse(text: str) -> PrimFunc:
 
 
 def parse_index_map(text: str) -> IndexMap:
-    """The index map that `text` is the printed form of.
+    """Parse the printed form of an index map.
 
     Raises:
-        ParseError: it is no printed index map.
+        ParseError: If `text` is not a printed index map.
     """
     return _index_map(Source(text), _expression(text))
 
 
 def parse_pad_value(text: str) -> PadValue:
-    """The value of padding that `text` is the printed form of.
+    """Parse the printed form of a padding value.
 
     Raises:
-        ParseError: it is no printed value of padding.
+        ParseError: If `text` is not a printed padding value.
     """
     return _pad_value(Source(text), _expression(text))
 
@@ -103,7 +103,7 @@ def _refuse_syntax(error: SyntaxError) -> NoReturn:
 
 def _function(source: Source, node: ast.FunctionDef) -> PrimFunc:
     decorators = _decorators(source, node)
-    # Decorators speak of buffers of the body too, by name.
+    # Decorators may also refer to buffers of the body by name.
     named = {
         str(entry.arg): Var(str(entry.arg), HANDLE)
         for call in decorators.values()
@@ -150,7 +150,7 @@ def _decorators(source: Source, node: ast.FunctionDef) -> dict[str, ast.Call]:
 def _parameters(
     source: Source, node: ast.FunctionDef, named: dict[str, Var]
 ) -> tuple[tuple[Var, ...], tuple[Buffer | Var, ...]]:
-    """The sizes and the parameters; shapes may use any variable among them."""
+    """Return the sizes and the parameters; shapes may refer to any variable among them."""
     known: dict[str, Var | Buffer] = {}
     seen: set[str] = set()
     said = node.args
@@ -211,14 +211,14 @@ def _pad_value(source: Source, node: ast.expr) -> PadValue:
 
 
 class _Body:
-    """Reads statements; Python allows 100 of them inside each other, so this may recurse."""
+    """Parser of statements; recursion is safe, because Python limits nesting to 100 statements."""
 
     def __init__(self, source: Source, named: dict[str, Var]) -> None:
         self.source = source
         self.named = named
 
     def block(self, nodes: list[ast.stmt]) -> Stmt:
-        """Statements in order; a value that gets a name has it in all that come after it."""
+        """Parse statements in order; a named value is in scope for all following statements."""
         around = self.source.names
         self.source.names = dict(around)
         lets: list[tuple[Var, Expr]] = []

@@ -1,4 +1,4 @@
-"""Path conditions, nonnegative variables, value numbering, printed lines."""
+"""Analyses of IR graphs: path conditions, nonnegative variables, value numbers, line numbers."""
 
 from __future__ import annotations
 
@@ -23,26 +23,29 @@ from tecomp.ir.traversal.rewrite import children, free_variables, post_order, st
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guard:
-    """A condition that holds, or does not, and those around it; None for no condition at all."""
+    """Path condition: a condition or its negation, nested in the outer path conditions.
+
+    The empty path condition is represented by None.
+    """
 
     outer: Guard | None
     condition: Expr
     holds: bool = True
 
     def all(self) -> Iterator[Guard]:
-        """This one, and all around it, from inside out."""
+        """Yield this path condition and all outer ones, innermost first."""
         guard: Guard | None = self
         while guard is not None:
             yield guard
             guard = guard.outer
 
     def conditions(self) -> tuple[Expr, ...]:
-        """What holds, from outside in."""
+        """Return the conditions that hold, outermost first."""
         found = [g.condition if g.holds else Not(g.condition) for g in self.all()]
         return tuple(reversed(found))
 
     def expr(self, within: Guard | None = None) -> Expr:
-        """That all hold up to `within`, as one condition."""
+        """Return the conjunction of all conditions inside the outer path condition `within`."""
         own = []
         for guard in self.all():
             if guard is within:
@@ -52,11 +55,11 @@ class Guard:
 
 
 Arms: TypeAlias = "Sequence[tuple[Any, Expr | None, bool]]"
-"""The parts of a node: each with what decides whether it is computed, and how; or with None."""
+"""Children of a node, each with its guard condition (or None) and the required truth value."""
 
 
 def arms(node: Any) -> Arms:
-    """The parts of a node; each side of `if_then_else` is computed where its condition says so."""
+    """Return the children of a node; its condition guards the branches of `if_then_else`."""
     match node:
         case Call("if_then_else", (condition, a, b)):
             return (condition, None, True), (a, condition, True), (b, condition, False)
@@ -64,7 +67,11 @@ def arms(node: Any) -> Arms:
 
 
 class Guards:
-    """What guards each node of some expressions.
+    """Path conditions under which each subexpression of some expressions is evaluated.
+
+    Args:
+        roots: Expressions to analyze.
+        parts: Function that returns the children of a node with their guards. Default: `arms`.
 
     >>> from tecomp.ir.nodes.expr import Var, if_then_else
     >>> i = Var("i")
@@ -82,21 +89,21 @@ class Guards:
         self._found: dict[int, Guard | None] = {}
         self._places: dict[int, int] = {}
         inside = [(node, parts(node)) for node in post_order(*roots)]
-        # Without a condition there are no guards.
+        # Without a conditional child, no path condition exists.
         if any(arm[1] is not None for _, inner in inside for arm in inner):
             self._find(roots, inside)
 
     def of(self, node: Expr) -> Guard | None:
-        """A condition that holds wherever a use of `node` is computed; None for none."""
+        """Return a condition that holds wherever `node` is evaluated, or None."""
         return self._found.get(id(node))
 
     def places(self, node: Expr) -> int:
-        """How many different guards the uses of `node` have."""
+        """Return the number of distinct path conditions of the uses of `node`."""
         return self._places.get(id(node), 1)
 
     def _find(self, roots: Sequence[Expr], inside: Sequence[tuple[Any, Arms]]) -> None:
         paths: dict[int, dict[Guard | None, None]] = {id(root): {None: None} for root in roots}
-        # Users come before what they use.
+        # Visit users before their operands.
         for node, inner in reversed(inside):
             guard = self._found[id(node)] = _joined(paths[id(node)])
             self._places[id(node)] = len(paths[id(node)])
@@ -110,7 +117,7 @@ class Guards:
 
 
 def _joined(many: dict[Guard | None, None]) -> Guard | None:
-    """A guard that holds where one of several does."""
+    """Return a path condition that is implied by each of several path conditions."""
     if None in many:
         return None
     joined, *others = _without_pairs(many)
@@ -122,7 +129,7 @@ def _joined(many: dict[Guard | None, None]) -> Guard | None:
 
 
 def _without_pairs(many: dict[Guard | None, None]) -> list[Guard | None]:
-    """Both sides of a condition are what is around it."""
+    """Replace a path condition and its complement by the path condition that encloses them."""
     left = dict(many)
     todo = list(many)
     sides: dict[tuple[int, int], Guard] = {}
@@ -137,12 +144,12 @@ def _without_pairs(many: dict[Guard | None, None]) -> list[Guard | None]:
             left.pop(other, None)
             left[guard.outer] = None
             todo.append(guard.outer)
-    # Users were met before what they use, the last in the text first.
+    # Users are visited in reverse order of the text, so reverse the order again.
     return list(left)[::-1]
 
 
 def _either(a: Guard | None, b: Guard | None) -> Guard | None:
-    """Where one of two guards holds, or more: under the conditions that both have, either."""
+    """Return a path condition that either of two implies: their common part and a disjunction."""
     if a is None or b is None:
         return None
     known = set(map(id, a.all()))
@@ -153,9 +160,9 @@ def _either(a: Guard | None, b: Guard | None) -> Guard | None:
 
 
 def lines_of(func: PrimFunc) -> dict[int, int]:
-    """The line of each statement in `str(func)`, counted from 1, by the id of the statement.
+    """Return the line number in `str(func)` of each statement, by the id of the statement.
 
-    Empty where the text has other lines than the statements.
+    Lines are counted from 1. The result is empty if the text has fewer lines than statements.
 
     >>> from tecomp.ir.parser.func_parser import parse
     >>> func = parse('''def f(A: Buffer("float32", (4,))):
@@ -171,7 +178,7 @@ def lines_of(func: PrimFunc) -> dict[int, int]:
     while todo:
         stmt = todo.pop()
         if stmt is None:
-            # The word `else`.
+            # The line of the keyword `else`.
             count += 1
             continue
         if isinstance(stmt, SeqStmt) and stmt.stmts:
@@ -188,7 +195,7 @@ def lines_of(func: PrimFunc) -> dict[int, int]:
 
 
 def natural_variables(func: PrimFunc) -> tuple[Var, ...]:
-    """The sizes and the extents that are never negative: not those that are strides alone."""
+    """Return the sizes and extents that are never negative; sizes used only as strides may be."""
     params = [param for param in func.params if isinstance(param, Buffer)]
     extents = [n for p in params for n in p.shape if isinstance(n, Expr)]
     strides = [n for p in params for n in p.strides or () if isinstance(n, Expr)]
@@ -201,7 +208,7 @@ def natural_variables(func: PrimFunc) -> tuple[Var, ...]:
 
 
 class Numbers:
-    """Gives every expression a number, which is the same for the same tree.
+    """Value numbering: structurally equal expressions have the same number.
 
     >>> from tecomp.ir.nodes.expr import Var
     >>> i, j, numbers = Var("i"), Var("j"), Numbers()
@@ -210,12 +217,12 @@ class Numbers:
     """
 
     def __init__(self) -> None:
-        # The nodes are kept so that their ids are not given to others.
+        # Hold references to the nodes, so that their ids are not reused.
         self._known: dict[int, tuple[Any, int]] = {}
         self._numbers: dict[tuple[Any, ...], int] = {}
 
     def of(self, expr: Expr) -> int:
-        """The number of an expression."""
+        """Return the number of an expression."""
         for node in post_order(expr, parts=self._unknown):
             if id(node) not in self._known:
                 number = self._numbers.setdefault(self._signature(node), len(self._numbers))
@@ -226,7 +233,7 @@ class Numbers:
         return [part for part in children(node) if id(part) not in self._known]
 
     def _signature(self, node: Any) -> tuple[Any, ...]:
-        """What tells a node from others: its kind, its parts, and what it says beside them."""
+        """Return the class, attributes, bound variables and child numbers that identify a node."""
         if hasattr(node, "is_variable"):
             return (id(node),)
         parts = [self._known[id(part)][1] for part in children(node)]
@@ -242,9 +249,9 @@ def _said(kind: Any) -> tuple[str, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """What a field says beside its parts, which are numbered.
+    """Return the attribute values of a field; child expressions are numbered separately.
 
-    1, 1.0 and True are equal, and so are zeros of either sign, so literals go by their digits.
+    Literals are represented by type and `repr`, because 1 == 1.0 == True and 0.0 == -0.0.
     """
     if isinstance(value, Expr):
         return None

@@ -1,4 +1,4 @@
-"""Traversal and rewriting of IR trees without recursion."""
+"""Traversal and rewriting of IR graphs without recursion."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ V = TypeVar("V", bound=Var)
 
 _INNER = (Expr, Stmt, Range)
 
-# Annotations of fields that hold no node, whatever the value.
+# Annotations of fields that never hold a node.
 _PLAIN = frozenset((
     "BinOp", "Buffer", "CmpOp", "DType", "ForKind", "Location | None", "Scalar", "Tensor", "bool",
     "int", "str", "tuple[int, ...]", "tuple[tuple[int, int, int], ...]",
 ))
-# Annotations of fields that hold one node, and of those that hold a tuple of them.
+# Annotations of fields that hold one node, and of fields that hold a tuple of nodes.
 _ONE = frozenset(("Expr", "Stmt"))
 _MANY = frozenset(("tuple[Expr, ...]", "tuple[Range, ...]", "tuple[Stmt, ...]"))
 
 
 class _Holds(dict[type, int]):
-    """What a value of a type is in the field of a node: 1 a node, 2 a tuple, 0 neither."""
+    """Cache by type of the kind of a field value: 1 for a node, 2 for a tuple, 0 otherwise."""
 
     def __missing__(self, kind: type) -> int:
         found = 1 if issubclass(kind, _INNER) else 2 if kind is tuple else 0
@@ -38,9 +38,9 @@ class _Holds(dict[type, int]):
 
 
 class _Shapes(dict[type, tuple[tuple[str, ...], tuple[int, ...]]]):
-    """For a kind of node: the fields that it is constructed from, and which may hold children.
+    """Cache by node class: names of the constructor fields, and positions of fields with children.
 
-    A field that binds variables holds none: what is bound there is not used there.
+    Fields that bind variables are excluded, because a binding is not a use.
     """
 
     def __missing__(self, kind: type) -> tuple[tuple[str, ...], tuple[int, ...]]:
@@ -53,7 +53,7 @@ class _Shapes(dict[type, tuple[tuple[str, ...], tuple[int, ...]]]):
 
 
 class _Readers(dict[type, Callable[[Any], Sequence[Any]]]):
-    """For a kind of node: the function that gives its children."""
+    """Cache by node class: function that returns the children."""
 
     def __missing__(self, kind: type) -> Callable[[Any], Sequence[Any]]:
         names, inner = _SHAPES[kind]
@@ -77,7 +77,7 @@ def _alone(name: str = "") -> Callable[[Any], Sequence[Any]]:
 
 
 def _by_value(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
-    """Children in fields that may hold something else, too."""
+    """Return a reader for fields that may hold values other than nodes."""
 
     def read(node: Any) -> Sequence[Any]:
         found: list[Any] = []
@@ -93,27 +93,27 @@ def _by_value(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
     return read
 
 
-# Traversals are most of what lowering does: what is known of a class is looked up once.
+# Traversals dominate the time of lowering, so the properties of classes are cached.
 _HOLDS = _Holds()
 _SHAPES = _Shapes()
 _READERS = _Readers()
 
 
 def children(node: Any) -> Sequence[Any]:
-    """The expressions and statements directly inside `node`, in field order.
+    """Return the expressions and statements directly inside `node`, in field order.
 
-    Buffers are not entered: extents of a shape are not part of what a statement computes.
+    Buffers are not entered: shape extents are not operands of a statement.
     """
     return _READERS[type(node)](node)
 
 
 def statements_in(node: Any) -> Sequence[Any]:
-    """The statements directly inside `node`; expressions are not entered."""
+    """Return the statements directly inside `node`; expressions are not entered."""
     return [child for child in children(node) if isinstance(child, Stmt)]
 
 
 def rebuild(node: N, f: Callable[[Any], Any]) -> N:
-    """`node` with `f` applied to each child; the same object when nothing changed."""
+    """Apply `f` to each child of `node`; return `node` itself if nothing changes."""
     names, inner = _SHAPES[type(node)]
     changed: dict[int, Any] = {}
     for k in inner:
@@ -139,10 +139,14 @@ def rebuild(node: N, f: Callable[[Any], Any]) -> N:
 def walk(
     *roots: Any, parts: Parts = children, key: Callable[[Any], Hashable] = id
 ) -> Iterator[Any]:
-    """Every node in `roots` once, outer before inner, in the order of the text.
+    """Yield every node reachable from `roots` once, in preorder.
 
-    A part that is used twice comes where it is used first. `parts` says what is inside a node, and
-    `key` what tells nodes apart.
+    A node with several parents is yielded at its first use.
+
+    Args:
+        roots: Nodes at which to start.
+        parts: Function that returns the children of a node. Default: `children`.
+        key: Function that returns the identity of a node. Default: `id`.
 
     >>> i = Var("i")
     >>> double = i + i
@@ -155,7 +159,7 @@ def walk(
 def post_order(
     *roots: Any, parts: Parts = children, key: Callable[[Any], Hashable] = id
 ) -> Iterator[Any]:
-    """Every node in `roots` once, inner before outer, in the order of the text.
+    """Yield every node reachable from `roots` once, in postorder.
 
     >>> i = Var("i")
     >>> list(post_order(i * 2))
@@ -165,7 +169,9 @@ def post_order(
 
 
 def operands_of(op: BinOp, root: Expr, most: int | None = None) -> list[Expr]:
-    """`a op b op c` as a, b, c, each once; with `most`, the ends of long chains stay together.
+    """Return the distinct operands a, b, c of a chain `a op b op c`.
+
+    With `most`, the chain is opened at most `most - 1` times; the rest remains unsplit.
 
     >>> i, j = Var("i"), Var("j")
     >>> operands_of(BinOp.ADD, i + j * 2 + 1)
@@ -186,14 +192,14 @@ def operands_of(op: BinOp, root: Expr, most: int | None = None) -> list[Expr]:
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
-    """`a and b and c` as a, b, c, each once."""
+    """Return the distinct operands a, b, c of a conjunction `a and b and c`."""
     return operands_of(BinOp.AND, condition)
 
 
 def fold(
     root: Any, combine: Callable[[Any, list[T]], T], parts: Parts = children
 ) -> T:
-    """What `combine(node, results of its parts)` gives for `root`; asked once for each node.
+    """Return `combine(node, results of its children)` for `root`; each node is combined once.
 
     >>> i = Var("i")
     >>> fold(i * 2 + i, lambda node, depths: 1 + max(depths, default=0))
@@ -203,9 +209,9 @@ def fold(
 
 
 def bottom_up(root: N, rule: Callable[[Any], Any], parts: Parts = children) -> N:
-    """Apply `rule` once to every node, children first; `None` leaves a node as it is.
+    """Apply `rule` once to every node, children first; a result of None keeps the node.
 
-    `parts` says which children of a node are visited: all, or none.
+    `parts` selects the visited children: for each node all of them or none.
     """
     done: dict[int, Any] = {}
     for node in graph_utils.post_order(root, parts=parts):
@@ -221,9 +227,9 @@ def bottom_up(root: N, rule: Callable[[Any], Any], parts: Parts = children) -> N
 
 
 def top_down(root: N, rule: Callable[[Any], Any]) -> N:
-    """Apply `rule` once to every node, outer before inner; `None` goes on into its children.
+    """Apply `rule` once to every node, parents first; a result of None continues with the children.
 
-    Where `rule` gives a node, that stands as it is and nothing below it is visited.
+    If `rule` returns a node, this node is the replacement, and its children are not visited.
     """
     given: dict[int, Any] = {}
 
@@ -241,9 +247,9 @@ def top_down(root: N, rule: Callable[[Any], Any]) -> N:
 
 
 def substitute(root: N, values: Mapping[V, Expr]) -> N:
-    """`root` with variables replaced; a value of another type is converted to the variable's.
+    """Replace variables in `root`; values are cast to the dtype of the variable.
 
-    Binding places (a loop's own variable) are left alone.
+    Bindings, such as the variable of a loop, are not changed.
     """
     if not values:
         return root
@@ -258,14 +264,14 @@ def substitute(root: N, values: Mapping[V, Expr]) -> N:
 
 
 def put_for(var: Var, value: Expr) -> Expr:
-    """`value` in place of a variable, converted to its type."""
+    """Return `value` cast to the dtype of the variable that it replaces."""
     lanes = max(value.dtype.lanes, var.dtype.lanes)
     fitted = cast(var.dtype.with_lanes(lanes), value)
     return fitted if fitted.dtype.lanes == lanes else Broadcast(fitted, lanes)
 
 
 def free_variables(root: Any) -> dict[Var, None]:
-    """Variables used in `root` and bound nowhere inside it, in order of appearance."""
+    """Return the variables that are used but not bound in `root`, in order of appearance."""
     bound: set[Var] = set()
     used: dict[Var, None] = {}
     for node in walk(root):
@@ -277,7 +283,7 @@ def free_variables(root: Any) -> dict[Var, None]:
 
 
 def map_body(func: PrimFunc, f: Callable[[Stmt], Stmt]) -> PrimFunc:
-    """`func` with its body rewritten by `f`."""
+    """Return `func` with `f` applied to its body."""
     body = f(func.body)
     if body is func.body:
         return func
@@ -293,12 +299,17 @@ def run(
     start: Callable[[Any], Task] | None = None,
     known: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """The value that `task` returns.
+    """Run a recursive computation, written as generators, on an explicit stack.
 
     Args:
-        task: what to run.
-        start: gives the task for what a task yields, where that is none itself.
-        known: gives the result for what a task yields; None where it has to be found.
+        task: Generator that yields subtasks and is sent their results.
+        start: Function that returns the generator for a yielded value. Default: the value is a
+            generator.
+        known: Function that returns the known result of a yielded value, or None if it must be
+            computed.
+
+    Returns:
+        The return value of `task`.
 
     >>> def depth(n):
     ...     return 0 if n == 0 else 1 + (yield depth(n - 1))

@@ -1,14 +1,15 @@
 """Flatten frozen objects to plain data and back.
 
-Made for keys and files: the list of a value says everything that the value is made of, two values
-have the same list only if they are the same up to the identity of their objects, and `json` writes
-and reads it. A value comes after its parts. The words are
+The flat form serves as a cache key and as a file format. It represents a value completely: two
+values have the same list only if they are equal up to object identity. `json` can write and read
+the list. Each value follows its parts. The words are
 
-* `null`, `true`, `1`: themselves; `"'text"`, `"dfloat32"`: a text, a type; `"f..."`: the bits of
-  a float;
+* `null`, `true`, `1`: themselves; `"'text"`, `"dfloat32"`: a string, a dtype; `"f..."`: the bits of
+a float;
 * `"(2"`, `"[2"`, `"{2"`: a tuple, list or mapping of the last values (two for each item);
 * `"=tecomp.ir.nodes.operators.BinOp.ADD"`: a member of an enumeration;
-* `"@For"`: an object that is made from the last values; `"#3"`: the fourth object again.
+* `"@For"`: an object that is constructed from the last values; `"#3"`: a reference to the fourth
+object.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Word: TypeAlias = "str | int | bool | None"
 
 
 class _Plain(dict[type, bool]):
-    """Whether values of a type are one word."""
+    """Cache by type of whether its values are encoded as one word."""
 
     def __missing__(self, kind: type) -> bool:
         plain = kind in (str, int, bool, type(None), float, DType) or issubclass(kind, Enum)
@@ -42,7 +43,7 @@ _OPEN = -1
 
 
 class NotPlainError(Exception):
-    """There is something in a value that is not made of plain parts; its type is the argument."""
+    """Value that cannot be encoded; the argument is its type."""
 
 
 def _name(kind: type) -> str:
@@ -51,13 +52,14 @@ def _name(kind: type) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How objects of a class are written.
+    """Encoding of the objects of a class.
 
     Attributes:
-        mark: the word that stands for the class.
-        made: the fields that are written.
-        is_whole: whether an object is these fields as they are; else its class is called with them.
-        empty: what makes the other fields of a whole one.
+        mark: Word for the class.
+        made: Names of the encoded fields.
+        is_whole: If True, the fields are restored directly; otherwise the class is called with
+            them.
+        empty: Factories of the fields that are not encoded, if `is_whole`.
     """
 
     mark: str
@@ -66,7 +68,7 @@ class _Form:
     empty: Mapping[str, Callable[[], Any]]
 
     def object(self, kind: type, values: Sequence[Any]) -> Any:
-        """The object of the class with these values in its fields."""
+        """Return the object of the class with the given values of the encoded fields."""
         parts = dict(zip(self.made, values, strict=True))
         if not self.is_whole:
             return kind(**parts)
@@ -77,17 +79,18 @@ class _Form:
 
 
 class _Forms(dict[type, _Form]):
-    """How objects are written of classes that were asked for.
+    """Cache of the encoding by class.
 
-    They are written as what their classes are called with. Where a class is called with something
-    else, or has state besides (a field that is marked so), they are all of their fields.
+    Objects are encoded as the arguments of their constructor. If the class defines its own
+    constructor, or has a field with the metadata `is_kept`, the fields are encoded and restored
+    directly.
     """
 
     def __missing__(self, kind: type) -> _Form:
         if not is_dataclass(kind):
             raise NotPlainError(kind)
         every = fields(kind)
-        # Dataclasses have it, which `type` does not say.
+        # Every dataclass has this attribute, but the stub of `type` does not declare it.
         is_called_otherwise = not kind.__dataclass_params__.init  # type: ignore[attr-defined]
         kept = [f for f in every if is_called_otherwise or f.metadata.get("is_kept")]
         made = [f for f in every if f.init or f in kept]
@@ -107,15 +110,15 @@ def encode(
     root: object, special: Mapping[type, Callable[[Any], Word]] | None = None,
     kinds: Container[type] | None = None,
 ) -> list[Word]:
-    """The words of a value.
+    """Return the words of a value.
 
     Args:
-        root: the value.
-        special: the words of types that are not to be looked into.
-        kinds: the classes of objects and enumerations that may be in it; any without.
+        root: Value to encode.
+        special: Functions that encode values of given types as one word.
+        kinds: Classes of objects and enumerations that may occur. Default: all.
 
     Raises:
-        NotPlainError: an object in it is of a class that is no dataclass or none of these, or
+        NotPlainError: If an object is not an instance of a dataclass or of a class in `kinds`, or
             contains itself.
 
     >>> from tecomp.ir.nodes.expr import Var
@@ -164,7 +167,11 @@ def _parts(value: Any, kind: type) -> tuple[str, Sequence[Any]]:
 
 
 def _known(kind: type, kinds: Container[type] | None) -> type:
-    """A class that may be in a value."""
+    """Return `kind` if values of this class may be encoded.
+
+    Raises:
+        NotPlainError: If `kinds` does not contain the class.
+    """
     if kinds is not None and kind not in kinds:
         raise NotPlainError(kind)
     return kind
@@ -184,10 +191,14 @@ def _plain(value: Any, kind: Any, kinds: Container[type] | None) -> Word:
 
 
 def decode(words: Sequence[Word], kinds: Sequence[type]) -> Any:
-    """The value that `encode` had; only objects of `kinds` are made, and mappings are read-only.
+    """Return the value that `encode` encoded; mappings become read-only.
+
+    Args:
+        words: Result of `encode`.
+        kinds: Classes of objects and enumerations that may be constructed.
 
     Raises:
-        ValueError: the words are no value, or one of other kinds.
+        ValueError: If the words do not encode a value, or a class is not in `kinds`.
     """
     known: dict[str, Any] = {_name(kind): kind for kind in kinds}
     made: list[Any] = []
@@ -223,7 +234,7 @@ def decode(words: Sequence[Word], kinds: Sequence[type]) -> Any:
 
 
 def _value(mark: str, rest: Any, known: Mapping[str, Any]) -> object:
-    """What one word says by itself."""
+    """Return the value of a single word."""
     match mark:
         case "" | "'":
             return rest

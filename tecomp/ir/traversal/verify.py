@@ -1,4 +1,4 @@
-"""Check that a function keeps the rules of the language; run after lowering, or pass by pass."""
+"""Verify that a function is well formed IR; runs after lowering, or after each pass in tests."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def verify(func: PrimFunc, *, flat: bool = False) -> None:
     """Check that `func` is well formed.
 
     Args:
-        func: a function at any stage of lowering.
-        flat: whether buffers must be flattened already: one index for each physical axis, no
-            `BufferRealize`, no layout maps and no pad values left.
+        func: Function at any stage of lowering.
+        flat: If True, buffers must be flattened: one index for each physical axis, and no
+            `BufferRealize`, layout maps or pad values. Default: False.
 
     Raises:
-        InternalError: it is not; says which rule is broken, and where.
+        InternalError: If `func` is malformed; the message names the violated rule and the node.
     """
     checker = _Checker(func, flat)
     checker.signature()
@@ -67,7 +67,7 @@ def verify(func: PrimFunc, *, flat: bool = False) -> None:
 
 @dataclass
 class _Checker:
-    """What is in scope at the place reached."""
+    """Verifier state: variables and buffer views in scope at the current node."""
 
     func: PrimFunc
     flat: bool
@@ -136,7 +136,7 @@ class _Checker:
             self.refuse(buffer, "extents and strides are not negative")
 
     def body(self, root: Stmt) -> None:
-        """Each statement in order."""
+        """Check the statements in order."""
         run(self.statement(root))
 
     def statement(self, node: Stmt) -> Task:
@@ -287,7 +287,7 @@ class _Checker:
         for index in node.indices:
             if isinstance(node, BufferStore):
                 self.expression(index)
-            # A gather may use the type that its indices were stored in.
+            # Indices of a gather may have the dtype in which they are stored.
             if index.dtype != INT64 and not (index.dtype.lanes > 1 and index.dtype.is_integer):
                 self.refuse(node, f"an index is int64, not {index.dtype}")
         if wanted > 1 and any(index.dtype.lanes > 1 for index in node.indices[:-1]):
@@ -374,7 +374,7 @@ def _call(checker: _Checker, node: Call) -> str:
     if kind.takes == "alike":
         return "" if len(set(types)) == 1 else f"{node.name} does not take {', '.join(types)}"
     if kind.takes == "groups":
-        return ""  # the type of the result has told
+        return ""  # `result_type` has already checked the operands
     if kind.takes == "special":
         return _if_then_else(node) if node.name == "if_then_else" else _check_index(checker, node)
     fits = {
