@@ -22,27 +22,27 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class ArgumentArray(np.ndarray[Any, np.dtype[Any]]):
-    """Memory of a program, during a call: a NumPy array that also answers to TVM's words."""
+    """NumPy view of program memory during a call, with the methods of TVM's `NDArray`."""
 
     def numpy(self) -> Array:
-        """A copy, which stays when the call is over."""
+        """Return a copy, which remains valid after the call."""
         return np.array(self)
 
     asnumpy = numpy
 
     def copyto(self, target: Any) -> Any:
-        """Write the elements to another array, which is returned."""
+        """Copy the elements to `target` and return `target`."""
         np.copyto(target, self)
         return target
 
     def copyfrom(self, source: Any) -> ArgumentArray:
-        """Take the elements of another array."""
+        """Copy the elements of `source` into this array and return this array."""
         np.copyto(self, source)
         return self
 
 
 def passed(array: Array, *, is_written: bool) -> ArgumentArray:
-    """`array` as a function gets it, which writes to it only if it may."""
+    """Return `array` as a function argument; it is writable only if the function may write it."""
     found = array.view(ArgumentArray)
     found.flags.writeable = is_written
     return found
@@ -51,14 +51,14 @@ def passed(array: Array, *, is_written: bool) -> ArgumentArray:
 def array_at(
     address: int, dtype: DType, shape: Sequence[int], strides: Sequence[int], *, is_written: bool
 ) -> ArgumentArray:
-    """The array in memory; strides are in elements.
+    """Return an array over existing memory.
 
     Args:
-        address: of its first element.
-        dtype: of its elements; a vector type gives an extra last axis.
-        shape: its extents.
-        strides: elements from one to the next along each axis.
-        is_written: whether the function may write to it.
+        address: Address of the first element.
+        dtype: Dtype of the elements; a vector dtype gives an extra last axis.
+        shape: Extents.
+        strides: Distance in elements between consecutive indices of each axis.
+        is_written: Whether the function may write the array.
     """
     kind, lanes = dtype.numpy, dtype.lanes
     steps = [step * dtype.bytes for step in strides]
@@ -78,16 +78,16 @@ def array_at(
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 _MOST_RAISED = 256
-"""Exceptions that wait for the kernel to end: one for each thread."""
+"""Maximum number of pending exceptions, of which each thread has at most one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Functions that code calls.
+    """External functions bound to compiled code.
 
     Attributes:
-        addresses: by symbol.
-        keep: what has to stay as long as the code does.
+        addresses: Address of each symbol.
+        keep: Objects that must outlive the code.
     """
 
     addresses: Mapping[str, int] = field(default_factory=dict)
@@ -97,14 +97,14 @@ class Outside:
 NOTHING = Outside()
 
 Calls = tuple[tuple[str, Callee], ...]
-"""Symbols of machine code, each with what its calls pass."""
+"""Symbols of machine code, each with the signature of its calls."""
 
 
 def bind(calls: Calls) -> Outside:
-    """The functions that are registered now for the calls of some code.
+    """Bind the external calls of some code to the currently registered functions.
 
     Raises:
-        DefinitionError: there is none, or it takes something else.
+        DefinitionError: If a function is not registered or has another signature.
     """
     addresses: dict[str, int] = {}
     keep: list[Any] = []
@@ -121,7 +121,7 @@ def bind(calls: Calls) -> Outside:
 
 
 def words_of(callee: Callee) -> int:
-    """How many words a call of a Python function hands over."""
+    """Return the number of 64-bit words that a call of a Python function passes."""
     return sum(_size(each) for each in callee.arguments)
 
 
@@ -132,23 +132,23 @@ def _size(argument: ArrayType | NumberType | str) -> int:
 
 
 class _Raised:
-    """The exceptions that functions raised inside of kernels which run yet."""
+    """Exceptions that external functions raised in kernels that are still running."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
         self._kept: OrderedDict[int, BaseException] = OrderedDict()
 
     def keep(self, error: BaseException) -> int:
-        """A number under which an exception is found again."""
+        """Store an exception and return the number under which `take` finds it."""
         number = next(self._numbers)
         self._kept[number] = error
-        # Of several threads only one is heard.
+        # If several threads raise, only one exception is taken, so the oldest are evicted.
         while len(self._kept) > _MOST_RAISED:
             self._kept.popitem(last=False)
         return number
 
     def take(self, number: int) -> BaseException | None:
-        """The exception of a number, which is forgotten."""
+        """Remove and return the exception with a number, or None."""
         return self._kept.pop(number, None)
 
 
@@ -201,10 +201,10 @@ def _number(kind: NumberType, word: int) -> bool | int | float:
 
 
 def invoker(callee: Callee) -> Callable[[Sequence[Any]], None]:
-    """What calls the function of a callee with arrays, numbers and texts.
+    """Return the function that calls an external function with arrays, numbers and strings.
 
     Raises:
-        DefinitionError: there is none, or it takes something else.
+        DefinitionError: If the function is not registered or has another signature.
     """
     function = function_of(callee)
     kinds = callee.arguments
@@ -228,7 +228,7 @@ def _given(kind: ArrayType | NumberType | str, value: Any) -> Any:
 
 
 def number(value: Any, kind: NumberType) -> bool | int | float:
-    """A number as Python functions get it."""
+    """Convert a value to the Python number that an external function receives."""
     if kind.dtype.is_bool:
         return bool(value)
     return float(value) if kind.dtype.is_float else int(value)

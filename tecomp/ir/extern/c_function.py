@@ -31,17 +31,17 @@ _OF_CTYPES: Mapping[Any, str] = MappingProxyType({
 
 
 _FUNCTION: type = ctypes.CFUNCTYPE(None).__mro__[1]
-"""What all functions of `ctypes` are."""
+"""Common base class of all `ctypes` functions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What a C function takes at one place.
+    """C type of a parameter.
 
     Attributes:
-        dtype: of a number, or of what a pointer points to; `handle` for a pointer to anything.
-        is_pointer: whether it is an address.
-        is_const: whether the function only reads there.
+        dtype: Dtype of the number or of the pointer target; `handle` for an untyped pointer.
+        is_pointer: Whether the parameter is a pointer.
+        is_const: Whether the function only reads the target.
     """
 
     dtype: str
@@ -55,29 +55,29 @@ class Argument:
 
 
 class CFunction:
-    """A function of a shared library that compiled code calls, without Python between.
+    """Function of a shared library that compiled code calls directly, without Python.
 
-    It runs on the thread that the kernel calls it from, without Python's lock.
+    The function runs on the calling thread of the kernel and without the GIL.
 
     Args:
-        function: a path of a shared library or what `ctypes.CDLL` gives, with `symbol`; or a
-            function of such a library, as `ctypes` has it.
-        symbol: the name of the function in the library.
-        arguments: the type of each: a number such as `int32` or `float64`, or a pointer, such as
-            `float32*`, `const float32*` to what it only reads, or `handle` to anything. The
-            `argtypes` of a function of `ctypes` if None.
-        result: the type of the number that it gives, for `te.call_pure_extern`; the `restype` of a
-            function of `ctypes` whose `argtypes` are taken, or else not known, if None.
+        function: Path of a shared library or a `ctypes.CDLL`, together with `symbol`; or a `ctypes`
+            function.
+        symbol: Name of the function in the library.
+        arguments: Parameter types: numbers such as `int32` or `float64`, pointers such as
+            `float32*`, `const float32*` (read only) or `handle` (untyped). Default: the `argtypes`
+            of a `ctypes` function.
+        result: Dtype of the returned number, which `te.call_pure_extern` requires. Default: the
+            `restype` of the `ctypes` function if `arguments` is None too, otherwise unknown.
 
     Attributes:
-        name: of the function.
-        address: where it is in memory, in bytes.
-        arguments: what it takes at each place.
-        result: the type of the number that it gives; None if that is not known.
+        name: Name of the function.
+        address: Memory address of the function.
+        arguments: Parameter types.
+        result: Dtype of the returned number; None if unknown.
 
     Raises:
-        DefinitionError: there is no such library or function, or types are missing.
-        TypeMismatchError: something is of another kind, or there is no such type.
+        DefinitionError: If the library or function is not found, or parameter types are missing.
+        TypeMismatchError: If an argument has the wrong type, or a type name is unknown.
 
     >>> import ctypes
     >>> absolute = CFunction(ctypes.CDLL(None), "abs", ["int32"], "int32")
@@ -105,21 +105,21 @@ class CFunction:
         if result is None and arguments is None:
             result = _OF_CTYPES.get(getattr(found, "restype", None))
         self.result = None if result is None else _number(result, f"CFunction {self.name}: result")
-        # The library stays as long as what holds an address in it.
+        # Keep the library loaded while its address is in use.
         self._keep = (function, found)
 
     def __repr__(self) -> str:
         return f"CFunction({self.name}({', '.join(map(str, self.arguments))}))"
 
     def __call__(self, *values: Any) -> Any:
-        """Call it with numbers and addresses; the number that it gives, if it says its type."""
+        """Call the function with numbers and addresses; return a number if `result` is known."""
         kinds = [_ctype(each) for each in self.arguments]
         result = None if self.result is None else _ctype(Argument(self.result))
         return ctypes.CFUNCTYPE(result, *kinds)(self.address)(*values)
 
 
 def _found(function: Any, symbol: str | None) -> Any:
-    """The function as `ctypes` has it."""
+    """Return the `ctypes` function."""
     if symbol is None:
         if not isinstance(function, _FUNCTION):
             raise TypeMismatchError(
@@ -133,7 +133,7 @@ def _found(function: Any, symbol: str | None) -> Any:
     if isinstance(function, str | os.PathLike):
         try:
             library = ctypes.CDLL(os.fspath(function))
-        except (OSError, ValueError) as error:  # text that is no path has a ValueError
+        except (OSError, ValueError) as error:  # ValueError: the string is not a valid path
             raise DefinitionError(
                 f"CFunction {symbol}: {os.fspath(function)} is no library that can be loaded "
                 f"({error}); give the path of one",
@@ -178,7 +178,7 @@ def _argument(text: str, where: str) -> Argument:
     if kind == ANY_POINTER and not is_pointer:
         return Argument(ANY_POINTER, is_pointer=True, is_const=is_const)
     if is_pointer and kind not in _SCALARS:
-        # Any element that an array may have.
+        # A pointer target may have any dtype of arrays.
         return Argument(str(DType(kind)), is_pointer=True, is_const=is_const)
     if kind not in _SCALARS or (is_const and not is_pointer):
         raise TypeMismatchError(
@@ -229,7 +229,9 @@ _COUNTS = {**dict.fromkeys(_UNARY.split(), 1), **dict.fromkeys(_BINARY.split(), 
 
 @cache
 def math_function(name: str) -> CFunction | None:
-    """The function of float64, or with an `f` after its name of float32; None if there is none.
+    """Return a function of the C math library, or None if it has none of this name.
+
+    Names follow C: float64 functions have no suffix, float32 functions the suffix `f`.
 
     >>> math_function("tgammaf"), math_function("tgama")
     (CFunction(tgammaf(float32)), None)
@@ -237,7 +239,7 @@ def math_function(name: str) -> CFunction | None:
     kind, stem = ("float64", name) if name in _COUNTS else ("float32", name.removesuffix("f"))
     if stem not in _COUNTS or stem + "f" * (kind == "float32") != name:
         return None
-    # What looks for libraries loads what starts processes, packs files and draws random numbers.
+    # Import lazily: `ctypes.util` imports subprocess, shutil, tempfile and further modules.
     find = import_module("ctypes.util").find_library
     path = find("m") or find("c")
     library = None if path is None else ctypes.CDLL(path)

@@ -31,23 +31,23 @@ def register_func(
 @overload
 def register_func(func_name: F, f: None = None, override: bool = False) -> F: ...
 def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
-    """Give a function a name, by which `te.call_packed` and `te.call_extern` call it.
+    """Register a function by name, for calls by `te.call_packed` and `te.call_extern`.
 
-    Kernels ask for the name when they are built or loaded: they go on with the function that had
-    it then, and another process needs one of this name too.
+    Kernels look up the name when they are built or loaded and then keep the function. Another
+    process that loads the kernel must register a function with the same name.
 
     Args:
-        func_name: the name; or a Python function, which gets its own name.
-        f: a Python function, which takes arrays and numbers; or a `tecomp.CFunction`. Without it
-            this is a decorator.
-        override: whether another function may have had the name.
+        func_name: Name; or a Python function, which is registered by its own name.
+        f: Python function of arrays and numbers, or a `tecomp.CFunction`. Default: return a
+            decorator.
+        override: If True, replace a function with the same name. Default: False.
 
     Returns:
-        The function; a decorator if there is none yet.
+        The function, or a decorator if `f` is None.
 
     Raises:
-        DefinitionError: the name is taken.
-        TypeMismatchError: something is of another kind.
+        DefinitionError: If the name is already registered and `override` is False.
+        TypeMismatchError: If an argument has the wrong type.
 
     Example:
         >>> @register_func("example.twice", override=True)
@@ -81,10 +81,15 @@ def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
 
 
 def get_global_func(name: str, allow_missing: bool = False) -> Any:
-    """The function that was registered under `name`; None if there is none and that is allowed.
+    """Return the function that is registered as `name`.
+
+    Args:
+        name: Registered name.
+        allow_missing: If True, return None for an unknown name. Default: False.
 
     Raises:
-        DefinitionError: there is none.
+        DefinitionError: If the name is not registered and `allow_missing` is False.
+        TypeMismatchError: If `name` is not a nonempty string.
 
     >>> get_global_func("example.nothing", allow_missing=True) is None
     True
@@ -96,10 +101,11 @@ def get_global_func(name: str, allow_missing: bool = False) -> Any:
 
 
 def remove_global_func(name: str) -> None:
-    """Forget a name; kernels that call the function keep it.
+    """Remove a name from the registry; kernels that are bound to the function keep it.
 
     Raises:
-        DefinitionError: nothing has this name.
+        DefinitionError: If the name is not registered.
+        TypeMismatchError: If `name` is not a nonempty string.
 
     >>> _ = register_func("example.once", max)
     >>> remove_global_func("example.once")
@@ -112,7 +118,7 @@ def remove_global_func(name: str) -> None:
 
 
 def list_global_func_names() -> list[str]:
-    """The names of all functions that were registered, sorted.
+    """Return the sorted names of all registered functions.
 
     >>> _ = register_func("example.least", min, override=True)
     >>> "example.least" in list_global_func_names()
@@ -129,7 +135,7 @@ def _check_name(name: object, where: str) -> None:
 
 
 def missing(name: str) -> str:
-    """What is said of a name that nobody registered: the nearest one, and what to do."""
+    """Return the message for an unregistered name: the nearest match and the remedy."""
     near = get_close_matches(str(name), list(_REGISTERED), n=1)
     meant = f"write {near[0]!r} if that is meant, or " if near else ""
     return (
@@ -139,10 +145,11 @@ def missing(name: str) -> str:
 
 
 def python_function(name: str, where: str, count: int | None = None) -> Callable[..., Any]:
-    """The Python function of this name, which takes `count` arguments if that is given.
+    """Return the registered Python function of a name, checked to accept `count` arguments.
 
     Raises:
-        DefinitionError: there is none, or it takes another number of them.
+        DefinitionError: If no Python function has the name, or it does not accept `count`
+            arguments.
     """
     found = _REGISTERED.get(name)
     if found is None:
@@ -161,7 +168,7 @@ def _check_count(function: Any, name: str, where: str, count: int) -> None:
     try:
         taken = signature(function)
     except (TypeError, ValueError):
-        return  # a built-in function that does not say
+        return  # built-in functions may lack a signature
     try:
         taken.bind(*range(count))
     except TypeError:
@@ -175,10 +182,10 @@ def _check_count(function: Any, name: str, where: str, count: int) -> None:
 
 
 def c_function(name: str, where: str) -> CFunction:
-    """The C function of this name; those of the C math library need not be registered.
+    """Return the C function of a name; functions of the C math library need not be registered.
 
     Raises:
-        DefinitionError: there is none.
+        DefinitionError: If no C function has the name.
     """
     found = _REGISTERED.get(name) or math_function(name)
     if found is None:
@@ -193,12 +200,12 @@ def c_function(name: str, where: str) -> CFunction:
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
-    """An array that is passed.
+    """Type of an array argument.
 
     Attributes:
-        dtype: of its elements.
-        rank: how many axes it has.
-        is_written: whether the function may write to it.
+        dtype: Dtype of the elements.
+        rank: Number of axes.
+        is_written: Whether the function may write the array.
     """
 
     dtype: DType
@@ -208,21 +215,21 @@ class ArrayType:
 
 @dataclass(frozen=True, slots=True)
 class NumberType:
-    """A number that is passed."""
+    """Type of a scalar argument."""
 
     dtype: DType
 
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """What a call passes.
+    """Signature of an external call.
 
     Attributes:
-        function: the name of what is called.
-        convention: how.
-        arguments: in order; a text is passed as it is.
-        where: who calls, for messages.
-        result: the type of the value that is used; None for none.
+        function: Registered name of the function.
+        convention: Calling convention.
+        arguments: Argument types in order; a string is passed as is.
+        where: Name of the caller, for messages.
+        result: Dtype of the used result; None if the call has no result.
     """
 
     function: str
@@ -233,7 +240,7 @@ class Callee:
 
 
 def callee_of(call: OutsideCall, where: str) -> Callee:
-    """What a call passes."""
+    """Return the signature of an external call statement."""
     arguments = tuple(map(_kind, call.arguments))
     return Callee(call.function, call.convention, arguments, where)
 
@@ -246,10 +253,10 @@ def _kind(argument: Any) -> ArrayType | NumberType | str:
 
 
 def function_of(callee: Callee) -> Any:
-    """The function that is registered now, if it takes what a call passes.
+    """Return the currently registered function of a call after checking its signature.
 
     Raises:
-        DefinitionError: there is none, or it takes something else.
+        DefinitionError: If the function is not registered or has another signature.
     """
     name, where = callee.function, callee.where
     if callee.convention is Convention.PACKED:

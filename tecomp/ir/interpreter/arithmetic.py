@@ -1,10 +1,11 @@
-"""What every operator and function computes, on one value or on a vector of them.
+"""Semantics of every operator and intrinsic on scalars and vectors.
 
-A scalar integer is a Python int in the range of its type and a truth value a bool; a scalar float
-is a NumPy scalar, so that it rounds as its type does. A vector is a NumPy array.
+A scalar integer is a Python int in the range of its dtype, and a boolean is a bool. A scalar float
+is a NumPy scalar, so that it rounds like its dtype. A vector is a NumPy array.
 
-NumPy computes float16 and bfloat16 in float32 and rounds after every operation, as compiled
-code does. Overflow and the like are no errors here: call these inside `np.errstate(all="ignore")`.
+NumPy computes float16 and bfloat16 in float32 and rounds after every operation, as compiled code
+does. Overflow and invalid operations are not errors: call these functions inside
+`np.errstate(all="ignore")`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _PLAIN: dict[BinOp, Dyadic] = {
 
 
 def wrapping(dtype: DType) -> Unary:
-    """The function that brings an int into the range of `dtype`, modulo its width."""
+    """Return a function that wraps an int to the range of `dtype`, modulo 2**bits."""
     low, high = integer_range(dtype)
     size = 1 << dtype.bits
 
@@ -49,7 +50,7 @@ def wrapping(dtype: DType) -> Unary:
 
 
 def constant(value: float | int | bool, dtype: DType) -> Data:
-    """A literal as a value."""
+    """Return the run-time value of a literal."""
     if not dtype.is_float:
         return value
     with np.errstate(over="ignore"):
@@ -57,13 +58,13 @@ def constant(value: float | int | bool, dtype: DType) -> Data:
 
 
 def lanewise(function: Unary, dtype: DType) -> Unary:
-    """`function` of Python values on each lane of a vector, giving a vector of `dtype`."""
+    """Apply a function on Python values to each lane of a vector; the result has dtype `dtype`."""
     kind = dtype.numpy
     return lambda vector: np.array([function(lane) for lane in vector.tolist()], kind)
 
 
 def binary_function(op: BinOp, dtype: DType) -> Dyadic:
-    """What `a op b` computes for operands of `dtype`."""
+    """Return the function that evaluates `a op b` for operands of `dtype`."""
     if dtype.is_float:
         return _float_function(op)
     if dtype.lanes == 1:
@@ -76,7 +77,7 @@ def binary_function(op: BinOp, dtype: DType) -> Dyadic:
 
 
 def _lanes_of_two(scalar: Dyadic, dtype: DType) -> Dyadic:
-    """`scalar` of Python values on each lane of two vectors; itself of two numbers."""
+    """Apply a binary function on Python values lane by lane, or return it for scalar dtypes."""
     kind = dtype.numpy
 
     def lanes(a: Data, b: Data) -> Data:
@@ -134,7 +135,7 @@ def _shift(op: BinOp, dtype: DType) -> Dyadic:
 
 
 def compare_function(op: CmpOp, dtype: DType) -> Dyadic:
-    """What `a op b` computes for operands of `dtype`."""
+    """Return the function that evaluates the comparison `a op b` for operands of `dtype`."""
     plain = COMPARISONS[op]
     if dtype.lanes == 1 and dtype.is_float:
         return lambda a, b: bool(plain(a, b))
@@ -142,9 +143,9 @@ def compare_function(op: CmpOp, dtype: DType) -> Dyadic:
 
 
 def cast_function(source: DType, target: DType) -> Unary:
-    """The conversion from one type to another of as many lanes.
+    """Return the conversion between two dtypes with equal lanes.
 
-    A float that an integer type cannot hold becomes the nearest that it can, NaN becomes 0.
+    Float to integer conversion truncates and saturates at the integer range; NaN gives 0.
     """
     kind = target.numpy
     if target.is_bool:
@@ -160,7 +161,7 @@ def cast_function(source: DType, target: DType) -> Unary:
 
 
 def reinterpreted(source: DType, target: DType) -> Unary:
-    """The function that reads the bits of a value of one type as one of another."""
+    """Return the function that reinterprets the bits of a value as another dtype."""
 
     def read(value: Data) -> Data:
         result = np.asarray(value, source.numpy).reshape(-1).view(target.numpy)
@@ -172,7 +173,7 @@ def reinterpreted(source: DType, target: DType) -> Unary:
 
 
 def saturating(dtype: DType) -> Unary:
-    """The function that makes an integer of a float: towards zero, and within the range."""
+    """Return the conversion from float to integer: truncating, saturating, with 0 for NaN."""
     low, high = integer_range(dtype)
 
     def convert(value: float) -> int:
@@ -184,10 +185,10 @@ def saturating(dtype: DType) -> Unary:
 
 
 def call_function(name: str, dtype: DType) -> Callable[..., Data]:
-    """What a function of `tecomp.ir.nodes.operators` computes for a first argument of `dtype`.
+    """Return the function that evaluates an intrinsic whose first argument has dtype `dtype`.
 
-    Floats narrower than 64 bits are computed in 64 and rounded, so this is at least as good as
-    what is compiled.
+    Floats narrower than 64 bits are evaluated in float64 and rounded, so the result is at least as
+    accurate as that of compiled code.
     """
     if name in ("isnan", "isinf", "isfinite"):
         test = getattr(np, name)
@@ -202,7 +203,7 @@ def call_function(name: str, dtype: DType) -> Callable[..., Data]:
     if name == "join":
         return lambda *parts: np.concatenate([np.atleast_1d(x) for x in parts]).astype(dtype.numpy)
     function, kind = _MATH[name], dtype.numpy
-    # float16 and bfloat16 are rounded to float32 on the way, see above.
+    # float16 and bfloat16 are rounded to float32 first, as in compiled code.
     steps = [np.dtype(np.float32), kind] if dtype.bits == 16 else [kind]
 
     def call(*arguments: Data) -> Data:
@@ -215,7 +216,7 @@ def call_function(name: str, dtype: DType) -> Callable[..., Data]:
 
 
 def _dot(dtype: DType) -> Dyadic:
-    """Sums of products of the numbers in 32 bits; of int32 they wrap."""
+    """Return the function that sums products within groups of 32 bits; int32 sums wrap around."""
     group = 32 // dtype.bits
     wide, narrow = (np.float32, np.float32) if dtype.is_float else (np.int64, np.int32)
 
@@ -235,7 +236,10 @@ def _popcount(dtype: DType) -> Unary:
 
 
 def _power(dtype: DType) -> Dyadic:
-    """Powers that wrap; negative ones are rounded towards zero, and 0 of 0."""
+    """Return the integer power with wrap-around.
+
+    For a negative exponent, the exact power is truncated towards zero, and base 0 gives 0.
+    """
     wrap = wrapping(dtype)
 
     def power(x: int, y: int) -> int:
@@ -265,7 +269,7 @@ def _erf(x: Data) -> Data:
 
 def _half_away(x: Data) -> Data:
     whole = np.trunc(x)
-    # Exact, unlike `floor(x + 0.5)`.
+    # This is exact; `x + 0.5` would be rounded.
     return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1.0, x), whole)
 
 

@@ -58,14 +58,14 @@ Extents: TypeAlias = "Callable[[Environment], tuple[int, ...]]"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A buffer among the parameters: where its view and its memory go, and what it must be.
+    """Buffer parameter: its slots and the required shape and strides of its array.
 
     Attributes:
-        buffer: the parameter.
-        view: slot of the view that reads and writes go to.
-        memory: slot of the array.
-        shape: what its array has, without lanes.
-        strides: likewise, in elements.
+        buffer: Parameter.
+        view: Slot of the view that is read and written.
+        memory: Slot of the array.
+        shape: Function that computes the required shape, without lanes.
+        strides: Function that computes the required strides in elements, without lanes.
     """
 
     buffer: Buffer
@@ -76,7 +76,7 @@ class Parameter:
 
 
 def parameters_of(scope: Scope, func: PrimFunc) -> list[Parameter | tuple[Var, int]]:
-    """What each argument is bound to: a buffer's slots, or a variable and its slot."""
+    """Return for each parameter the slots of the buffer, or the variable and its slot."""
     for var in (*func.sizes, *(p for p in func.params if isinstance(p, Var))):
         scope.declare(var)
     found: list[Parameter | tuple[Var, int]] = []
@@ -91,13 +91,13 @@ def parameters_of(scope: Scope, func: PrimFunc) -> list[Parameter | tuple[Var, i
 
 
 def extents_of(scope: Scope, entries: Sequence[Extent]) -> Extents:
-    """Extents or strides as a function of the values in the slots."""
+    """Return a function that computes extents or strides from the slots."""
     closures = [compile_expr(scope, index_value(entry)) for entry in entries]
     return lambda env: tuple([closure(env) for closure in closures])
 
 
 def strides_of(scope: Scope, buffer: Buffer) -> Extents:
-    """Strides in elements, as a function of the values in the slots."""
+    """Return a function that computes the strides of a buffer in elements from the slots."""
     if buffer.strides is not None:
         return extents_of(scope, buffer.strides)
     shape = extents_of(scope, buffer.shape)
@@ -111,10 +111,10 @@ def bind(
     args: Sequence[Any],
     env: Environment,
 ) -> None:
-    """Put the arguments of a call into their slots in `env`, and the sizes that they have.
+    """Store the arguments of a call, and the sizes that follow from them, in the slots of `env`.
 
     Raises:
-        CallError: there are too many or too few, or one does not fit its parameter.
+        CallError: If the number of arguments is wrong, or an argument does not match its parameter.
     """
     if len(args) != len(params):
         raise CallError(
@@ -187,7 +187,7 @@ def _size(func: PrimFunc, size: Var, arrays: list[tuple[Parameter, NDArray[Any]]
         for axis, stride in enumerate(param.buffer.strides or ()):
             if stride is size:
                 step = array.strides[axis] // (array.itemsize * param.buffer.dtype.lanes)
-                # The stride of an axis of one index says nothing, but where there is no other.
+                # The stride of an axis of extent 1 is arbitrary, so it is only a fallback.
                 found.insert(0 if array.shape[axis] > 1 else len(found), step)
     if not found:
         raise CallError(
@@ -197,7 +197,7 @@ def _size(func: PrimFunc, size: Var, arrays: list[tuple[Parameter, NDArray[Any]]
 
 
 def outside_call(scope: Scope, node: OutsideCall) -> Callable[[Environment], None]:
-    """A call as a function of the values in the slots."""
+    """Compile an external call to a function of the slots."""
     call = invoker(callee_of(node, "evaluate"))
     values = [_passed(scope, argument) for argument in node.arguments]
 
@@ -216,7 +216,7 @@ def _passed(scope: Scope, argument: Any) -> Callable[[Environment], Any]:
 
 
 def _array(scope: Scope, node: ArrayArgument) -> Callable[[Environment], Any]:
-    """The array, whose strides follow from where its elements are."""
+    """Compile an array argument; its strides are computed from the addresses of its elements."""
     extents = extents_of(scope, node.shape)
     slots = [scope.declare(var) for var in node.variables]
     indices = [compile_expr(scope, index) for index in node.place.indices]
@@ -255,20 +255,20 @@ Action: TypeAlias = "Callable[[Environment], None]"
 
 
 def evaluate(func: PrimFunc, args: Sequence[Any], watch: Watch | None = None) -> None:
-    """Run `func` on arrays, which are written in place.
+    """Run `func` on arrays, which are modified in place.
 
     Args:
-        func: any function that `tecomp.ir.traversal.verify.verify` accepts.
-        args: one for each parameter: a number for a variable; for a buffer a NumPy array of its
-            shape and type, a vector type such as `float32x4` as an array of the scalars with the
-            4 lanes as an extra last axis. Row-major and without gaps, unless the buffer has
-            strides. Sizes come from the arrays' shapes.
-        watch: told of every element that is read or written, and of the core that does it; `func`
-            has no vectors then.
+        func: Function that `tecomp.ir.traversal.verify.verify` accepts.
+        args: One argument for each parameter. A variable takes a number. A buffer takes a NumPy
+            array of its shape and dtype; a vector dtype such as `float32x4` takes an array of
+            scalars with the 4 lanes as an extra last axis. Arrays must be C-contiguous unless the
+            buffer has strides. Sizes are taken from the array shapes.
+        watch: Observer of all element reads and writes and of the executing core; requires that
+            `func` has no vectors. Default: None.
 
     Raises:
-        CallError: an argument does not fit, or an access is out of bounds.
-        InternalError: the function is malformed.
+        CallError: If an argument does not match its parameter, or an access is out of bounds.
+        InternalError: If `func` is malformed.
 
     >>> from tecomp import te, lower
     >>> A = te.placeholder((3,), name="A")
@@ -304,7 +304,8 @@ def _for(scope: Scope, node: For) -> Action:
     first, extent = compile_expr(scope, node.min), compile_expr(scope, node.extent)
     slot = scope.declare(node.loop_var)
     body = _compile(scope, node.body)
-    # Who watches wants to see the order of the program.
+    # Parallel loops run in reverse, since any order must be valid; an observer sees the
+    # program order.
     step = -1 if node.kind is ForKind.PARALLEL and scope.watch is None else 1
     if node.thread and scope.watch is not None:
         return _over_cores(node, scope.watch, (first, extent), slot, body)
@@ -350,7 +351,7 @@ def _store(scope: Scope, node: BufferStore) -> Action:
 
 
 def _prefetch(scope: Scope, node: Prefetch) -> Action:
-    # A request is no access.
+    # A prefetch is not reported as an access.
     watch, scope.watch = scope.watch, None
     read = compile_expr(scope, node.place)
     scope.watch = watch
@@ -363,7 +364,7 @@ def _prefetch(scope: Scope, node: Prefetch) -> Action:
 
 @dataclass(frozen=True, slots=True)
 class _Writes:
-    """Tells who watches of reads as if they were writes."""
+    """Adapter of an observer that reports reads as writes."""
 
     watch: Watch
 
@@ -419,7 +420,7 @@ def _realize(scope: Scope, node: BufferRealize) -> Action:
 
 
 def _keep(old: View | None, new: View) -> None:
-    """Copy what the last part has of the next one."""
+    """Copy the elements that the new region shares with the previous region."""
     if old is None:
         return
     low = [max(ends) for ends in zip(old.low, new.low, strict=True)]
@@ -508,7 +509,7 @@ def _row_bytes(scope: Scope, view: Buffer) -> Callable[[Environment], int] | Non
 
 
 def _let(scope: Scope, node: Let) -> Action:
-    """A chain of values at once: there may be more of them than functions in each other."""
+    """Compile a chain of `Let` statements iteratively, because long chains exceed the stack."""
     steps: list[tuple[int, Closure]] = []
     inner: Stmt = node
     while isinstance(inner, Let):

@@ -1,8 +1,8 @@
-"""Expressions as Python functions of the values of variables: the inner half of the interpreter.
+"""Compile expressions to Python closures over an environment of slots.
 
-A rule is a generator that yields the operands it wants and is sent their functions, so turning a
-tree into functions is a loop. The functions call each other: a part that is used twice, or that
-would nest too deeply, is computed first, into a slot of its own.
+A rule is a generator that yields operands and is sent their closures, so that compilation does not
+recurse. The closures call each other. A subexpression that is shared, or that would nest too
+deeply, is evaluated beforehand into a slot of its own.
 """
 
 from __future__ import annotations
@@ -53,22 +53,20 @@ Closure: TypeAlias = Callable[[Environment], Data]
 Rule: TypeAlias = "Generator[Expr, Closure, Closure]"
 
 _DEEPEST = 100
-# Below it NumPy's own integers do not overflow, and converting one wraps it as its type does.
+# Below this bound int64 arithmetic of NumPy does not overflow, and `astype` wraps correctly.
 _SAFE = 2**62
-# Slot 0 holds the lanes in which a run-time index check counts.
+# Slot 0 contains the mask of lanes in which run-time index checks are active.
 ACTIVE = 0
 
 
 @dataclass
 class Scope:
-    """Where the values of variables and buffers are while a function runs.
+    """Slots of the variables and buffers in scope.
 
     Attributes:
-        sites: what the user wrote, for each index check.
-        slots: how many there are.
-        watch: told of every element that is read or written, if there is one.
-        mapped: memory whose layout maps are not applied yet: axis separators are not about the
-            axes that it has.
+        sites: Source expression of each run-time index check.
+        slots: Number of allocated slots.
+        watch: Observer of element reads and writes, or None.
     """
 
     sites: tuple[str, ...]
@@ -79,33 +77,33 @@ class Scope:
     _views: dict[Var, list[tuple[Buffer, int]]] = field(default_factory=dict)
 
     def new_slot(self) -> int:
-        """A slot that nothing else uses."""
+        """Allocate an unused slot."""
         self.slots += 1
         return self.slots - 1
 
     def declare(self, var: Var) -> int:
-        """The slot that a variable has from here on."""
+        """Allocate the slot of a variable and bring the variable into scope."""
         self._variables[var] = self.new_slot()
         return self._variables[var]
 
     def slot_of(self, var: Var) -> int:
-        """The slot of a variable.
+        """Return the slot of a variable.
 
         Raises:
-            InternalError: nothing binds it.
+            InternalError: If the variable is not bound.
         """
         if var not in self._variables:
             raise InternalError(f"variable {var.name} is not bound where it is used")
         return self._variables[var]
 
     def declare_view(self, buffer: Buffer) -> int:
-        """The slot that a buffer has from here on."""
+        """Allocate the slot of a buffer and bring the buffer into scope."""
         slot = self.new_slot()
         self._views.setdefault(buffer.data, []).append((buffer, slot))
         return slot
 
     def forget_view(self, buffer: Buffer) -> None:
-        """End the scope of the last view of that memory."""
+        """End the scope of the last declared view of the memory of `buffer`."""
         self._views[buffer.data].pop()
 
     def memory_of(self, buffer: Buffer) -> tuple[Buffer, int]:
@@ -113,10 +111,10 @@ class Scope:
         return self._views[buffer.data][0]
 
     def view_slot(self, buffer: Buffer) -> int:
-        """The slot of a buffer.
+        """Return the slot of a buffer.
 
         Raises:
-            InternalError: no such view of that memory is declared.
+            InternalError: If no equal view of the memory is in scope.
         """
         views = self._views.get(buffer.data, [])
         for known, slot in reversed(views):
@@ -128,13 +126,18 @@ class Scope:
 
 @dataclass
 class _Block:
-    """A part that is run as one: what is computed first, and which nodes that gives."""
+    """Region of an expression that is evaluated as a unit.
+
+    Attributes:
+        steps: Shared subexpressions to evaluate first, with their slots.
+        known: Closures that read the results of these steps, by node id.
+    """
 
     steps: list[tuple[int, Closure]] = field(default_factory=list)
     known: dict[int, Closure] = field(default_factory=dict)
 
     def ending_in(self, result: Closure) -> Closure:
-        """The whole part as a function."""
+        """Return a closure that evaluates all steps and then `result`."""
         steps = self.steps
         if not steps:
             return result
@@ -148,13 +151,13 @@ class _Block:
 
 
 class _Compiler:
-    """What the rules share: the scope, and the parts that are open, outermost first."""
+    """State of one compilation: scope, use counts and open blocks, outermost first."""
 
     def __init__(self, scope: Scope, root: Expr) -> None:
         self.scope = scope
         self.blocks = [_Block()]
         self.uses = _count_uses(root)
-        # How deeply the functions nest that each open rule was sent.
+        # Nesting depth of the operand closures of each open rule.
         self.depths: list[int] = []
 
     def known(self, node: Expr) -> Closure | None:
@@ -164,7 +167,7 @@ class _Compiler:
         return None
 
     def settle(self, node: Expr, closure: Closure, depth: int) -> tuple[Closure, int]:
-        """`closure`, or where it is computed first, how to get its value then."""
+        """Return the closure of a node and its depth; assign a slot to shared or deep nodes."""
         shared = self.uses[id(node)] > 1 and depth > 0
         if not shared and depth < _DEEPEST:
             return closure, depth
@@ -183,7 +186,7 @@ def _count_uses(root: Expr) -> Counter[int]:
 
 
 def compile_expr(scope: Scope, root: Expr) -> Closure:
-    """`root` as a function of the values in the slots."""
+    """Compile `root` to a closure over the slots."""
     compiler = _Compiler(scope, root)
     result = run(_settled(compiler, root), partial(_settled, compiler), compiler.known)
     return compiler.blocks[0].ending_in(result)
@@ -229,7 +232,7 @@ def _binary(compiler: _Compiler, node: Binary) -> Rule:
 
 
 def _and(compiler: _Compiler, node: Binary) -> Rule:
-    """Both sides are computed, but an index is checked only where the left one holds."""
+    """Compile `and`: both sides are evaluated, but the left masks index checks in the right."""
     a = yield node.a
     compiler.blocks.append(_Block())
     right = yield node.b
@@ -293,7 +296,7 @@ def _call(compiler: _Compiler, node: Call) -> Rule:
 
 
 def _outside_value(node: Call, name: str) -> Rule:
-    """The value of a C function of numbers."""
+    """Compile a call of a scalar C function."""
     operands: list[Closure] = []
     for arg in node.args:
         operands.append((yield arg))
@@ -311,7 +314,7 @@ def _outside_value(node: Call, name: str) -> Rule:
 
 
 def _if_then_else(compiler: _Compiler, node: Call) -> Rule:
-    """Only one of the two is computed; of a vector of conditions, both are."""
+    """Compile `if_then_else`: lazy for a scalar condition, as `select` for a vector condition."""
     test, a, b = node.args
     if test.dtype.lanes > 1:
         return (yield from _select(compiler, Select(test, a, b)))

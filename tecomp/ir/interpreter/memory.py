@@ -18,19 +18,19 @@ from tecomp.ir.nodes.stmt import BufferStore, TensorOp
 
 Bytes: TypeAlias = "NDArray[np.uint8]"
 
-# All ones is a NaN in every floating-point type; an integer gets a value that is no likely result.
+# All ones is NaN in every floating-point dtype; the integer pattern is an unlikely result.
 _UNWRITTEN_FLOAT, _UNWRITTEN = 0xFF, 0xA5
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A buffer while it exists.
+    """Buffer bound to interpreter memory.
 
     Attributes:
-        name: what it is called in messages.
-        array: its elements; a vector type has its lanes as an extra last axis.
-        low: index of the first element along each axis, 0 but for a `BufferRealize`.
-        high: one more than the last index along each axis.
+        name: Name in messages.
+        array: Elements; a vector dtype has its lanes as an extra last axis.
+        low: First index along each axis; 0 except for a `BufferRealize` or a flat buffer.
+        high: Last index plus one along each axis.
     """
 
     name: str
@@ -39,10 +39,10 @@ class View:
     high: tuple[int, ...]
 
     def place(self, indices: Sequence[int]) -> tuple[int, ...]:
-        """Where the element at `indices` is in the array.
+        """Return the index into `array` of the element at `indices`.
 
         Raises:
-            CallError: outside of the buffer; a negative index is, too.
+            CallError: If an index is out of bounds; negative indices do not count from the end.
         """
         moved = False
         for index, low, high in zip(indices, self.low, self.high, strict=True):
@@ -56,15 +56,15 @@ class View:
     def lanes(
         self, outer: Sequence[int], across: NDArray[Any], part: NDArray[Any] | None = None
     ) -> tuple[Any, ...]:
-        """Where the elements at `outer` and each of `across`, of which there are some, are.
+        """Return the index into `array` of the elements at `outer` and each last index in `across`.
 
         Args:
-            outer: the indices that all lanes share.
-            across: the last index of each lane.
-            part: which lane of the element each lane takes; None for whole elements.
+            outer: Indices of all axes but the last, common to all lanes.
+            across: Last index of each lane; not empty.
+            part: Lane within the vector element that each lane accesses; None for whole elements.
 
         Raises:
-            CallError: one is outside of the buffer.
+            CallError: If an index is out of bounds.
         """
         low, high = self.low[-1], self.high[-1]
         shared = self.place([*outer, int(across[0])])[:-1]
@@ -75,10 +75,10 @@ class View:
         return at if part is None or self.array.ndim == len(at) else (*at, part)
 
     def refuse(self, indices: Sequence[int]) -> None:
-        """Raise the error that says that there is no such element.
+        """Raise the out-of-bounds error.
 
         Raises:
-            CallError: always.
+            CallError: Always.
         """
         at = ", ".join(map(str, indices))
         shape = tuple(high - low for low, high in zip(self.low, self.high, strict=True))
@@ -91,13 +91,13 @@ class View:
 
 
 def unwritten(dtype: DType, elements: int) -> Bytes:
-    """Memory for so many elements, filled with something that shows when it is read."""
+    """Allocate memory for elements, filled with a pattern that exposes uninitialized reads."""
     fill = _UNWRITTEN_FLOAT if dtype.is_float else _UNWRITTEN
     return np.full(elements * dtype.bytes, fill, np.uint8)
 
 
 def compact(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides of the elements in row-major order."""
+    """Return the row-major strides of a shape, in elements."""
     strides: list[int] = []
     step = 1
     for extent in reversed(shape):
@@ -107,7 +107,7 @@ def compact(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def span(shape: Sequence[int], strides: Sequence[int]) -> int:
-    """How many elements lie between the first and one past the last."""
+    """Return the distance in elements from the first element to one past the last."""
     if 0 in shape:
         return 0
     return 1 + sum((extent - 1) * step for extent, step in zip(shape, strides, strict=True))
@@ -116,10 +116,10 @@ def span(shape: Sequence[int], strides: Sequence[int]) -> int:
 def view_of(
     name: str, memory: Bytes, dtype: DType, shape: tuple[int, ...], strides: Sequence[int]
 ) -> View:
-    """The buffer of that type and shape that starts where `memory` does.
+    """Return a view of a buffer at the start of `memory`.
 
     Raises:
-        CallError: an extent is negative, or the buffer does not fit into the memory.
+        CallError: If an extent is negative, or the buffer does not fit into the memory.
     """
     if min(shape, default=0) < 0:
         raise CallError(
@@ -177,36 +177,37 @@ def view_of_rows(
 
 
 def bytes_of(array: NDArray[Any]) -> Bytes:
-    """The memory that an array covers, from its first element on; strides must not be negative."""
+    """Return the memory of an array from its first element; strides must not be negative."""
     memory, first = memory_of(array)
     return memory[first:]
 
 
 def memory_of(array: NDArray[Any]) -> tuple[Bytes, int]:
-    """The memory between the elements of an array, and how many of its bytes lie before the first.
+    """Return the memory that an array spans, and the byte offset of its first element.
 
-    Along axes with negative strides the first element is the last in memory.
+    Along axes with negative strides, the first element has the highest address. An empty array
+    gives empty memory.
     """
     if array.size == 0:
         return np.empty(0, np.uint8), 0
     reach = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
     before, after = -sum(min(n, 0) for n in reach), sum(max(n, 0) for n in reach)
     ends = tuple(slice(-1, None) if n < 0 else slice(1) for n in reach)
-    # An array without axes would give a copy of its element.
+    # Indexing a zero-dimensional array would copy its element.
     lowest = (array[ends] if array.ndim else array).reshape(1).view(np.uint8)
     size = before + after + array.itemsize
     return np.lib.stride_tricks.as_strided(lowest, (size,), (1,)), before
 
 
 def places_of(name: str, array: NDArray[Any], axes: int) -> View:
-    """The memory between the elements of an array that lie first and last, as one axis.
+    """Return a view of the memory that an array spans as one axis.
 
-    Its indices count from the element that all indices of the array are 0 for.
+    Index 0 is the element at which all indices of the array are 0.
 
     Args:
-        name: what it is called in messages.
-        array: with its lanes as an extra last axis if there is one more than `axes`.
-        axes: of the array, without lanes.
+        name: Name in messages.
+        array: Array, with lanes as an extra last axis if it has one more axis than `axes`.
+        axes: Number of axes without lanes.
     """
     lanes = array.shape[axes:]
     memory, first = memory_of(array)
@@ -220,22 +221,25 @@ Seen: TypeAlias = "Callable[[tuple[int, ...]], None]"
 
 
 class Watch(Protocol):
-    """Who is told what a function does while it is interpreted, as far as it has no vectors."""
+    """Observer of the memory accesses of an interpreted function without vectors.
+
+    `reader`, `writer` and `operation` are called once for each node, at compilation.
+    """
 
     def reader(self, node: BufferLoad) -> Seen:
-        """Asked once for every load: who is told the place of each element that it reads."""
+        """Return the callback that receives the position of each element that a load reads."""
 
     def writer(self, node: BufferStore) -> Seen:
-        """Asked once for every store: who is told the place of each element that it writes."""
+        """Return the callback that receives the position of each element that a store writes."""
 
     def operation(self, node: TensorOp) -> Callable[[], None] | None:
-        """Asked once for every operation of the machine: who is told each time that it is done.
+        """Return the callback for each execution of a tensor operation, or None.
 
-        Then its operands are what it reads and writes; if nobody is, what its body does.
+        With a callback, the accesses of the operands are reported; with None, those of the body.
         """
 
     def core(self, thread: str, value: int | None) -> None:
-        """From here on a core of this coordinate works; None at the end of the loop over cores."""
+        """Report the coordinate of the core that runs next; None at the end of the core loop."""
 
 
 def load_function(
@@ -245,9 +249,9 @@ def load_function(
     predicate: Closure | None,
     seen: Seen | None = None,
 ) -> Closure:
-    """The read of the buffer in `slot` as a function of the values in the slots.
+    """Return the closure of a load from the buffer in `slot`.
 
-    `seen` is told the place of every element that is read.
+    `seen` is called with the position of every element that is read.
     """
     _check_rank(node)
     if node.indices and node.indices[-1].dtype.lanes > 1:
@@ -280,7 +284,7 @@ def _check_rank(node: BufferLoad | BufferStore) -> None:
 
 
 def _reader(dtype: DType) -> Callable[[Any, tuple[int, ...]], Data]:
-    """How one element becomes a value: an int, a bool, a NumPy float, or a vector of its own."""
+    """Return the conversion of an element to an int, a bool, a NumPy float or a vector copy."""
     if dtype.lanes > 1:
         return lambda array, place: array[place].copy()
     if dtype.is_float:
@@ -314,7 +318,7 @@ def _gather(
 
 
 def _live(mask: Data, lanes: int, each: int) -> Any:
-    """For each lane of the index, which lanes of the element take part."""
+    """Return a mask with a row for each index lane and a column for each lane of the element."""
     given = np.asarray(mask)
     whole = given if given.size == lanes * each else np.repeat(given, lanes * each // given.size)
     return whole.reshape(lanes, each)
@@ -328,7 +332,10 @@ def store_function(
     predicate: Closure | None,
     seen: Seen | None = None,
 ) -> Closure:
-    """The write to the buffer in `slot` as a function of the values in the slots."""
+    """Return the closure of a store to the buffer in `slot`.
+
+    `seen` is called with the position of every element that is written.
+    """
     _check_rank(node)
     if node.indices and node.indices[-1].dtype.lanes > 1:
         return _scatter(node.buffer.dtype.lanes, slot, value, indices, predicate)
@@ -374,7 +381,7 @@ def _scatter(
         values = np.asarray(value(env)).reshape(len(across), each)
         lane, part = np.nonzero(_live(mask, *values.shape))
         if lane.size:
-            # Of lanes that write the same element, the last one's value stays.
+            # If several lanes write the same element, the last lane wins.
             view.array[view.lanes(rest, across[lane], part)] = values[lane, part]
 
     return scatter
