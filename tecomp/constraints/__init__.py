@@ -1,1 +1,1 @@
-"""Rules of a machine about operands, decided for operations and schedules."""
+"""Operand constraints of targets, checked for operations and schedules; layout hints."""

@@ -18,9 +18,9 @@ from tecomp.poly.maps.index_map import IndexMap
 
 
 def candidates(use: Use, each: Computation, rule: Rule) -> Iterator[Layout]:
-    """Layouts of an operand in other memory or padding, or with other lanes, as a rule asks for.
+    """Yield layouts of an operand that may satisfy a rule: other memory, padding or lanes.
 
-    Those with other lanes are of as many lanes as it has now, along each dimension.
+    Layouts with lanes along another dimension have the same number of lanes as the current layout.
     """
     layout = use.layout
     if isinstance(rule, OperandMemory):
@@ -38,7 +38,7 @@ def candidates(use: Use, each: Computation, rule: Rule) -> Iterator[Layout]:
 
 
 def _with(layout: Layout, **fields: Any) -> Layout:
-    """The same map with another memory or padding."""
+    """Return a layout with the same index map and other fields replaced."""
     plain = Layout(
         layout.shape, layout.dtype, layout.index_map, layout.storage, layout.pad_value,
         layout.memory, layout.grid_axes,
@@ -47,7 +47,7 @@ def _with(layout: Layout, **fields: Any) -> Layout:
 
 
 def dims_of_lanes(use: Use, each: Computation, rule: OperandPadding) -> list[int]:
-    """Dimensions of an operand along the axes of a rule that are lanes of another one."""
+    """Return the dimensions of an operand along rule axes that are lanes of another operand."""
     wanted = set(each.op.reduce_axis if rule.axis == "reduced" else each.op.axis)
     lanes = {
         axis for other in each.inputs if other is not use
@@ -60,9 +60,9 @@ def dims_of_lanes(use: Use, each: Computation, rule: OperandPadding) -> list[int
 
 
 def _padded(use: Use, each: Computation, rule: OperandPadding) -> Layout:
-    """The same with places along the axes of the rule up to a multiple, which hold what is neutral.
+    """Return the layout with dimensions padded to the rule's multiple and neutral padding values.
 
-    A dimension that is a result by itself declares more places as a remainder.
+    An unmodified dimension in the index map declares the padding as a modulo.
     """
     layout = use.layout
     axes = layout.index_map.initial_indices
@@ -80,7 +80,7 @@ def _padded(use: Use, each: Computation, rule: OperandPadding) -> Layout:
 
 
 def _along(layout: Layout, dim: int) -> Layout:
-    """Sticks of another dimension, with as many lanes."""
+    """Return a layout with the same number of lanes along another dimension."""
     if isinstance(layout, StickLayout):
         return _sticks(layout, dim, StickFormat.Dense)
     lanes = layout.physical_shape[-1] if layout.physical_shape else 1

@@ -51,12 +51,12 @@ from tecomp.scheduling.state import StageState
 
 
 def scheduled(schedule: Schedule) -> Iterator[tuple[ComputeOp, Expr, Mapping[Tensor, Layout]]]:
-    """Each computed stage that has memory: the operation, what it computes, and all layouts.
+    """Yield each computed stage that is stored: the operation, its inlined body, and all layouts.
 
-    Stages of `te.extern` are left out, as nothing says what they compute.
+    `te.extern` stages are skipped, because their body is opaque.
 
     Raises:
-        LayoutError: an extent is no number.
+        LayoutError: If an extent is not constant.
     """
     state = schedule.state
     layouts: dict[Tensor, Layout] = {}
@@ -81,7 +81,7 @@ def _layouts(stage: StageState, op: Operation) -> dict[Tensor, Layout]:
                 kind="demand",
             )
         plain = Layout.row_major(shape, tensor.dtype)
-        # A tensor without axes has a place all the same; maps begin with its axes.
+        # A tensor of rank 0 still has one address, but layout maps start with the tensor axes.
         index_map = plain.index_map if shape or not stage.layout.maps else IndexMap((), ())
         separators = stage.layout.axis_separators
         for each in stage.layout.maps:
@@ -98,16 +98,16 @@ def _layouts(stage: StageState, op: Operation) -> dict[Tensor, Layout]:
 
 @dataclass(frozen=True)
 class Violation:
-    """A rule that an operation does not keep.
+    """Violation of a target rule by an operation.
 
     Attributes:
-        rule: of the target; None for the rank of a memory.
-        operation: the name of what is computed.
-        operands: the names of the tensors that do not go together.
-        message: what is wrong, with a point that shows it.
-        relayout: the tensor, by name, whose other layout would mend it; None if none would do
-            alone.
-        layout: that layout.
+        rule: Violated rule of the target; None for a rank that the memory does not support.
+        operation: Name of the operation.
+        operands: Names of the tensors that violate the rule.
+        message: Description with a counterexample.
+        relayout: Name of the tensor whose relayout would satisfy the rule; None if no single
+            relayout would.
+        layout: Layout for this tensor, or None.
 
     >>> broken = Violation(None, "C", ("A",), "C: A has 2 axes", relayout="A", layout=None)
     >>> broken.rule, broken.operation, broken.operands, broken.relayout, broken.layout
@@ -134,16 +134,21 @@ def check_constraints(
     target: str | Target,
     layouts: Mapping[Tensor, Layout] | None = None,
 ) -> tuple[Violation, ...]:
-    """What a target's rules say against the operands of an operation, or of all of a schedule.
+    """Return the violations of a target's operand constraints by an operation or a schedule.
 
     Args:
-        what: a schedule, with the layouts and memories that it says; or an operation or its tensor.
-        target: the machine.
-        layouts: of tensors; more than what a schedule says. Others lie in the order of NumPy.
+        what: Schedule, with its layouts and memory scopes; or a `te.compute` operation or its
+            tensor.
+        target: Target or its name.
+        layouts: Layouts of tensors; they override those of the schedule. Default: row-major.
+
+    Returns:
+        Violations in the order of the stages; empty if all constraints are satisfied.
 
     Raises:
-        LayoutError: a shape is not known, or a layout cannot be decided about.
-        TargetError: there is no such target, or it has no such memory.
+        LayoutError: If a shape is not constant, an argument has the wrong type, or a layout is too
+            complex to analyze.
+        TargetError: If the target is unknown or lacks a memory.
 
     Example:
         >>> from tecomp import StickLayout, te
@@ -181,12 +186,13 @@ def check_constraints(
 
 
 def keeps_rules(each: Computation, target: Target, *, is_alone: bool = False) -> bool:
-    """Whether nothing is wrong with where the operands of an operation lie.
+    """Return whether the layouts of the operands of an operation satisfy the target's rules.
 
     Args:
-        each: the operation, with all of its operands, or with one of its inputs alone.
-        target: the machine.
-        is_alone: whether it has one of its inputs; then rules about several are left out.
+        each: Operation with all of its operands, or with a single input.
+        target: Target with the rules.
+        is_alone: If True, the operation has a single input, and rules on several inputs are
+            skipped.
     """
     rules = (rule for rule in target.rules if rule.operation == each.kind)
     return not any(
@@ -196,12 +202,12 @@ def keeps_rules(each: Computation, target: Target, *, is_alone: bool = False) ->
 
 
 def has_roles(target: Target) -> bool:
-    """Whether factors of products are `a` and `b` in the order in which they are written."""
+    """Return whether the factors of contractions are `a` and `b` in source order on this target."""
     return any(isinstance(r, SharedLanes) and r.exchange == "refused" for r in target.rules)
 
 
 def _is_about_one_input(rule: Rule) -> bool:
-    """Whether a rule says the same of an input whatever else is read."""
+    """Return whether a rule constrains each input independently of the other inputs."""
     if isinstance(rule, OperandAlignment):
         return {"inputs", "out"}.issuperset(rule.operands)
     if isinstance(rule, LaneAccess):
@@ -210,10 +216,10 @@ def _is_about_one_input(rule: Rule) -> bool:
 
 
 def violations_of(each: Computation, target: Target) -> tuple[Violation, ...]:
-    """What rules about where operands lie say against an operation, with what would mend it.
+    """Return the violations of layout rules by an operation, with suggested relayouts.
 
     Raises:
-        LayoutError: it is too much to decide.
+        LayoutError: If the analysis is too expensive.
     """
     rules = tuple(rule for rule in target.rules if isinstance(rule, _ABOUT_LANES))
     with isl_work("check_constraints", LayoutError):
@@ -259,9 +265,9 @@ def _broken(each: Computation, target: Target) -> Iterator[Violation]:
 def _mended(
     rule: Rule, rules: Sequence[Rule], each: Computation, problem: Problem, target: Target
 ) -> tuple[Tensor, Layout] | None:
-    """The layout of one operand that would do, and that the machine can bring it to.
+    """Return an operand and a layout that satisfies the rule and that the target can copy to.
 
-    Of several the one that leaves the fewest other problems, and then that of fewest elements.
+    Candidates are ordered by the number of remaining violations, then by the number of elements.
     """
     best: tuple[tuple[int, int], Tensor, Layout] | None = None
     for use in dict.fromkeys(problem.uses):
@@ -280,7 +286,7 @@ def _mended(
 
 
 def _can_copy(use: Use, layout: Layout, target: Target) -> bool:
-    """Whether the machine's rules let it bring an operand to another layout."""
+    """Return whether the target's rules permit the copy of an operand to another layout."""
     source = placeholder(use.layout.shape, use.tensor.dtype, use.name)
     copy = compute(use.layout.shape, lambda *i: source[i if i else ()], name="copy")
     assert isinstance(copy, Tensor)

@@ -1,4 +1,4 @@
-"""Operations as constraints see them: operands, layouts, access functions."""
+"""Operations as seen by constraints: operands, layouts and access functions."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tecomp.poly.accesses.lane_access import Places
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Elements of another tensor under indices of their own, in the memory of that tensor.
+    """Access to elements of another tensor through index expressions, in the memory of that tensor.
 
     Attributes:
-        layout: of the other tensor.
-        axes: the indices of an element.
-        indices: the element of the other tensor that it is.
+        layout: Layout of the other tensor.
+        axes: Index variables of the view.
+        indices: Index of the element in the other tensor, in terms of `axes`.
     """
 
     layout: Layout
@@ -41,22 +41,22 @@ class View:
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """The place of an element, as text, by indices called `i0`, `i1` and so on."""
+        """Address expressions of an element as text, with indices named `i0`, `i1` and so on."""
         return _texts(self.layout, self.axes, self.indices)
 
     def of(self, axes: tuple[Var, ...], indices: Sequence[Expr]) -> View:
-        """The view of these elements, `indices` of this one, under other indices."""
+        """Return the view with index variables `axes` that accesses this view at `indices`."""
         return View(self.layout, axes, self.at(indices))
 
     def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        """Which element of the other tensor it has at some indices."""
+        """Return the index in the other tensor of the element at `indices`."""
         values = dict(zip(self.axes, indices, strict=True))
         return tuple(substitute(index, values) for index in self.indices)
 
 
 @lru_cache(4096)
 def texts_of(layout: Layout) -> tuple[str, ...]:
-    """The same for the elements of a layout itself."""
+    """Return the address expressions of an element of a layout as text, as in `View.texts`."""
     axes = layout.index_map.initial_indices
     return _texts(layout, axes, axes)
 
@@ -64,7 +64,7 @@ def texts_of(layout: Layout) -> tuple[str, ...]:
 def _texts(layout: Layout, axes: Sequence[Var], indices: Sequence[Expr]) -> tuple[str, ...]:
     number = {axis: k for k, axis in enumerate(axes)}
     named = {axis: Var(f"i{k}", axis.dtype) for axis, k in number.items()}
-    # An axis as it is needs no conversion to the type of indices of the layout.
+    # Plain axes take the index dtype of the layout directly, to avoid casts in the text.
     known = [
         Var(f"i{number[index]}", own.dtype)
         if isinstance(index, Var) and index in number else substitute(index, named)
@@ -75,13 +75,13 @@ def _texts(layout: Layout, axes: Sequence[Var], indices: Sequence[Expr]) -> tupl
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """An operand of an operation: a read, or the result.
+    """Operand of an operation: a read or the result.
 
     Attributes:
-        tensor: whose element it is.
-        indices: the element of what has the layout, in terms of the axes of the operation.
-        layout: where its elements lie.
-        places: the place of that element.
+        tensor: Tensor that the operand refers to.
+        indices: Index of the accessed element in `layout`, in terms of the operation's axes.
+        layout: Layout of the tensor.
+        places: Physical index of the accessed element.
     """
 
     tensor: Tensor
@@ -91,20 +91,21 @@ class Use:
 
     @property
     def name(self) -> str:
-        """Of the tensor."""
+        """Name of the tensor."""
         return self.tensor.name
 
     def at(self, layout: Layout | View) -> Use:
-        """The same in another layout, or as a view shows it."""
+        """Return the operand in another layout, or as accessed through a view."""
         if isinstance(layout, View):
             return replace(self, indices=layout.at(self.indices)).at(layout.layout)
         places = replace(self.places, exprs=layout.index_map.at(self.indices))
         return replace(self, layout=layout, places=places)
 
     def byte_offset(self, multiple: int | None = None) -> Expr | None:
-        """Bytes before the element; None where an element is no whole number of bytes.
+        """Return the byte offset of the element, or None if elements do not occupy whole bytes.
 
-        With a multiple without those parts that are multiples of it wherever the element is.
+        Args:
+            multiple: If given, omit terms that are always multiples of this number of bytes.
         """
         per_place, rest = divmod(self.layout.nbytes, max(self.layout.num_places, 1))
         if rest:
@@ -117,7 +118,7 @@ class Use:
         return place * per_place
 
     def dims_along_lanes(self) -> list[int]:
-        """The dimensions of the tensor that run along the lanes."""
+        """Return the dimensions of the tensor that run along the lanes."""
         axes = tuple(self.layout.index_map.initial_indices)
         own = Places(axes, self.layout.shape, tuple(self.layout.index_map.final_indices))
         return [dim for dim in range(len(axes)) if own.runs_along(dim)]
@@ -125,12 +126,12 @@ class Use:
 
 @dataclass(frozen=True, eq=False)
 class Unknown:
-    """An index that is read from a tensor: any number, the same where that has the same indices.
+    """Data-dependent index; equal loads at equal indices give equal values.
 
     Attributes:
-        load: what is read.
-        var: that stands for it.
-        extent: of the dimension that it is an index of.
+        load: Tensor load that gives the index.
+        var: Variable that represents the index.
+        extent: Extent of the indexed dimension.
     """
 
     load: TensorLoad
@@ -140,14 +141,14 @@ class Unknown:
 
 @dataclass(frozen=True, eq=False)
 class Computation:
-    """An operation with the layouts of its operands.
+    """Operation with the layouts of its operands.
 
     Attributes:
-        op: the operation.
-        kind: what rules call it.
-        inputs: its reads, in the order of the expression.
-        out: its result.
-        unknown: indices that are read from tensors.
+        op: Operation.
+        kind: Operation kind that target rules refer to.
+        inputs: Reads, in the order of the expression.
+        out: Result.
+        unknown: Data-dependent indices.
     """
 
     op: ComputeOp
@@ -158,11 +159,11 @@ class Computation:
 
     @property
     def uses(self) -> tuple[Use, ...]:
-        """Inputs, then the result."""
+        """Inputs, followed by the result."""
         return (*self.inputs, self.out)
 
     def named(self, operand: Operand) -> tuple[Use, ...]:
-        """What a rule calls `a`, `b`, `inputs` or `out`."""
+        """Return the operands that a rule calls `a`, `b`, `inputs` or `out`."""
         if operand == "out":
             return (self.out,)
         if operand == "inputs":
@@ -172,33 +173,33 @@ class Computation:
 
     @property
     def neutral(self) -> float | None:
-        """What adds nothing in its reduction; None if that is no number, or there is none."""
+        """Identity of the reduction; None without a reduction or a constant identity."""
         reduce = self.op.body[0]
         start = reduce.combiner.identity[0] if isinstance(reduce, Reduce) else None
         return float(start.value) if isinstance(start, Const) else None
 
     def neutral_in(self, layout: Layout) -> float | None:
-        """What adds nothing in its reduction and can be stored: the least number for -inf."""
+        """Return the identity of the reduction as a storable value; -inf may become finite."""
         return None if self.neutral is None else storable(self.neutral, layout)
 
     def with_inputs(self, inputs: tuple[Use, ...]) -> Computation:
-        """The same with other reads."""
+        """Return the operation with other inputs."""
         return replace(self, inputs=inputs)
 
     def with_layout(self, tensor: Tensor, layout: Layout) -> Computation:
-        """The same with one tensor in another layout."""
+        """Return the operation with one tensor in another layout."""
         inputs = tuple(use.at(layout) if use.tensor == tensor else use for use in self.inputs)
         out = self.out.at(layout) if self.out.tensor == tensor else self.out
         return replace(self, inputs=inputs, out=out)
 
     @property
     def axes(self) -> tuple[IterVar, ...]:
-        """Of the result, then those of the reduction."""
+        """Axes of the result, followed by the reduction axes."""
         return (*self.op.axis, *self.op.reduce_axis)
 
 
 def storable(value: float, layout: Layout) -> float:
-    """A value, or the nearest that elements of a layout can have: the least number for -inf."""
+    """Return `value`, or the nearest finite value that the storage format of a layout has."""
     if layout.storage.holds(value):
         return value
     stored = layout.storage.nearest(value)
@@ -210,15 +211,15 @@ def storable(value: float, layout: Layout) -> float:
 def computation(
     op: ComputeOp, body: Expr, layouts: Mapping[Tensor, Layout]
 ) -> Computation:
-    """What rules decide about an operation.
+    """Return the constraint view of an operation.
 
     Args:
-        op: the operation.
-        body: what it computes.
-        layouts: of its operands; those without lie in the order of NumPy.
+        op: Operation.
+        body: Body of the operation, with inlined stages.
+        layouts: Layouts of the operands. Default: row-major.
 
     Raises:
-        LayoutError: an extent is no number, or a layout is for another shape.
+        LayoutError: If an extent is not constant, or a layout has another shape than its tensor.
     """
     loads = loads_of(body)
     unknown = _unknown(loads, op.name)
@@ -264,7 +265,7 @@ def _number(extent: object, where: str) -> int:
 
 
 def loads_of(body: Expr) -> list[TensorLoad]:
-    """What an expression reads, but for what indices are read from: those have no lanes."""
+    """Return the loads of an expression, excluding loads inside of indices, which have no lanes."""
 
     def parts(node: Any) -> Sequence[Any]:
         return () if isinstance(node, TensorLoad) else children(node)
@@ -297,16 +298,16 @@ def _kind(body: Expr, loads: list[TensorLoad]) -> Kind:
         if isinstance(product, Binary) and product.op is BinOp.MUL:
             factors = [_value(side) for side in (product.a, product.b)]
             if all(isinstance(f, TensorLoad) and _reads(f, body) for f in factors):
-                # Where both have the same axes, each term is of one element of the result.
+                # With equal result axes, no factor element is reused by several result elements.
                 a, b = (_axes(f, body) for f in factors)
                 return "reduction" if a == b else "contraction"
     return "reduction"
 
 
 def only_moves(body: Expr) -> bool:
-    """Whether an element is one of several, or a number, as its indices alone say.
+    """Return whether each element is a load or a constant, selected by conditions on indices only.
 
-    So are padding and concatenation. A copy does that, one part after the other.
+    Padding and concatenation are examples. A target can execute such operations as several copies.
     """
     value = _value(body)
     if isinstance(value, Select):
@@ -321,13 +322,13 @@ def only_moves(body: Expr) -> bool:
 
 
 def _axes(load: TensorLoad, reduce: Reduce) -> set[Var]:
-    """The axes of the result that a factor depends on."""
+    """Return the axes of the result that a factor depends on."""
     used = {var for index in load.indices for var in free_variables(index)}
     return used - set(reduce.axis)
 
 
 def _value(expr: Expr) -> Any:
-    """What is converted, if it is a conversion."""
+    """Return the expression without enclosing casts."""
     value: Any = expr
     while isinstance(value, Cast):
         value = value.value
@@ -340,7 +341,11 @@ def _reads(load: TensorLoad, reduce: Reduce) -> bool:
 
 
 def places_along(layout: Layout, dim: int) -> int | None:
-    """How many places memory has along a dimension; None where it shares results with others."""
+    """Return the number of physical positions along a dimension.
+
+    Returns:
+        The number, or None if a physical axis combines the dimension with other dimensions.
+    """
     own = layout.index_map.initial_indices[dim]
     places = 1
     for expr, extent in zip(layout.index_map.final_indices, layout.physical_shape, strict=True):
@@ -353,6 +358,6 @@ def places_along(layout: Layout, dim: int) -> int | None:
 
 
 def padded_along(layout: Layout, dim: int) -> bool:
-    """Whether memory has places beyond the end of a dimension."""
+    """Return whether a layout has padding at the end of a dimension."""
     places = places_along(layout, dim)
     return layout.padding_count > 0 if places is None else places > layout.shape[dim]

@@ -38,11 +38,11 @@ from tecomp.poly.accesses.tiles import values_at
 
 @dataclass(frozen=True)
 class Problem:
-    """Operands that do not keep a rule, and why.
+    """Operands that violate a rule, and the reason.
 
     Attributes:
-        uses: the operands.
-        told: why, or what says so: often nobody asks.
+        uses: Operands.
+        told: Reason, or a function that formats it on demand.
     """
 
     uses: tuple[Use, ...]
@@ -50,32 +50,32 @@ class Problem:
 
     @property
     def why(self) -> str:
-        """What is wrong."""
+        """Reason for the violation."""
         return self.told if isinstance(self.told, str) else self.told()
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What two that say the same have in common."""
+        """Key that is equal for violations with the same operands and reason."""
         return self.names, self.why
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the tensors."""
+        """Names of the tensors, without duplicates."""
         return tuple(dict.fromkeys(use.name for use in self.uses))
 
 
 def listed(axes: Sequence[Var]) -> str:
-    """The names of axes."""
+    """Format the names of axes."""
     return ", ".join(axis.name for axis in axes)
 
 
 def at_place(place: Sequence[int]) -> str:
-    """An index of memory, as messages show it."""
+    """Format a physical index for messages."""
     return f"[{', '.join(map(str, place))}]"
 
 
 def at_point(point: Mapping[Var, int]) -> str:
-    """An index by the names of its axes."""
+    """Format an index with the names of its axes for messages."""
     return "(" + ", ".join(f"{var.name}={value}" for var, value in point.items()) + ")"
 
 
@@ -168,7 +168,7 @@ def _terms_like(places: Places, n_axes: int) -> Places:
 
 
 def _read_across_lanes(use: Use, each: Computation) -> str | None:
-    """What is wrong where data say which lane is read, or what each of the lanes reads."""
+    """Return the problem if lane accesses are data-dependent, else None."""
     lane = free_variables(use.places.exprs[-1]) if use.places.exprs else set()
     along = [axis for k, axis in enumerate(each.op.axis) if each.out.places.runs_along(k)]
     for unknown in each.unknown:
@@ -217,7 +217,7 @@ def _one_lane_text(rule: LaneAccess, lanes: Places, read: Places, n_kept: int) -
 
 
 def shared_lanes(rule: SharedLanes, each: Computation) -> Iterator[Problem]:
-    """Operands have one axis, or one dimension, along their lanes."""
+    """Check that operands have the same axis, or the same dimension, along their lanes."""
     uses = [use for operand in rule.operands for use in each.named(operand)]
     reduced = set(each.op.reduce_axis)
     wanted = _wanted(rule, each, uses)
@@ -262,10 +262,10 @@ def _absent_text(
 
 
 def _dimensions(use: Use, each: Computation) -> list[int]:
-    """The dimensions along the lanes of an operand, counted from the last.
+    """Return the dimensions along the lanes of an operand, counted from the last.
 
-    Those of a factor are counted as in a product of matrices, in whatever order it has them: the
-    axis that is summed over is the last one of `a`, and the last but one of `b`.
+    Dimensions of a contraction factor are numbered as in a matrix product, regardless of their
+    order in the tensor: the reduced axis is the last dimension of `a` and the second last of `b`.
     """
     if each.kind != "contraction" or use is each.out:
         return [dim - len(use.layout.shape) for dim in use.dims_along_lanes()]
@@ -286,7 +286,7 @@ def _used(use: Use) -> set[Var]:
 
 
 def _wanted(rule: SharedLanes, each: Computation, uses: Sequence[Use]) -> list[IterVar]:
-    """The axes of several elements, of the kind that a rule names, that all of its operands use."""
+    """Return the axes of the kind a rule names along which every operand has several elements."""
     if rule.axis == "any":
         return []
     axes = each.op.reduce_axis if rule.axis == "reduced" else each.op.axis
@@ -297,30 +297,30 @@ def _wanted(rule: SharedLanes, each: Computation, uses: Sequence[Use]) -> list[I
 
 
 def _several(use: Use) -> set[Var]:
-    """The axes along which an operand has several elements."""
+    """Return the axes along which an operand has several elements."""
     extents = dict(zip(use.places.axes, use.places.extents, strict=True))
     used = {var for index in use.indices for var in free_variables(index)}
     return {var for var in used if extents.get(var, 1) > 1}
 
 
 def _is_sparse(use: Use) -> bool:
-    """Whether each stick holds one of several elements.
+    """Return whether each stick contains only one of several elements.
 
-    In other sticks an axis runs along lanes, forwards or backwards or in steps.
+    In a dense stick, an axis runs along the lanes, possibly backwards or with a stride.
     """
     lanes = use.layout.physical_shape[-1] if use.layout.physical_shape else 1
     return lanes > 1 and bool(_several(use)) and not _along(use) and one_to_a_stick(use.places)
 
 
 def _along(use: Use) -> list[Var]:
-    """The axes along the lanes of an operand."""
+    """Return the axes along the lanes of an operand."""
     return [axis for k, axis in enumerate(use.places.axes) if use.places.runs_along(k)]
 
 
 def _sparse_along(
     use: Use, axes: Sequence[Var]
 ) -> tuple[Mapping[Var, int], Mapping[Var, int]] | None:
-    """Two neighbours along the first of some axes, if each stick holds one element."""
+    """Return two neighbours along the first axis if each stick has one element, else None."""
     if not axes or not _is_sparse(use):
         return None
     first = dict.fromkeys(use.places.axes, 0)
@@ -338,7 +338,7 @@ def _one_to_a_stick(use: Use, pair: Pair) -> str:
 
 
 def stick_density(rule: StickDensity, each: Computation) -> Iterator[Problem]:
-    """Operands and result have full sticks, or one element to a stick, alike."""
+    """Check that inputs and result are either all dense or all have one element per stick."""
     for use in each.inputs:
         sparse, full = (use, each.out) if _is_sparse(use) else (each.out, use)
         axes = [axis for axis in _along(full) if axis in _several(sparse) & _several(full)]
@@ -382,7 +382,7 @@ def lane_reduction(rule: LaneReduction, each: Computation) -> Iterator[Problem]:
 
 
 def operand_alignment(rule: OperandAlignment, each: Computation) -> Iterator[Problem]:
-    """What lane 0 of the result reads lies at a multiple of some bytes."""
+    """Check that the element that lane 0 of the result reads has an aligned byte offset."""
     kept = len(each.op.axis)
     for operand in rule.operands:
         for use in each.named(operand):
@@ -402,7 +402,7 @@ def operand_alignment(rule: OperandAlignment, each: Computation) -> Iterator[Pro
 
 
 def operand_rank(rule: OperandRank, each: Computation) -> Iterator[Problem]:
-    """Operands have some number of physical axes."""
+    """Check the number of physical axes of operands."""
     for operand in rule.operands:
         for use in each.named(operand):
             rank = len(use.layout.memory_shape)
@@ -412,7 +412,7 @@ def operand_rank(rule: OperandRank, each: Computation) -> Iterator[Problem]:
 
 
 def memory_rank(use: Use, target: Target) -> str | None:
-    """What is wrong with the number of physical axes for the memory that an operand is in."""
+    """Return the problem if the memory of an operand does not support its rank, else None."""
     memory = target.memory(use.layout.memory)
     rank = len(use.layout.memory_shape)
     if memory.takes(rank):
@@ -424,7 +424,7 @@ def memory_rank(use: Use, target: Target) -> str | None:
 
 
 def operand_memory(rule: OperandMemory, each: Computation) -> Iterator[Problem]:
-    """Operands are in some memories."""
+    """Check the memories of operands."""
     for operand in rule.operands:
         for use in each.named(operand):
             if use.layout.memory not in rule.memories:
@@ -435,7 +435,7 @@ def operand_memory(rule: OperandMemory, each: Computation) -> Iterator[Problem]:
 
 
 def operand_padding(rule: OperandPadding, each: Computation) -> Iterator[Problem]:
-    """Places without an element hold what changes no result."""
+    """Check that the padding of operands contains values that do not affect the result."""
     if rule.value == "any":
         return
     wanted = set(each.op.reduce_axis if rule.axis == "reduced" else each.op.axis)
@@ -455,7 +455,7 @@ def operand_padding(rule: OperandPadding, each: Computation) -> Iterator[Problem
 
 
 def _no_multiple(rule: OperandPadding, use: Use, each: Computation) -> str | None:
-    """What is wrong with the number of places along a dimension, where a rule wants a multiple."""
+    """Return the problem if a dimension is not padded to the required multiple, else None."""
     if rule.multiple_bytes is None:
         return None
     for dim in dims_of_lanes(use, each, rule):
@@ -473,6 +473,6 @@ def _no_multiple(rule: OperandPadding, use: Use, each: Computation) -> str | Non
 
 
 def _is_along(index: Expr, axes: set[IterVar]) -> bool:
-    """Whether an index goes on only with some axes: a window beside others has no padding there."""
+    """Return whether an index depends on some axes only; mixed indices have no padding there."""
     used = free_variables(index)
     return bool(used) and all(var in axes for var in used)

@@ -21,20 +21,20 @@ from tecomp.layout.sticks.stick_layout import sized
 Kind = Literal["cores", "num_tiles_per_dim"]
 
 Parts = Mapping[str, int] | Mapping[IterVar, int] | Mapping[str | IterVar, int]
-"""How many parts along axes, by these or by their names."""
+"""Number of parts along axes, by axis or axis name."""
 
 _TEXT = {"cores": "is shared out to cores", "num_tiles_per_dim": "is computed in tiles"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DivisionHint:
-    """A wish about how a value is divided; `hint` makes it.
+    """Hint on the work division of a value, created by `hint`.
 
     Attributes:
-        tensor: the value.
-        kind: whether it is shared out to cores, or the part of a core is computed in tiles.
-        parts: how many along which of its axes, by number; those that it is reduced over come last.
-        is_hard: whether it has to be so.
+        tensor: Value that the hint constrains.
+        kind: `cores` for the division among cores, `num_tiles_per_dim` for tiles within a core.
+        parts: Pairs of axis number and number of parts; reduction axes are numbered last.
+        is_hard: Whether the hint must be satisfied.
     """
 
     tensor: Tensor
@@ -44,7 +44,7 @@ class DivisionHint:
 
     @property
     def axes(self) -> tuple[IterVar, ...]:
-        """Those of the value, then those that it is reduced over."""
+        """Data axes of the value, followed by its reduction axes."""
         return axes_of(self.tensor)
 
     def __str__(self) -> str:
@@ -53,17 +53,18 @@ class DivisionHint:
 
 
 def axes_of(tensor: Tensor) -> tuple[IterVar, ...]:
-    """The axes of what computes a value, those that it is reduced over last."""
+    """Return the axes of the operation that computes a value, reduction axes last."""
     return (*tensor.op.axis, *tensor.op.reduce_axis)
 
 
 def division_hint(
     tensor: Tensor, kind: Kind, parts: Parts, *, is_hard: bool
 ) -> DivisionHint:
-    """A wish about the division of a value, checked.
+    """Build a validated work-division hint.
 
     Raises:
-        LayoutError: nothing computes the tensor here, it has no such axes, or a number is none.
+        LayoutError: If the tensor is not computed by `te.compute`, an axis is unknown or specified
+            twice, or a number of parts is not a positive integer.
     """
     cure = "give a number for each axis, by its name"
     check_kind(parts, Mapping, f"hint: {kind}", cure, LayoutError)
@@ -109,17 +110,17 @@ def _number(tensor: Tensor, axis: object, kind: Kind) -> int:
 
 
 RELAYOUT: Final = "relayout"
-"""The attribute of a copy that says in which layout it is: the layout, or its axis along lanes."""
+"""Attribute of a copy that requests its layout: a `Layout`, or the axis along the lanes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hint:
-    """A wish about where a value lies; `hint` makes it.
+    """Layout hint on a value, created by `hint`.
 
     Attributes:
-        tensor: the value.
-        stick: the number of its axis that runs along the lanes.
-        cost: elements that it is worth moving for this; infinite if it has to be.
+        tensor: Value that the hint constrains.
+        stick: Number of the axis along the lanes.
+        cost: Number of elements that relayouts may move to satisfy the hint; infinite if hard.
 
     >>> from tecomp import te
     >>> A = te.placeholder((128, 64), "float16", name="A")
@@ -134,7 +135,7 @@ class Hint:
 
     @property
     def is_hard(self) -> bool:
-        """Whether it has to be kept."""
+        """Whether the hint must be satisfied."""
         return self.cost == inf
 
     def __str__(self) -> str:
@@ -159,23 +160,26 @@ def hint(
     tensor: Tensor, *, stick: int | IterVar | None = None, cores: Parts | None = None,
     num_tiles_per_dim: Parts | None = None, hard: bool = False, cost: float | None = None,
 ) -> Hint | DivisionHint:
-    """A wish for `tecomp.compile(..., hints=[...])`: one of `stick`, `cores`, `num_tiles_per_dim`.
+    """Build a hint for `tecomp.compile(..., hints=[...])`.
+
+    Exactly one of `stick`, `cores` and `num_tiles_per_dim` is required.
 
     Args:
-        tensor: a value of the program.
-        stick: its axis, or the number of it, that is to run along sticks or rows of tiles. On a
-            machine without, elements along it lie side by side in memory, if it is a hard one.
-        cores: among how many cores it is to be divided, along axes by their names, or by
-            themselves, one that is reduced over among them; along others it is not divided.
-        num_tiles_per_dim: in how many blocks, one after the other, each core is to compute its
-            part; along axes that are not named there may be any number.
-        hard: whether it has to; else a stick costs something if it does not, and a division is
-            taken where the machine can.
-        cost: how many elements relayouts may move for a stick: as many as the tensor has by
-            default.
+        tensor: Value of the program.
+        stick: Axis, or number of the axis, that runs along sticks or rows of tiles. On targets
+            without sticks, a hard hint makes elements along the axis contiguous in memory.
+        cores: Number of cores along each axis, by axis or axis name; reduction axes are allowed.
+            Axes that are not listed are not divided.
+        num_tiles_per_dim: Number of blocks in which each core computes its part sequentially, along
+            each axis. Axes that are not listed may have any number.
+        hard: If True, the hint must be satisfied. Otherwise violating a `stick` hint has a cost,
+            and a division is applied where the target supports it. Default: False.
+        cost: Number of elements that relayouts may move for a `stick` hint. Default: the number of
+            elements of the tensor.
 
     Raises:
-        LayoutError: the tensor has no such axis, a number is none, or not one thing is wished.
+        LayoutError: If the tensor has no such axis, a number is invalid, or not exactly one of the
+            three hints is specified.
 
     >>> from tecomp import te
     >>> A = te.placeholder((128, 64), "float16", name="A")
@@ -222,17 +226,17 @@ def _stick_hint(
 
 
 def restickify(tensor: Tensor, axis: int | IterVar, name: str | None = None) -> Tensor:
-    """A copy of a tensor with an axis along its sticks, or along the rows of its tiles.
+    """Build a copy of a tensor with an axis along its sticks, or along the rows of its tiles.
 
-    It is an operation of the program; on a machine that does not care where values lie it is none.
+    The copy is an operation of the program; targets without layout constraints omit it.
 
     Args:
-        tensor: what is copied.
-        axis: of it, or the number of the axis.
-        name: of the copy.
+        tensor: Tensor to copy.
+        axis: Axis of the tensor, or its number.
+        name: Name of the copy. Default: the name of the tensor with the suffix `_relaid`.
 
     Raises:
-        LayoutError: the tensor has no such axis.
+        LayoutError: If the tensor has no such axis.
 
     >>> from tecomp import te
     >>> A = te.placeholder((128, 64), "float16", name="A")
@@ -244,15 +248,15 @@ def restickify(tensor: Tensor, axis: int | IterVar, name: str | None = None) -> 
 
 
 def relayout_to(tensor: Tensor, layout: Layout, name: str | None = None) -> Tensor:
-    """A copy of a tensor in a layout, as an operation of the program.
+    """Build a copy of a tensor in a layout, as an operation of the program.
 
     Args:
-        tensor: what is copied.
-        layout: where the elements of the copy are.
-        name: of the copy.
+        tensor: Tensor to copy.
+        layout: Layout of the copy.
+        name: Name of the copy. Default: the name of the tensor with the suffix `_relaid`.
 
     Raises:
-        LayoutError: the layout is for another shape or type.
+        LayoutError: If the shape or dtype of the layout differs from that of the tensor.
 
     >>> from tecomp import Layout, te
     >>> A = te.placeholder((128, 64), "float16", name="A")
@@ -272,7 +276,7 @@ def relayout_to(tensor: Tensor, layout: Layout, name: str | None = None) -> Tens
 
 
 def asked_of(op: Operation) -> Layout | int | None:
-    """The layout, or the axis along lanes, that a copy is asked to have; None for any other."""
+    """Return the requested layout or lane axis of a relayout copy; None for other operations."""
     found = op.attrs.get(RELAYOUT)
     return found if isinstance(found, Layout | int) else None
 
