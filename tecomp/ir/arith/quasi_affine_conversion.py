@@ -155,7 +155,8 @@ class Terms:
     def expr(self, total: QuasiAffine, like: Expr | None = None) -> Expr:
         """Return the expression of a sum: the first positive term first, the constant last.
 
-        Equal sums give the identical object, which is `like` if that has the same spelling.
+        Sums with equal terms in the same order give the identical object. The first conversion
+        adopts `like` if its spelling is the same.
         """
         form = (*total.terms.items(), total.const)
         found = self._written.get(form)

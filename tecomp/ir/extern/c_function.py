@@ -239,7 +239,7 @@ def math_function(name: str) -> CFunction | None:
     kind, stem = ("float64", name) if name in _COUNTS else ("float32", name.removesuffix("f"))
     if stem not in _COUNTS or stem + "f" * (kind == "float32") != name:
         return None
-    # Import lazily: `ctypes.util` imports subprocess, shutil, tempfile and further modules.
+    # Import lazily: `ctypes.util` imports subprocess, shutil and further modules.
     find = import_module("ctypes.util").find_library
     path = find("m") or find("c")
     library = None if path is None else ctypes.CDLL(path)

@@ -269,7 +269,7 @@ def _erf(x: Data) -> Data:
 
 def _half_away(x: Data) -> Data:
     whole = np.trunc(x)
-    # This is exact; `x + 0.5` would be rounded.
+    # This is exact, unlike `floor(x + 0.5)`, where the sum is rounded.
     return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1.0, x), whole)
 
 

@@ -93,8 +93,8 @@ class Expr(Printed):
         """Return a zero-dimensional object array of this expression, or an array of a literal.
 
         Raises:
-            DefinitionError: If it would index a NumPy array, or become a number without being a
-                literal.
+            DefinitionError: If the expression would index an array, or a non-literal become a
+                number.
         """
         if dtype is not None and np.dtype(dtype) != object:
             if isinstance(self, Const):
@@ -366,8 +366,8 @@ class Compare(Expr):
         """Return the truth value of literals, or compare variables by identity, as in `i in axes`.
 
         Raises:
-            TypeMismatchError: If the operands are not literals or variables, so that no value is
-                known.
+            TypeMismatchError: If this is neither a comparison of literals nor `==`, `!=` of
+                variables.
         """
         # Operands of different dtypes were wrapped in casts to compare them.
         a, b = (x.value if isinstance(x, Cast) else x for x in (self.a, self.b))

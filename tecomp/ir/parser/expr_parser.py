@@ -195,7 +195,7 @@ def _literal(source: Source, node: ast.expr, dtype: DType) -> Expr:
     infinite = isinstance(node, ast.Constant) and node.value in ("inf", "-inf", "nan")
     value = float(source.string(node)) if infinite else source.number(node)
     if isinstance(value, float) and dtype.is_float and dtype.lanes == 1:
-        return Const(value, dtype)  # skip the range check: passes may produce infinite literals
+        return Const(value, dtype)  # no range check: passes may produce infinity
     try:
         return const(value, dtype)
     except DefinitionError as error:
