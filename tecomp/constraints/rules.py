@@ -473,6 +473,10 @@ def _no_multiple(rule: OperandPadding, use: Use, each: Computation) -> str | Non
 
 
 def _is_along(index: Expr, axes: set[IterVar]) -> bool:
-    """Return whether an index depends on some axes only; mixed indices have no padding there."""
+    """Return whether an index depends on variables in `axes` only.
+
+    An index that also depends on other axes, such as that of a sliding window, has no padding along
+    `axes`.
+    """
     used = free_variables(index)
     return bool(used) and all(var in axes for var in used)

@@ -129,7 +129,10 @@ class BufferStore(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Prefetch(Stmt):
-    """Hint to fetch the cache line of the element that the load `place` addresses; a no-op."""
+    """Hint to prefetch the cache line of the element that the load `place` addresses.
+
+    The statement does not change any value.
+    """
 
     place: Expr
 

@@ -195,7 +195,7 @@ def lines_of(func: PrimFunc) -> dict[int, int]:
 
 
 def natural_variables(func: PrimFunc) -> tuple[Var, ...]:
-    """Return the sizes and extents that are never negative; sizes used only as strides may be."""
+    """Return the size and extent variables that are never negative; pure strides are excluded."""
     params = [param for param in func.params if isinstance(param, Buffer)]
     extents = [n for p in params for n in p.shape if isinstance(n, Expr)]
     strides = [n for p in params for n in p.strides or () if isinstance(n, Expr)]

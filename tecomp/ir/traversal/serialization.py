@@ -4,12 +4,12 @@ The flat form serves as a cache key and as a file format. It represents a value 
 values have the same list only if they are equal up to object identity. `json` can write and read
 the list. Each value follows its parts. The words are
 
-* `null`, `true`, `1`: themselves; `"'text"`, `"dfloat32"`: a string, a dtype; `"f..."`: the bits of
-a float;
+* `null`, `true`, `1`: themselves;
+* `"'text"`, `"dfloat32"`: a string, a dtype; `"f..."`: the bits of a float;
 * `"(2"`, `"[2"`, `"{2"`: a tuple, list or mapping of the last values (two for each item);
 * `"=tecomp.ir.nodes.operators.BinOp.ADD"`: a member of an enumeration;
-* `"@For"`: an object that is constructed from the last values; `"#3"`: a reference to the fourth
-object.
+* `"@For"`: an object that is constructed from the last values;
+* `"#3"`: a reference to the fourth object.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _OPEN = -1
 
 
 class NotPlainError(Exception):
-    """Value that cannot be encoded; the argument is its type."""
+    """Error for a value that cannot be encoded; the argument is the type of the value."""
 
 
 def _name(kind: type) -> str:
@@ -118,7 +118,7 @@ def encode(
         kinds: Classes of objects and enumerations that may occur. Default: all.
 
     Raises:
-        NotPlainError: If an object is not an instance of a dataclass or of a class in `kinds`, or
+        NotPlainError: If the class of an object is not a dataclass or not in `kinds`, or an object
             contains itself.
 
     >>> from tecomp.ir.nodes.expr import Var
