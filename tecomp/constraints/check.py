@@ -211,7 +211,7 @@ def _is_about_one_input(rule: Rule) -> bool:
     if isinstance(rule, OperandAlignment):
         return {"inputs", "out"}.issuperset(rule.operands)
     if isinstance(rule, LaneAccess):
-        return rule.operation != "reduction"  # its inputs agree with one another
+        return rule.operation != "reduction"  # its inputs are compared with each other
     return isinstance(rule, LaneReduction | StickDensity)
 
 

@@ -80,15 +80,15 @@ def at_point(point: Mapping[Var, int]) -> str:
 
 
 def both_points(pair: Pair) -> str:
-    """Two indices, for a message that says where each of them is."""
+    """Format two indices for messages."""
     return f"{at_point(pair[0])} and {at_point(pair[1])}"
 
 
 def lane_access(rule: LaneAccess, each: Computation) -> Iterator[Problem]:
-    """Each lane of the result reads the same lane of an operand, or one element, or any.
+    """Check that the lanes of the result access each input as the rule allows.
 
-    A reduction along lanes has no lanes in its result. Its terms have them: those of an input that
-    the reduction runs along, and all other inputs must agree with that one.
+    The result of a reduction along lanes has no lanes. The lanes of its terms are those of an input
+    whose lanes are reduced, and the accesses of all other inputs must match them.
     """
     for use in each.inputs:
         if (text := _read_across_lanes(use, each)) is not None:
@@ -106,7 +106,7 @@ def lane_access(rule: LaneAccess, each: Computation) -> Iterator[Problem]:
 
 
 def _across_lanes(rule: LaneAccess, lanes: Places, read: Places, n_kept: int) -> Pair | None:
-    """Two points that show that lanes do not read an operand as a rule allows, if there are any."""
+    """Return two points that show that the lanes read an operand in a forbidden way, or None."""
     pair = not_consecutive(lanes, read, n_kept)
     if pair is None and "consecutive" in rule.allowed:
         return None
@@ -119,7 +119,7 @@ def _across_lanes(rule: LaneAccess, lanes: Places, read: Places, n_kept: int) ->
 
 
 def _not_repeated(rule: LaneAccess, lanes: Places, read: Places, n_kept: int) -> Pair | None:
-    """Two points that show that not all lanes read one element, which is where the rule asks."""
+    """Return two points that show that the lanes do not read one element as required, or None."""
     pair = not_broadcast(lanes, read, n_kept)
     if pair is None and "broadcast" not in rule.allowed:
         return not_in_one_lane(read)
@@ -138,7 +138,11 @@ def reduced_along_lanes(each: Computation) -> list[Use]:
 def _terms_across_lanes(
     rule: LaneAccess, each: Computation, reduced: Sequence[Use]
 ) -> Iterator[Problem]:
-    """Inputs of a reduction whose lanes disagree, where the terms have the lanes of one input."""
+    """Yield the inputs of a reduction along lanes whose lanes do not match.
+
+    One input in `reduced` defines the lanes of the terms; if all other inputs match any of these,
+    there is no problem.
+    """
     first: Problem | None = None
     for model in reduced:
         terms = _terms_like(model.places, len(each.axes))
@@ -157,7 +161,7 @@ def _terms_across_lanes(
 
 
 def _terms_like(places: Places, n_axes: int) -> Places:
-    """Places of the terms of a reduction: one for each point, in the lanes of an operand."""
+    """Return the accesses of the reduction terms: one per point, with the lanes of an operand."""
 
     def terms() -> Places:
         along = places.parts[-1][1]
@@ -360,7 +364,7 @@ def _density_text(
 
 
 def lane_reduction(rule: LaneReduction, each: Computation) -> Iterator[Problem]:
-    """What becomes of the lanes that an operation reduces along."""
+    """Check the result of a reduction along lanes."""
     along = reduced_along_lanes(each)
     if not along or rule.result == "dense":
         return

@@ -252,7 +252,7 @@ def relayout_to(tensor: Tensor, layout: Layout, name: str | None = None) -> Tens
 
     Args:
         tensor: Tensor to copy.
-        layout: Layout of the copy.
+        layout: Layout of the copy; a `StickLayout` without `size` takes the size of the tensor.
         name: Name of the copy. Default: the name of the tensor with the suffix `_relaid`.
 
     Raises:

@@ -490,9 +490,10 @@ def _declare(scope: Scope, node: DeclBuffer) -> Action:
 
 
 def _row_bytes(scope: Scope, view: Buffer) -> Callable[[Environment], int] | None:
-    """The bytes of a row of the memory that a view is of; None for memory of one axis.
+    """Return a function that computes the row size in bytes of the memory of a view.
 
-    Rows may be longer than those of the view.
+    Rows of the memory may be longer than those of the view. The result is None if the memory has
+    one physical axis, pending layout maps or strides.
     """
     if not view.axis_separators or view.data in scope.mapped:
         return None

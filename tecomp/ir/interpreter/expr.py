@@ -67,6 +67,8 @@ class Scope:
         sites: Source expression of each run-time index check.
         slots: Number of allocated slots.
         watch: Observer of element reads and writes, or None.
+        mapped: Addresses of buffers with pending layout maps; their axis separators do not refer to
+            their current axes.
     """
 
     sites: tuple[str, ...]
@@ -107,7 +109,7 @@ class Scope:
         self._views[buffer.data].pop()
 
     def memory_of(self, buffer: Buffer) -> tuple[Buffer, int]:
-        """The buffer that a view is of, and its slot."""
+        """Return the buffer that was first declared for the memory of a view, and its slot."""
         return self._views[buffer.data][0]
 
     def view_slot(self, buffer: Buffer) -> int:

@@ -147,19 +147,19 @@ def view_of(
 def view_of_rows(
     name: str, memory: Bytes, dtype: DType, shape: tuple[int, ...], cut: int, row_bytes: int
 ) -> View:
-    """The buffer of that type and shape whose rows start where those of `memory` do.
+    """Return a view of a buffer whose rows start at the rows of `memory`.
 
     Args:
-        name: what it is called in messages.
-        memory: rows one after another.
-        dtype: type of an element.
-        shape: of the buffer.
-        cut: how many of its axes count rows.
-        row_bytes: bytes of a row of the memory.
+        name: Name in messages.
+        memory: Consecutive rows.
+        dtype: Dtype of the elements.
+        shape: Shape of the buffer.
+        cut: Number of leading axes that index rows.
+        row_bytes: Size of a row of the memory in bytes.
 
     Raises:
-        CallError: an extent is negative, or a row does not fit into one of the memory, or there are
-            more of them.
+        CallError: If an extent is negative, a row of the buffer is longer than a row of the memory,
+            or the buffer has more rows than the memory.
     """
     if min(shape, default=0) < 0 or 0 in shape:
         return view_of(name, memory, dtype, shape, compact(shape))

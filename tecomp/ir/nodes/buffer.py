@@ -153,11 +153,11 @@ def _bad_separators(cuts: tuple[int, ...], rank: int) -> DefinitionError:
 
 
 def view_problem(view: Buffer, memory: Buffer) -> str:
-    """Return why `view` cannot be a view of `memory`, or an empty text.
+    """Return why `view` cannot be a view of `memory`, or an empty string if it can.
 
-    Both must flatten to the same number of physical axes: memory with several is a table of rows,
-    which an access with one index would read as elements. A view may have fewer and shorter rows
-    than its memory; extents that cannot be compared are accepted.
+    Both must flatten to the same number of physical axes: memory with several physical axes is a
+    table of rows, which an access with one index would not address correctly. A view may have fewer
+    and shorter rows than its memory. Extents that cannot be compared are accepted.
 
     >>> x = Buffer("x", (8, 8), axis_separators=(0,))
     >>> view_problem(Buffer("V", (64,), data=x.data), x)
@@ -197,7 +197,7 @@ def view_problem(view: Buffer, memory: Buffer) -> str:
 
 
 def is_longer(extents: Sequence[Extent], others: Sequence[Extent]) -> bool:
-    """Whether the product of `extents` is provably greater than that of `others` for some sizes."""
+    """Return whether the product of `extents` provably exceeds that of `others` for some sizes."""
     count, factors = _factors(extents)
     most, left = _factors(others)
     if len(factors) != len(left):
@@ -211,7 +211,7 @@ def is_longer(extents: Sequence[Extent], others: Sequence[Extent]) -> bool:
 
 
 def _factors(extents: Sequence[Extent]) -> tuple[int, list[Expr]]:
-    """A product as a number and the factors that are none."""
+    """Return a product as its constant factor and its symbolic factors."""
     number, factors, todo = 1, list[Expr](), list(extents)
     while todo:
         match todo.pop():

@@ -1,4 +1,4 @@
-"""Analyses of IR graphs: path conditions, nonnegative variables, value numbers, line numbers."""
+"""Analyses of IR graphs: path conditions, value numbers, line numbers, sizes and buffer views."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def _plain(value: Any) -> Any:
 
 
 def declared_views(func: PrimFunc) -> Iterator[tuple[Buffer, Buffer]]:
-    """Each view of a function (`DeclBuffer`), and the buffer whose memory it is of."""
+    """Yield each view that a `DeclBuffer` of a function declares, with the buffer of its memory."""
     nodes = [*walk(func.body, parts=statements_in)]
     if not any(isinstance(node, DeclBuffer) for node in nodes):
         return

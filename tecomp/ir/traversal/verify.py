@@ -251,7 +251,7 @@ class _Checker:
         if memory is None:
             return
         is_mapped = any(data is buffer.data for data, _ in self.func.layout_maps)
-        # Layout maps change the extents: only the ranks are compared before they are applied.
+        # Layout maps change the extents, so only the ranks are compared while maps are pending.
         if is_mapped and len(buffer.axis_separators) == len(memory.axis_separators):
             return
         if problem := view_problem(buffer, memory):
