@@ -1,1 +1,1 @@
-"""Integer sets: domains, accesses, layouts. The only room that knows isl."""
+"""Integer sets for domains, accesses and layouts; the only package that imports isl."""

@@ -1,1 +1,1 @@
-"""What lanes, iterations and cores access, compared."""
+"""Comparison of the elements that lanes, iterations and cores access."""

@@ -1,4 +1,4 @@
-"""Elements accessed by several iterations or cores."""
+"""Elements that several iterations or cores access."""
 
 from __future__ import annotations
 
@@ -22,19 +22,24 @@ _SET = isl.dim_type.set
 def shared_point(
     points: isl.Set, scope: Scope, loop: Var
 ) -> tuple[int, int, tuple[int, ...]] | None:
-    """Two iterations of `loop` whose `points` meet, and a point where they do; None if none do.
+    """Return two iterations of `loop` with a common point of `points`, and that point, or None.
+
+    The two iterations agree in the loops outside `loop`.
 
     Args:
-        points: a set that depends on the loops of `scope`.
-        scope: the loops around; those outside of `loop` have one value.
-        loop: one of them.
+        points: Set that depends on the loops of `scope`.
+        scope: Enclosing loops.
+        loop: One of the loops of `scope`.
+
+    Returns:
+        The two values of `loop`, the smaller first, and the coordinates of the common point.
     """
     position = scope.params.index(loop) - scope.n_sizes
     count = len(scope.params) - scope.n_sizes
     known = points.intersect_params(scope.context)
     known = known.align_params(Space((), scope.params).isl)
     touched = isl.Map.from_range(known).move_dims(_IN, 0, _PARAM, scope.n_sizes, count)
-    # The loops inside of `loop` may have any values.
+    # The loops inside `loop` may have different values in the two iterations.
     touched = touched.project_out(_IN, position + 1, count - position - 1)
     clashes = touched.apply_range(touched.reverse())
     for k in range(position):
@@ -56,13 +61,13 @@ def _coordinate(point: isl.Set, position: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """An access inside of loops.
+    """Access inside loops.
 
     Attributes:
-        loops: variable, first value and number of values of each loop, outermost first.
-        conditions: that hold where it is made.
-        core: which core makes it: a variable or 0 for each axis of the grid.
-        indices: the element.
+        loops: Variable, first value and extent of each loop, outermost first.
+        conditions: Guards of the access.
+        core: Core that makes the access: a variable or 0 for each grid axis.
+        indices: Indices of the element.
     """
 
     loops: tuple[tuple[Var, Expr, Expr], ...]
@@ -73,12 +78,13 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Two cores that use one element, or what each core has where there are none.
+    """Result of `shared`: a conflict between two cores, or the span of each core.
 
     Attributes:
-        cores: the coordinates of two cores; None where no element is used by two.
-        index: the element.
-        span: for each axis, the most elements from the first to the last that one core uses.
+        cores: Coordinates of two cores that use one element; None if no element is shared.
+        index: Index of the shared element; empty if no element is shared.
+        span: For each axis, the maximum over the cores of the number of elements from the first to
+            the last one that a core uses; empty if an element is shared.
     """
 
     cores: tuple[tuple[int, ...], tuple[int, ...]] | None
@@ -87,14 +93,15 @@ class Shared:
 
 
 def shared(uses: Sequence[Use], copies: Sequence[Use] = ()) -> Shared:
-    """What cores share among `uses`, and what each has.
+    """Find an element that two cores use, or compute the index span of each core.
 
     Args:
-        uses: each makes its elements those of the core.
-        copies: may use elements of any core; those that are nobody's are of the core that copies.
+        uses: Accesses that make their elements private to the core.
+        copies: Accesses that may use elements of any core. Elements that no access in `uses`
+            touches belong to the copying core.
 
     Raises:
-        NotAffine: an index or a bound is no affine function of the loops.
+        NotAffine: If an index or a bound is not an affine function of the loops.
     """
     owned = _owned(uses, copies)
     meeting = owned.apply_range(owned.reverse())
@@ -112,12 +119,12 @@ def shared(uses: Sequence[Use], copies: Sequence[Use] = ()) -> Shared:
 def by_owner(
     copy: Use, uses: Sequence[Use], copies: Sequence[Use]
 ) -> Iterator[tuple[tuple[int, ...], Expr]]:
-    """The cores that a copy takes something from, each with when it does.
+    """Yield the cores that own elements which a copy accesses, each with the condition of access.
 
     Args:
-        copy: one of `copies`.
-        uses: as for `shared`, which finds no core in the way of another among them.
-        copies: the same; all sizes are numbers.
+        copy: One of `copies`.
+        uses: Accesses without a conflict according to `shared`.
+        copies: Copies as passed to `shared`; all sizes must be numbers.
 
     Yields:
         The coordinates of a core, and a condition on the loops around the copy.
@@ -133,7 +140,7 @@ def by_owner(
 
 
 def _owned(uses: Sequence[Use], copies: Sequence[Use]) -> isl.Map:
-    """The elements of each core."""
+    """Return the elements owned by each core."""
     owned = _joined(uses or copies)
     if not (uses and copies):
         return owned
@@ -149,7 +156,7 @@ def _joined(uses: Sequence[Use]) -> isl.Map:
 
 
 def _extreme(owned: isl.Map, axis: int, *, most: bool) -> isl.PwAff:
-    """The greatest or least index along an axis, for each core."""
+    """Return the greatest or least index along an axis for each core."""
     count = owned.dim(_OUT)
     alone = owned.project_out(_OUT, axis + 1, count - axis - 1).project_out(_OUT, 0, axis)
     found = alone.lexmax_pw_multi_aff() if most else alone.lexmin_pw_multi_aff()

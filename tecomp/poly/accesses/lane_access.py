@@ -1,8 +1,8 @@
 """Access patterns along vector lanes.
 
-What is asked depends on few of the axes of an operation: those that lanes or several results of a
-layout at once are made of. The others stay as they are along lanes, and are left out; then the same
-few questions are asked of most operations of a program, and each is answered once.
+The answers depend on only a few axes of an operation: those that determine the lanes, or that
+several coordinates of a layout share. All other axes are constant along the lanes and are dropped.
+The reduced questions recur in most operations of a program, and each is answered once.
 """
 
 from __future__ import annotations
@@ -28,65 +28,65 @@ Pair = tuple[Mapping[Var, int], Mapping[Var, int]]
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where an operand's element lies, at each point of an operation; the lane comes last.
+    """Physical coordinates of an operand's element at each point of an operation, the lane last.
 
     Attributes:
-        axes: of the operation, those of the result first.
-        extents: of the axes.
-        exprs: the place, in terms of the axes.
+        axes: Axes of the operation, those of the result first.
+        extents: Extents of the axes.
+        exprs: Physical coordinates in terms of the axes.
     """
 
     axes: tuple[Var, ...]
     extents: tuple[int, ...]
     exprs: tuple[Expr, ...]
-    # Many combinations of layouts are tried, and each asks the same of the places in it.
+    # Many layout combinations are tried, and they ask the same questions about the same operand.
     _known: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def space(self) -> Space:
-        """Of the axes."""
+        """Space of the axes."""
         return Space(self.axes)
 
     @cached_property
     def parts(self) -> tuple[tuple[str, frozenset[Var]], ...]:
-        """Each expression as text, and the axes that it depends on."""
+        """Text of each expression, and the axes that the expression depends on."""
         return tuple((str(expr), frozenset(free_variables(expr))) for expr in self.exprs)
 
     @cached_property
     def used(self) -> frozenset[Var]:
-        """The axes that the place depends on."""
+        """Axes that the physical coordinates depend on."""
         return frozenset(axis for _, used in self.parts for axis in used)
 
     @cached_property
     def entangled(self) -> frozenset[Var]:
-        """The axes that lanes depend on, or some other expression together with others."""
+        """Axes that the lane depends on, or that share an expression with another axis."""
         several = [used for _, used in self.parts if len(used) > 1]
         lane = self.parts[-1][1] if self.parts else frozenset()
         return lane.union(*several)
 
     @cached_property
     def box(self) -> isl.Set:
-        """All points."""
+        """All points of the operation."""
         return self.space.box([(0, extent) for extent in self.extents])
 
     @cached_property
     def relation(self) -> isl.Map:
-        """From points to places.
+        """Relation from points to physical coordinates.
 
         Raises:
-            NotAffine: a place is no affine function of the axes.
+            NotAffine: If a coordinate is not an affine function of the axes.
         """
         return index_relation(list(self.exprs), self.space).intersect_domain(self.box)
 
     def once(self, what: object, find: Callable[[], _Found]) -> _Found:
-        """What was found out about these places before, or what is now."""
+        """Return the memoized answer for the key `what`, or compute it with `find`."""
         if what not in self._known:
             self._known[what] = find()
         found: _Found = self._known[what]
         return found
 
     def next_lane(self, n_kept: int) -> isl.Map:
-        """From each point to the one whose element is in the next lane of the same stick.
+        """Return the map from each point to the points in the next lane of the same stick.
 
         Axes from `n_kept` on keep their values.
         """
@@ -101,13 +101,13 @@ class Places:
         return moved
 
     def same_stick(self) -> isl.Map:
-        """Between points whose elements are in one stick."""
+        """Return the relation between points whose elements are in one stick."""
         count = len(self.exprs)
         stick = self.relation.project_out(_OUT, count - 1, 1)
         return stick.apply_range(stick.reverse())
 
     def runs_along(self, axis: int) -> bool:
-        """Whether consecutive values of an axis are at consecutive lanes, from stick to stick."""
+        """Return whether steps along `axis` go to the next lane, or to lane 0 of another stick."""
         return self.once(("along", axis), lambda: self._runs_along_alone(axis))
 
     def _runs_along_alone(self, axis: int) -> bool:
@@ -127,13 +127,13 @@ class Places:
         move = _step(len(self.axes), axis).intersect_domain(self.box).intersect_range(self.box)
         if move.is_empty():
             return False
-        # Asked point by point: which points read a place is a question of twice as many dimensions.
+        # Compare point by point: a relation between points would have twice as many dimensions.
         lane = _step(len(self.exprs), len(self.exprs) - 1)
         follows = move.apply_range(self.relation).intersect(self.relation.apply_range(lane))
         rest = move.subtract_domain(follows.domain())
         if rest.is_equal(move):
             return False
-        # A new stick begins at its first lane.
+        # All other steps must lead to the first lane of a stick.
         starts = self.relation.intersect_range(
             isl.Set.universe(self.relation.range().get_space()).fix_val(
                 _DIM, len(self.exprs) - 1, 0)
@@ -142,7 +142,7 @@ class Places:
 
 
 def _few(wanted: AbstractSet[Var], *operands: Places) -> tuple[Places, ...] | None:
-    """Places in terms of some axes alone; none where there are no points, or no lanes."""
+    """Restrict operands to some axes, the others at 0; None without points or without lanes."""
     first = operands[0]
     if min(first.extents, default=1) < 1 or not all(operand.exprs for operand in operands):
         return None
@@ -161,7 +161,7 @@ def _few(wanted: AbstractSet[Var], *operands: Places) -> tuple[Places, ...] | No
 
 
 def _key(wanted: AbstractSet[Var], *operands: Places) -> object:
-    """What places have in common of which the same is true: those in terms of some axes."""
+    """Return a key that is equal for operands with the same coordinates in terms of some axes."""
     first = operands[0]
     names = [axis.name for axis in first.axes]
     if len(set(names)) < len(names):
@@ -179,9 +179,10 @@ def _key(wanted: AbstractSet[Var], *operands: Places) -> object:
 def _pair_of_few(
     find: Callable[[Places, Places, int], Pair | None], out: Places, operand: Places, n_kept: int
 ) -> Pair | None:
-    """Two points of few axes, with the others at 0.
+    """Search a pair of points in terms of few axes, with the others at 0.
 
-    An axis that each operand has as a place of its own is the same for neighbours in one stick.
+    An axis that is a physical coordinate of its own in each operand is equal for neighbours in one
+    stick and therefore left out.
     """
     wanted = out.entangled | operand.entangled | (set(out.axes[:n_kept]) - out.used)
     kept = sum(axis in wanted for axis in out.axes[:n_kept])
@@ -195,7 +196,7 @@ def _pair_of_few(
 
 
 def _by_name(point: Mapping[Var, int], out: Places) -> Mapping[Var, int]:
-    """A point in terms of the axes of places; it may be one of others of the same names."""
+    """Return a point in terms of the axes of `out`, matching foreign axes by name."""
     values = {axis.name: value for axis, value in point.items()}
     return {axis: point.get(axis, values.get(axis.name, 0)) for axis in out.axes}
 
@@ -205,7 +206,7 @@ _MOST_ANSWERS = 100_000
 
 
 def _once(question: object, find: Callable[[], _Found]) -> _Found:
-    """The answer to what was asked about other places already, or is now."""
+    """Return the answer to a question, which may stem from other operands, or compute it."""
     if question not in _ANSWERS:
         if len(_ANSWERS) > _MOST_ANSWERS:
             _ANSWERS.clear()
@@ -215,7 +216,7 @@ def _once(question: object, find: Callable[[], _Found]) -> _Found:
 
 
 def _step(count: int, axis: int) -> isl.Map:
-    """`{ [x] -> [y] }` where one coordinate grows by 1 and the others stay."""
+    """Return the map `{ [x] -> [y] }` that increments one coordinate and keeps the others."""
     space = isl.Space.alloc(CONTEXT, 0, count, count)
     step = isl.Map.universe(space)
     for k in range(count):
@@ -229,7 +230,7 @@ def _step(count: int, axis: int) -> isl.Map:
 
 
 def not_broadcast(out: Places, operand: Places, n_kept: int) -> Pair | None:
-    """Two points in neighbouring lanes of the result that read two elements, if there are any."""
+    """Return two points in adjacent lanes of the result that read different elements, or None."""
     key = "broadcast", operand, n_kept
     return out.once(key, lambda: _pair_of_few(_not_broadcast, out, operand, n_kept))
 
@@ -241,7 +242,7 @@ def _not_broadcast(out: Places, operand: Places, n_kept: int) -> Pair | None:
 
 
 def not_in_one_lane(operand: Places) -> Pair | None:
-    """Two points whose elements are in two lanes, if there are any."""
+    """Return two points whose elements are in different lanes, or None."""
     return operand.once("one lane", lambda: _not_in_one_lane(operand))
 
 
@@ -252,15 +253,15 @@ def _not_in_one_lane(operand: Places) -> Pair | None:
 
 
 def has_lanes(out: Places, n_kept: int) -> bool:
-    """Whether any two elements are in one stick."""
+    """Return whether any two points are in adjacent lanes of one stick."""
     return not out.next_lane(n_kept).is_empty()
 
 
 def not_consecutive(out: Places, operand: Places, n_kept: int) -> Pair | None:
-    """Two points that show that an operand's lanes are not those of the result, if there are any.
+    """Return two points that prove that an operand's lanes differ from the result's, or None.
 
-    They are neighbours in the result and not in the operand, or their elements are in other lanes
-    than the result's by different numbers.
+    Either the points are neighbours in the result but not in the operand, or the lane offsets
+    between operand and result differ at the two points.
     """
     key = "consecutive", operand, n_kept
     return out.once(key, lambda: _pair_of_few(_not_consecutive, out, operand, n_kept))
@@ -284,7 +285,7 @@ def _not_consecutive(out: Places, operand: Places, n_kept: int) -> Pair | None:
 def unaligned(
     out: Places, offset: Expr, multiple: int
 ) -> Mapping[Var, int] | None:
-    """A point in lane 0 of the result where `offset` is no multiple, if there is one."""
+    """Return a point in lane 0 of the result where `offset` is not a multiple, or None."""
     wanted = out.entangled | set(free_variables(offset))
 
     def answer() -> Mapping[Var, int] | None:
@@ -308,7 +309,7 @@ def _unaligned(
 
 
 def not_alone(out: Places) -> Pair | None:
-    """Two elements in one stick, or one that is not in lane 0 twice, if there are any."""
+    """Return two elements of one stick, or a point outside lane 0 twice, or None."""
     return out.once("alone", lambda: _not_alone(out))
 
 
@@ -324,7 +325,7 @@ def _not_alone(out: Places) -> Pair | None:
 
 
 def one_to_a_stick(operand: Places) -> bool:
-    """Whether no stick has two elements."""
+    """Return whether every stick has at most one element."""
 
     def answer() -> bool:
         (few,) = _few(operand.used, operand) or (operand,)

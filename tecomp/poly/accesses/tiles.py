@@ -1,4 +1,4 @@
-"""Tiles of index spaces: the points of a few loops as digits, and accesses compared on them."""
+"""Tiles of index spaces: loop values as digits, and accesses compared on a tile."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_VALUES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class TileDigit:
-    """The values `0, stride, ..., (extent - 1) * stride` of dimension `axis`, added to its base."""
+    """Digit of `axis` with the values `0, stride, ..., (extent - 1) * stride` above its base."""
 
     axis: int
     stride: int
@@ -32,11 +32,11 @@ class TileDigit:
 
 def digits_of(points: isl.Set, starts: Sequence[Expr], dims: Sequence[Var], scope: Scope
               ) -> list[list[TileDigit]] | None:
-    """How far each dimension of `points` reaches from its start, whatever the loops around are.
+    """Return the offsets of each dimension of `points` from its start, over all enclosing loops.
 
     Returns:
-        For each dimension digits whose sums are the values, the fastest first; None where the
-        values have no bound, or are no sums of digits.
+        For each dimension the digits whose sums are the offsets, the fastest first; None if the
+        offsets are unbounded or are not sums of digits.
     """
     space = scope.space(dims)
     moved = image(
@@ -87,14 +87,14 @@ def _as_digits(values: list[int], axis: int) -> list[TileDigit] | None:
 
 @dataclass(frozen=True)
 class Tile:
-    """What the axes of an operation run through, and where in the program that is.
+    """Points of an operation within the iteration space of a program.
 
     Attributes:
-        axes: of the operation.
-        extents: how many values each has.
-        places: for each dimension of the program's points its value, in terms of `axes`.
-        points: the values of `axes` that the program asks for.
-        scope: the loops around.
+        axes: Axes of the operation.
+        extents: Extents of the axes.
+        places: Coordinates of the program's points in terms of `axes`.
+        points: Values of `axes` that the program requires.
+        scope: Enclosing loops.
     """
 
     axes: tuple[Var, ...]
@@ -105,7 +105,7 @@ class Tile:
 
     @property
     def space(self) -> Space:
-        """Of `axes`."""
+        """Space of `axes`."""
         return self.scope.space(self.axes)
 
     @property
@@ -114,20 +114,26 @@ class Tile:
         return self.space.box([(0, extent) for extent in self.extents])
 
     def missing(self) -> isl.Set:
-        """The values of `axes` that the program does not ask for, where it asks for some."""
+        """Return the values of `axes` that the program does not require, where it requires some."""
         rest = self.box.subtract(self.points)
         return rest.intersect_params(self.scope.context).intersect_params(self.points.params())
 
     def holds(self, points: isl.Set) -> bool:
-        """Whether all `points` of the program are in this tile."""
+        """Return whether all `points` of the program are in this tile."""
         inside = self.points.apply(index_relation(list(self.places), self.space))
         return bool(points.intersect_params(self.scope.context).is_subset(inside))
 
     def lies_in(self, access: Access, memory: Box[Extent]) -> bool:
-        """Whether all that an operand touches, asked for or not, is in (low, extent) of `memory`.
+        """Return whether all tensor elements that an operand touches are within `memory`.
+
+        This includes the points of the tile that the program does not require.
+
+        Args:
+            access: Operand access.
+            memory: (low, extent) of each axis of the tensor.
 
         Raises:
-            NotAffine: an index or a bound is no affine function.
+            NotAffine: If an index or a bound is not an affine function.
         """
         known = self.scope.context.intersect(self.points.params())
         there = self.box.intersect_params(known).apply(
@@ -137,20 +143,20 @@ class Tile:
         return bool(there.is_subset(held))
 
     def is_full(self) -> bool:
-        """Whether all of it is asked for, whatever the loops around."""
+        """Return whether the tile is full in all iterations of the enclosing loops."""
         return bool(self.missing().is_empty())
 
     def is_never_full(self) -> bool:
-        """Whether a part is missing, whatever the loops around."""
+        """Return whether the tile is partial in all iterations of the enclosing loops."""
         return bool(self.full_where().is_empty())
 
     def full_where(self) -> isl.Set:
-        """The values of the loops around for which nothing is missing."""
+        """Return the iterations of the enclosing loops in which the tile is full."""
         known = self.scope.context.intersect(self.points.params())
         return known.subtract(self.missing().params())
 
     def full_condition(self) -> Expr:
-        """Whether nothing is missing, in terms of the loops around."""
+        """Return the condition on the enclosing loops under which the tile is full."""
         inside = self.full_where().gist(self.scope.context).coalesce()
         return set_to_condition(isl.Set.from_params(inside), self.scope.space(()).names)
 
@@ -159,14 +165,14 @@ def tile_of(
     points: isl.Set, places: Sequence[Expr], axes: Sequence[Var], extents: Sequence[int],
     scope: Scope,
 ) -> Tile:
-    """The tile whose element `axes` is the point `places` of the program.
+    """Return the tile whose element `axes` is the point `places` of the program.
 
     Args:
-        points: what the program computes.
-        places: values of the dimensions of `points`, in terms of `axes`.
-        axes: of the operation.
-        extents: of the axes.
-        scope: the loops around.
+        points: Points that the program computes.
+        places: Coordinates of `points` in terms of `axes`.
+        axes: Axes of the operation.
+        extents: Extents of the axes.
+        scope: Enclosing loops.
     """
     space = scope.space(axes)
     box = space.box([(0, extent) for extent in extents])
@@ -177,11 +183,11 @@ def tile_of(
 
 @dataclass(frozen=True)
 class Access:
-    """An operand of an operation, and the same element in the program, at each point of a tile.
+    """Operand of an operation and the corresponding tensor element, at each point of a tile.
 
     Attributes:
-        own: indices of the operand, in terms of the axes of the operation.
-        others: indices of the tensor, in terms of the axes and the loops around.
+        own: Indices of the operand, in terms of the axes of the operation.
+        others: Indices of the tensor, in terms of the axes and the enclosing loops.
     """
 
     own: tuple[Expr, ...]
@@ -189,10 +195,10 @@ class Access:
 
 
 def clash(access: Access, tile: Tile) -> tuple[dict[Var, int], dict[Var, int]] | None:
-    """Two points with one element of the operand but two of the tensor; None if there are none.
+    """Return two points with the same operand element but different tensor elements, or None.
 
     Raises:
-        NotAffine: an index is no affine function of the axes.
+        NotAffine: If an index is not an affine function of the axes.
     """
     space = tile.space
     own = index_relation(list(access.own), space).intersect_domain(tile.box)
@@ -213,9 +219,9 @@ def clash(access: Access, tile: Tile) -> tuple[dict[Var, int], dict[Var, int]] |
 
 
 def view(access: Access, tile: Tile, indices: Sequence[Var]) -> tuple[Expr, ...]:
-    """The indices of the tensor as functions of `indices`, those of the operand.
+    """Return the indices of the tensor as functions of `indices`, the indices of the operand.
 
-    There is no `clash`.
+    `clash` must return None for the access.
     """
     own = index_relation(list(access.own), tile.space).intersect_domain(tile.box)
     relation = own.reverse().apply_range(index_relation(list(access.others), tile.space))
@@ -232,18 +238,18 @@ def padded(
     access: Access, tile: Tile, axes: Sequence[Var], shape: Box[Extent], memory: Box[Extent],
     places: Sequence[Expr],
 ) -> isl.Set:
-    """The elements of an operand that lie in the padding of a tensor's memory.
+    """Return the elements of an operand that are in the padding of a tensor's memory.
 
     Args:
-        access: the operand and the tensor.
-        tile: the tile.
-        axes: of the tensor.
-        shape: (low, extent) of its axes.
-        memory: the same for what is stored, at least.
-        places: where an element is stored, in terms of `axes`.
+        access: Access to the operand and the tensor.
+        tile: Tile of the operation.
+        axes: Axes of the tensor.
+        shape: (low, extent) of each axis.
+        memory: (low, extent) of each axis in a region that is certainly allocated.
+        places: Physical index of an element in terms of `axes`.
 
     Raises:
-        NotAffine: a place or a bound is no affine function.
+        NotAffine: If a physical index or a bound is not an affine function.
     """
     space = tile.scope.space(axes)
     own, stored = space.box(shape), space.box(memory)
@@ -259,7 +265,7 @@ def padded(
 def touched_condition(
     access: Access, tile: Tile, indices: Sequence[Var], padding: isl.Set | None
 ) -> Expr:
-    """Which elements of the operand may be read: those that are asked for, and padding."""
+    """Return the condition under which an operand element may be read: required or padding."""
     own = index_relation(list(access.own), tile.space)
     wanted, all_of_them = tile.points.apply(own), tile.box.apply(own)
     if padding is not None:
@@ -272,9 +278,10 @@ def touched_condition(
 def beyond(
     access: Access, tile: Tile, reduced: Sequence[Var], padding: isl.Set | None
 ) -> tuple[bool, bool, bool]:
-    """What an operand has where a reduction goes too far: elements, padding, nothing.
+    """Return whether a reduction reads (elements, padding, unallocated memory) past its tail.
 
-    That is at the points that are missing from a tile of which some step of the reduction is there.
+    The reads are at the points of `overrun`: missing points of the tile whose result element the
+    program requires.
     """
     own = index_relation(list(access.own), tile.space)
     read = overrun(tile, reduced).apply(own)
@@ -286,7 +293,7 @@ def beyond(
 
 
 def overrun(tile: Tile, reduced: Sequence[Var]) -> isl.Set:
-    """The points of a tile that are missing though its element of the result is there."""
+    """Return the missing points of a tile for which another reduction step is required."""
     whole = tile.points
     for axis in reduced:
         k = next(n for n, other in enumerate(tile.axes) if other is axis)
@@ -295,7 +302,7 @@ def overrun(tile: Tile, reduced: Sequence[Var]) -> isl.Set:
 
 
 def values_at(exprs: Sequence[Expr], space: Space, point: Mapping[Var, int]) -> tuple[int, ...]:
-    """The values of affine expressions at a point of parameters and dimensions."""
+    """Evaluate affine expressions at a point; variables without a value are 0."""
     relation = index_relation(list(exprs), space)
     for k, var in enumerate(space.params):
         relation = relation.fix_val(_PARAM, k, point.get(var, 0))

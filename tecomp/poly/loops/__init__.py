@@ -1,1 +1,1 @@
-"""Sets as loops: regions inside of loops, boxes around them, loops that scan them."""
+"""Conversion of sets to loops: regions at a program point, bounding boxes, scanning loops."""

@@ -1,4 +1,4 @@
-"""Loop generation with isl's AST builder."""
+"""Generate loops over integer sets, with isl's AST builder where direct loops do not suffice."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tecomp.poly.sets.isl_context import CONTEXT, Undecided, asked_of_sets, with
 from tecomp.poly.sets.to_isl import NotAffine, Space, condition
 
 MOST_PIECES = 16
-"""Pieces of a set which is asked for inside of loops over its hull."""
+"""Maximum number of pieces of a set that is tested by a condition inside loops over its hull."""
 
-# The type stubs lack the names that are keywords.
+# The islpy type stubs omit members whose names contain Python keywords.
 _BLOCK, _IF, _FOR = (getattr(isl.ast_node_type, name) for name in ("block", "if_", "for_"))
 
 
@@ -34,20 +34,20 @@ def scan(
     isolated: isl.Set | None = None,
     context: isl.Set | None = None,
 ) -> Stmt:
-    """Loops over `points` of `space`, the first dimension outermost.
+    """Return loops over `points` of `space`, with the first dimension outermost.
 
     Args:
-        points: what to visit, for given values of the parameters of `space`.
-        space: names the dimensions; each loop variable is named after its dimension.
-        body: makes the innermost statement from the value of each dimension and the set of the
-            points that this copy of the statement is for.
-        kinds: how the loop of a dimension runs, if not serially.
-        threads: the axis of the grid of cores that the loop of a dimension is bound to, if any.
-        isolated: points that are to have loops of their own.
-        context: what is known about the parameters; a set of the parameters alone.
+        points: Points to visit, for given values of the parameters of `space`.
+        space: Space of `points`; each loop variable is named after its dimension.
+        body: Function from the value of each dimension and the set of points of this copy of the
+            statement to the innermost statement.
+        kinds: Kind of the loop of each dimension. Default: serial.
+        threads: Grid axis that the loop of a dimension is bound to. Default: none.
+        isolated: Points to separate into loops of their own.
+        context: Facts about the parameters, as a set of the parameters only.
 
     Raises:
-        Undecided: isl takes too long to say what loops there are.
+        Undecided: If isl exceeds its share of the budget.
     """
     if not space.dims:
         return _guarded(points, space, body, context)
@@ -70,13 +70,13 @@ def scan(
 
 
 Ast: TypeAlias = tuple[isl.AstNode, list[isl.Set]]
-"""What isl makes, and the points that each copy of the statement in it is for."""
+"""AST of isl, and the points for each copy of the statement in the AST."""
 
 
 def _found(
     points: isl.Set, space: Space, isolated: isl.Set | None, context: isl.Set | None
 ) -> Ends | Tiles | Ast | None:
-    """How loops visit all points; None where nothing says it."""
+    """Return a description of loops that visit all points, or None if none was found."""
     if isolated is None and (box := ends_of(points, space, context)) is not None:
         return box
     if (tiles := tiles_of(points, isolated, context)) is not None:
@@ -86,10 +86,10 @@ def _found(
 
 @asked_of_sets
 def _visiting(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None) -> Ast | None:
-    """The AST for all points; None where isl gives up, takes too long or leaves some out.
+    """Return an AST that visits all points, or None if isl fails, takes too long or omits points.
 
-    What isl knows of the quotients in a set depends on how it was made; with some it does either.
-    As they are printed they are all given by their definitions.
+    The definitions that isl knows for the existential variables of a set depend on the history of
+    the set, and some forms make isl fail. The printed form defines all of them, and is tried next.
     """
     for is_printed in (False, True):
         form = isl.Set.read_from_str(CONTEXT, str(points)) if is_printed else points
@@ -103,7 +103,7 @@ def _visiting(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None
 
 
 def _hull(points: isl.Set) -> isl.Set | None:
-    """A convex piece around `points`, described without quotients; None if that is no more."""
+    """Return a convex superset without existential variables, or None if that is no different."""
     hull = points.remove_divs().simple_hull().to_set()
     return None if hull.plain_is_equal(points) or not hull.is_bounded() else hull
 
@@ -117,7 +117,7 @@ def _tested(
     threads: Mapping[Var, str] | None,
     context: isl.Set | None,
 ) -> Stmt:
-    """Loops over a hull, and a condition inside for those in `points`."""
+    """Return loops over a hull with a condition inside that selects `points`."""
     known = within_share(lambda: points.gist(hull).compute_divs())
     if known is None or known.n_basic_set() > MOST_PIECES:
         raise Undecided
@@ -147,8 +147,8 @@ def _generated(points: isl.Set, isolated: isl.Set | None, context: isl.Set | Non
     failures: list[BaseException] = []
 
     def remember(leaf: isl.AstNode, at: isl.AstBuild) -> isl.AstNode:
-        # What leaves a callback, Ctrl-C say, makes isl lose objects, and the process crash when
-        # it ends.
+        # An exception that escapes from the callback, e.g. KeyboardInterrupt, makes isl leak
+        # objects, and the process then crashes at exit.
         try:
             name = isl.Id.read_from_str(CONTEXT, f"u{len(copies)}")
             copies.append(isl.Set.from_union_set(at.get_schedule().domain()).reset_tuple_id())
@@ -157,7 +157,7 @@ def _generated(points: isl.Set, isolated: isl.Set | None, context: isl.Set | Non
             failures.append(error)
             return leaf
 
-    # The second value keeps the callback alive.
+    # The second value keeps a reference to the callback.
     build, _keep = build.set_at_each_domain(remember)
     tree = build.node_from_schedule(node.get_schedule())
     if failures:
@@ -166,7 +166,7 @@ def _generated(points: isl.Set, isolated: isl.Set | None, context: isl.Set | Non
 
 
 def _is_visited(points: isl.Set, copies: list[isl.Set], context: isl.Set | None) -> bool:
-    """Whether the copies are for all points; of some forms of one set isl leaves points out."""
+    """Return whether the copies cover all points; for some forms of a set, isl omits points."""
     known = points if context is None else points.intersect_params(context)
     if not copies:
         return bool(known.is_empty())
@@ -196,9 +196,9 @@ def _chosen(
     isolated: isl.Set,
     context: isl.Set | None,
 ) -> Stmt:
-    """One condition before two forms of the loops, where it does not depend on any of them.
+    """Return two versions of the loops under one condition that depends on parameters only.
 
-    As one set with an isolated part, isl would take several times as long for the same code.
+    With an isolated part in a single set, isl would take several times as long for equal code.
     """
     around = points.params() if context is None else context
     where = isolated.params().gist(around)
@@ -216,7 +216,7 @@ def _chosen(
 def _guarded(
     points: isl.Set, space: Space, body: Body, context: isl.Set | None
 ) -> Stmt:
-    """A set without dimensions is one point, or none where its parameters say so."""
+    """Return the body of a set without dimensions, guarded by a condition on its parameters."""
     known = points if context is None else points.gist(context.from_params())
     statement = body({}, points)
     condition = set_to_condition(known, space.names)
@@ -226,7 +226,7 @@ def _guarded(
 
 
 class _Emitter:
-    """Turns one AST into statements."""
+    """Converter of one AST to statements."""
 
     def __init__(
         self,
@@ -244,7 +244,7 @@ class _Emitter:
         self.params = {k: v for k, v in space.names.items() if k.startswith("p")}
 
     def emit(self, node: isl.AstNode, values: Mapping[str, Expr]) -> Stmt:
-        """The statement for `node`, inside loops with the given values."""
+        """Return the statement for `node`, inside loops with the given values."""
         kind: Any = node.get_type()
         if kind is _BLOCK:
             parts = node.block_get_children()
@@ -269,7 +269,7 @@ class _Emitter:
     def _loop(self, node: isl.AstNode, values: Mapping[str, Expr]) -> Stmt:
         iterator = node.for_get_iterator().get_id().get_name()
         first = self._expr(node.for_get_init(), values)
-        # isl calls the iterator of dimension k `ck`.
+        # isl names the iterator of dimension k `ck`.
         dim = self.space.dims[int(iterator[1:])]
         thread = self.threads.get(dim, "")
         if node.for_is_degenerate():
@@ -291,7 +291,7 @@ class _Emitter:
 
 
 def _count(condition: Expr, var: Var, first: Expr) -> Expr:
-    """How many values from `first` on satisfy `condition`, which bounds `var` from above."""
+    """Return the number of values from `first` on that satisfy the upper bounds in `condition`."""
     bounds: list[Expr] = []
     for part in conjuncts(condition):
         match part:
@@ -306,7 +306,7 @@ def _count(condition: Expr, var: Var, first: Expr) -> Expr:
 
 
 def _exclusive(bound: Expr) -> Expr:
-    """`bound + 1`, written as one would: into the arguments of a min or max, into a constant."""
+    """Return `bound + 1`, distributed over min and max and folded into constants."""
     match bound:
         case Binary(BinOp.MIN | BinOp.MAX as op, a, b):
             return binary(op, _exclusive(a), _exclusive(b))
@@ -333,16 +333,16 @@ def padding_loops(
     bounds: Sequence[Range],
     body: Callable[[tuple[Expr, ...]], Stmt],
 ) -> Stmt:
-    """Run `body` at each place in `bounds` where `where` holds, in row-major order.
+    """Run `body` for each place in `bounds` that satisfies `where`, in row-major order.
 
-    The loops visit those places only. Where the condition is not affine, as for a swizzle with
-    XOR, they visit all of `bounds` and ask.
+    The loops visit only these places. If the condition is not affine, as for a swizzle with XOR,
+    the loops visit all of `bounds` and test the condition.
 
     Args:
-        where: a condition on `indices`.
-        indices: one variable for each axis; the loops are named after them.
-        bounds: first place and extent along each axis.
-        body: makes the statement for a place.
+        where: Condition on `indices`.
+        indices: One variable for each axis; the loops are named after these variables.
+        bounds: First place and extent of each axis.
+        body: Function from the index expressions of a place to its statement.
     """
     box = [(part.min, part.extent) for part in bounds]
     used: dict[Var, None] = {}

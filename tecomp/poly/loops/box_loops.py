@@ -18,7 +18,7 @@ from tecomp.poly.sets.to_isl import Space
 
 _PARAM, _DIM, _DIV = isl.dim_type.param, isl.dim_type.set, isl.dim_type.div
 _MOST_ENDS = 2
-"""Upper ends that a loop may have; isl orders more of them, and drops what it can."""
+"""Maximum number of upper bounds of a loop; isl sorts more of them and removes redundant ones."""
 
 Body: TypeAlias = Callable[[Mapping[Var, Expr], isl.Set], Stmt]
 Ends: TypeAlias = list[tuple[Expr, Expr]]
@@ -32,15 +32,15 @@ def box_loops(
     kinds: Mapping[Var, ForKind],
     threads: Mapping[Var, str],
 ) -> Stmt:
-    """The loops over a box; a dimension of extent 1 has none.
+    """Return the loops over a box; a dimension of extent 1 gets no loop unless bound to a thread.
 
     Args:
-        ends: first value and extent in each dimension, from `ends_of`.
-        points: the box.
-        space: names the dimensions; each loop variable is named after its dimension.
-        body: makes the innermost statement from the value of each dimension and `points`.
-        kinds: how the loop of a dimension runs, if not serially.
-        threads: the axis of the grid of cores that the loop of a dimension is bound to, if any.
+        ends: First value and extent of each dimension, from `ends_of`.
+        points: Points of the box.
+        space: Space of `points`; each loop variable is named after its dimension.
+        body: Function from the value of each dimension and `points` to the innermost statement.
+        kinds: Kind of the loop of each dimension. Default: serial.
+        threads: Grid axis that the loop of a dimension is bound to. Default: none.
     """
     loops: list[tuple[Var, Var, Expr, Expr]] = []
     values: dict[Var, Expr] = {}
@@ -58,12 +58,12 @@ def box_loops(
 
 
 def ends_of(points: isl.Set, space: Space, context: isl.Set | None) -> Ends | None:
-    """First value and extent in each dimension, if `points` is a box; None if it is not.
+    """Return first value and extent of each dimension if `points` is a box, otherwise None.
 
     Args:
-        points: of `space`.
-        space: names the parameters.
-        context: what is known about the parameters; a set of the parameters alone.
+        points: Points of `space`.
+        space: Space that gives the variables of the parameters.
+        context: Facts about the parameters, as a set of the parameters only.
     """
     sides = _sides_of(points, context)
     return None if sides is None else [_first_and_extent(*side, space) for side in sides]
@@ -71,13 +71,13 @@ def ends_of(points: isl.Set, space: Space, context: isl.Set | None) -> Ends | No
 
 _End: TypeAlias = "int | isl.Aff"
 _Side: TypeAlias = "tuple[_End, list[_End]]"
-"""The first value in a dimension, and extents, the least of which counts."""
+"""First value in a dimension, and extents whose minimum applies."""
 
 
 @asked_once
 @asked_of_sets
 def _sides_of(points: isl.Set, context: isl.Set | None) -> list[_Side] | None:
-    """As `ends_of`, in terms of isl's parameters."""
+    """Return the result of `ends_of` in terms of isl's parameters."""
     simple = points if context is None else points.gist_params(context)
     if simple.involves_dims(_PARAM, 0, simple.dim(_PARAM)):
         return _sides_by_parameters(simple)
@@ -94,8 +94,8 @@ def _sides_of(points: isl.Set, context: isl.Set | None) -> list[_Side] | None:
 
 
 def _sides_by_parameters(points: isl.Set) -> list[_Side] | None:
-    """The ends of a box from its constraints, each of which is about one dimension."""
-    # Sets turn out to be empty only where isl looks for constraints that say nothing.
+    """Return the ends of a box from its constraints, each of which must involve one dimension."""
+    # isl detects that a set is empty only when it searches for redundant constraints.
     pieces = points.remove_redundancies().get_basic_sets() if points.n_basic_set() == 1 else []
     if len(pieces) != 1:
         return None
@@ -145,12 +145,18 @@ def _end_expr(end: _End, space: Space) -> Expr:
 def box_around(
     points: isl.Set, unclipped: isl.Set, scope: Scope, shape: Sequence[Extent]
 ) -> tuple[tuple[Expr, Extent], ...]:
-    """(start, extent) in each dimension of a box that holds `points` at all times.
+    """Return (start, extent) in each dimension of a box that contains `points` in all iterations.
 
-    The starts are affine in the loops around; the extents depend on the sizes alone. A start
-    that would need a case distinction, because the region meets the tensor's edge, is
-    taken from `unclipped`, the region before it was cut at the edge; or it is one of the cases,
-    if that is never behind the others. Where it takes isl too long to say, the dimension is whole.
+    The starts are affine in the enclosing loops; the extents depend on the sizes only. If a start
+    would need a case distinction because the region meets the edge of the tensor, the start is
+    computed from `unclipped`, the region before it was clipped at the edge, or is a case that is
+    never greater than the others. If isl takes too long, the whole axis is returned.
+
+    Args:
+        points: Region, which depends on the loops of `scope`.
+        unclipped: Region without clipping at the edges of the tensor.
+        scope: Enclosing loops.
+        shape: Extents of the tensor.
     """
     known = points.intersect_params(scope.context)
     box: list[tuple[Expr, Extent]] = []
@@ -159,22 +165,22 @@ def box_around(
         return (
             behind_digits(_at_single(known, box, scope), k)
             or _interval(known, k, scope)
-            # What is known may itself be a case distinction.
+            # The known region may itself be a case distinction.
             or _interval(points, k, scope)
             or _interval(unclipped.intersect_params(scope.context), k, scope)
         )
 
     def behind_digits(single: isl.Set, k: int) -> tuple[Expr, Extent] | None:
-        # The line is made first: a set loses what follows from its other conditions when isl
-        # tidies it up, and with that how one value follows from another.
+        # Project first: when isl simplifies a set, it may drop conditions that follow from others,
+        # and with them the relation between the dimensions.
         return None if single is known else _interval(line_of(single, k), 0, scope)
 
     def cases(k: int, whole: Extent) -> tuple[Expr, Extent]:
         single = _at_single(known, box, scope)
         if not line_of(single, k).is_bounded():
-            # Before anything else is asked: unknowns with large coefficients take isl forever.
+            # Test this first: existential variables with large coefficients take isl forever.
             return Const(0), whole
-        # Ends that follow from what is known would be cases, too.
+        # Ends that follow from the context would otherwise become cases, too.
         short = single.compute_divs().coalesce().gist_params(scope.context)
         return _around_cases(short, k, scope, whole)
 
@@ -187,9 +193,9 @@ def box_around(
 
 
 def _at_single(points: isl.Set, box: Sequence[tuple[Expr, Extent]], scope: Scope) -> isl.Set:
-    """`points`, said to be at the one value of each dimension that has one.
+    """Restrict `points` to the value of each dimension with extent 1.
 
-    Digits of a fused loop follow from those before, where isl would tell the values of these apart.
+    Digits of a fused loop follow from earlier digits; isl would otherwise distinguish their values.
     """
     for k, (start, extent) in enumerate(box):
         if isinstance(extent, int) and extent == 1 and not isinstance(start, Const):
@@ -200,7 +206,7 @@ def _at_single(points: isl.Set, box: Sequence[tuple[Expr, Extent]], scope: Scope
 
 
 def corner(points: isl.Set, scope: Scope) -> list[Expr]:
-    """The least value in each dimension, with case distinctions where it takes some."""
+    """Return the least value in each dimension, with case distinctions where necessary."""
     known = points.intersect_params(scope.context)
     return [_least(known, points, k, scope) for k in range(points.dim(_DIM))]
 
@@ -218,9 +224,10 @@ def _least(known: isl.Set, points: isl.Set, dim: int, scope: Scope) -> Expr:
 def _around_cases(
     points: isl.Set, dim: int, scope: Scope, whole: Extent
 ) -> tuple[Expr, Extent]:
-    """An interval where the least values take a case distinction: from one of the cases on.
+    """Return an interval that starts at one of the cases of a least value with a case distinction.
 
-    The narrowest of them; that of all values at any time, or all of the axis, if none is narrower.
+    The result is the narrowest of the intervals that start at a case, of the interval of all values
+    over all iterations, and of the whole axis.
     """
     if (found := _interval(points, dim, scope)) is not None:
         return found
@@ -245,10 +252,10 @@ def _around_cases(
 def windows_around(
     points: isl.Set, dim: int, loop: Var, scope: Scope
 ) -> list[tuple[Expr, int]]:
-    """Intervals that hold `points` at all times and have no later ones before them.
+    """Return intervals that contain `points` in all iterations, with no later point before them.
 
-    Nothing before them is needed any more then. The narrowest first; those alone that are as long
-    at all times.
+    All elements before such an interval are dead. Only intervals of constant extent are returned,
+    the narrowest first.
     """
     line = line_of(points, dim).intersect_params(scope.context)
     if not line.is_bounded():
@@ -261,12 +268,13 @@ def windows_around(
 
 
 def _starts(line: isl.Set, scope: Scope) -> list[isl.PwAff]:
-    """The cases of the least value that are never behind others, or those of two that are not.
+    """Return cases of the least value that no value precedes, or minima of two cases if none is.
 
-    Where each case is a number, as of few blocks, a bound of the values may be a start as well.
+    Constant cases are excluded. If no single case qualifies, as where each case is a number, the
+    variable lower bounds of the values are returned before minima of two cases are tried.
     """
     low = line.dim_min(0).gist_params(scope.context).coalesce()
-    # Elsewhere a case may be no whole number.
+    # Outside its own piece a case may be fractional.
     cases = [case.floor().to_pw_aff() for _, case in low.get_pieces()[:MOST_CASES]]
     singles = [case for case in cases if not case.is_cst() and _is_before(case, line)]
     if singles := singles or _bounds(line):
@@ -276,7 +284,7 @@ def _starts(line: isl.Set, scope: Scope) -> list[isl.PwAff]:
 
 
 def _bounds(line: isl.Set) -> list[isl.PwAff]:
-    """What values are at least, one by one, where that changes with the loops around."""
+    """Return the lower bounds of the values that depend on the enclosing loops."""
     parts = line.compute_divs().get_basic_sets()
     found = []
     for constraint in parts[0].get_constraints() if len(parts) == 1 else ():
@@ -287,7 +295,7 @@ def _bounds(line: isl.Set) -> list[isl.PwAff]:
 
 
 def _is_before(start: isl.PwAff, line: isl.Set) -> bool:
-    """Whether no value is behind `start`."""
+    """Return whether no value is less than `start`."""
     here: isl.Set = isl.Set.from_pw_aff(start).align_params(line.get_space())
     order = isl.Map.read_from_str(CONTEXT, "{ [a] -> [b] : b >= a }")
     return bool(line.is_subset(here.apply(order)))
@@ -300,16 +308,16 @@ def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | 
 
 
 _Ends: TypeAlias = "tuple[isl.PwAff | int, isl.Set | int]"
-"""The first value, and the number of values or all numbers that may be."""
+"""First value, and the number of values or the set of all such numbers."""
 
 
 @asked_of_sets
 def _ends(points: isl.Set, dim: int, context: isl.Set) -> _Ends | None:
-    """The interval of all values in a dimension, if its start is one case."""
+    """Return the interval of all values in a dimension if its start has a single piece."""
     line = line_of(points, dim)
     if line.is_empty():
         return 0, 0
-    # Not `dim_is_bounded`, which is mistaken about remainders: `d0 % 32 == p0`.
+    # `dim_is_bounded` is wrong for sets with remainders such as `d0 % 32 == p0`.
     if not line.is_bounded():
         return None
     if not line.involves_dims(_PARAM, 0, line.dim(_PARAM)):
@@ -323,26 +331,26 @@ def _ends(points: isl.Set, dim: int, context: isl.Set) -> _Ends | None:
 
 
 def _from(start: isl.PwAff, line: isl.Set, scope: Scope) -> tuple[Expr, Extent] | None:
-    """`start`, which is no value behind, and the extent that holds all values from there on."""
+    """Return `start` and an extent that contains all values; no value may be less than `start`."""
     return _box_axis(*_ends_from(start, line, scope.context), scope)
 
 
 def _ends_from(start: isl.PwAff, line: isl.Set, context: isl.Set) -> _Ends:
-    """As `_from`, in terms of isl's parameters."""
+    """Return the result of `_from` in terms of isl's parameters."""
     width = line.dim_max(0).sub(start).add_constant_val(1)
     if width.n_piece() == 1 and (only := width.get_pieces()[0][1]).is_cst():
         return start, python_int(only.get_constant_val())
     widths = isl.Set.from_pw_aff(width).intersect_params(context)
     anywhere = widths.project_out(_PARAM, 0, widths.dim(_PARAM))
     most = anywhere.dim_max_val(0)
-    # A number is worth more than a tighter bound that depends on sizes.
+    # A constant extent is preferred to a tighter bound that depends on sizes.
     return start, python_int(most) if most.is_int() else widths
 
 
 def _box_axis(
     start: isl.PwAff | int, widths: isl.Set | int, scope: Scope
 ) -> tuple[Expr, Extent] | None:
-    """A start and an extent as expressions; None where no number is the greatest extent."""
+    """Return start and extent as expressions, or None if the extent has no upper bound."""
     names = scope.space(()).names
     extent = widths if isinstance(widths, int) else _greatest(of_sizes(widths, scope), names)
     if extent is None:
@@ -351,7 +359,7 @@ def _box_axis(
 
 
 def _greatest(widths: isl.Set, names: Mapping[str, Expr]) -> Extent | None:
-    """The greatest element, in terms of the sizes."""
+    """Return the greatest element in terms of the sizes, or None if there is none."""
     if not widths.is_bounded():
         return None
     expr = to_expr(widths.dim_max(0).coalesce(), names)

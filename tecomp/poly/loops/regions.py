@@ -28,13 +28,13 @@ _PARAM = isl.dim_type.param
 
 @dataclass(frozen=True)
 class Scope:
-    """What surrounds a piece of program: variables in order, and what is known about them.
+    """Variables at a program point in order, and the facts about them.
 
     Attributes:
-        params: size variables, then loop variables, outermost first.
-        context: the values that they can have together.
-        n_sizes: how many of `params` are sizes.
-        concurrent: loops whose iterations run at the same time, each with the call that said so.
+        params: Size variables, then loop variables, outermost first.
+        context: Joint values that `params` can have.
+        n_sizes: Number of sizes in `params`.
+        concurrent: Loops with concurrent iterations, each with the call that requested this.
     """
 
     params: tuple[Var, ...]
@@ -44,7 +44,7 @@ class Scope:
 
     @classmethod
     def of_sizes(cls, sizes: Sequence[Var], extents: Sequence[Expr] = ()) -> Scope:
-        """The scope outside all loops, where `extents` are not negative."""
+        """Return the scope outside all loops, where `extents` are nonnegative."""
         space = Space((), tuple(sizes))
         known = space.universe_set()
         for extent in extents:
@@ -53,47 +53,47 @@ class Scope:
 
     @property
     def is_inside_loops(self) -> bool:
-        """Whether there are loops around."""
+        """Whether there are enclosing loops."""
         return len(self.params) > self.n_sizes
 
     def space(self, dims: Sequence[Var]) -> Space:
-        """The space of `dims` inside this scope."""
+        """Return the space of `dims` in this scope."""
         return Space(tuple(dims), self.params)
 
     def enter(self, values: Sequence[Expr], copy: isl.Set) -> Scope:
-        """The scope inside loops whose dimensions have `values`, for the points `copy`."""
+        """Return the scope inside loops whose dimensions have `values`, for the points `copy`."""
         variables = dict.fromkeys(v for value in values for v in free_variables(value))
         fresh = tuple(v for v in variables if v not in set(self.params))
         params = (*self.params, *fresh)
         inside = rest_of(copy, values, params).params()
-        # Unknowns without an expression come once more with every set that the context is put to.
+        # Undefined existential variables would be duplicated in each set that uses the context.
         known = inside.remove_unknown_divs().intersect(self.context)
         return replace(self, params=params, context=known)
 
     def within(self, var: Var, extent: Expr) -> Scope:
-        """The scope inside a loop over `extent` values from 0."""
+        """Return the scope inside a loop from 0 to `extent`, exclusive."""
         params = (*self.params, var)
         inside = logical_and(var >= 0, var < extent)
         known, _ = condition_hull(inside, Space((), params))
         return replace(self, params=params, context=known.params().intersect(self.context))
 
     def running_at_once(self, loops: Sequence[tuple[Var, str]]) -> Scope:
-        """This scope, with loops whose iterations run at the same time."""
+        """Return this scope with additional loops whose iterations run concurrently."""
         return replace(self, concurrent=(*self.concurrent, *loops))
 
 
 def point_at(values: Sequence[Expr], params: tuple[Var, ...]) -> isl.Set:
-    """The one point with these coordinates, in terms of parameters."""
+    """Return the single point with these coordinates, in terms of parameters."""
     return index_relation(values, Space((), params)).range()
 
 
 def fix(points: isl.Set, values: Sequence[Expr], scope: Scope) -> isl.Set:
-    """The rest of the coordinates of `points`, where the first ones have `values`."""
+    """Fix the first coordinates of `points` to `values` and return the other coordinates."""
     return rest_of(points, values, scope.params).intersect_params(scope.context)
 
 
 def rest_of(points: isl.Set, values: Sequence[Expr], params: tuple[Var, ...]) -> isl.Set:
-    """As `fix`; most values are numbers, and variables that `points` do not depend on yet."""
+    """Fix coordinates as `fix` does; fast for constants and for variables not yet in `points`."""
     names = {var: f"p{k}" for k, var in enumerate(params)}
     fresh = [names[value] for value in values if isinstance(value, Var)]
     is_plain = len(set(fresh)) + sum(isinstance(value, Const) for value in values) == len(values)
@@ -105,42 +105,42 @@ def rest_of(points: isl.Set, values: Sequence[Expr], params: tuple[Var, ...]) ->
             points = points.fix_val(_DIM, k, int(value.value)).project_out(_DIM, k, 1)
     if not fresh:
         return points
-    # Named before they move: the parts of a union may have other names for its coordinates, which
-    # isl does not mind as long as they are no parameters.
+    # Name the coordinates before they move: the pieces of a union may name them differently, which
+    # isl accepts for dimensions but not for parameters.
     for k, name in enumerate(fresh):
         points = points.set_dim_name(_DIM, k, name)
     return points.move_dims(_PARAM, points.dim(_PARAM), _DIM, 0, len(fresh))
 
 
 def first_dims(points: isl.Set, count: int) -> isl.Set:
-    """`points` without the coordinates after the first `count`."""
+    """Project out all coordinates after the first `count`."""
     return without(points, count, points.dim(_DIM) - count)
 
 
 def without(points: isl.Set, first: int, count: int) -> isl.Set:
-    """`points` without `count` coordinates from `first` on."""
+    """Project out `count` coordinates from position `first` on."""
     return points.project_out(_DIM, first, count) if count else points
 
 
 def without_first(points: isl.Set) -> isl.Set:
-    """`points` without their first coordinate."""
+    """Project out the first coordinate."""
     return points.project_out(_DIM, 0, 1)
 
 
 def extend(points: isl.Set, count: int) -> isl.Set:
-    """`points` with `count` more coordinates that may be anything."""
+    """Append `count` unconstrained coordinates to `points`."""
     return points.add_dims(_DIM, count)
 
 
 _Set = TypeVar("_Set", isl.Set, isl.BasicSet)
 MOST_CASES = 6
-"""Cases of a case distinction of which each is tried for all."""
+"""Maximum number of pieces of a set that are considered one by one."""
 
 
 def united(points: isl.Set, scope: Scope) -> isl.Set:
-    """The same points inside `scope`, as one convex piece where they make one.
+    """Restrict `points` to `scope` and merge them into one convex piece if that is exact.
 
-    Reads that overlap, such as those of neighbours, then get one loop.
+    Overlapping reads, such as those of adjacent elements, then get a single loop.
     """
     points = points.intersect_params(scope.context).coalesce()
     if points.n_basic_set() > 1:
@@ -151,21 +151,22 @@ def united(points: isl.Set, scope: Scope) -> isl.Set:
 
 
 def image(points: isl.Set, exprs: Sequence[Extent], space: Space) -> isl.Set:
-    """The values of `exprs`, affine on `space`, at `points`."""
+    """Return the values of `exprs`, affine on `space`, at `points`."""
     relation = relation_unless_identity(exprs, space)
     return points if relation is None else points.apply(relation)
 
 
 def preimage(points: isl.Set, exprs: Sequence[Extent], space: Space) -> isl.Set:
-    """Where in `space` the values of `exprs`, affine on it, are in `points`."""
+    """Return the points of `space` where the values of `exprs`, affine on it, are in `points`."""
     relation = relation_unless_identity(exprs, space)
     return points if relation is None else points.apply(relation.reverse())
 
 
 def without_gaps(points: isl.Set) -> isl.Set | None:
-    """`points`, and others that fill the gaps between several pieces, in each dimension.
+    """Fill the gaps between several pieces of `points` in each dimension.
 
-    None if that takes more than a few cases to say.
+    Returns None if `points` has existential variables, or if the result takes too long to compute
+    or has more than `MOST_CASES` pieces.
     """
     if points.n_basic_set() < 2:
         return points
@@ -176,27 +177,27 @@ def without_gaps(points: isl.Set) -> isl.Set | None:
 
 
 def convex_around(points: isl.Set) -> isl.Set:
-    """One convex piece that holds `points`, and may stick out of the box around them."""
+    """Return one convex superset of `points`, which may exceed their bounding box."""
     pieces = points.remove_divs()
     hull = pieces.simple_hull()
     for dim in range(points.dim(_DIM)):
-        # So that it sticks out less than a simple hull does.
+        # The hull of each dimension is tighter there than the simple hull of all dimensions.
         line = line_of(pieces, dim).remove_divs().simple_hull()
         hull = hull.intersect(_across(line, points, dim))
     return isl.Set.from_basic_set(hull)
 
 
 def _filled(points: isl.Set) -> isl.Set:
-    """What a simple hull has between `points` in each dimension."""
+    """Return the simple hull of `points`, cut to the range of values in each dimension."""
     hull = isl.Set.from_basic_set(points.simple_hull())
     for dim in range(points.dim(_DIM)):
-        # A simple hull may stick out of the box around its points.
+        # A simple hull may exceed the bounding box of its points.
         hull = hull.intersect(_across(_between(line_of(points, dim).coalesce()), points, dim))
     return hull.coalesce()
 
 
 def _between(line: isl.Set) -> isl.Set:
-    """All that is neither before nor after all of a line's points."""
+    """Return all values that are neither before nor after all points of a line."""
     sides = (isl.Map.read_from_str(CONTEXT, f"{{ [a] -> [b] : b {way} a }}")
              for way in (">=", "<="))  # fmt: skip
     low, high = (line.apply(side).coalesce() for side in sides)
@@ -204,18 +205,25 @@ def _between(line: isl.Set) -> isl.Set:
 
 
 def _across(line: _Set, points: isl.Set, dim: int) -> _Set:
-    """All points of a space that are on `line` in one dimension."""
+    """Return all points of a space whose coordinate `dim` is on `line`."""
     after = points.dim(_DIM) - dim - 1
     return line.insert_dims(_DIM, 1, after).insert_dims(_DIM, 0, dim)
 
 
 def of_earlier_iterations(points: isl.Set, loop: Var, scope: Scope) -> isl.Set:
-    """All that `points` were in earlier iterations of `loop`, in any of loops inside of it."""
+    """Return the union of `points` over earlier iterations of `loop` and over its inner loops."""
     return of_iterations(points, loop, scope, "other < now")
 
 
 def of_iterations(points: isl.Set, loop: Var, scope: Scope, which: str) -> isl.Set:
-    """All that `points` are in other iterations of `loop`, and in any of loops inside of it."""
+    """Return the union of `points` over other iterations of `loop` and over its inner loops.
+
+    Args:
+        points: Set that depends on the loops of `scope`.
+        loop: Loop of `scope`.
+        scope: Enclosing loops.
+        which: isl constraint on `now` and `other`, e.g. "other < now".
+    """
     position = scope.params.index(loop)
     known = of_loops_inside(points, loop, scope)
     before = known.move_dims(_DIM, 0, _PARAM, position, 1).insert_dims(_DIM, 0, 1)
@@ -228,16 +236,16 @@ def of_iterations(points: isl.Set, loop: Var, scope: Scope, which: str) -> isl.S
 
 
 def of_loops_inside(points: isl.Set, loop: Var, scope: Scope) -> isl.Set:
-    """All that `points` are in an iteration of `loop`, whatever those of loops inside of it are."""
+    """Return the union of `points` over all loops inside `loop`, for one iteration of `loop`."""
     inside = scope.params.index(loop) + 1
     known = points.intersect_params(scope.context).align_params(Space((), scope.params).isl)
     return known.project_out(_PARAM, inside, len(scope.params) - inside)
 
 
 def where_equal(points: isl.Set, space: Space, pairs: Sequence[tuple[Expr, Expr]]) -> isl.Set:
-    """The points at which the two expressions of each pair can be equal.
+    """Return the points at which the expressions of each pair can be equal.
 
-    A pair that is not affine rules out nothing.
+    A pair that is not affine excludes no point.
     """
     for a, b in pairs:
         try:
@@ -248,7 +256,7 @@ def where_equal(points: isl.Set, space: Space, pairs: Sequence[tuple[Expr, Expr]
 
 
 def rounded(points: isl.Set, dim: int, size: int) -> isl.Set:
-    """`points` with all values that a dimension has in the same block of `size`."""
+    """Extend `points` in one dimension to all values of the same block of `size`."""
     block = isl.Map.read_from_str(
         CONTEXT,
         "{ [a] -> [b] : exists t : "
@@ -265,18 +273,18 @@ def _universe(rank: int) -> isl.Set:
 
 
 def is_inside(points: isl.Set, others: isl.Set, scope: Scope) -> bool:
-    """Whether `points` are all among `others`, as far as is known in `scope`."""
+    """Return whether all `points` are in `others`, given the facts of `scope`."""
     return bool(points.intersect_params(scope.context).is_subset(others))
 
 
 def line_of(points: isl.Set, dim: int) -> isl.Set:
-    """The values in one dimension."""
+    """Return the values of one dimension."""
     after = points.dim(_DIM) - dim - 1
     return without(without(points, dim + 1, after), 0, dim)
 
 
 def of_sizes(points: isl.Set, scope: Scope) -> isl.Set:
-    """`points` for any values of the loops around."""
+    """Return the union of `points` over all enclosing loops."""
     for k in range(len(scope.params) - 1, scope.n_sizes - 1, -1):
         position = points.find_dim_by_name(_PARAM, f"p{k}")
         if position >= 0:
@@ -285,7 +293,7 @@ def of_sizes(points: isl.Set, scope: Scope) -> isl.Set:
 
 
 class Side(Protocol):
-    """Where an axis starts and how far it runs."""
+    """Interface of an axis range: start and extent."""
 
     @property
     def base(self) -> Expr:
@@ -297,7 +305,7 @@ class Side(Protocol):
 
 
 def is_box(region: isl.Set, sides: Sequence[Side], scope: Scope) -> bool:
-    """Whether `region` is all that `sides` enclose; False where isl takes too long to say."""
+    """Return whether `region` equals the box of `sides`; False if isl takes too long to decide."""
     axes = tuple(Var("axis") for _ in sides)
     try:
         box = scope.space(axes).box([(side.base, side.extent) for side in sides])
@@ -307,7 +315,7 @@ def is_box(region: isl.Set, sides: Sequence[Side], scope: Scope) -> bool:
 
 
 def is_same(points: isl.Set, others: isl.Set, scope: Scope) -> bool:
-    """Whether both are the same, as far as is known; False where isl takes too long to say."""
+    """Return whether both sets are equal in `scope`; False if isl takes too long to decide."""
     known = scope.context
     same = within_share(
         lambda: points.intersect_params(known).is_equal(others.intersect_params(known))
@@ -316,5 +324,5 @@ def is_same(points: isl.Set, others: isl.Set, scope: Scope) -> bool:
 
 
 def covers(region: isl.Set, whole: isl.Set, scope: Scope) -> bool:
-    """Whether all iterations of the loops around together need the `whole`."""
+    """Return whether all iterations of the enclosing loops together require all of `whole`."""
     return bool(whole.is_subset(of_sizes(region.intersect_params(scope.context), scope)))

@@ -1,4 +1,4 @@
-"""Tiled loops with separated full tiles."""
+"""Tiled loops with full tiles separated from partial tiles."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _DIM, _DIV, _IN = isl.dim_type.set, isl.dim_type.div, isl.dim_type.in_
 
 
 def full_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set | None:
-    """The part of `points` where every tiled dimension runs through its whole extent.
+    """Return the part of `points` in which every tiled dimension has its full extent.
 
     Args:
-        points: values of loops, the first dimension outermost.
-        tiled: dimension and full extent of each tile loop.
+        points: Values of the loops, with the first dimension outermost.
+        tiled: Dimension and full extent of each tile loop.
 
     Returns:
-        The part, or None if it is everything, nothing, or no simple range of the other loops; or
-        if isl takes too long to say.
+        The part; None if it is everything, is empty, or is not a simple range of the other loops,
+        or if isl takes too long.
     """
     return within_share(partial(_full_tiles, points, tuple(tiled))) if tiled else None
 
@@ -57,13 +57,13 @@ def _full_tiles(points: isl.Set, tiled: tuple[tuple[int, int], ...]) -> isl.Set 
     full = points.intersect(whole.add_dims(_DIM, points.dim(_DIM) - last)).coalesce()
     if full.is_empty() or points.is_subset(full):
         return None
-    # Full tiles that come and go (tiles of 5 over places in blocks of 4) are not worth loops of
-    # their own: there would be one for each pattern.
+    # Alternating full tiles (tiles of 5 over places in blocks of 4) do not pay off: each pattern
+    # would need a loop of its own.
     return None if full.n_basic_set() > 1 or full.involves_locals() else full
 
 
 def _with_corners(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
-    """Where all corners of a tile are among `points`, which are convex: then all of it is."""
+    """Return tiles with all corners in `points`; as `points` are convex, these tiles are full."""
     whole = points
     for dim, _ in tiled:
         whole = free(whole, dim)
@@ -76,7 +76,7 @@ def _with_corners(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
 
 
 def _all_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
-    """The whole of each tile of which a part is among `points`."""
+    """Return all points of each tile that intersects `points`."""
     tiles = points
     for dim, extent in tiled:
         tiles = free(tiles, dim).lower_bound_val(_DIM, dim, 0)
@@ -85,7 +85,7 @@ def _all_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
 
 
 def _without_gaps(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
-    """Where no part of a tile is missing from `points`."""
+    """Return the tiles of which no point is missing from `points`."""
     tiles = _all_tiles(points, tiled)
     partial = tiles.subtract(points)
     for dim, _ in tiled:
@@ -94,20 +94,20 @@ def _without_gaps(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
 
 
 def free(points: isl.Set, dim: int) -> isl.Set:
-    """`points` with any value in one dimension."""
+    """Make one dimension of `points` unconstrained."""
     return points.project_out(_DIM, dim, 1).insert_dims(_DIM, dim, 1)
 
 
 
 @dataclass(frozen=True)
 class _Line:
-    """Dimensions that count through `length` points.
+    """Dimensions that together count through `length` points.
 
     Attributes:
-        steps: how far one more of each dimension leads, outermost first.
-        length: a function of the parameters.
-        is_tiled: whether full tiles, one for each value of the first dimension, are apart.
-        most: so many values has the first dimension at most, if that is known.
+        steps: Step of each dimension within the points, outermost first.
+        length: Number of points as a function of the parameters.
+        most: Upper bound of the number of values of the first dimension; None if unknown.
+        is_tiled: Whether full tiles, one for each value of the first dimension, are separated.
     """
 
     steps: Mapping[int, int]
@@ -117,17 +117,17 @@ class _Line:
 
     @property
     def first(self) -> int:
-        """The dimension that leads farthest."""
+        """Dimension with the greatest step, the outermost one."""
         return next(iter(self.steps))
 
     def full(self) -> isl.Set:
-        """Where the tile that a value of the first dimension stands for is whole."""
+        """Return the points whose value of the first dimension belongs to a full tile."""
         step = self.steps[self.first]
         return _holds(self.length.add_constant_val(-step).add_coefficient_val(
             _IN, self.first, -step))
 
     def cut(self) -> isl.Set:
-        """Where it is begun, but not whole."""
+        """Return the points whose value of the first dimension belongs to the partial tile."""
         step = self.steps[self.first]
         rest = self.length.add_coefficient_val(_IN, self.first, -step)
         begun = _holds(rest.add_constant_val(-1))
@@ -136,14 +136,14 @@ class _Line:
 
 @dataclass(frozen=True)
 class Tiles:
-    """Points that are the product of lines.
+    """Set of points that is a product of lines.
 
     Attributes:
-        points: all of them.
-        fixed: dimensions that have one value.
-        extents: how many values other dimensions have at most, where a number says so.
-        lines: by dimension.
-        guard: what parameters have to fulfil that there are any points.
+        points: All points.
+        fixed: Value of each dimension that has a single value.
+        extents: Constant upper bound of the extent of other dimensions, where it is known.
+        lines: Line that each dimension belongs to.
+        guard: Condition on the parameters under which the set is nonempty.
     """
 
     points: isl.Set
@@ -155,17 +155,17 @@ class Tiles:
 
 @asked_of_sets
 def tiles_of(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None) -> Tiles | None:
-    """`points` as lines; None if they are something else.
+    """Decompose `points` into lines; None if that is not possible.
 
     Args:
-        points: to be visited.
-        isolated: those of them that are to have loops of their own; they have to be full tiles.
-        context: what is known about the parameters; a set of the parameters alone.
+        points: Points to visit.
+        isolated: Points to separate into loops of their own; they must be full tiles.
+        context: Facts about the parameters, as a set of the parameters only.
     """
     simple = points if context is None else points.gist_params(context)
     if simple.n_basic_set() != 1:
         return None
-    # That there are no points may only show here.
+    # isl may detect only here that the set is empty.
     pieces = simple.remove_redundancies().get_basic_sets()
     if not pieces or pieces[0].dim(_DIV):
         return None
@@ -187,7 +187,7 @@ _Read: TypeAlias = "tuple[dict[int, int], dict[int, int], dict[int, _Line], list
 
 
 def _read(basic: isl.BasicSet) -> _Read | None:
-    """The fixed dimensions, extents, lines and guards that constraints say; None for others."""
+    """Return fixed dimensions, extents, lines and guards of the constraints; None for others."""
     fixed: dict[int, int] = {}
     extents: dict[int, int] = {}
     uppers: list[tuple[dict[int, int], isl.Aff]] = []
@@ -222,7 +222,7 @@ def _read(basic: isl.BasicSet) -> _Read | None:
 
 
 def _parts(aff: isl.Aff, count: int) -> tuple[dict[int, int], isl.Aff]:
-    """The factors of dimensions in a sum, outermost first, and the rest of it."""
+    """Return the coefficients of the dimensions, outermost first, and the rest of the sum."""
     factors: dict[int, int] = {}
     for k in range(count):
         if factor := python_int(aff.get_coefficient_val(_IN, k)):
@@ -234,7 +234,7 @@ def _parts(aff: isl.Aff, count: int) -> tuple[dict[int, int], isl.Aff]:
 def _with_full_tiles(
     tiles: Tiles, isolated: isl.Set, context: isl.Set | None
 ) -> Tiles | None:
-    """`tiles` with those lines marked whose full tiles are apart; None if others are."""
+    """Mark the lines whose full tiles are isolated; None if the isolated points are different."""
     known = isolated if context is None else isolated.intersect_params(context)
     expected = tiles.points if context is None else tiles.points.intersect_params(context)
     marked = {}
@@ -248,7 +248,7 @@ def _with_full_tiles(
 
 
 def _is_cut_evenly(line: _Line, extents: Mapping[int, int]) -> bool:
-    """Whether each dimension goes on where all of the next one ends."""
+    """Return whether the step of each dimension equals the range of the next dimension."""
     steps = [*line.steps.items()]
     if len(steps) < 2 or steps[-1][1] != 1:
         return False
@@ -259,7 +259,7 @@ def _is_cut_evenly(line: _Line, extents: Mapping[int, int]) -> bool:
 
 
 def _holds(aff: isl.Aff) -> isl.Set:
-    """Where a function is not negative."""
+    """Return the points where a function is nonnegative."""
     universe = isl.BasicSet.universe(aff.get_domain_space())
     constraint = isl.Constraint.inequality_from_aff(aff)
     return isl.Set.from_basic_set(universe.add_constraint(constraint))
@@ -273,16 +273,16 @@ def tile_loops(
     threads: Mapping[Var, str],
     context: isl.Set | None,
 ) -> Stmt:
-    """The loops over `tiles`.
+    """Return the loops over `tiles`.
 
     Args:
-        tiles: from `tiles_of`.
-        space: names the dimensions; each loop variable is named after its dimension.
-        body: makes the innermost statement from the value of each dimension and the points that
-            this copy of it is for.
-        kinds: how the loop of a dimension runs, if not serially.
-        threads: the axis of the grid of cores that the loop of a dimension is bound to, if any.
-        context: what is known about the parameters; a set of the parameters alone.
+        tiles: Result of `tiles_of`.
+        space: Space of the points; each loop variable is named after its dimension.
+        body: Function from the value of each dimension and the set of points of this copy of the
+            statement to the innermost statement.
+        kinds: Kind of the loop of each dimension. Default: serial.
+        threads: Grid axis that the loop of a dimension is bound to. Default: none.
+        context: Facts about the parameters, as a set of the parameters only.
     """
     rests = {line.first: line.length for line in tiles.lines.values()}
     make = _Loops(tiles, space, body, kinds, threads, context)
@@ -290,13 +290,13 @@ def tile_loops(
 
 
 _Rests: TypeAlias = "Mapping[int, isl.Aff | None]"
-"""What is left of each line, by its first dimension, for the values of the loops around; None where
-inner dimensions take all their values."""
+"""Remaining length of each line, by its first dimension, for the values of the enclosing loops;
+None where inner dimensions have their full extent."""
 
 
 @dataclass(frozen=True)
 class _Loops:
-    """Makes loops, from the outermost inwards; its fields are the arguments of `tile_loops`."""
+    """Builder of loops from the outermost inwards; the fields are the arguments of `tile_loops`."""
 
     tiles: Tiles
     space: Space
@@ -308,9 +308,9 @@ class _Loops:
     def loops(
         self, values: tuple[Expr, ...], rests: _Rests, points: isl.Set, *, is_full: bool
     ) -> Stmt:
-        """The loops inside of those whose `values` are given, through `points`.
+        """Return the loops over `points` inside the loops whose `values` are given.
 
-        `is_full` says whether all tiles around are whole.
+        `is_full` tells whether all enclosing tiles are full.
         """
         k = len(values)
         if k == len(self.space.dims):
@@ -332,7 +332,7 @@ class _Loops:
     def _split(
         self, line: _Line, values: tuple[Expr, ...], rests: _Rests, points: isl.Set
     ) -> Stmt:
-        """The loops over full tiles, and those in the one after them that is begun."""
+        """Return the loops over full tiles, followed by the loops of the partial tile."""
         step, first = line.steps[line.first], line.first
         whole = line.length.scale_down_val(step).floor()
         count = self._least(line.most, self._expr(whole, values))
@@ -353,7 +353,7 @@ class _Loops:
     def _extent(
         self, k: int, values: tuple[Expr, ...], rests: _Rests, points: isl.Set
     ) -> Expr:
-        """How many values a dimension takes inside of those around."""
+        """Return the extent of a dimension for the values of the enclosing loops."""
         most, line = self.tiles.extents.get(k), self.tiles.lines.get(k)
         rest = None if line is None else rests[line.first]
         if line is None or rest is None:
@@ -379,7 +379,7 @@ class _Loops:
         return For(var, Const(0), extent, kind, inner((*values, var)), thread)
 
     def _expr(self, value: isl.Aff, values: tuple[Expr, ...]) -> Expr:
-        """A function, rounded down, for the values of the loops around."""
+        """Return a function, rounded down, for the values of the enclosing loops."""
         names = {f"d{k}": each for k, each in enumerate(values)}
         return index_value(to_expr(value, {**self.space.names, **names}))
 
@@ -390,7 +390,7 @@ class _Loops:
         return points if self.context is None else points.intersect_params(self.context)
 
     def guarded(self, where: isl.Set, statement: Stmt) -> Stmt:
-        """`statement`, on condition that the parameters are in `where`."""
+        """Guard `statement` by the condition that the parameters are in `where`."""
         if self.context is not None:
             where = where.gist(self.context)
         condition = set_to_condition(where.from_params(), self.space.names)

@@ -1,1 +1,1 @@
-"""Index maps, and the questions about them: extents, injectivity, inverse, padding."""
+"""Index maps and their analysis: extents, injectivity, inverse, padding."""

@@ -1,1 +1,1 @@
-"""Expressions as quasi-affine sums, as sets and functions of isl, and back."""
+"""Conversion between expressions, quasi-affine sums, and isl sets and functions."""

@@ -1,7 +1,7 @@
-"""isl objects to expressions.
+"""Convert isl objects to expressions.
 
-isl turns every remainder into a floor and adds everything up to one affine form; here sums are
-taken apart again, so that `j - 4*floor(j/4)` is written `j % 4`.
+isl represents a remainder by a floor and merges all terms into one affine form. The conversion
+recovers remainders, so that `j - 4*floor(j/4)` is written as `j % 4`.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from tecomp.poly.sets.quasi_affine_reader import Reader, expr_of
 
 
 def to_expr(value: isl.PwAff | isl.Aff, names: Mapping[str, Expr]) -> Expr:
-    """`value` as an int64 expression; where it is not defined, the expression is anything.
+    """Return `value` as an int64 expression, which is unspecified outside the domain of `value`.
 
     Args:
-        value: a function that is an integer wherever it is defined.
-        names: what `d0, d1, ...` (by position, whatever isl calls them) and the parameters (by
-            their names in isl) stand for.
+        value: Function that is an integer on its whole domain.
+        names: Expressions for the dimensions `d0, d1, ...` (by position, independent of their
+            names in isl) and for the parameters (by their names in isl).
     """
     sums = _Sums(names)
     if isinstance(value, isl.Aff) or value.isa_aff():
@@ -63,10 +63,10 @@ def to_expr(value: isl.PwAff | isl.Aff, names: Mapping[str, Expr]) -> Expr:
 
 
 def set_to_condition(points: isl.Set, names: Mapping[str, Expr]) -> Expr:
-    """Whether a point is in `points`, as a bool expression; `names` as for `to_expr`.
+    """Return a bool expression that is true for the points in `points`; `names` as in `to_expr`.
 
     Raises:
-        Undecided: the conditions on large numbers take isl too long to find.
+        Undecided: If isl exceeds its share of the budget while it simplifies the conditions.
     """
     known = within_share(lambda: _in_conditions(points), 4 * SHARE)
     if known is None:
@@ -86,14 +86,14 @@ def set_to_condition(points: isl.Set, names: Mapping[str, Expr]) -> Expr:
 
 
 def _in_conditions(points: isl.Set) -> isl.Set:
-    """`points` as few conditions, in which each unknown is a quotient."""
+    """Simplify `points` to few constraints and make each existential variable a quotient."""
     return points.detect_equalities().coalesce().compute_divs().remove_redundancies()
 
 
 def ast_expr(expr: isl.AstExpr, names: Mapping[str, Expr]) -> Expr:
-    """An expression that isl's code generator made; `names` gives its identifiers.
+    """Convert an expression of isl's AST generator; `names` maps identifiers to expressions.
 
-    A condition that always holds, or never, is the number 1 or 0 there, and here too.
+    isl writes a condition that is always true (false) as the number 1 (0), and so does the result.
     """
     root: list[Expr] = []
     todo: list[tuple[isl.AstExpr, list[Expr], list[Expr] | None]] = [(expr, root, None)]
@@ -122,7 +122,7 @@ def _operation(node: isl.AstExpr, operands: list[Expr]) -> Expr:
     if kind == op.minus:
         return binary(BinOp.SUB, Const(0, INT64), operands[0])
     if kind == op.zdiv_r:
-        # Only compared with zero, where the sign of a remainder does not matter.
+        # isl only compares this remainder with zero, so its sign does not matter.
         return binary(BinOp.MOD, *operands)
     build = _BINARY.get(kind)
     if build is None:
@@ -152,12 +152,12 @@ def _compare(op: CmpOp) -> Callable[[Expr, Expr], Expr]:
 
 
 _OP = isl.ast_expr_op_type
-# The stubs of islpy leave out the two whose names are Python's own.
+# The islpy stubs omit `and` and `or`, which are Python keywords; 0 and 2 are their values.
 _BINARY: dict[isl.ast_expr_op_type, Callable[[Expr, Expr], Expr]] = {
     _OP.add: _arithmetic(BinOp.ADD),
     _OP.sub: _arithmetic(BinOp.SUB),
     _OP.mul: _arithmetic(BinOp.MUL),
-    # `div` divides without a remainder, `pdiv_*` numbers that are not negative.
+    # isl emits `div` for exact divisions and `pdiv_*` for nonnegative dividends only.
     _OP.div: _arithmetic(BinOp.FLOORDIV),
     _OP.fdiv_q: _arithmetic(BinOp.FLOORDIV),
     _OP.pdiv_q: _arithmetic(BinOp.FLOORDIV),
@@ -177,7 +177,7 @@ _BINARY: dict[isl.ast_expr_op_type, Callable[[Expr, Expr], Expr]] = {
 
 
 def _distinct_pieces(value: isl.PwAff) -> list[tuple[isl.Set, isl.Aff]]:
-    """The pieces, simplest condition first, those of one function put together."""
+    """Return the pieces with equal functions merged, in order of the number of basic sets."""
     pieces: list[tuple[isl.Set, isl.Aff]] = []
     for where, aff in value.get_pieces():
         for k, (others, known) in enumerate(pieces):
@@ -200,7 +200,7 @@ def _is_extremum(pieces: Sequence[tuple[isl.Set, isl.Aff]], smaller: bool) -> bo
 
 
 class _Sums:
-    """Affine functions of isl as quasi-affine sums of what its names stand for."""
+    """Converter from isl affine functions to quasi-affine sums of the expressions in `names`."""
 
     def __init__(self, names: Mapping[str, Expr]) -> None:
         self._texts: list[Expr] = []
@@ -218,11 +218,11 @@ class _Sums:
         self._quotients: dict[Digit, None] = {}
 
     def expr(self, total: QuasiAffine) -> Expr:
-        """A sum as an expression."""
+        """Return a sum as an expression."""
         return expr_of(total, self._texts)
 
     def of(self, aff: isl.Aff) -> QuasiAffine:
-        """A function; one with a denominator is rounded down."""
+        """Return the sum for `aff`, rounded down if `aff` has a denominator."""
         floors: list[QuasiAffine] = []
         for k in range(aff.dim(isl.dim_type.div)):
             floors.append(self._one(aff.get_div(k), floors))
@@ -248,7 +248,8 @@ class _Sums:
         common = gcd(d, rest.factor())
         rest, d = rest.split(common)[0], d // common
         if rest.terms and all(d < 2 * n < 2 * d for n in rest.terms.values()):
-            # (d*x - n*x + c) // d == x - (n*x - c + d - 1) // d, which isl makes of (n*x) // d
+            # isl may write (n*x) // d as the left-hand side; restore the right-hand side:
+            # (d*x - n*x + c) // d == x - (n*x - c + d - 1) // d
             less = QuasiAffine({t: d - n for t, n in rest.terms.items()}, d - 1 - rest.const)
             outside = whole.plus(QuasiAffine(dict.fromkeys(rest.terms, 1)))
             return self._reader.plus(outside, self._quotient(less, d), -1)
@@ -259,7 +260,7 @@ class _Sums:
         return self._reader.plus(whole, found)
 
     def _tidy(self, total: QuasiAffine) -> QuasiAffine:
-        """`total` with quotients written as remainders where that is shorter."""
+        """Rewrite quotients in `total` as remainders where the sum becomes shorter."""
         quotients = [t for t in total.terms if isinstance(t, Digit) and _is_quotient(t)]
         for digit in sorted(quotients, key=lambda digit: -digit.low):
             if digit in total.terms:
@@ -267,9 +268,10 @@ class _Sums:
         return total
 
     def _as_remainder(self, total: QuasiAffine, digit: Digit) -> QuasiAffine:
-        """`total` with `x // m` replaced by means of `x % m`, or of `(x // k) % (m / k)`.
+        """Replace `x // m` in `total` by means of `x % m`, or of `(x // k) % (m / k)`.
 
-        `m * (x // m) == x - x % m`, and `x // m == (x // k) // (m / k)` for a k that divides m.
+        The identities are `m * (x // m) == x - x % m` and, if `k` divides `m`,
+        `x // m == (x // k) // (m / k)`.
         """
         count = total.terms[digit]
         for other in total.terms:
@@ -284,14 +286,14 @@ class _Sums:
         return swapped if len(swapped.terms) < len(total.terms) else total
 
     def _swap(self, total: QuasiAffine, digit: Digit, x: QuasiAffine, m: int) -> QuasiAffine:
-        """`total` with `x - x % m` for `m` times the digit."""
+        """Replace `m` times the digit by `x - x % m` in `total`."""
         count = total.terms[digit]
         remainder = self._reader.mod(x, m)
         changed = [(QuasiAffine({digit: 1}), -count), (x, count // m), (remainder, -count // m)]
         return QuasiAffine.added([(total, 1), *changed])
 
     def _nested(self, rest: QuasiAffine, d: int) -> tuple[QuasiAffine, int]:
-        """`(k*x + y) // (k*m)` as `(x + y//k) // m` where `y // k` is there already."""
+        """Rewrite `(k*x + y) // (k*m)` as `(x + y//k) // m` if `y // k` exists already."""
         for digit in self._quotients:
             if d % digit.low == 0 and digit.low < d:
                 outer, inner = rest.plus(digit.whole, -1).split(digit.low)
@@ -305,7 +307,7 @@ def _is_quotient(digit: Digit) -> bool:
 
 
 def _comparison(total: QuasiAffine, is_equality: bool, sums: _Sums) -> Expr:
-    """`total == 0` or `total >= 0`, without negative factors."""
+    """Return `total == 0` or `total >= 0` as a comparison without negative coefficients."""
     up = QuasiAffine({term: n for term, n in total.terms.items() if n > 0})
     down = QuasiAffine({term: -n for term, n in total.terms.items() if n < 0})
     if not up.terms:

@@ -18,7 +18,7 @@ BUDGET = 20_000_000
 SHARE = 250_000
 _PARTS = (64, 16, 4, 1)
 _PATIENCE = 0.1
-"""Seconds of this thread, in which common operations do two thirds of a share."""
+"""Thread time in seconds, in which typical operations use two thirds of a share."""
 CONTEXT = isl.Context()
 _SIMPLER = "use simpler index expressions, fewer divisions or constant extents"
 P = ParamSpec("P")
@@ -27,16 +27,16 @@ _ENTERED = WorkLock()
 
 
 class Undecided(Exception):  # noqa: N818  (an answer, as `NotAffine`)
-    """A question takes isl more steps or time than its answer is worth."""
+    """Signal that an isl question exceeds the operations or time that its answer is worth."""
 
 
-# A class, because the frames of contextlib would pass for the user's own in an error.
+# This is a class because the frames of contextlib would be mistaken for user frames in errors.
 class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
-    """Bound the isl operations of a block, and turn isl's errors into ours.
+    """Limit the isl operations of a block and convert isl errors to tecomp errors.
 
-    That something is not affine, or undecided, is an answer inside of the outermost block, and an
-    error of ours outside of it. The outermost of nested blocks sets the budget. One thread is
-    inside at a time.
+    `NotAffine` and `Undecided` pass through nested blocks as answers; the outermost block converts
+    them to errors. The outermost block also sets the budget. Only one thread at a time can be
+    inside a block.
 
     >>> with isl_work("lower"):
     ...     isl.Set.read_from_str(CONTEXT, "{ [i] : 0 <= i < 3 }").is_empty()
@@ -48,12 +48,12 @@ class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
     def __init__(
         self, who: str, error: type[TecompError] = LowerError, budget: int = BUDGET
     ) -> None:
-        """Prepare the block.
+        """Initialize the block.
 
         Args:
-            who: where, as the first part of a message.
-            error: class of error to raise.
-            budget: how many isl operations may be done; the default takes seconds to use up.
+            who: Name of the caller, the first part of error messages.
+            error: Class of the error to raise.
+            budget: Maximum number of isl operations. The default takes seconds to exhaust.
         """
         self._who = who
         self._error = error
@@ -105,10 +105,10 @@ _NONE = object()
 
 
 def asked_once(question: Callable[P, T]) -> Callable[P, T]:
-    """`question`, whose answer for the same arguments is kept until the outermost block ends.
+    """Memoize `question` until the outermost `isl_work` block ends; outside of blocks, call it.
 
-    Stages that are computed in one place ask the same of the same sets. isl tells whether two sets
-    are written alike in a microsecond, and takes a hundred for most that is asked of them.
+    Stages that are computed at the same place ask the same questions about the same sets. isl
+    compares the representations of two sets in 1 us; a typical question takes 100 us.
     """
 
     @wraps(question)
@@ -116,7 +116,7 @@ def asked_once(question: Callable[P, T]) -> Callable[P, T]:
         if CONTEXT.get_max_operations() == 0:
             return question(*args, **kwargs)
         key = (question, *args, *kwargs.values())
-        # Looked up once: isl tidies sets up when it makes their hashes, and the next may differ.
+        # Use a single lookup: isl may simplify a set when it computes the hash, which changes it.
         found = _ANSWERS.get(key, _NONE)
         if found is _NONE:
             found = _ANSWERS[key] = question(*args, **kwargs)
@@ -130,10 +130,10 @@ _MOST_ANSWERS = 1000
 
 
 def asked_of_sets(question: Callable[P, T]) -> Callable[P, T]:
-    """As `asked_once`, of sets and numbers alone: the answers stay for the programs that come.
+    """Memoize `question` across programs; its arguments must be sets and numbers only.
 
-    Equal sets come again wherever stages are alike: of one program, of layers that are repeated,
-    of programs that differ in a type. None is no answer: a budget may have been used up.
+    Equal sets recur for similar stages of one program, for repeated layers, and for programs that
+    differ in a dtype only. None is not stored, because it may mean that a budget was exhausted.
     """
     answers: dict[tuple[Any, ...], T] = {}
 
@@ -155,18 +155,18 @@ def asked_of_sets(question: Callable[P, T]) -> Callable[P, T]:
 
 
 class _Meter:
-    """How many operations were done in the outermost block: isl only says when they are too many.
+    """Bounds of the isl operations done in the outermost block, as isl does not report the count.
 
     Attributes:
-        least: so many at least.
-        budget: how many may be done.
+        least: Lower bound of the operations done.
+        budget: Maximum number of operations.
     """
 
     least = 0
     budget = 0
 
     def most(self, share: int) -> int:
-        """So many at most, and `share` fewer at least."""
+        """Return an upper bound of the operations done, at most `share` above the lower bound."""
         CONTEXT.set_max_operations(self.least + share)
         while _is_used_up():
             self.least += share
@@ -175,7 +175,7 @@ class _Meter:
 
 
 def _is_used_up() -> bool:
-    """Whether isl refuses to do anything more."""
+    """Return whether isl has reached its operation limit."""
     try:
         isl.Space.set_alloc(CONTEXT, 0, 0)
     except isl.Error:
@@ -187,13 +187,15 @@ _METER = _Meter()
 
 
 def within_share(work: Callable[[], T | None], share: int = SHARE) -> T | None:
-    """What `work` gives, or None if that takes more than a share of the budget around it.
+    """Return the result of `work`, or None if `work` exceeds a share of the surrounding budget.
 
-    For answers that may be rough: some sets take isl minutes that are not worth waiting for. The
-    least share is `share` operations, a tenth of a second or two; it may be twice as many.
+    This is for answers that may be approximate: some questions take isl minutes, which no answer
+    is worth. The limit is between `share` and `2 * share` operations; the default share takes 0.1
+    to 0.2 seconds.
 
-    One operation on large numbers takes a hundred times as long as on small ones. So the first
-    tries have a part of the share that is not counted, and if they took long they are the last.
+    An operation on large numbers takes up to a hundred times as long as on small numbers.
+    Therefore the first attempts get a fraction of the share, which is not charged to the budget,
+    and no further attempt is made once they have taken `_PATIENCE` seconds.
     """
     if CONTEXT.get_max_operations() == 0:
         return work()
@@ -209,7 +211,7 @@ def within_share(work: Callable[[], T | None], share: int = SHARE) -> T | None:
 
 
 def _within(work: Callable[[], T | None], share: int) -> tuple[T | None] | None:
-    """What `work` gives in `share` operations; None if it takes more."""
+    """Return the result of `work` in a tuple, or None if `work` exceeds `share` operations."""
     limit = CONTEXT.get_max_operations()
     allowed = _METER.most(share) + share
     if allowed >= limit:

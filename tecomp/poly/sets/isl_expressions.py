@@ -29,10 +29,10 @@ from tecomp.ir.traversal.rewrite import fold
 
 
 def python_int(value: isl.Val) -> int:
-    """A number of isl's.
+    """Convert an isl integer to a Python integer.
 
     Raises:
-        isl.Error: isl has no operation left to write it with, which islpy takes for no text.
+        isl.Error: If isl has no operations left to print the number; islpy then raises TypeError.
     """
     try:
         return int(value.to_python())
@@ -40,20 +40,20 @@ def python_int(value: isl.Val) -> int:
         raise isl.Error("maximal number of operations exceeded") from None
 
 
-# An Aff where one piece is enough: it is ten times as fast.
+# An Aff is used for functions with a single piece, because it is ten times as fast as a PwAff.
 Function: TypeAlias = "Aff | PwAff"
 _Meaning: TypeAlias = "QuasiAffine | Set"
 
 AND = (BinOp.AND, BinOp.BITAND, BinOp.MIN)
 OR = (BinOp.OR, BinOp.BITOR, BinOp.MAX)
 MOST_DIVISIONS = 24
-"""Divisions in what is divided again: isl takes twice as long for each more, and counts none of
-that as work."""
+"""Maximum number of divisions in a dividend. The time of isl doubles with each further division,
+and isl does not count this work as operations."""
 _DIVIDING = (BinOp.FLOORDIV, BinOp.MOD, BinOp.SHR, BinOp.BITAND)
 
 
 class NotAffine(Exception):  # noqa: N818  (an answer, which the callers turn into their own error)
-    """`expr` is no quasi-affine function of the variables of a space."""
+    """Signal that `expr` is not a quasi-affine function of the variables of a space."""
 
     def __init__(self, expr: Expr) -> None:
         super().__init__(expr)
@@ -61,29 +61,29 @@ class NotAffine(Exception):  # noqa: N818  (an answer, which the callers turn in
 
 
 class Space(Protocol):
-    """What expressions ask of a space; `tecomp.poly.sets.to_isl.Space` answers."""
+    """Interface of `tecomp.poly.sets.to_isl.Space` that the conversion of expressions needs."""
 
     def var(self, var: Var) -> Aff:
-        """The coordinate or parameter `var` as a function on the space."""
+        """Return the coordinate or parameter `var` as a function on the space."""
 
     def const(self, value: int) -> Aff:
-        """The function that is `value` everywhere."""
+        """Return the constant function `value`."""
 
     def sum(self, const: int, factors: Mapping[Var, int]) -> Aff:
-        """The function `const + factor * variable + ...`."""
+        """Return the function `const + factor * variable + ...`."""
 
     def universe_set(self) -> Set:
-        """All points."""
+        """Return the set of all points."""
 
     def empty_set(self) -> Set:
-        """No point."""
+        """Return the empty set."""
 
 
 def number(expr: Extent, space: Space) -> Function:
-    """An integer expression as a function on `space`.
+    """Return an integer expression as a function on `space`.
 
     Raises:
-        NotAffine: it is not affine, or a condition.
+        NotAffine: If `expr` is not affine or is a condition.
     """
     if isinstance(expr, int):
         return space.const(expr)
@@ -95,10 +95,10 @@ def number(expr: Extent, space: Space) -> Function:
 
 
 def truth(cond: Expr, space: Space) -> Set:
-    """Where on `space` a condition holds.
+    """Return the points of `space` that satisfy a condition.
 
     Raises:
-        NotAffine: it is not affine, or a number.
+        NotAffine: If `cond` is not affine or is a number.
     """
     holds = _Scope(space).evaluate(cond)
     if not isinstance(holds, Set):
@@ -107,12 +107,12 @@ def truth(cond: Expr, space: Space) -> Set:
 
 
 def piecewise(value: Function) -> PwAff:
-    """The same function, as one that may have several pieces."""
+    """Convert a function to a piecewise affine function."""
     return value.to_pw_aff() if isinstance(value, Aff) else value
 
 
 def add(a: Function, b: Function) -> Function:
-    """`a + b`."""
+    """Return `a + b`."""
     if isinstance(a, Aff) and isinstance(b, Aff):
         return a.add(b)
     return piecewise(a).add(piecewise(b))
@@ -134,9 +134,9 @@ def _operands(node: Expr) -> tuple[Expr, ...]:
 
 
 class _Scope:
-    """Values on one space: numbers as sums, which isl is told when they are complete.
+    """Evaluator of expressions on one space, which builds isl functions of complete sums only.
 
-    isl takes long for each step, so a sum counts its variables first.
+    Each isl call is slow, so a sum first accumulates the coefficients of its variables.
     """
 
     def __init__(self, space: Space) -> None:
@@ -145,12 +145,12 @@ class _Scope:
         self._unknowns: list[Var | Function] = []
 
     def evaluate(self, root: Expr) -> _Meaning:
-        """What an expression is."""
+        """Return the sum of an integer expression, or the set of a condition."""
         value: _Meaning = fold(root, self._value, _operands)
         return value
 
     def function(self, total: QuasiAffine) -> Function:
-        """A sum as isl has it."""
+        """Return a sum as an isl function."""
         factors: dict[Var, int] = {}
         others: list[tuple[Function, int]] = []
         for term, factor in total.terms.items():
@@ -166,7 +166,7 @@ class _Scope:
         return result
 
     def piecewise(self, value: _Meaning) -> PwAff:
-        """A number, or a condition as 0 and 1."""
+        """Return a number, or a condition as 0 and 1, as a piecewise affine function."""
         if isinstance(value, Set):
             return value.indicator_function()
         return piecewise(self.function(value))
@@ -239,7 +239,7 @@ class _Scope:
         return result
 
     def _divisions(self, total: QuasiAffine) -> int:
-        """How many divisions isl is told of in a sum."""
+        """Return the number of divisions in the isl functions of a sum."""
         known = [self._unknowns[term.unknown] for term in total.terms if term.unknown is not None]
         return sum(value.dim(dim_type.div) for value in known if isinstance(value, Aff))
 
@@ -295,7 +295,7 @@ class _Scope:
         raise NotAffine(node)
 
     def _constant(self, total: QuasiAffine) -> int | None:
-        """The number that a sum is everywhere, None if it is none or has several."""
+        """Return the value of a constant sum, or None if the sum is not constant."""
         return total.const if not total.terms else _constant(self.function(total))
 
 
@@ -310,12 +310,12 @@ def _logic(node: Expr, op: BinOp, a: Set, b: Set) -> Set:
 
 
 def _is_exact(dtype: DType) -> bool:
-    """Whether arithmetic in this type is taken not to wrap: it is what indices are made of."""
+    """Return whether arithmetic in `dtype` is assumed not to wrap, as for indices."""
     return dtype.kind == "int" and dtype.bits >= 32 and dtype.lanes == 1
 
 
 def _constant(value: Function) -> int | None:
-    """The number that `value` is everywhere, None if it is none or has several."""
+    """Return the value of a constant function, or None if `value` is undefined or not constant."""
     if not value.is_cst():
         return None
     if isinstance(value, Aff):

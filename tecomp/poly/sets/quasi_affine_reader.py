@@ -1,7 +1,7 @@
 """Read index expressions as quasi-affine sums.
 
-Most layouts are sums of digits of the axes, and for those extents, inverses and collisions can be
-read off.
+Most layouts are sums of digits of the axes. Extents, inverses and collisions of such a sum follow
+directly from its digits.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ _OF_NUMBERS = {BinOp.BITXOR: xor, BinOp.BITAND: and_, BinOp.BITOR: or_}
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How expressions over some axes are read.
+    """Reader of expressions over a set of axes.
 
     Attributes:
-        axes: number of each axis variable.
-        bounds: least and greatest value of each axis; None where there is no bound.
-        keeps_periods: whether `x % 16` stays one where x is below 16. It is the same value as x,
-            but an extent of 16 is what the user asked for.
-        assumed: bounds of sums without a constant, beside those that follow.
+        axes: Position of each axis variable.
+        bounds: Least and greatest value of each axis; None where there is no bound.
+        keeps_periods: If True, keep `x % 16` where `x < 16`. The value equals `x`, but the user
+            requested an extent of 16.
+        assumed: Bounds of sums without a constant, in addition to the bounds that follow from
+            the axes.
     """
 
     axes: Mapping[Var, int]
@@ -39,13 +40,13 @@ class Reader:
     assumed: Mapping[QuasiAffine, Interval] = field(default_factory=dict)
 
     def form(self, root: Expr) -> QuasiAffine | None:
-        """`root` as a sum, or None if there is an operation that no sum has."""
+        """Return `root` as a sum, or None if it has an operation that a sum cannot express."""
         if isinstance(root, Var) and root in self.axes:
             return self.digit(Digit(self.axes[root]))
         return fold(root, self._node, _operands)
 
     def exact(self, form: QuasiAffine | None, expr: Expr) -> QuasiAffine | None:
-        """The sum without periods that `expr` is, given the one with periods."""
+        """Return the sum of `expr` without redundant periods, given its `form` with all periods."""
         if form is None or any(term.unknown is None for term in form.terms):
             return self.form(expr)
         parts = [(QuasiAffine({}, form.const), 1)]
@@ -72,7 +73,7 @@ class Reader:
         return None
 
     def operation(self, op: BinOp, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine | None:
-        """`a op b`, or None if it is none of the operations that a layout may have."""
+        """Return `a op b`, or None if a layout may not contain the operation."""
         match op:
             case BinOp.ADD:
                 return self.plus(a, b)
@@ -122,24 +123,24 @@ class Reader:
         )
 
     def digit(self, digit: Digit) -> QuasiAffine:
-        """A digit as a sum, which is 0 if that is its only value."""
+        """Return a digit as a sum, which is 0 if 0 is the only value of the digit."""
         is_zero = not self.keeps_periods and self.interval_of(digit) == (0, 0)
         return QuasiAffine() if is_zero else QuasiAffine({digit: 1})
 
     def plus(self, a: QuasiAffine, b: QuasiAffine, factor: int = 1) -> QuasiAffine:
-        """`a + factor * b`."""
+        """Return `a + factor * b`."""
         return self.normal(a.plus(b, factor))
 
     def floordiv(self, a: QuasiAffine, divisor: int) -> QuasiAffine:
-        """`a // divisor` for a positive divisor."""
+        """Return `a // divisor` for a positive divisor."""
         return self.normal(floordiv(self, a, divisor))
 
     def mod(self, a: QuasiAffine, divisor: int) -> QuasiAffine:
-        """`a % divisor` for a positive divisor."""
+        """Return `a % divisor` for a positive divisor."""
         return self.normal(modulo(self, a, divisor))
 
     def normal(self, total: QuasiAffine) -> QuasiAffine:
-        """`total` with neighbouring digits joined, without what is always 0, in order."""
+        """Merge adjacent digits of `total`, remove terms that are always 0, and sort the terms."""
         if not total.terms:
             return total
         if not self.keeps_periods:
@@ -152,16 +153,16 @@ class Reader:
         return QuasiAffine(dict(sorted(total.terms.items(), key=_order)), total.const)
 
     def is_exact(self, total: QuasiAffine) -> bool:
-        """Indices do not wrap around."""
+        """Return True: indices do not wrap around."""
         return True
 
     def is_within(self, total: QuasiAffine, end: int) -> bool:
-        """Whether `0 <= total < end` is certain."""
+        """Return whether `0 <= total < end` is certain."""
         low, high = self.interval(total)
         return low is not None and high is not None and low >= 0 and high < end
 
     def interval(self, total: QuasiAffine) -> Interval:
-        """Bounds of a sum, taking its terms as independent."""
+        """Return the bounds of a sum, with its terms taken as independent."""
         low, high = interval_of_sum(total.const, total.terms, self.interval_of)
         if self.assumed and total.terms:
             least, most = self.assumed.get(total.shifted(-total.const), UNKNOWN)
@@ -170,7 +171,7 @@ class Reader:
         return low, high
 
     def interval_of(self, term: Term) -> Interval:
-        """Bounds of one term."""
+        """Return the bounds of one term."""
         if isinstance(term, Opaque):
             return self._interval_of_bits(term)
         if term.size is not None and self.keeps_periods:
@@ -188,7 +189,7 @@ class Reader:
 
 
 def expr_of(total: QuasiAffine, axes: Sequence[Expr]) -> Expr:
-    """`total` as an expression, great coefficients first, what is taken away last."""
+    """Return `total` as an expression, by descending coefficients with negative terms last."""
     total = _with_const_inside(total)
     texts = [(_text(term, axes), n) for term, n in total.terms.items()]
     texts.sort(key=lambda text: (text[1] < 0, -abs(text[1])))
@@ -196,7 +197,7 @@ def expr_of(total: QuasiAffine, axes: Sequence[Expr]) -> Expr:
 
 
 def _with_const_inside(total: QuasiAffine) -> QuasiAffine:
-    """`(x + c) // d - k` as `(x + c - k*d) // d`, which has one constant."""
+    """Rewrite `(x + c) // d - k` as `(x + c - k*d) // d`, which has a single constant."""
     if not total.const:
         return total
     for term, n in total.terms.items():

@@ -1,4 +1,4 @@
-"""Expressions to isl sets and functions; sample points; products of sizes."""
+"""Conversion of expressions to isl sets and functions; sample points; products of sizes."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """The isl space of so many parameters and dimensions, its coordinates as functions, its points.
+    """isl space of a given number of parameters and dimensions, with its coordinates and universe.
 
-    isl's binding keeps some bytes of whatever it makes a set of: what is the same is made once.
+    The isl binding leaks a few bytes for each new space or set, so equal objects are built once.
     """
 
     space: islpy.Space
@@ -62,7 +62,7 @@ class _Named:
 
 @cache
 def _named(n_params: int, n_dims: int) -> _Named:
-    # Names go by position, so all spaces of a size are one; isl takes a while to name them.
+    # Names are positional, so all spaces of one size are equal; naming dimensions is slow in isl.
     space = islpy.Space.set_alloc(CONTEXT, n_params, n_dims)
     for k in range(n_params):
         space = space.set_dim_name(dim_type.param, k, f"p{k}")
@@ -77,7 +77,7 @@ def _named(n_params: int, n_dims: int) -> _Named:
 
 @cache
 def _unnamed(n_params: int, n_dims: int) -> islpy.Space:
-    """As `_named`, for results: only the parameters have names."""
+    """Return the space of a result, as `_named` does, but with names for the parameters only."""
     space = islpy.Space.set_alloc(CONTEXT, n_params, n_dims)
     for k in range(n_params):
         space = space.set_dim_name(dim_type.param, k, f"p{k}")
@@ -86,7 +86,7 @@ def _unnamed(n_params: int, n_dims: int) -> islpy.Space:
 
 @dataclass(frozen=True)
 class Space:
-    """Integer points with one coordinate for each of `dims`, for given values of `params`.
+    """Integer points with one coordinate for each of `dims`, parametrized by `params`.
 
     >>> i, n = Var("i"), Var("n")
     >>> Space((i,), (n,)).box([(0, n)])
@@ -98,12 +98,12 @@ class Space:
 
     @property
     def isl(self) -> islpy.Space:
-        """The isl space, its dimensions named `d0, d1, ...` and `p0, p1, ...`."""
+        """Space in isl, with dimensions named `d0, d1, ...` and parameters named `p0, p1, ...`."""
         return _named(len(self.params), len(self.dims)).space
 
     @cached_property
     def names(self) -> Mapping[str, Expr]:
-        """The variables by their names in isl, as `tecomp.poly.sets.from_isl` wants them."""
+        """Variables by their isl names, in the form that `tecomp.poly.sets.from_isl` expects."""
         dims = {f"d{k}": var for k, var in enumerate(self.dims)}
         return {**dims, **{f"p{k}": var for k, var in enumerate(self.params)}}
 
@@ -117,10 +117,10 @@ class Space:
         return dict(zip((*self.params, *self.dims), named.affs, strict=True))
 
     def var(self, var: Var) -> Aff:
-        """The coordinate or parameter `var` as a function on the space.
+        """Return the coordinate or parameter `var` as a function on the space.
 
         Raises:
-            NotAffine: the space has no such variable.
+            NotAffine: If `var` is not a variable of the space.
         """
         found = self._affs.get(var)
         if found is None:
@@ -128,14 +128,14 @@ class Space:
         return found
 
     def const(self, value: int) -> Aff:
-        """The function that is `value` everywhere."""
+        """Return the constant function `value`."""
         return Aff.val_on_domain(self._local, Val.int_from_si(CONTEXT, value))
 
     def sum(self, const: int, factors: Mapping[Var, int]) -> Aff:
-        """The function `const + factor * variable + ...`.
+        """Return the function `const + factor * variable + ...`.
 
         Raises:
-            NotAffine: the space has no such variable.
+            NotAffine: If a variable does not belong to the space.
         """
         terms = [(var, factor) for var, factor in factors.items() if factor]
         if not const and len(terms) == 1 and terms[0][1] == 1:
@@ -154,22 +154,22 @@ class Space:
         raise NotAffine(var)
 
     def universe_set(self) -> Set:
-        """All points."""
+        """Return the set of all points."""
         return _named(len(self.params), len(self.dims)).universe
 
     def empty_set(self) -> Set:
-        """No point."""
+        """Return the empty set."""
         return Set.empty(self.isl)
 
     def box(self, ranges: Sequence[tuple[Extent, Extent]]) -> Set:
-        """Points whose coordinate k is one of `extent` values from `low`, for the k-th range.
+        """Return the points whose coordinate k is in `[low, low + extent)` of the k-th range.
 
         Args:
-            ranges: (low, extent) of each dimension; affine in the parameters (or in other
-                dimensions, for a set that is no box).
+            ranges: (low, extent) of each dimension; affine in the parameters. For a set that is
+                not a box, bounds may also depend on other dimensions.
 
         Raises:
-            NotAffine: a bound is not affine.
+            NotAffine: If a bound is not affine.
         """
         plain = [(_plain(start), _plain(extent)) for start, extent in ranges]
         numbers = tuple(
@@ -191,7 +191,7 @@ def _plain(extent: Extent) -> Extent:
 
 @lru_cache(maxsize=1024)
 def _numbered(n_params: int, ranges: tuple[tuple[int, int] | None, ...]) -> Set:
-    """The points whose coordinates are in these ranges, (low, extent); anything for None."""
+    """Return the points with coordinates in the (low, extent) ranges; None means unbounded."""
     points = _named(n_params, len(ranges)).universe
     for k, each in enumerate(ranges):
         if each is not None:
@@ -202,7 +202,7 @@ def _numbered(n_params: int, ranges: tuple[tuple[int, int] | None, ...]) -> Set:
 
 
 def _between(value: Aff, first: Function, end: Function) -> Set:
-    """Where `first <= value < end`."""
+    """Return the points where `first <= value < end`."""
     if isinstance(first, Aff) and isinstance(end, Aff):
         above = Constraint.inequality_from_aff(value.sub(first))
         below = Constraint.inequality_from_aff(end.sub(value).add_constant_val(-1))
@@ -213,14 +213,14 @@ def _between(value: Aff, first: Function, end: Function) -> Set:
 
 
 def pw_aff(expr: Extent, space: Space) -> PwAff:
-    """`expr`, an integer expression, as a function on `space`.
+    """Return an integer expression as a function on `space`.
 
-    Understood are `+ - min max abs`, `*` by a constant, `//` and `%` by a constant, shifts by
-    and masks with constants that amount to those, Select and if_then_else, and conversions
-    between integer types (taken to lose nothing where the target has 32 bits or more).
+    Supported are `+ - min max abs`, `*` by a constant, `//` and `%` by a constant, shifts by and
+    masks with constants that are equivalent to these, Select and if_then_else, and conversions
+    between integer dtypes (assumed to be lossless where the target has 32 bits or more).
 
     Raises:
-        NotAffine: a part of `expr` is something else.
+        NotAffine: If `expr` contains any other operation.
 
     >>> i = Var("i")
     >>> pw_aff(i // 4 + 1, Space((i,)))
@@ -230,18 +230,18 @@ def pw_aff(expr: Extent, space: Space) -> PwAff:
 
 
 def condition(cond: Expr, space: Space) -> Set:
-    """The points of `space` where `cond` holds.
+    """Return the points of `space` that satisfy `cond`.
 
     Raises:
-        NotAffine: a part of `cond` is not affine.
+        NotAffine: If a part of `cond` is not affine.
     """
     return truth(cond, space)
 
 
 def condition_hull(cond: Expr, space: Space) -> tuple[Set, bool]:
-    """Points that include all where `cond` may hold, and whether it holds at each of them.
+    """Return a superset of the points where `cond` may hold, and whether the superset is exact.
 
-    A part that depends on more than the variables of `space` is taken to hold or not to hold,
+    A part of `cond` that is not affine in the variables of `space` is taken as true or as false,
     whichever gives more points.
     """
     exact = True
@@ -283,19 +283,19 @@ def _logic_parts(node: Expr, negated: bool) -> list[_Signed]:
 
 
 def index_relation(exprs: Sequence[Extent], space: Space) -> Map:
-    """`{ [dims] -> [exprs] }` on all points of `space`.
+    """Return the relation `{ [dims] -> [exprs] }` on all points of `space`.
 
     Raises:
-        NotAffine: one of `exprs` is not affine.
+        NotAffine: If one of `exprs` is not affine.
     """
     return _relation([number(expr, space) for expr in exprs], space)
 
 
 def relation_unless_identity(exprs: Sequence[Extent], space: Space) -> Map | None:
-    """As `index_relation`; None if `exprs` are the dimensions of `space`, in order.
+    """Return `index_relation`, or None if `exprs` are the dimensions of `space` in order.
 
     Raises:
-        NotAffine: one of `exprs` is not affine.
+        NotAffine: If one of `exprs` is not affine.
     """
     return _unless_identity(tuple(exprs), space)
 
@@ -324,7 +324,7 @@ def _relation(values: Sequence[Function], space: Space) -> Map:
 
 
 Points: TypeAlias = "Set"
-"""Points of loops, indices or elements, with the variables around them as parameters."""
+"""Points of loops, indices or elements, with the enclosing variables as parameters."""
 
 
 _DIM = islpy.dim_type.set
@@ -332,10 +332,11 @@ _PARAM = islpy.dim_type.param
 
 
 def first_point(points: islpy.Set, space: Space) -> dict[Var, int]:
-    """The lexicographically first point, smallest parameters first; `points` is not empty.
+    """Return the lexicographically first point, parameters first; `points` must not be empty.
 
-    Parameters are 0 or more, unless there is no such point: a number that is no extent need not
-    have a least value. Where the first one takes long to find, it is another.
+    Parameters are nonnegative if such a point exists; otherwise any point is returned, because a
+    parameter that is not an extent may have no least value. If the search for the first point
+    exceeds its share of the budget, any point with nonnegative parameters is returned.
 
     >>> i = Var("i")
     >>> line = Space((i,))
@@ -343,7 +344,7 @@ def first_point(points: islpy.Set, space: Space) -> dict[Var, int]:
     {i: 3}
     """
     count = len(space.params)
-    # Parameters that the set does not mention are 0.
+    # Align first: parameters that the set does not mention become 0.
     points = points.align_params(space.isl)
     whole = points.move_dims(_DIM, 0, _PARAM, 0, count)
     natural = whole
@@ -364,13 +365,13 @@ _BITS = (BinOp.BITAND, BinOp.BITOR, BinOp.BITXOR, BinOp.SHL, BinOp.SHR)
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """Parts of extents that no set can compute from sizes, such as `n * m`, each with a variable.
+    """Variables for the non-affine parts of extents, such as `n * m`.
 
-    Sets know of such a variable no more than that it is some number, the same one everywhere.
+    A set knows nothing about such a variable except that its value is the same everywhere.
 
     Attributes:
-        parts: variable -> the part, in terms of sizes and of variables before it.
-        values: variable -> its part, in terms of sizes alone.
+        parts: Variable -> its part, in terms of sizes and of earlier variables.
+        values: Variable -> its part, in terms of sizes only.
     """
 
     parts: Mapping[Var, Expr] = field(default_factory=dict)
@@ -382,7 +383,7 @@ class Products:
         return tuple(self.parts)
 
     def named(self, extent: Expr) -> Expr:
-        """`extent` with variables in the place of the parts."""
+        """Replace the parts in `extent` by their variables."""
         return bottom_up(extent, self._named) if self.parts else extent
 
     def _named(self, node: Any) -> Expr | None:
@@ -393,7 +394,7 @@ class Products:
 
 
 def products_of(extents: Iterable[Expr], sizes: Iterable[Var]) -> Products:
-    """The products in `extents`, which are in terms of `sizes`.
+    """Return variables for the non-affine parts of `extents`, which are in terms of `sizes`.
 
     >>> n, m = Var("n"), Var("m")
     >>> products = products_of([n * m // 4, m * n], [n, m])
@@ -420,7 +421,7 @@ def products_of(extents: Iterable[Expr], sizes: Iterable[Var]) -> Products:
 
 
 def _is_product(node: Any) -> bool:
-    """Whether a node multiplies or divides by what is no number, or combines bits."""
+    """Return whether an integer node is a non-affine product, quotient or bitwise operation."""
     if not isinstance(node, Binary) or not node.dtype.is_integer:
         return False
     if node.op in _BITS:

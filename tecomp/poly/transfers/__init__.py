@@ -1,1 +1,1 @@
-"""Copies between two maps of one tensor: digits they share, nests of strides, runs."""
+"""Copies between two maps of one tensor: common digits, strided loop nests, contiguous runs."""
