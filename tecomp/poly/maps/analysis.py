@@ -31,18 +31,18 @@ Index = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Group:
-    """Axes, and the results of a map that depend on them and on nothing else.
+    """Axes, and the results of a map that depend on these axes only.
 
     Attributes:
-        axes: the positions of the axes.
-        variables: the axes.
-        extents: of the axes; none is 0.
-        results: the results, in which other axes may occur where they do not matter.
-        others: all axes of the map.
-        forms: of the results, with periods.
-        reader: for forms without.
-        places: a variable for each result.
-        ends: the extent of each result.
+        axes: Positions of the axes.
+        variables: Variables of the axes.
+        extents: Extents of the axes; none is 0.
+        results: Results, in which other axes may occur without an effect on the value.
+        others: All axes of the map.
+        forms: Forms of the results, with periods.
+        reader: Reader of forms without periods.
+        places: Variable for each result.
+        ends: Extent of each result.
     """
 
     axes: tuple[int, ...]
@@ -57,7 +57,7 @@ class Group:
 
     @cached_property
     def solution(self) -> Solution | None:
-        """The indices and conditions that the digits give, if they give any."""
+        """Indices and conditions found digit by digit; None if the digit solver does not apply."""
         forms = []
         for form, expr in zip(self.forms, self.results, strict=True):
             exact = self.reader.exact(form, expr)
@@ -69,14 +69,14 @@ class Group:
 
     @cached_property
     def exprs(self) -> tuple[Expr, ...]:
-        """The results in terms of the axes of this group alone."""
+        """Results in terms of the axes of this group only."""
         own = set(self.variables)
         zeros = {var: Const(0, INT64) for var in self.others if var not in own}
         return tuple(substitute(expr, zeros) for expr in self.results)
 
     @cached_property
     def set(self) -> LayoutSet:
-        """The same as an integer set."""
+        """Map of this group as an integer set."""
         return LayoutSet(self.exprs, self.variables, self.extents)
 
     @cached_property
@@ -97,11 +97,11 @@ class Group:
 
     @cached_property
     def collision(self) -> tuple[Index, Index] | None:
-        """The first two indices of this group that share a place."""
+        """First two indices of this group with the same physical index; None if it is injective."""
         if self.solution is not None:
             if not self.solution.free:
                 return None
-            # Elements that differ in free digits alone; the last axis counts least.
+            # Take elements that differ in a free digit only; the last axis varies fastest.
             number, unit = self.solution.free[-1]
             axis = self.axes.index(number)
             origin = (0,) * len(self.axes)
@@ -116,7 +116,7 @@ class Group:
 
     @cached_property
     def _bit_indices(self) -> tuple[Expr, ...] | None:
-        """The indices as exclusive ors of bits of the place; if there are any, none collide."""
+        """Indices as exclusive ors of bits of the physical index, or None; implies injectivity."""
         shape = constant_shape(self.extents)
         if shape is None or self._depends_on_more:
             return None
@@ -128,7 +128,7 @@ class Group:
         return any(var not in own for expr in self.exprs for var in free_variables(expr))
 
     def count_places(self) -> int:
-        """How many places hold an element, for constant extents."""
+        """Return the number of physical indices with an element, for constant extents."""
         shape = constant_shape(self.extents)
         if shape is not None and self.collision is None:
             return prod(shape)
@@ -139,9 +139,9 @@ class Group:
 
     @cached_property
     def inverse(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]] | None:
-        """Each index in terms of the places, and what holds at places without an element.
+        """Each index in terms of `places`, and conditions for a physical index without an element.
 
-        None if no expression was found; the group is injective.
+        None if no expression was found. The group must be injective.
         """
         is_full = self._is_full
         if self.solution is not None and self.solution.indices is not None:
@@ -163,7 +163,7 @@ class Group:
         return shape is not None and ends is not None and prod(shape) == prod(ends)
 
     def _possible(self, misses: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """`misses`, or nothing if none of them holds for any symbolic size."""
+        """Return `misses`, or nothing if none of them is satisfiable for any symbolic size."""
         if not misses or constant_shape((*self.extents, *self.ends)) is not None:
             return misses
         try:
@@ -172,7 +172,7 @@ class Group:
             return misses
 
     def _misses(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        """A place holds an element if the index that it would be of is one and leads back to it."""
+        """Return conditions for padding: the inverse is out of bounds or does not map back."""
         ranges = {p: (0, index_value(n) - 1) for p, n in zip(self.places, self.ends, strict=True)}
         back = dict(zip(self.variables, indices, strict=True))
         conditions = [
@@ -187,7 +187,7 @@ class Group:
         return tuple(c for c in short if not (isinstance(c, Const) and not c.value))
 
     def is_bijective(self) -> bool:
-        """Whether it is injective and leaves no place empty, whatever its symbolic extents."""
+        """Return whether the group is bijective, for all values of its symbolic extents."""
         if self.collision is not None:
             return False
         if constant_shape((*self.extents, *self.ends)) is not None:
@@ -196,7 +196,7 @@ class Group:
 
 
 class Analysis:
-    """All answers about a map on a shape; each is found when it is first asked for."""
+    """Answers about an index map on a shape, each computed on first use."""
 
     def __init__(
         self,
@@ -205,13 +205,13 @@ class Analysis:
         shape: tuple[Extent, ...],
         ends: tuple[Extent, ...] | None = None,
     ) -> None:
-        """Prepare the answers.
+        """Initialize the analysis.
 
         Args:
-            variables: the axes of the map.
-            exprs: its results, quasi-affine or bit operations.
-            shape: an extent for each axis.
-            ends: the shape that the map gives, where it is more than the results say.
+            variables: Axes of the map.
+            exprs: Results of the map, quasi-affine or with bit operations.
+            shape: Extent of each axis.
+            ends: Extents of the results, if the parts of a composed map declare more than `exprs`.
         """
         self._given_ends = ends
         self.variables = variables
@@ -225,7 +225,7 @@ class Analysis:
 
     @cached_property
     def forms(self) -> tuple[QuasiAffine | None, ...]:
-        """Each result as a sum of digits with their periods; None for one that is no form."""
+        """Each result as a sum of digits with their periods; None for a result without a form."""
         return tuple(self._reader.form(expr) for expr in self.exprs)
 
     @cached_property
@@ -234,7 +234,7 @@ class Analysis:
 
     @cached_property
     def ends(self) -> tuple[Extent, ...]:
-        """The shape that the map gives."""
+        """Shape of the image of the map."""
         return self._given_ends or tuple(
             extent_of(expr, form, self._reader, self.variables, self.shape)
             for expr, form in zip(self.exprs, self.forms, strict=True)
@@ -242,12 +242,12 @@ class Analysis:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no element at all."""
+        """Whether the tensor has no elements."""
         return is_empty(self.shape)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The independent parts of the map. Extents of 0 count as 1 here."""
+        """Independent parts of the map, in which extents of 0 are replaced by 1."""
         parts = [([k], list[int]()) for k in range(len(self.variables))]
         for result, (expr, form) in enumerate(zip(self.exprs, self.forms, strict=True)):
             used = form.unknowns if form is not None else self._axes_in(expr)
@@ -284,7 +284,7 @@ class Analysis:
 
     @cached_property
     def collision(self) -> tuple[Index, Index] | None:
-        """The first two indices that share a place."""
+        """First two indices with the same physical index; None if the map is injective."""
         if self.is_empty:
             return None
         pairs: list[tuple[Index, Index]] = []
@@ -295,7 +295,7 @@ class Analysis:
                     pairs.append((first, second))
         if not pairs:
             return None
-        # Of the groups that collide at the first such index, the one with the nearest partner.
+        # Among groups that collide at the same first index, select the least partner.
         return min(pairs)
 
     def _spread(self, group: Group, index: Index) -> Index:
@@ -306,7 +306,7 @@ class Analysis:
 
     @cached_property
     def is_bijective(self) -> bool:
-        """Whether every place of the resulting shape holds exactly one element."""
+        """Whether every physical index of the resulting shape has exactly one element."""
         if self.is_empty:
             return is_empty(self.ends)
         with isl_work("index map", LayoutError):
@@ -314,7 +314,7 @@ class Analysis:
 
     @cached_property
     def n_places(self) -> int:
-        """How many places hold an element, for a constant shape."""
+        """Number of physical indices with an element, for a constant shape."""
         if self.is_empty:
             return 0
         with isl_work("index map", LayoutError):
@@ -322,16 +322,16 @@ class Analysis:
 
     @cached_property
     def inverse(self) -> tuple[tuple[Expr, ...], Expr] | None:
-        """Each index in terms of `places`, and where the places hold none; the map is injective.
+        """Each index in terms of `places`, and the condition for padding.
 
-        None if no expression was found.
+        None if no expression was found. The map must be injective.
         """
         indices: list[Expr] = [Const(0, INT64)] * len(self.shape)
         misses: list[Expr] = []
         with isl_work("index map", LayoutError):
             for group in self.groups:
                 if self.is_empty and group.collision is not None:
-                    continue  # no place has an element, so any index will do
+                    continue  # no physical index has an element, so any index is valid
                 if group.inverse is None:
                     return None
                 for axis, index in zip(group.axes, group.inverse[0], strict=True):
@@ -346,7 +346,7 @@ def are_equal(
     ours: Sequence[Expr], theirs: Sequence[Expr], axes: Sequence[Var],
     shape: Sequence[Extent] | None,
 ) -> bool:
-    """Whether both have equal values for every index of `shape`, or for all if it is None."""
+    """Return whether both maps agree for every index of `shape`, or for all integers if None."""
     numbers = {axis: k for k, axis in enumerate(axes)}
     if shape is not None and is_empty(shape):
         return True

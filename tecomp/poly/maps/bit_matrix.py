@@ -1,7 +1,7 @@
 """Invert XOR layouts by linear algebra over GF(2).
 
-Shifts, masks and exclusive ors, and `//`, `%`, `*` by powers of two, make every bit of a place an
-exclusive or of bits of the index. Such a system is solved by elimination, whatever its shape.
+With shifts, masks, exclusive ors, and `//`, `%`, `*` by powers of two, every bit of a physical
+index is an exclusive or of bits of the index. Elimination solves such a system of any shape.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Binary, BinOp, Cast, Const, Expr, Var, binary, is_const
 from tecomp.ir.traversal.rewrite import fold
 
-# One number for each bit of a value, least first: which unknowns it is the exclusive or of. The
-# bit `_ONE` of that number stands for a constant 1.
+# One bit mask of unknowns for each bit of a value, least significant first; the bit of the value is
+# the exclusive or of these unknowns. The bit `_ONE` of the mask stands for the constant 1.
 Bits = list[int]
 _ONE = 1
 
@@ -21,10 +21,9 @@ _ONE = 1
 def invert(
     exprs: Sequence[Expr], axes: Sequence[Var], extents: Sequence[int], places: Sequence[Expr]
 ) -> tuple[Expr, ...] | None:
-    """Each index in terms of `places`, where `exprs[k] == places[k]`; None if this is no way.
+    """Solve `exprs[k] == places[k]` for the indices; None if the system is not solvable over GF(2).
 
-    The result is right for every index of the box whose extents are rounded up to powers of two,
-    or there is none.
+    A result is valid for every index of the box whose extents are rounded up to powers of two.
     """
     widths = [(n - 1).bit_length() for n in extents]
     unknowns: dict[Var, Bits] = {}
@@ -39,7 +38,7 @@ def invert(
         if bits is None:
             return None
         for position, unknown in enumerate(bits):
-            # A row says: this exclusive or of unknowns is that exclusive or of sources.
+            # A row equates an exclusive or of unknowns with an exclusive or of sources.
             rows.append((unknown & ~_ONE, (1 << (len(sources) + 1)) | (unknown & _ONE)))
             sources.append((number, position))
     solved = _eliminate(rows)
@@ -53,9 +52,10 @@ def invert(
 
 
 def greatest(expr: Expr, axes: Sequence[Var], extents: Sequence[int]) -> int | None:
-    """The greatest value of `expr`, whose bits are exclusive ors of bits of the indices.
+    """Return the greatest value of `expr`, whose bits are exclusive ors of bits of the indices.
 
-    None if it is something else, or an extent is no power of two: then bits depend on each other.
+    Returns None if `expr` is not of this form, or if an extent is not a power of two, because bits
+    then depend on each other.
     """
     if any(n & (n - 1) for n in extents):
         return None
@@ -69,7 +69,7 @@ def greatest(expr: Expr, axes: Sequence[Var], extents: Sequence[int]) -> int | N
     if rows is None:
         return None
     total = 0
-    fixed: list[tuple[int, int]] = []  # what has been made 1, and one of its unknowns
+    fixed: list[tuple[int, int]] = []  # rows that were set to 1, each with its pivot unknown
     for k in reversed(range(len(rows))):
         row = rows[k]
         for other, pivot in fixed:
@@ -86,7 +86,7 @@ def greatest(expr: Expr, axes: Sequence[Var], extents: Sequence[int]) -> int | N
 
 
 def _eliminate(rows: list[tuple[int, int]]) -> dict[int, int]:
-    """Rows that are about one unknown only, by that unknown."""
+    """Return the rows with a single unknown after elimination, by that unknown."""
     pivots: list[tuple[int, int, int]] = []
     for left, right in rows:
         for pivot, other_left, other_right in pivots:
@@ -166,8 +166,8 @@ def _number(bits: Bits) -> int | None:
 
 
 def _written(rows: list[int], sources: list[tuple[int, int]], places: Sequence[Expr]) -> Expr:
-    """The number whose bit k is the exclusive or of the sources in `rows[k]`."""
-    # Bits that move by the same distance from one place are taken together with one mask.
+    """Return the number whose bit k is the exclusive or of the sources in `rows[k]`."""
+    # One shift and one mask moves all bits that have the same distance and the same source.
     masks: dict[tuple[int, int], int] = {}
     flipped = 0
     for k, row in enumerate(rows):
@@ -188,7 +188,7 @@ def _written(rows: list[int], sources: list[tuple[int, int]], places: Sequence[E
 
 
 def _moved(place: Expr, distance: int, mask: int, width: int) -> Expr:
-    """`place >> distance`, or `<<`, with the bits in `mask` only."""
+    """Return `place >> distance`, or `<<`, restricted to the bits in `mask`."""
     if distance > 0:
         place = binary(BinOp.SHR, place, Const(distance, INT64))
     elif distance < 0:

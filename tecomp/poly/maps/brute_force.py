@@ -28,24 +28,24 @@ from tecomp.ir.traversal.rewrite import fold, free_variables
 from tecomp.progress import doing
 
 LIMIT = 2**22
-"""How many elements are looked at, at most."""
+"""Maximum number of elements that are enumerated."""
 
 FEW = 4096
-"""Up to so many elements, looking at each is faster than deciding with sets."""
+"""Number of elements up to which enumeration is faster than integer sets."""
 
 Array: TypeAlias = "npt.NDArray[Any]"
 Index: TypeAlias = "tuple[int, ...]"
 
 
 def values(root: Expr, at: Mapping[Var, Array]) -> Array:
-    """`root` at many points at once, as int64 (bool for a condition).
+    """Evaluate `root` at many points at once, as int64 (bool for a condition).
 
     Args:
-        root: index arithmetic over the variables in `at`.
-        at: value of each variable; arrays that broadcast against each other.
+        root: Index arithmetic over the variables in `at`.
+        at: Value of each variable; the arrays must be broadcast-compatible.
 
     Raises:
-        KeyError: `root` has another variable, or an operation that no index has.
+        KeyError: If `root` contains another variable, or an operation that no index may have.
     """
     return fold(root, lambda node, operands: _value(node, operands, at))
 
@@ -72,7 +72,7 @@ def _value(node: Expr, operands: list[Array], at: Mapping[Var, Array]) -> Array:
 
 
 def _divide(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    """Integers divided by 0 give 0."""
+    """Wrap an integer division so that division by 0 gives 0."""
     return lambda a, b: np.where(b == 0, 0, function(a, np.where(b == 0, 1, b)))
 
 
@@ -112,7 +112,7 @@ _COMPARE: dict[CmpOp, Callable[[Array, Array], Array]] = {
 
 
 def is_small(exprs: Sequence[Expr], axes: Sequence[Var], shape: Sequence[Extent]) -> bool:
-    """Whether to look at every element is faster than to decide with sets, and possible."""
+    """Return whether enumeration is possible and faster than integer sets."""
     numbers = [n for n in shape if isinstance(n, int)]
     if len(numbers) < len(shape) or prod(numbers) > FEW:
         return False
@@ -123,10 +123,11 @@ def is_small(exprs: Sequence[Expr], axes: Sequence[Var], shape: Sequence[Extent]
 def few_enough(
     exprs: Sequence[Expr], axes: Sequence[Var], shape: Sequence[Extent]
 ) -> tuple[int, ...]:
-    """`shape`, if its elements can be looked at one by one.
+    """Return `shape` if its elements can be enumerated.
 
     Raises:
-        LayoutError: an extent is not a number, or there are too many elements.
+        LayoutError: If an expression depends on another variable than `axes`, an extent is not a
+            constant, or there are more than `LIMIT` elements.
     """
     what = "index map: bit operations are decided by looking at every element"
     numbers = []
@@ -160,7 +161,7 @@ def few_enough(
 def over_box(
     exprs: Sequence[Expr], axes: Sequence[Var], shape: Sequence[int]
 ) -> list[npt.NDArray[np.int64]]:
-    """Each of `exprs` at every index of a box, in the order of the indices, one axis of result."""
+    """Evaluate each of `exprs` at every index of a box, flattened in row-major order."""
     at = dict(zip(axes, np.ogrid[tuple(slice(n) for n in shape)], strict=True))
     full = tuple(shape)
     with doing(f"look at {prod(full)} elements of a layout"):
@@ -172,7 +173,7 @@ def over_box(
 def first_collision(
     places: Sequence[npt.NDArray[np.int64]], shape: Sequence[int]
 ) -> tuple[Index, Index] | None:
-    """The first two indices of a box whose places are equal, in every axis of the place."""
+    """Return the first two indices of a box whose physical indices are equal, or None."""
     order, is_repeat = _sorted_repeats(places, prod(shape))
     if not is_repeat.any():
         return None
@@ -182,7 +183,7 @@ def first_collision(
 
 
 def count_places(places: Sequence[npt.NDArray[np.int64]], n_elements: int) -> int:
-    """How many different places there are."""
+    """Return the number of different physical indices."""
     if n_elements == 0:
         return 0
     _, is_repeat = _sorted_repeats(places, n_elements)
@@ -192,7 +193,7 @@ def count_places(places: Sequence[npt.NDArray[np.int64]], n_elements: int) -> in
 def _sorted_repeats(
     places: Sequence[npt.NDArray[np.int64]], n_elements: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Elements by their places, equal ones in order, and which equal the one before."""
+    """Return the elements stably sorted by physical index, and which equal their predecessor."""
     flat = np.zeros(n_elements, np.int64)
     for place in places:
         low, high = (int(place.min()), int(place.max())) if n_elements else (0, 0)
@@ -203,5 +204,5 @@ def _sorted_repeats(
 
 
 def unravel(position: int, shape: Sequence[int]) -> Index:
-    """The index of a box at a position in its order."""
+    """Return the index at a row-major position of a box."""
     return tuple(int(k) for k in np.unravel_index(position, tuple(shape))) if shape else ()

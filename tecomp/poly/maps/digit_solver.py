@@ -1,8 +1,8 @@
 """Invert index maps digit by digit.
 
-Each step replaces an equation `form == value` by equations that together say the same. So the
-digits that are found prove the layout injective, and what had to be required of the place on the
-way says which places hold no element.
+Each step replaces an equation `form == value` by equivalent equations. Therefore the solution
+proves that the layout is injective, and the conditions that were required of the physical index on
+the way describe the physical indices without an element.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from tecomp.ir.nodes.structural_equality import same
 from tecomp.poly.maps.image_extents import bounds_of
 from tecomp.poly.sets.quasi_affine_reader import Reader, expr_of
 
-# A sum of digits of the index, and its value as a sum of digits of the place.
+# Sum of digits of the index, and its value as a sum of digits of the physical index.
 Equation = tuple[QuasiAffine, QuasiAffine]
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What the equations of a layout say.
+    """Solution of the equations of a layout.
 
     Attributes:
-        indices: the index on each axis as a function of the place; None if some digit is free.
-        free: (axis, factor) of the least digit on each axis that no equation depends on:
-            elements that differ in such digits alone share a place.
-        misses: one of them holds at each place without an element, and at no other; where a digit
-            is free, at some of these places none may.
+        indices: Index on each axis as a function of the physical index; None if a digit is free.
+        free: (axis, factor) of the least digit on each axis that no equation depends on. Elements
+            that differ only in such digits have the same physical index.
+        misses: Conditions of which at least one holds at each physical index without an element,
+            and none at any other. If a digit is free, some physical indices without an element may
+            satisfy none.
     """
 
     indices: tuple[Expr, ...] | None
@@ -43,7 +44,7 @@ class Solution:
 
 @dataclass(slots=True)
 class _Tile:
-    """The digits of an axis from `low` up to `high`, and their value."""
+    """Digits of an axis from `low` up to `high`, with their value."""
 
     low: int
     high: int | None
@@ -57,14 +58,14 @@ def solve(
     extents: Mapping[int, Extent],
     ends: Sequence[Extent],
 ) -> Solution | None:
-    """Find the index on every axis from `forms[k] == places[k]`, or None if that does not work.
+    """Solve `forms[k] == places[k]` for the index on every axis; None if the method fails.
 
     Args:
-        forms: each axis of the place as a function of the index.
-        places: each axis of the place, as variables.
-        reader: with the bounds that follow from `extents`.
-        extents: of the axes of the index, by number; none is 0.
-        ends: of the axes of the place.
+        forms: Each axis of the physical index as a function of the index.
+        places: Variable for each axis of the physical index.
+        reader: Reader with the bounds that follow from `extents`.
+        extents: Extents of the axes of the index, by position; none is 0.
+        ends: Extents of the axes of the physical index.
     """
     state = _State(reader, extents, places, ends)
     waiting: list[Equation] = [
@@ -101,15 +102,16 @@ class _State:
         self.places = Reader({}, bounds_of(ends))
         self.tiles: dict[int, list[_Tile]] = {axis: [] for axis in extents}
         self.values: dict[Term, QuasiAffine] = {}
-        """Of terms that are no digits of an axis."""
+        """Values of terms that are not digits of an axis."""
         self.explained: set[Term] = set()
         self.misses: list[Expr] = []
         self.changed = True
-        # Whether to take one digit out of a remainder, which may be half of a pair instead.
+        # Whether to solve a remainder for a single digit, although it may be half of a `//`, `%`
+        # pair.
         self.is_eager = False
 
     def step(self, form: QuasiAffine, value: QuasiAffine) -> list[Equation] | None:
-        """Equations that say the same as `form == value` and are simpler, or None for now."""
+        """Return simpler equations equivalent to `form == value`, or None if none are known yet."""
         term = form.single()
         if term is not None:
             if isinstance(term, Digit) and isinstance(term.of, int):
@@ -128,7 +130,7 @@ class _State:
         low, high = self.reader.interval(others)
         if low is None or high is None or high - low >= abs(n):
             return None
-        # n*x + y with 0 <= y < n: x is the quotient, y the remainder.
+        # n*x + y with 0 <= y < n: x is the quotient and y the remainder.
         rest = rest.shifted(-low)
         quotient = self._divided(rest, abs(n))
         return [
@@ -137,7 +139,7 @@ class _State:
         ]
 
     def _parted(self, form: QuasiAffine) -> tuple[QuasiAffine, QuasiAffine]:
-        """The value of what is known of a sum, and the rest of it."""
+        """Return the value of the known terms of a sum, and the unknown rest."""
         known = [(QuasiAffine({}, form.const), 1)]
         unknown: dict[Term, int] = {}
         for term, n in form.terms.items():
@@ -169,7 +171,7 @@ class _State:
         return value if size is None else self.places.mod(value, size)
 
     def _divided(self, value: QuasiAffine, divisor: int) -> QuasiAffine:
-        """`value // divisor`, with the bounds that follow from those required of `value`."""
+        """Return `value // divisor`, with the bounds that follow from those required of `value`."""
         if divisor == 1:
             return value
         quotient = self.places.floordiv(value, divisor)
@@ -185,7 +187,7 @@ class _State:
             self.places = replace(self.places, assumed=known)
 
     def _digits(self, axis: int, low: int, high: int | None) -> QuasiAffine | None:
-        """The value of `(x // low) % (high // low)`, if all of these digits are known."""
+        """Return the value of `(x // low) % (high // low)` if all of these digits are known."""
         end = self._end(axis)
         parts: list[tuple[QuasiAffine, int]] = []
         at = low
@@ -210,7 +212,7 @@ class _State:
         return extent if isinstance(extent, int) else None
 
     def _record(self, digit: Digit, value: QuasiAffine) -> list[Equation] | None:
-        """Note digits; those that are known already become a condition."""
+        """Record digits; a digit that is known already becomes a condition."""
         assert isinstance(digit.of, int)
         tiles = self.tiles[digit.of]
         cuts = {digit.low, digit.high}
@@ -237,7 +239,7 @@ class _State:
         return []
 
     def _open(self, term: Term, value: QuasiAffine) -> list[Equation] | None:
-        """`term == value`, said by what is inside `term`."""
+        """Express `term == value` by equations about the operands of `term`."""
         if term in self.explained:
             self._require_equal(value, self.values[term])
             return []
@@ -259,11 +261,11 @@ class _State:
 
     def _xor(self, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine:
         result = self.places.operation(BinOp.BITXOR, a, b)
-        assert result is not None  # there is one for every bit operation
+        assert result is not None  # every bit operation has a form
         return result
 
     def _open_remainder(self, term: Digit, value: QuasiAffine) -> list[Equation] | None:
-        """`x % m == value`."""
+        """Solve `x % m == value`."""
         known, rest = self._parted(term.whole)
         number = term.size
         assert number is not None
@@ -274,7 +276,7 @@ class _State:
             return [(rest.shifted(-low), self.places.mod(moved.shifted(-low), number))]
         if len(rest.terms) != 1 or gcd(rest.factor(), number) != 1:
             return None
-        # (n*x + y) % m == v  where n has an inverse modulo m: x % m == (v - y) / n % m
+        # (n*x + y) % m == v, where n has an inverse modulo m: x % m == (v - y) / n % m
         ((part, n),) = rest.terms.items()
         unit = pow(n, -1, number)
         unit = unit - number if 2 * unit > number else unit
@@ -293,7 +295,7 @@ class _State:
         return [(QuasiAffine({part: 1}, -shift), found)]
 
     def _open_quotient(self, term: Digit, value: QuasiAffine) -> list[Equation] | None:
-        """`x // c` and `x % c` together are x."""
+        """Combine `x // c` with a known `x % c` to an equation about x."""
         inner = term.whole if term.high is None else self.reader.mod(term.whole, term.high)
         remainder = self.reader.mod(inner, term.low)
         known = self._known(remainder)
@@ -334,7 +336,7 @@ class _State:
         return expr_of(value, self.variables)
 
     def solution(self) -> Solution:
-        """What was found, when no equation is left."""
+        """Return the solution once no equation is left."""
         free = []
         indices = []
         for axis, extent in self.extents.items():

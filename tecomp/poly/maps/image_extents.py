@@ -1,4 +1,4 @@
-"""Shapes and boxes of images of index maps."""
+"""Extents and bounding boxes of the images of index maps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_CELLS = 128
 
 
 def bounds_of(shape: Sequence[Extent]) -> list[Interval]:
-    """Least and greatest index on each axis."""
+    """Return the least and greatest index of each axis; None for a symbolic upper bound."""
     return [(0, n - 1 if isinstance(n, int) else None) for n in shape]
 
 
@@ -37,23 +37,23 @@ def extent_of(
     expr: Expr, form: QuasiAffine | None, reader: Reader, axes: Sequence[Var],
     shape: Sequence[Extent],
 ) -> Extent:
-    """How many values from 0 on one result of an index map needs.
+    """Return the extent, counted from 0, that one result of an index map needs.
 
     Args:
-        expr: the result.
-        form: its form with periods, if it has one.
-        reader: the reader of that form.
-        axes: of the index.
-        shape: their extents.
+        expr: Result expression.
+        form: Form of the result with periods; None if it has none.
+        reader: Reader of that form.
+        axes: Axes of the index.
+        shape: Extents of the axes.
 
     Raises:
-        LayoutError: it is negative somewhere.
+        LayoutError: If the result is negative for some index.
     """
     match expr:
         case Binary(BinOp.MOD, _, Const(int(period))) if period > 0:
             return period
     if is_empty(shape) and is_empty(used_axes(expr, axes, shape)[1]):
-        # No index, so no place; a period stays what it is.
+        # Without an index there are no values; a declared period keeps its size.
         part = form.single() if form is not None else None
         return part.size or 0 if isinstance(part, Digit) else 0
     if not is_empty(shape):
@@ -99,7 +99,7 @@ def _first_negative(
 
 
 def count(form: QuasiAffine, shape: Sequence[Extent]) -> Extent | None:
-    """One more than the greatest value, if the parts of the form do not depend on each other."""
+    """Return the greatest value plus one if the terms of the form are independent, else None."""
     if any(n < 0 for n in form.terms.values()) or not _are_independent(form):
         return None
     const = form.const + 1
@@ -119,7 +119,7 @@ def count(form: QuasiAffine, shape: Sequence[Extent]) -> Extent | None:
 
 
 def _from_zero_on(extent: Extent, shape: Sequence[Extent]) -> Extent:
-    """`extent`, which may come out below 0 where an axis of `shape` has no index at all."""
+    """Clamp `extent`, which may be negative where an axis of `shape` is empty, to 0."""
     if isinstance(extent, int):
         return extent
     ranges: Ranges = {size: (0, None) for size in shape if isinstance(size, Var)}
@@ -137,7 +137,7 @@ def _term_count(term: Term, shape: Sequence[Extent]) -> Extent | None:
 
 
 def _are_independent(form: QuasiAffine) -> bool:
-    """Whether no two terms depend on the same digits of an axis."""
+    """Return whether no two terms depend on the same digits of an axis."""
     digits = [t for t in form.terms if isinstance(t, Digit) and t.unknown is not None]
     for k, a in enumerate(digits):
         for b in digits[:k]:
@@ -168,7 +168,7 @@ def _exact(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -> Extent:
 
 
 def greatest_by_bits(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -> int | None:
-    """The greatest value of bit operations: of bits by themselves, or of each value of a part."""
+    """Return the greatest value of bit operations, by GF(2) elimination or on linear cells."""
     sizes = constant_shape(shape)
     if sizes is None or any(var not in set(axes) for var in free_variables(expr)):
         return None
@@ -189,10 +189,10 @@ def greatest_by_bits(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -
 def value_range(
     expr: Expr, axes: Sequence[Var], shape: Sequence[int]
 ) -> tuple[int, int]:
-    """The least and the greatest value of `expr` over a box that is not empty.
+    """Return the least and the greatest value of `expr` over a nonempty box.
 
     Raises:
-        LayoutError: it combines bits, and the box is too large to look at every element.
+        LayoutError: If `expr` has bit operations and the box is too large for enumeration.
     """
     numbers = {var: k for k, var in enumerate(axes)}
     form = Reader(numbers, bounds_of(shape)).form(expr)
@@ -208,7 +208,7 @@ def value_range(
 
 
 def _is_of_digits(form: QuasiAffine) -> bool:
-    """Whether it is a sum of one digit of each of its axes."""
+    """Return whether a form is a sum with one digit for each of its axes."""
     axes = [term.unknown for term in form.terms if term.unknown is not None]
     return len(axes) == len(form.terms) == len(form.unknowns)
 
@@ -223,7 +223,7 @@ def _digits(term: Term, shape: Sequence[int]) -> int:
 def used_axes(
     expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]
 ) -> tuple[tuple[Var, ...], tuple[Extent, ...]]:
-    """The axes that `expr` depends on, and their extents."""
+    """Return the axes that `expr` depends on, and their extents."""
     used = free_variables(expr)
     kept = [k for k, axis in enumerate(axes) if axis in used]
     return tuple(axes[k] for k in kept), tuple(shape[k] for k in kept)
@@ -236,18 +236,19 @@ def box_of(
     outer: Ranges,
     whole: Callable[[], Sequence[Extent]] | None = None,
 ) -> tuple[Range, ...]:
-    """For each of `exprs`, where its values start and how many it has at most.
+    """Return the start and an upper bound of the extent of the values of each of `exprs`.
 
     Args:
-        exprs: functions of `axes`.
-        axes: the indices, which run over `region`.
-        region: a start, in terms of other variables, and an extent for each axis.
-        outer: least and greatest value of those variables; None where unbounded.
-        whole: gives for each of `exprs` how many values from 0 on it has at all, which hold where
-            no bounds are known, as for XOR of an index that is known in terms of sizes only.
+        exprs: Functions of `axes`.
+        axes: Indices, which range over `region`.
+        region: Start, in terms of other variables, and extent of each axis.
+        outer: Least and greatest value of these variables; None where unbounded.
+        whole: Function that returns the extent, counted from 0, of each of `exprs` over the whole
+            tensor. It applies where bounds are unknown, as for XOR of an index with symbolic
+            bounds.
 
     Raises:
-        LayoutError: no bounds of a result are known, and none are given.
+        LayoutError: If the bounds of a result are unknown and `whole` is None.
     """
     inner = tuple(Var(axis.name) for axis in axes)
     starts = [_named(part.min, outer) for part in region]
@@ -278,7 +279,7 @@ def box_of(
 
 
 def _named(start: Expr, outer: Ranges) -> Expr:
-    """`start`, or a variable for it where it is divided by what is no number."""
+    """Return `start`, or a new variable if `start` is not quasi-affine."""
     variables = tuple(free_variables(start))
     limits = [bounds(var, outer) for var in variables]
     form = Reader({var: k for k, var in enumerate(variables)}, limits).form(start)
@@ -309,7 +310,7 @@ def _values_of(
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Sums in two kinds of variables: `n_inner` that start at 0, then outer ones."""
+    """Sums over `n_inner` inner variables, which start at 0, followed by outer variables."""
 
     reader: Reader
     variables: tuple[Var, ...]
@@ -317,7 +318,7 @@ class _Window:
     sizes: tuple[Extent, ...]
 
     def values(self, form: QuasiAffine) -> tuple[Expr, Extent] | None:
-        """Where the values of `form` start and how many there are at most."""
+        """Return the start and an upper bound of the extent of the values of `form`."""
         low: Expr = Const(form.const, INT64)
         extent: Extent = 1
         symbolic: dict[Term, int] = {}
@@ -336,7 +337,7 @@ class _Window:
             low = _plus(low, n, first if n > 0 else _plus(first, 1, index_value(width)))
         if not symbolic:
             return low, extent
-        # Inner indices count from 0, so these do too.
+        # Inner indices count from 0, and so do these terms.
         total = count(QuasiAffine(symbolic), self.sizes)
         if total is None or not all(map(self._is_inside, symbolic)):
             return None
@@ -352,7 +353,7 @@ class _Window:
         return Const(low, INT64), None if high is None else high - low
 
     def _across(self, term: Term) -> tuple[Expr | None, Extent | None]:
-        """Start and width of a quotient or remainder in which both kinds of variables meet."""
+        """Return start and width of a term that depends on both inner and outer variables."""
         low, high = self.reader.interval_of(term)
         anywhere = None if low is None or high is None else high - low
         if isinstance(term, Digit) and term.low > 1:
@@ -375,7 +376,7 @@ class _Window:
         if low is None or last is None:
             return None
         start = fixed.shifted(low)
-        # The start is this much more than a multiple of the divisor, at most.
+        # Upper bound of the offset of the start from a multiple of the divisor.
         step = gcd(divisor, *fixed.terms.values())
         furthest = divisor - step + start.const % step
         whole = binary(BinOp.FLOORDIV, expr_of(start, self.variables), Const(divisor, INT64))

@@ -1,4 +1,4 @@
-"""Index maps: at which place of memory each element of a tensor lives."""
+"""Index maps from the indices of a tensor's elements to physical indices in memory."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ __all__ = ["AXIS_SEPARATOR", "AxisSeparator", "IndexMap", "image_box"]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IndexMap(PlainIndexMap, Pictured):
-    """A layout: `lambda initial_indices: final_indices`, and what can be asked of it.
+    """Layout as an index map `lambda initial_indices: final_indices`, with layout queries.
 
-    The questions take the shape of the tensor; an extent may be an expression such as `n`, and
-    the answer then holds for every size. Answers are kept, so asking again costs nothing.
+    The queries take the shape of the tensor; an extent may be an expression such as `n`, and the
+    answer then holds for every size. Answers are cached, so a repeated query is free.
 
     Attributes:
-        initial_indices: a variable for each axis of the tensor.
-        final_indices: an expression of them for each axis after the map.
-        axis_separators: the numbers of final indices after which a new axis of memory begins.
+        initial_indices: Variable for each axis of the tensor.
+        final_indices: Expression of these variables for each axis after the map.
+        axis_separators: Positions of the final indices after which a new memory axis begins.
 
     Raises:
-        LayoutError: a result is none of the operations that layouts are decided for.
+        LayoutError: If a result contains an operation that layouts do not support.
 
     Source:
         transform_layout RFC, IndexMapNode; extents as in `tecomp.poly.maps.image_extents`.
@@ -68,22 +68,22 @@ class IndexMap(PlainIndexMap, Pictured):
             check(expr)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Answers are about this process, where they are numbered; they are found again.
+        # Cached answers use object ids of this process as keys and are recomputed after unpickling.
         return _again, (self.initial_indices, self.final_indices, self.axis_separators, self._parts)
 
     @classmethod
     def from_func(cls, function: Callable[..., Any], ndim: int | None = None) -> IndexMap:
-        """The map that `function` writes down.
+        """Return the index map defined by `function`.
 
         Args:
-            function: called once with an index for each of its parameters; `*i` stands for all
-                that are not named, and parameters after `*i` for the last ones. Returns a list
-                of index expressions and integers, with `AXIS_SEPARATOR` where a new physical
-                axis begins.
-            ndim: how many indices there are; checked, and needed for `*i`.
+            function: Function that is called once with an index for each of its parameters. `*i`
+                stands for all axes without a parameter of their own, and parameters after `*i` for
+                the last axes. Returns a list of index expressions and integers, with
+                `AXIS_SEPARATOR` where a new physical axis begins.
+            ndim: Number of indices, which is checked. Required for `*i`.
 
         Raises:
-            LayoutError: the function takes or returns something else.
+            LayoutError: If the parameters or the results of `function` are invalid.
 
         >>> IndexMap.from_func(lambda n, h, w, c: [n, c // 4, h, w, c % 4])
         lambda n, h, w, c: [n, c // 4, h, w, c % 4]
@@ -92,7 +92,7 @@ class IndexMap(PlainIndexMap, Pictured):
 
     @classmethod
     def lift(cls, plain: PlainIndexMap) -> IndexMap:
-        """A map of the IR with the questions of this class."""
+        """Convert an index map of the IR to this class."""
         if isinstance(plain, cls):
             return plain
         if not isinstance(plain, PlainIndexMap):
@@ -105,12 +105,12 @@ class IndexMap(PlainIndexMap, Pictured):
 
     @property
     def plain(self) -> PlainIndexMap:
-        """The same map as a node of the IR, equal to what is parsed from its text."""
+        """Index map as an IR node, equal to the node that its text parses to."""
         return PlainIndexMap(self.initial_indices, self.final_indices, self.axis_separators)
 
     @property
     def formula(self) -> str:
-        """The map as text that does not depend on what its indices are called.
+        """Text of the map that is independent of the names of its indices.
 
         >>> IndexMap.from_func(lambda i, j: [j, i // 4, i % 4]).formula
         '(i0, i1) -> (i1, i0 // 4, i0 % 4)'
@@ -119,10 +119,10 @@ class IndexMap(PlainIndexMap, Pictured):
         return f"({', '.join(map(str, axes))}) -> ({', '.join(map(str, self.map_indices(axes)))})"
 
     def map_indices(self, indices: Sequence[Expr | int]) -> list[Expr]:
-        """The place of the element at `indices`, simplified.
+        """Return the simplified physical index of the element at `indices`.
 
         Raises:
-            LayoutError: there are more or fewer indices than the map takes.
+            LayoutError: If the number of indices differs from the number that the map takes.
 
         >>> from tecomp.ir.nodes.expr import Var
         >>> i, j = Var("i"), Var("j")
@@ -139,7 +139,7 @@ class IndexMap(PlainIndexMap, Pictured):
         return [simplify(expr) for expr in self.at([index_value(index) for index in indices])]
 
     def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The place of the element at `indices`, one for each axis, as the map is written.
+        """Return the physical index of the element at `indices` without simplification.
 
         >>> from tecomp.ir.nodes.expr import Var
         >>> i = Var("i")
@@ -150,10 +150,10 @@ class IndexMap(PlainIndexMap, Pictured):
         return tuple(substitute(expr, values) for expr in self.final_indices)
 
     def then(self, after: PlainIndexMap) -> IndexMap:
-        """This map followed by `after`, with the separators of `after`.
+        """Compose this map with `after`, which is applied last and gives the separators.
 
-        The result has the places that the maps have one after the other: what the first one
-        declares or pads is there for the second.
+        The physical shape of the result is that of the maps applied one after the other: `after`
+        sees all extents that this map declares and all padding that it adds.
 
         >>> tiles = IndexMap.from_func(lambda i, j: [i // 4, j, i % 4])
         >>> tiles.then(IndexMap.from_func(lambda a, b, c: [b, a, c]))
@@ -171,18 +171,18 @@ class IndexMap(PlainIndexMap, Pictured):
 
     @property
     def parts(self) -> tuple[IndexMap, ...]:
-        """The maps that this one applies one after the other; itself if it is not composed."""
+        """Maps that are applied one after the other; the map itself if it is not composed."""
         return self._parts or (self,)
 
     def map_shape(self, shape: Sequence[Extent]) -> tuple[Extent, ...]:
-        """The extent of each result for a tensor of `shape`.
+        """Return the extent of each result for a tensor of `shape`.
 
-        `% c` has the full period c and `// c` the ceiling; a result that is made otherwise has
-        the least extent that holds all its values. A composed map gives what its parts give one
-        after the other.
+        `% c` has the full period `c`, and `// c` the ceiling of the quotient; any other result has
+        the least extent that holds all its values. The parts of a composed map are applied to the
+        shape one after the other.
 
         Raises:
-            LayoutError: a result is negative for some index.
+            LayoutError: If a result is negative for some index.
 
         >>> IndexMap.from_func(lambda i: [i // 4, i % 4]).map_shape([14])
         (4, 4)
@@ -190,10 +190,10 @@ class IndexMap(PlainIndexMap, Pictured):
         return self.on(shape).ends
 
     def is_injective(self, shape: Sequence[Extent]) -> bool:
-        """Whether all elements of a tensor of `shape` have places of their own.
+        """Return whether all elements of a tensor of `shape` have different physical indices.
 
         Raises:
-            LayoutError: the shape is none, or of another rank.
+            LayoutError: If `shape` is invalid or has another rank than the map.
 
         >>> IndexMap.from_func(lambda i: [i // 4, i % 4]).is_injective([14])
         True
@@ -203,12 +203,12 @@ class IndexMap(PlainIndexMap, Pictured):
         return self.on(shape).collision is None
 
     def is_bijective(self, shape: Sequence[Extent]) -> bool:
-        """Whether every place of `map_shape(shape)` holds exactly one element.
+        """Return whether every physical index in `map_shape(shape)` has exactly one element.
 
-        For symbolic extents: whether it is so for all their values.
+        For symbolic extents, the answer holds for all their values.
 
         Raises:
-            LayoutError: the shape is none, or of another rank.
+            LayoutError: If `shape` is invalid or has another rank than the map.
 
         >>> halves = IndexMap.from_func(lambda i: [i // 4, i % 4])
         >>> halves.is_bijective([16]), halves.is_bijective([14])
@@ -217,7 +217,7 @@ class IndexMap(PlainIndexMap, Pictured):
         return self.on(shape).is_bijective
 
     def collision(self, shape: Sequence[Extent]) -> tuple[Index, Index] | None:
-        """The first two elements that share a place, or None if there are none.
+        """Return the first two elements with the same physical index, or None if there are none.
 
         >>> IndexMap.from_func(lambda i, j: [i % 2, j]).collision([4, 4])
         ((0, 0), (2, 0))
@@ -225,10 +225,10 @@ class IndexMap(PlainIndexMap, Pictured):
         return self.on(shape).collision
 
     def padding_count(self, shape: Sequence[Extent]) -> Extent:
-        """How many places of `map_shape(shape)` hold no element.
+        """Return the number of physical indices in `map_shape(shape)` without an element.
 
         Raises:
-            LayoutError: an extent is symbolic and the map is not injective.
+            LayoutError: If an extent is symbolic and the map is not injective.
 
         >>> IndexMap.from_func(lambda i: [i // 4, i % 4]).padding_count([14])
         2
@@ -243,11 +243,11 @@ class IndexMap(PlainIndexMap, Pictured):
         return places - analysis.n_places
 
     def inverse(self, shape: Sequence[Extent]) -> IndexMap:
-        """The map from places back to the elements of a tensor of `shape`.
+        """Return the map from physical indices to the elements of a tensor of `shape`.
 
         Raises:
-            LayoutError: two elements share a place, some place holds none, or no expression
-                for the inverse was found.
+            LayoutError: If two elements have the same physical index, a physical index has no
+                element, or no expression for the inverse was found.
 
         >>> IndexMap.from_func(lambda i: [(i + 3) % 16]).inverse([16])
         lambda p0: [(p0 - 3) % 16]
@@ -266,14 +266,14 @@ class IndexMap(PlainIndexMap, Pictured):
         return self.non_surjective_inverse(shape)[0]
 
     def non_surjective_inverse(self, shape: Sequence[Extent]) -> tuple[IndexMap, Expr]:
-        """The map from places back to elements, and where the places hold none.
+        """Return the inverse map and the condition under which a physical index is padding.
 
         Returns:
-            The inverse, right for every place that holds an element, and a condition over its
-            `initial_indices` that holds for those places of `map_shape(shape)` that do not.
+            The inverse, valid for every physical index with an element, and a condition on its
+            `initial_indices` that is true for those in `map_shape(shape)` without an element.
 
         Raises:
-            LayoutError: two elements share a place, or no expression was found.
+            LayoutError: If two elements have the same physical index, or no expression was found.
 
         >>> IndexMap.from_func(lambda i: [i // 4, i % 4]).non_surjective_inverse([14])
         (lambda p0, p1: [4 * p0 + p1], 4 * p0 + p1 >= 14)
@@ -291,10 +291,10 @@ class IndexMap(PlainIndexMap, Pictured):
         return IndexMap(analysis.places, indices), is_padding
 
     def inverse_or_none(self, shape: Sequence[Extent]) -> IndexMap | None:
-        """The map from places back to the elements, or None where no expression was found.
+        """Return the map from physical indices to elements, or None if no expression was found.
 
         Raises:
-            LayoutError: two elements share a place.
+            LayoutError: If two elements have the same physical index.
 
         >>> IndexMap.from_func(lambda i: [i // 4, i % 4]).inverse_or_none([14])
         lambda p0, p1: [4 * p0 + p1]
@@ -306,10 +306,10 @@ class IndexMap(PlainIndexMap, Pictured):
     def is_equivalent_to(
         self, other: PlainIndexMap, shape: Sequence[Extent] | None = None
     ) -> bool:
-        """Whether both maps give every element of a tensor of `shape` the same place.
+        """Return whether both maps give every element of a tensor of `shape` the same index.
 
-        Without a shape: whether they do so for all indices, negative ones included. Separators
-        do not count.
+        Without a shape, the maps are compared for all indices, including negative ones. Separators
+        are ignored.
 
         >>> wrapped = IndexMap.from_func(lambda i: [i // 4 % 4, i % 4])
         >>> wrapped.is_equivalent_to(IndexMap.from_func(lambda i: [i // 4, i % 4]), [16])
@@ -330,7 +330,7 @@ class IndexMap(PlainIndexMap, Pictured):
         return bool(equivalence.are_equal(self.final_indices, exprs, mine, sizes))
 
     def on(self, shape: Sequence[Extent]) -> Analysis:
-        """The answers for one shape. They hold the extents, so that the key stays theirs."""
+        """Return the analysis for one shape; it keeps the extents alive, whose ids are the key."""
         _check_list(shape, "extents")
         key = tuple(n if isinstance(n, int) else -1 - id(n) for n in shape)
         found = self._answers.get(key)
@@ -345,7 +345,7 @@ class IndexMap(PlainIndexMap, Pictured):
         return found
 
     def _ends_of_parts(self, shape: tuple[Extent, ...]) -> tuple[Extent, ...] | None:
-        """The shape that the parts of a composed map give one after the other."""
+        """Return the shape after all parts of a composed map, or None if it is not composed."""
         if not self._parts:
             return None
         for part in self._parts:
@@ -393,7 +393,7 @@ def _again(
     separators: tuple[int, ...],
     parts: tuple[IndexMap, ...],
 ) -> IndexMap:
-    """A map that came from another process, or from a file."""
+    """Rebuild an unpickled map."""
     made = IndexMap(initial, final, separators)
     object.__setattr__(made, "_parts", parts)
     return made
@@ -405,23 +405,23 @@ def image_box(
     outer: Ranges,
     shape: Sequence[Extent] | None = None,
 ) -> tuple[Range, ...]:
-    """The box of places that the indices in `bounds` are mapped to.
+    """Return the box of physical indices that the indices in `bounds` are mapped to.
 
-    Bounds that are numbers from 0 on give the extents of `map_shape`, periods included.
+    Bounds that start at 0 give the extents of `map_shape`, including full periods.
 
     Args:
-        index_map: the map.
-        bounds: for each index where it starts, in terms of outer variables, and its extent.
-        outer: least and greatest value of these variables; None where unbounded.
-        shape: of the tensor whose indices they are. A result of which no bounds are known then
-            has all values that it has for this shape.
+        index_map: Index map.
+        bounds: Start, in terms of outer variables, and extent of each index.
+        outer: Least and greatest value of the outer variables; None where unbounded.
+        shape: Shape of the indexed tensor. If given, a result with unknown bounds gets all values
+            that it has for this shape.
 
     Returns:
-        For each result where its values start, in terms of the outer variables, and how many
-        there are at most, whatever the values of these variables.
+        For each result the start of its values, in terms of the outer variables, and an upper bound
+        of their number for all values of these variables.
 
     Raises:
-        LayoutError: a result is negative, or no bounds of it are known and no shape is given.
+        LayoutError: If a result is negative, or its bounds are unknown and `shape` is not given.
 
     >>> from tecomp.ir.nodes.expr import Var
     >>> io = Var("io")
@@ -441,7 +441,7 @@ def image_box(
 
 
 def _answering(module: str) -> Any:
-    # Loaded with the first question: who writes definitions and schedules does not wait for isl.
+    # Import lazily: definitions and schedules need isl only when the first query is made.
     return import_module(f"tecomp.poly.maps.{module}")
 
 

@@ -28,10 +28,10 @@ _DIM = isl.dim_type.set
 
 @dataclass(frozen=True)
 class LayoutSet:
-    """`exprs` of the indices `axes`, which run over the box `[0, extents)`.
+    """Map `exprs` of the indices `axes`, which range over the box `[0, extents)`.
 
-    All properties raise NotAffine if an expression is not quasi-affine. What is not affine in an
-    extent, such as a product of sizes, counts as a number of which nothing is known.
+    All properties raise NotAffine if an expression is not quasi-affine. A non-affine part of an
+    extent, such as a product of sizes, is treated as a number of unknown value.
     """
 
     exprs: tuple[Expr, ...]
@@ -56,7 +56,7 @@ class LayoutSet:
 
     @cached_property
     def space(self) -> Space:
-        """The indices, with every other variable as a parameter."""
+        """Space of the indices, with every other variable as a parameter."""
         others: dict[Var, None] = {}
         for expr in (*self._sizes, *self.exprs):
             if isinstance(expr, Expr):
@@ -69,15 +69,15 @@ class LayoutSet:
 
     @cached_property
     def relation(self) -> isl.Map:
-        """`{ index -> place }`."""
+        """Relation `{ index -> physical index }`."""
         return index_relation(self.exprs, self.space).intersect_domain(self._box)
 
     def is_injective(self) -> bool:
-        """Whether no two indices share a place, for any value of the parameters."""
+        """Return whether the map is injective for all values of the parameters."""
         return bool(self.relation.is_injective())
 
     def first_collision(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """The first two indices that share a place, for the least parameters where any do."""
+        """Return the first two indices with the same image, for the least such parameters."""
         if self.is_injective():
             return None
         both = self.relation.apply_range(self.relation.reverse())
@@ -88,14 +88,14 @@ class LayoutSet:
         return tuple(found[a] for a in self.axes), tuple(found[a] for a in twins)
 
     def inverse(self, places: Sequence[Var]) -> tuple[Expr, ...]:
-        """Each index in terms of the place, for an injective map."""
+        """Return each index in terms of the physical index, for an injective map."""
         found = isl.PwMultiAff.from_map(self.relation.reverse()).coalesce()
         names = {**Space(tuple(places), self.space.params).names}
         exprs = (to_expr(found.get_at(k), names) for k in range(len(self.axes)))
         return tuple(self._in_sizes(expr) for expr in exprs)
 
     def misses(self, places: Sequence[Var], ends: Sequence[Extent]) -> Expr:
-        """Whether a place in the box `[0, ends)` holds no element."""
+        """Return the condition under which a physical index in `[0, ends)` has no element."""
         space = Space(tuple(places), self.space.params)
         box = space.box([(0, end) for end in self._named(ends)])
         taken = self.relation.range()
@@ -104,18 +104,18 @@ class LayoutSet:
 
     def is_never(self, conditions: Sequence[Expr], places: Sequence[Var],
                  ends: Sequence[Extent]) -> bool:
-        """Whether none of `conditions` holds anywhere in the box `[0, ends)` of places."""
+        """Return whether none of `conditions` is satisfiable in the box `[0, ends)` of `places`."""
         space = Space(tuple(places), self.space.params)
         box = space.box([(0, end) for end in self._named(ends)])
         named = self._products.named
         return all(condition(named(c), space).intersect(box).is_empty() for c in conditions)
 
     def count_places(self) -> int:
-        """How many places hold an element; the extents are constants."""
+        """Return the number of physical indices with an element; the extents must be constants."""
         return python_int(self.relation.range().count_val())
 
     def greatest(self, k: int) -> Extent | None:
-        """The greatest value of expression k; None if there is no index."""
+        """Return the greatest value of expression k, or None if there is no index."""
         if self._box.is_empty():
             return None
         top = self.relation.range().dim_max(k)
@@ -123,7 +123,7 @@ class LayoutSet:
         return int(found.value) if isinstance(found, Const) else self._in_sizes(found)
 
     def first_below_zero(self, k: int) -> dict[Var, int] | None:
-        """The first index at which expression k is negative, and the least such parameters."""
+        """Return the first index, with the least parameters, where expression k is negative."""
         value = pw_aff(self.exprs[k], self.space)
         zero = pw_aff(0, self.space)
         below = value.lt_set(zero).intersect(self._box)
@@ -132,7 +132,7 @@ class LayoutSet:
         return first_point(below, self.space)
 
     def same_as(self, exprs: Sequence[Expr]) -> bool:
-        """Whether `exprs`, of the same axes, have equal values on the whole box."""
+        """Return whether `exprs`, of the same axes, have equal values on the whole box."""
         other = LayoutSet(tuple(exprs), self.axes, self.extents)
         space = Space(self.axes, tuple(dict.fromkeys((*self.space.params, *other.space.params))))
         box = space.box([(0, size) for size in self._sizes])

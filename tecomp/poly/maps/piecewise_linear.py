@@ -1,8 +1,8 @@
 """Split a box into cells where index expressions are linear.
 
-A cell is a box of variables that count from 0, and holds expressions of them as sums. A cut
-replaces a variable by others so that the new cells have the points of the old one, each once: by
-two digits and a rest, by two intervals, or by each of its values.
+A cell is a box of variables that count from 0, with expressions of these variables as sums. A cut
+replaces a variable by new ones such that the new cells partition the old cell: by two digits and a
+remainder, by two intervals, or by each of its values.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from tecomp.ir.nodes.expr import BinOp
 from tecomp.poly.maps.brute_force import LIMIT
 from tecomp.poly.sets.quasi_affine_reader import Reader
 
-# How a variable is written anew: a constant, and factor and count of each new variable.
+# Substitution for a variable: a constant, and (factor, count) of each new variable.
 Replacement = tuple[int, tuple[tuple[int, int], ...]]
 Cut = tuple[int, tuple[Replacement, ...]]
 
 
 class TooManyError(Exception):
-    """There would be more cells than allowed."""
+    """Signal that a partition would exceed the permitted number of cells."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Variables and expressions of them.
+    """Box of variables with expressions of these variables.
 
     Attributes:
-        forms: the expressions.
-        counts: how many values each variable has, by its number; those replaced included.
-        live: numbers of the variables that are not replaced.
-        units: how far one step of each variable goes along each of the indices.
+        forms: Expressions.
+        counts: Number of values of each variable, including replaced variables.
+        live: Positions of the variables that are not replaced.
+        units: Step of each variable along each of the indices.
     """
 
     forms: tuple[QuasiAffine, ...]
@@ -44,11 +44,11 @@ class Cell:
 
     @classmethod
     def of(cls, forms: Sequence[QuasiAffine], box: Box[int]) -> Cell:
-        """All of a box of indices.
+        """Return the cell that covers a box of indices.
 
         Args:
-            forms: read with these bounds.
-            box: `(low, count)` of each index, none of them empty.
+            forms: Expressions, read with the bounds of `box`.
+            box: `(low, count)` of each index; no count is 0.
         """
         rank = len(box)
         units = tuple(tuple(int(k == axis) for k in range(rank)) for axis in range(rank))
@@ -61,16 +61,16 @@ class Cell:
 
     @property
     def reader(self) -> Reader:
-        """How expressions of its variables are read."""
+        """Reader for expressions of the variables."""
         return Reader({}, [(0, count - 1) for count in self.counts])
 
     @property
     def is_linear(self) -> bool:
-        """Whether all expressions are."""
+        """Whether all expressions are linear."""
         return all(self._unsolved(form) is None for form in self.forms)
 
     def replaced(self, var: int, value: Replacement) -> Cell:
-        """The part of the cell where a variable is written so."""
+        """Return the part of the cell in which a variable equals the replacement."""
         shift, digits = value
         first = len(self.counts)
         new = range(first, first + len(digits))
@@ -89,12 +89,12 @@ class Cell:
         return Cell(forms, counts, live, (*self.units, *units))
 
     def parts(self, cut: Cut) -> list[Cell]:
-        """What a cut makes of it."""
+        """Return the cells that a cut produces."""
         var, values = cut
         return [self.replaced(var, value) for value in values]
 
     def cut(self) -> Cut | None:
-        """A cut that brings the expressions nearer to being linear; None if they are."""
+        """Return a cut that removes a nonlinear term of the expressions; None if all are linear."""
         for form in self.forms:
             term = self._unsolved(form)
             if isinstance(term, Opaque):
@@ -108,7 +108,7 @@ class Cell:
         return None
 
     def _unsolved(self, form: QuasiAffine) -> Term | None:
-        """A term that is not linear, though all that it is made of is."""
+        """Return an innermost nonlinear term, or None if the form is linear."""
         found: Term | None = None
         while True:
             term = next((term for term in form.terms if not self._is_plain(term)), None)
@@ -126,7 +126,7 @@ class Cell:
         )
 
     def _division(self, form: QuasiAffine, divisor: int) -> Cut:
-        """For `x // d` and `x % d` of a linear x."""
+        """Return a cut for `x // d` and `x % d` of a linear x."""
         terms = [(term.unknown, n) for term, n in form.terms.items() if term.unknown is not None]
         if len(terms) == 1:
             return self._alone(*terms[0], form.const % divisor, divisor)
@@ -137,7 +137,7 @@ class Cell:
         return self._each([var for var, _ in terms])
 
     def _alone(self, var: int, n: int, const: int, divisor: int) -> Cut:
-        """For `(n * var + const)` divided by `divisor`, with `0 <= const < divisor`."""
+        """Return a cut for `(n * var + const) // divisor`, with `0 <= const < divisor`."""
         count = self.counts[var]
         period = divisor // gcd(n, divisor)
         if n > 0:
@@ -151,7 +151,7 @@ class Cell:
         return var, ((0, ((1, end),)), (end, ((1, count - end),)))
 
     def _bits(self, part: Opaque) -> Cut:
-        """For `x ^ y`, `x & y` and `x | y` of linear x and y."""
+        """Return a cut for `x ^ y`, `x & y` and `x | y` of linear x and y."""
         a, b = part.operands
         if not a.terms:
             a, b = b, a
@@ -172,10 +172,10 @@ class Cell:
         return self._each([small])
 
     def _each(self, among: Collection[int]) -> Cut:
-        """A cell for each value of the variable that has the fewest.
+        """Return a cut into the single values of the variable with the fewest values.
 
         Raises:
-            TooManyError: even that has more than anybody would look at.
+            TooManyError: If the variable has more than `LIMIT` values.
         """
         var = min(sorted(among), key=lambda v: self.counts[v])
         if self.counts[var] > LIMIT:
@@ -184,10 +184,10 @@ class Cell:
 
 
 def linear_cells(cell: Cell, limit: int) -> list[Cell]:
-    """Boxes on which all expressions are linear.
+    """Partition a cell into cells on which all expressions are linear.
 
     Raises:
-        TooManyError: there are more than `limit`.
+        TooManyError: If there are more than `limit` cells.
     """
     done: list[Cell] = []
     todo = [cell]
@@ -204,9 +204,9 @@ def linear_cells(cell: Cell, limit: int) -> list[Cell]:
 
 
 def fused(cell: Cell) -> Cell:
-    """The same cell with two variables as the digits of one, where that is not less linear.
+    """Merge pairs of variables into one whose digits they are, unless a form gets more digits.
 
-    So `(200 * i + j) // 64` with `j < 200` is the quotient of one number.
+    As an example, `(200 * i + j) // 64` with `j < 200` becomes the quotient of one number.
     """
     if cell.is_linear:
         return cell
@@ -233,7 +233,7 @@ def _joined(cell: Cell, high: int, low: int) -> Cell | None:
 
 
 def _bends(form: QuasiAffine) -> int:
-    """How many digits and operations occur in a form."""
+    """Return the number of digits and bit operations in a form."""
     count, todo = 0, [form]
     while todo:
         for term in todo.pop().terms:
@@ -249,7 +249,7 @@ def _operands(term: Term) -> tuple[QuasiAffine, ...]:
 
 
 def rebuilt(form: QuasiAffine, values: Mapping[int, QuasiAffine], reader: Reader) -> QuasiAffine:
-    """`form` with sums for some of its variables."""
+    """Substitute sums for some variables of `form`."""
     parts = [(QuasiAffine({}, form.const), 1)]
     parts += [(_rebuilt_term(term, values, reader), n) for term, n in form.terms.items()]
     return reader.normal(QuasiAffine.added(parts))
@@ -270,7 +270,7 @@ def _rebuilt_term(term: Term, values: Mapping[int, QuasiAffine], reader: Reader)
 
 
 def _bit_operation(op: BinOp, a: QuasiAffine, b: QuasiAffine, reader: Reader) -> QuasiAffine:
-    """`a op b`, split where digits of both end at the same bit."""
+    """Return `a op b`, split where digits of both operands end at the same bit."""
     if not a.terms:
         a, b = b, a
     if not a.terms:
@@ -290,7 +290,7 @@ def _bit_operation(op: BinOp, a: QuasiAffine, b: QuasiAffine, reader: Reader) ->
     if not b.terms and b.const == 0:
         return QuasiAffine() if op is BinOp.BITAND else a
     made = reader.operation(op, a, b)
-    assert made is not None  # there is a form for every bit operation of two forms
+    assert made is not None  # every bit operation of two forms has a form
     return made
 
 
@@ -306,7 +306,7 @@ def _on_numbers(op: BinOp, a: int, b: int) -> int:
 
 
 def _digits(count: int, unit: int) -> tuple[Replacement, ...]:
-    """All of `unit * q + r`, then what is left of the last q."""
+    """Return the replacements by `unit * q + r`: all full blocks, then the partial last block."""
     whole, rest = divmod(count, unit)
     full: Replacement = (0, ((unit, whole), (1, unit)))
     tail: Replacement = (whole * unit, ((unit, 1), (1, rest)))
@@ -314,6 +314,6 @@ def _digits(count: int, unit: int) -> tuple[Replacement, ...]:
 
 
 def _same_bits(number: int) -> int:
-    """How many of the lowest bits are the same."""
+    """Return the number of equal lowest bits, 64 if all bits are equal."""
     flipped = ~number if number & 1 else number
     return (flipped & -flipped).bit_length() - 1 if flipped else 64

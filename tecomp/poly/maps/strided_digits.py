@@ -1,4 +1,4 @@
-"""Index maps whose results are strided digits of the axes."""
+"""Index maps whose results are sums of strided digits of the axes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tecomp.poly.maps.index_map import IndexMap
 
 @dataclass(frozen=True, slots=True)
 class StridedDigit:
-    """A digit `(x // low) % size` of an index x, and how far apart its values lie in memory.
+    """Digit `(x // low) % size` of an index x, with its stride in memory.
 
     Attributes:
-        axis: number of the index.
-        low: what a digit of 1 is worth.
-        size: values of the digit, those that the index does not reach included.
-        stride: places from one value to the next.
+        axis: Position of the index.
+        low: Weight of the digit in the index.
+        size: Number of values of the digit, including values that the index does not reach.
+        stride: Distance of consecutive values in memory, in elements.
     """
 
     axis: int
@@ -29,9 +29,9 @@ class StridedDigit:
 
 
 def strided_digits(index_map: IndexMap, shape: Sequence[Extent]) -> tuple[StridedDigit, ...] | None:
-    """The digits of which the offset of a place is the sum, or None if it is no such sum.
+    """Return the digits whose strided sum is the memory offset, or None if there is no such sum.
 
-    Those of the first result come first, and within a result those of the greater factors.
+    The digits of the first result come first; within a result, the greater strides come first.
 
     >>> strided_digits(IndexMap.from_func(lambda i, j: [j // 64, i, j % 64]), (10, 200))[0]
     StridedDigit(axis=1, low=64, size=4, stride=640)
@@ -44,7 +44,7 @@ def strided_digits(index_map: IndexMap, shape: Sequence[Extent]) -> tuple[Stride
         if digits is None or not isinstance(size, int):
             return None
         if len(digits) == 1 and digits[0].stride == stride:
-            # A period of the whole result declares places.
+            # The period of a whole result declares its physical extent.
             (only,) = digits
             digits = [StridedDigit(only.axis, only.low, size, stride)]
         found[:0] = digits

@@ -35,10 +35,10 @@ _LOGIC = (BinOp.AND, BinOp.OR)
 
 
 def check(root: Expr) -> Expr:
-    """`root`, if it may be a result of an index map.
+    """Return `root` after a check that it may be a result of an index map.
 
     Raises:
-        LayoutError: a part of it is none of the operations that layouts are decided for.
+        LayoutError: If `root` contains an operation that layouts do not support.
     """
     for node in walk(root):
         if not _may_be(node):
@@ -75,7 +75,7 @@ def _stripped(node: Expr) -> Expr:
 
 
 class AxisSeparator(Enum):
-    """Type of `AXIS_SEPARATOR`."""
+    """Type of the marker `AXIS_SEPARATOR`."""
 
     AXIS_SEPARATOR = "AXIS_SEPARATOR"
 
@@ -84,16 +84,16 @@ class AxisSeparator(Enum):
 
 
 AXIS_SEPARATOR = AxisSeparator.AXIS_SEPARATOR
-"""Placed between two results of an index map: a new physical axis begins here."""
+"""Marker between two results of an index map; a new physical axis begins after the marker."""
 
 
 def trace(
     function: Callable[..., Any], ndim: int | None
 ) -> tuple[tuple[Var, ...], tuple[Expr, ...], tuple[int, ...]]:
-    """The indices that `function` was given, what it returned for them, and the separators.
+    """Return the index variables passed to `function`, its results and the axis separators.
 
     Raises:
-        LayoutError: it takes another number of indices, or returns something else than indices.
+        LayoutError: If `function` takes another number of indices or returns anything but indices.
     """
     if not callable(function):
         raise LayoutError(
@@ -157,7 +157,7 @@ def _shown(value: Any) -> str:
 def _arguments(
     function: Callable[..., Any], ndim: int | None
 ) -> tuple[tuple[Var, ...], tuple[Var, ...]]:
-    """An index for each parameter; `*i` stands for as many as are left, defaults are kept."""
+    """Return an index for each parameter; `*i` takes the remaining axes, defaults stay unset."""
     check_kind(
         ndim, int | np.integer | None, "index map: ndim", "give a number of axes", LayoutError
     )
@@ -188,7 +188,7 @@ def _arguments(
 
 
 def _parameters(function: Callable[..., Any]) -> tuple[list[str], list[str], str | None]:
-    """Names before `*rest`, names after it, and the name of the rest."""
+    """Return the names before `*rest`, the names after `*rest`, and the name of `rest`."""
     try:
         parameters = signature(function).parameters.values()
     except (TypeError, ValueError):
