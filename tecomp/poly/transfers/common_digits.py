@@ -1,7 +1,7 @@
-"""Mixed-radix decomposition shared by two layouts.
+"""Mixed-radix decomposition shared by several layouts.
 
-An axis is cut wherever one of the layouts cuts it, so that a copy is a loop over each digit, with a
-step of its own in each memory. What is no such sum, such as a swizzle, stays an expression.
+An axis is split wherever one of the layouts splits it, so that a copy is a loop over each digit,
+with a stride in each memory. An offset that is not such a sum, as for a swizzle, stays an expression.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ Weighted = list[tuple[Expr, int]]
 
 @dataclass(frozen=True, slots=True)
 class LoopDigit:
-    """`(x // unit) % size` of an axis x.
+    """Digit `(x // unit) % size` of an axis x.
 
     Attributes:
-        var: what it is called in expressions.
+        var: Variable of the digit in expressions.
+        unit: Weight of the digit.
+        size: Number of values.
     """
 
     var: Var
@@ -40,13 +42,13 @@ class LoopDigit:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis of known extent, the digits of the highest unit first."""
+    """Axis of constant extent as mixed-radix digits, the digit of the highest unit first."""
 
     extent: int
     digits: tuple[LoopDigit, ...]
 
     def boxes(self) -> Iterator[Box[int]]:
-        """Values of the digits that make up all indices below the extent, apart from each other."""
+        """Yield disjoint boxes of digit values that cover all indices below the extent."""
         before: Box[int] = ()
         rest = self.extent
         for k, digit in enumerate(self.digits):
@@ -58,7 +60,11 @@ class Axis:
             before = (*before, (count, 1))
 
     def outside(self, sizes: Mapping[Var, int]) -> Iterator[Box[int]]:
-        """Those of the values below `sizes`, at least those of the digits, that are no index."""
+        """Yield disjoint boxes of digit values below `sizes` that are not indices of the axis.
+
+        Args:
+            sizes: Number of values of each digit in memory, not less than the size of the digit.
+        """
         before: Box[int] = ()
         rest = self.extent
         for k, digit in enumerate(self.digits):
@@ -76,7 +82,7 @@ class Axis:
 
 
 def _beyond(digits: Sequence[LoopDigit], sizes: Mapping[Var, int]) -> Iterator[Box[int]]:
-    """Values below `sizes` of which at least one is no value of its digit."""
+    """Yield disjoint boxes of values below `sizes` of which one or more exceed their digit."""
     before: Box[int] = ()
     for k, digit in enumerate(digits):
         if digit.size < sizes[digit.var]:
@@ -87,11 +93,12 @@ def _beyond(digits: Sequence[LoopDigit], sizes: Mapping[Var, int]) -> Iterator[B
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """How many places lie before an element: `const` + strides times digits + `rest`.
+    """Offset of an element in memory: `const` + strides times digits + `rest`.
 
     Attributes:
-        strides: of the digits that do not occur in the rest.
-        rest: an expression of the other digits; None if there are none.
+        const: Constant part.
+        strides: Strides of the digits that do not occur in `rest`.
+        rest: Expression of the other digits; None if there are none.
     """
 
     const: int
@@ -101,7 +108,7 @@ class Offset:
 
 @dataclass(frozen=True, slots=True)
 class CommonDigits:
-    """Axes in digits, and the offset in each of the layouts."""
+    """Axes as digits, and the offset in each of the layouts."""
 
     axes: tuple[Axis, ...]
     offsets: tuple[Offset, ...]
@@ -110,18 +117,18 @@ class CommonDigits:
 def common_digits(
     shape: Sequence[int], layouts: Sequence[tuple[IndexMap, Sequence[int]]]
 ) -> CommonDigits:
-    """The digits of a tensor of `shape` for some layouts.
+    """Return the common digits of a tensor of `shape` for several layouts.
 
     Args:
-        shape: extents, none of them 0.
-        layouts: index maps, each with the extents of its results.
+        shape: Extents, none of which is 0.
+        layouts: Index maps, each with the extents of its results.
     """
     axes = [Var(f"i{k}", INT64) for k in range(len(shape))]
     extents = list(shape)
     counted = [_counted(index_map, places, axes) for index_map, places in layouts]
     while True:
         reader = _reader(axes, extents)
-        # Results by themselves: the quotient and the remainder of one number are it, in a sum.
+        # Read results separately: in a sum, a quotient and a remainder merge to their number.
         forms = [reader.form(expr) for terms in counted for expr, _ in terms]
         joined = next((j for form in forms for j in _joined(form, extents)), None)
         if joined is None:
@@ -147,7 +154,7 @@ def common_digits(
 
 
 def _counted(index_map: IndexMap, places: Sequence[int], axes: Sequence[Var]) -> Weighted:
-    """Each result, and how many places one step of it goes."""
+    """Return each result with its stride in memory, in elements."""
     values = dict(zip(index_map.initial_indices, axes, strict=True))
     terms = []
     stride = 1
@@ -158,7 +165,7 @@ def _counted(index_map: IndexMap, places: Sequence[int], axes: Sequence[Var]) ->
 
 
 def _masked(node: Any) -> Expr | None:
-    """`x & 56` as the digit that it is, `x // 8 % 8 * 8`."""
+    """Rewrite `x & 56` as the digit `x // 8 % 8 * 8`."""
     if not isinstance(node, Binary) or node.op is not BinOp.BITAND:
         return None
     value, mask = (node.b, node.a) if isinstance(node.a, Const) else (node.a, node.b)
@@ -178,7 +185,7 @@ def _reader(axes: Sequence[Var], extents: Sequence[int]) -> Reader:
 
 
 def _terms(form: QuasiAffine | None) -> Iterator[Term]:
-    """All terms of a sum and of the sums inside it."""
+    """Yield all terms of a sum and of its nested sums."""
     todo = [] if form is None else list(form.terms)
     while todo:
         term = todo.pop()
@@ -190,7 +197,7 @@ def _terms(form: QuasiAffine | None) -> Iterator[Term]:
 
 
 def _joined(form: QuasiAffine | None, extents: Sequence[int]) -> Iterator[list[int]]:
-    """Axes of which a quotient or remainder takes the row-major number, outermost first."""
+    """Yield axes whose row-major index a quotient or remainder divides, outermost first."""
     for term in _terms(form):
         if isinstance(term, Opaque) or not isinstance(term.of, QuasiAffine):
             continue
@@ -210,7 +217,7 @@ def _with_joined(
     joined: Sequence[int], axes: Sequence[Var], extents: Sequence[int],
     counted: Sequence[Weighted],
 ) -> tuple[list[Var], list[int], list[Weighted]]:
-    """One axis in the place of some."""
+    """Replace several axes by one axis, their row-major index."""
     row = Var("_".join(axes[k].name for k in joined), INT64)
     values: dict[Var, Expr] = {}
     unit = 1
@@ -227,7 +234,7 @@ def _with_joined(
 
 
 def _collect(reader: Reader, form: QuasiAffine | None, points: Sequence[set[int]]) -> None:
-    """Add where the axes are cut."""
+    """Add the positions at which the axes are split to `points`."""
     for term in _terms(form):
         if isinstance(term, Opaque):
             a, b = term.operands
@@ -241,7 +248,7 @@ def _collect(reader: Reader, form: QuasiAffine | None, points: Sequence[set[int]
 def _collect_bits(
     reader: Reader, one: QuasiAffine, other: QuasiAffine, points: Sequence[set[int]]
 ) -> None:
-    """Cut the digits of one operand where the bits of the other begin and end."""
+    """Split the digits of one operand where the bits of the other operand begin and end."""
     for term, factor in one.terms.items():
         if isinstance(term, Digit) and isinstance(term.of, int):
             points[term.of].update(
@@ -252,7 +259,7 @@ def _collect_bits(
 
 
 def _edges(reader: Reader, form: QuasiAffine) -> tuple[int, ...]:
-    """The lowest bit that a sum can have, and the first above all of them; none where it is 0."""
+    """Return the lowest bit that a sum can have and the bit above the highest; () if it is 0."""
     low, high = reader.interval(form)
     if low is None or high is None or low < 0 or form == QuasiAffine():
         return ()
@@ -266,7 +273,7 @@ def _digits(name: str, extent: int, points: set[int]) -> tuple[LoopDigit, ...]:
         if not 1 < point < extent:
             continue
         if point % units[-1]:
-            # Cuts that do not fit together: what they have in common.
+            # Splits that do not divide each other are replaced by their common divisor.
             common = gcd(point, units[-1])
             units = [unit for unit in units if common % unit == 0 and unit < common] + [common]
         if point > units[-1]:
@@ -294,12 +301,12 @@ def _read(reader: Reader, offset: Expr, digits: Sequence[LoopDigit]) -> Offset:
 
 
 def _axis(term: Term) -> int | None:
-    """The number of the axis that a term is all of."""
+    """Return the axis if a term is the whole index of an axis, otherwise None."""
     return term.unknown if isinstance(term, Digit) and term == Digit(term.of) else None
 
 
 def _spread(reader: Reader, form: QuasiAffine) -> QuasiAffine:
-    """The sum with what XOR leaves alone outside of it."""
+    """Move the bits that XOR does not change out of the XOR terms of a sum."""
     parts = [(QuasiAffine({}, form.const), 1)]
     for term, n in form.terms.items():
         part = QuasiAffine({term: 1})
@@ -310,7 +317,7 @@ def _spread(reader: Reader, form: QuasiAffine) -> QuasiAffine:
 
 
 def _apart(reader: Reader, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine:
-    """`a ^ b`: bits of one that the other cannot have are added."""
+    """Return `a ^ b`, where bits of one operand that the other cannot have are added instead."""
     outside = QuasiAffine()
     for _ in range(2):
         for edge in _edges(reader, b):

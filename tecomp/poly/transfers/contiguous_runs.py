@@ -33,7 +33,7 @@ _MOST_LISTED = 2**16
 
 
 def listed_runs(first: Side, second: Side, axes: Sequence[Var], box: Box[int]) -> Runs:
-    """The runs of the elements of a box."""
+    """Return the maximal contiguous runs of the elements of a box."""
     shape = tuple(count for _, count in box)
     slices = tuple(slice(low, low + count) for low, count in box)
     points = list(np.ogrid[slices]) if slices else []
@@ -42,7 +42,7 @@ def listed_runs(first: Side, second: Side, axes: Sequence[Var], box: Box[int]) -
 
 
 def joined(a: Array, b: Array, lengths: Array) -> Runs:
-    """Runs as long as they get, from runs in any order."""
+    """Merge runs in any order into maximal contiguous runs."""
     if np.any(a[1:] < a[:-1]):
         order = np.argsort(a, kind="stable")
         a, b, lengths = a[order], b[order], lengths[order]
@@ -54,9 +54,9 @@ def joined(a: Array, b: Array, lengths: Array) -> Runs:
 def run_nests(
     first: Side, second: Side, axes: Sequence[Var], box: Box[int]
 ) -> tuple[Nest, ...]:
-    """Nests that visit every element of a box once: its runs, and loops over equal ones.
+    """Return nests that visit every element of a box once: its runs, and loops over equal runs.
 
-    There are no loops over them if they are very many.
+    If there are more than `_MOST_LISTED` runs, no loops over them are formed.
     """
     runs = listed_runs(first, second, axes, box)
     found = [
@@ -72,7 +72,7 @@ def run_nests(
 
 
 def _looped(found: list[Nest]) -> list[Nest]:
-    """Neighbours of one form and with equal distances as one nest with one more loop."""
+    """Merge adjacent nests of equal form and distance into one nest with an additional loop."""
     made: list[Nest] = []
     k = 0
     while k < len(found):
@@ -113,12 +113,12 @@ _BUDGET = 200_000
 
 
 class _UndecidedError(TecompError):
-    """The budget for integer sets is used up."""
+    """Signal that the budget for integer sets is exhausted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How many runs there are of each length, of how many elements, and how that was found."""
+    """Number of runs of each length, number of elements counted, and method of counting."""
 
     lengths: Mapping[int, int]
     elements: int
@@ -127,7 +127,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _Starts:
-    """The first elements of runs of one length: loops, their strides and where they begin."""
+    """First elements of the runs of one length: loops with their strides, and first addresses."""
 
     length: int
     loops: tuple[Loop, ...]
@@ -140,17 +140,17 @@ class _Starts:
 
 
 def find_runs(first: Side, second: Side, axes: Sequence[Var], box: Box[int]) -> Found:
-    """The runs of a box of elements, in bounded time.
+    """Find the contiguous runs of a box of elements in bounded time.
 
     Args:
-        first: addresses, different for all elements.
-        second: addresses.
-        axes: the indices that occur in both.
-        box: where each index starts and how many values it has.
+        first: Addresses on the first side, different for all elements.
+        second: Addresses on the second side.
+        axes: Indices that occur on both sides.
+        box: Start and extent of each index.
 
     Returns:
-        All runs, by sets or by counting; or those of the part of the box that has the first
-        values of its outer indices, if it is too large for both.
+        All runs, found by integer sets or by counting. If the box is too large for both, the runs
+        of the part of the box with the first values of its outer indices.
     """
     elements = prod(count for _, count in box)
     try:
@@ -165,7 +165,7 @@ def find_runs(first: Side, second: Side, axes: Sequence[Var], box: Box[int]) -> 
 
 
 def _part(box: Box[int]) -> Box[int]:
-    """As much of a box as is looked at: the first values of its outer indices."""
+    """Return the part of a box that is enumerated: the first values of its outer indices."""
     part = list(box)
     for axis, (low, count) in enumerate(box):
         others = prod(n for _, n in part) // max(count, 1)
@@ -176,10 +176,10 @@ def _part(box: Box[int]) -> Box[int]:
 
 
 def _of_nests(nests: Sequence[Nest]) -> tuple[Counter[int], Method]:
-    """The runs of nests.
+    """Count the runs of nests by length.
 
     Raises:
-        TooManyError: too many have to be looked at one by one.
+        TooManyError: If more than `MOST_COUNTED` runs must be enumerated.
     """
     starts = [_starts(nest) for nest in nests]
     meeting = _meeting(starts)
@@ -198,7 +198,7 @@ def _of_nests(nests: Sequence[Nest]) -> tuple[Counter[int], Method]:
 
 
 def _starts(nest: Nest) -> _Starts:
-    """Loops that go on where the one inside them ends belong to the run."""
+    """Absorb into the run every loop whose stride equals the length of the run inside."""
     loops = [
         loop for loop in zip(nest.ranges, nest.first, nest.second, strict=True) if loop[0] > 1
     ]
@@ -219,7 +219,7 @@ def _listed(starts: _Starts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _meeting(starts: Sequence[_Starts]) -> set[int]:
-    """Those of which some run may end where one of another, or of the same, starts."""
+    """Return the positions of `starts` with a run that ends where another run may start."""
     found: set[int] = set()
     work = _Work(_MOST_STEPS)
     try:
@@ -235,18 +235,18 @@ def _meeting(starts: Sequence[_Starts]) -> set[int]:
 
 @dataclass(slots=True)
 class _Work:
-    """Steps that may still be made in searches."""
+    """Number of search steps left."""
 
     left: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Meeting:
-    """Whole numbers from `low` to `high`, one for each term, whose sums are to be `rests`.
+    """Search for one integer in `[low, high]` for each term such that the sums equal `rests`.
 
     Attributes:
-        terms: low, high, and factor in the sum for either side; great factors first.
-        rests: first addresses of the run after less those after the run before.
+        terms: Low, high, and coefficient on either side; the greatest coefficients come first.
+        rests: First addresses of the later run minus the end addresses of the earlier run.
     """
 
     terms: tuple[tuple[int, int, int, int], ...]
@@ -254,7 +254,7 @@ class _Meeting:
 
     @classmethod
     def of(cls, before: _Starts, after: _Starts) -> _Meeting:
-        """How many steps the loops of both have made where a run ends and another starts."""
+        """Return the problem for loop positions at which a run ends and another run starts."""
         spans: dict[tuple[int, int], tuple[int, int]] = {}
         for loops, is_before in ((before.loops, True), (after.loops, False)):
             for count, *steps in loops:
@@ -271,10 +271,10 @@ class _Meeting:
 
 
 def _meet(meeting: _Meeting, work: _Work) -> bool:
-    """Whether there are such numbers: by trying them in turn, or else by an integer set.
+    """Return whether a solution exists, by a bounded search or else by an integer set.
 
     Raises:
-        isl.Error: both take too long.
+        isl.Error: If both exceed their budget.
     """
     reach = _reach(meeting.terms)
     todo = [(0, *meeting.rests)]
@@ -300,7 +300,7 @@ def _meet(meeting: _Meeting, work: _Work) -> bool:
 def _reach(
     terms: Sequence[tuple[int, int, int, int]]
 ) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """The least and greatest sums that the terms from each on can make, for either side."""
+    """Return, for each suffix of the terms, the least and greatest sums on either side."""
     bounds = [((0, 0), (0, 0))]
     for low, high, *factors in reversed(terms):
         ends = [sorted((low * factor, high * factor)) for factor in factors]
@@ -310,7 +310,7 @@ def _reach(
 
 
 def _within(low: int, high: int, factor: int, least: int, most: int) -> tuple[int, int]:
-    """The numbers from low to high whose product with `factor` lies in `[least, most]`."""
+    """Return the range of numbers in `[low, high]` whose multiples are in `[least, most]`."""
     if factor == 0:
         return (low, high) if least <= 0 <= most else (1, 0)
     if factor < 0:
@@ -319,10 +319,10 @@ def _within(low: int, high: int, factor: int, least: int, most: int) -> tuple[in
 
 
 def _is_impossible(meeting: _Meeting) -> bool:
-    """Whether an integer set says that there are no such numbers.
+    """Return whether an integer set proves that no solution exists.
 
     Raises:
-        isl.Error: the budget is used up.
+        isl.Error: If the budget is exhausted.
     """
     space = isl.Space.set_alloc(CONTEXT, 0, len(meeting.terms))
     points = isl.BasicSet.universe(space)

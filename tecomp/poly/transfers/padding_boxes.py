@@ -1,4 +1,4 @@
-"""Padding of a layout as boxes."""
+"""Padding of a layout as boxes of memory."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Dims = tuple[tuple[int, int], ...]
 def empty_boxes(
     axes: Sequence[Axis], offset: Offset, places: int
 ) -> list[tuple[int, Dims]] | None:
-    """The places that no index reaches, if memory is counted by the digits of the axes.
+    """Return the padding of a layout, provided that memory is counted by the digits of the axes.
 
     Args:
-        axes: of the tensor.
-        offset: of an element.
-        places: how many there are.
+        axes: Axes of the tensor.
+        offset: Offset of an element.
+        places: Number of elements of the memory.
 
     Returns:
-        Boxes apart from each other: the first place, and for each dimension the count and the
-        stride. None if a digit has no size of its own in memory.
+        Disjoint boxes: the first offset, and count and stride of each dimension. None if a digit
+        has no integral size in memory.
     """
     sizes = _sizes(axes, offset, places)
     if sizes is None:
@@ -33,7 +33,7 @@ def empty_boxes(
     strides: Mapping[Var, int] = offset.strides
     least = min(strides.values(), default=places)
     if least > 1:
-        # What lies between two elements belongs to no digit: one more, of which only 0 is used.
+        # The gap between two elements belongs to no digit: add a digit of which only 0 is used.
         between = LoopDigit(Var("between", INT64), 1, 1)
         axes = [*axes, Axis(1, (between,))]
         sizes[between.var] = least
@@ -52,7 +52,7 @@ def empty_boxes(
 
 
 def _sizes(axes: Sequence[Axis], offset: Offset, places: int) -> dict[Var, int] | None:
-    """How many values each digit has in memory; None if one step is no whole number of others."""
+    """Return the number of values of each digit in memory; None if strides do not divide."""
     digits = {digit.var: digit for axis in axes for digit in axis.digits}
     if offset.rest is not None or offset.const or min(offset.strides.values(), default=1) <= 0:
         return None

@@ -1,8 +1,7 @@
 """Copies as nests of constant-stride loops.
 
-Each side gives an element the address `offset + sum(strides[k] * exprs[k])`. Where they are not
-linear the box of indices is cut into cells (`tecomp.poly.maps.piecewise_linear`), each element in
-one of them.
+The address of an element on each side is `offset + sum(strides[k] * exprs[k])`. Where expressions
+are not linear, the box of indices is partitioned into cells (`tecomp.poly.maps.piecewise_linear`).
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ __all__ = [
 
 
 class NotDigitsError(Exception):
-    """An expression is more than sums, quotients, remainders and bit operations."""
+    """Signal that an expression is not built of sums, quotients, remainders and bit operations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Addresses: `offset` plus, for each of `exprs`, so many times its value."""
+    """Addresses on one side of a copy: `offset` plus the sum of `exprs` times `strides`."""
 
     exprs: tuple[Expr, ...]
     strides: tuple[int, ...]
     offset: int = 0
 
     def at(self, axes: Sequence[Var], points: Sequence[npt.ArrayLike]) -> npt.NDArray[Any]:
-        """The addresses of points, given by arrays of coordinates."""
+        """Return the addresses of points given by arrays of coordinates."""
         total = np.asarray(self.offset, np.int64)
         for value, stride in zip(self.parts_at(axes, points), self.strides, strict=True):
             total = total + stride * value
@@ -50,14 +49,14 @@ class Side:
     def parts_at(
         self, axes: Sequence[Var], points: Sequence[npt.ArrayLike]
     ) -> list[npt.NDArray[Any]]:
-        """What each of `exprs` is at points, given by arrays of coordinates."""
+        """Return the value of each of `exprs` at points given by arrays of coordinates."""
         where = {axis: np.asarray(x, np.int64) for axis, x in zip(axes, points, strict=True)}
         return [brute_force.values(expr, where) for expr in self.exprs]
 
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """Loops, outermost first, and how far one step of each goes on either side."""
+    """Loop nest with extents, outermost first, and the stride of each loop on either side."""
 
     ranges: tuple[int, ...]
     first: tuple[int, ...]
@@ -67,29 +66,29 @@ class Nest:
 
     @property
     def size(self) -> int:
-        """How many elements it visits."""
+        """Number of elements that the nest visits."""
         return prod(self.ranges)
 
 
 def nests(
     first: Side, second: Side, axes: Sequence[Var], box: Box[int], limit: int
 ) -> tuple[Nest, ...]:
-    """Nests of loops that visit every element of a box once, ordered by their first address.
+    """Return loop nests that visit every element of a box once, ordered by their first address.
 
-    Loops stand in order of decreasing strides of the first side, none of which is negative. They
-    are the digits in which the expressions of the first side count; where these make more nests
-    than the address as one number does, they are the digits of that number.
+    Loops are ordered by decreasing stride on the first side; these strides are nonnegative. The
+    loops are the digits of the expressions of the first side. If these give more nests than the
+    digits of the linear address, the digits of the linear address are used.
 
     Args:
-        first: addresses, different for all elements of the box.
-        second: addresses.
-        axes: the indices that occur in both.
-        box: of indices.
-        limit: how many nests there may be.
+        first: Addresses on the first side, different for all elements of the box.
+        second: Addresses on the second side.
+        axes: Indices that occur on both sides.
+        box: Start and extent of each index.
+        limit: Maximum number of nests.
 
     Raises:
-        NotDigitsError: an expression is no sum of digits.
-        TooManyError: there are more than `limit`.
+        NotDigitsError: If an expression is not a sum of digits.
+        TooManyError: If there are more than `limit` nests.
     """
     if any(count == 0 for _, count in box):
         return ()
@@ -109,11 +108,11 @@ def nests(
 def fewest_nests(
     first: Side, second: Side, axes: Sequence[Var], box: Box[int], limit: int
 ) -> tuple[Nest, ...]:
-    """The same with the loops that the addresses as one number each ask for.
+    """Return loop nests as `nests` does, always with the digits of the linear addresses.
 
     Raises:
-        NotDigitsError: an expression is no sum of digits.
-        TooManyError: there are more than `limit`.
+        NotDigitsError: If an expression is not a sum of digits.
+        TooManyError: If there are more than `limit` nests.
     """
     if any(count == 0 for _, count in box):
         return ()
@@ -195,7 +194,7 @@ class _Copy:
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """A loop, and which expression of the first side it counts in."""
+    """Loop, and the position of the expression of the first side that it belongs to."""
 
     count: int
     first: int
@@ -204,12 +203,12 @@ class _Loop:
 
 
 class _Probes:
-    """How far single steps go, for loops that make none."""
+    """Address changes of single steps, for loops that run once."""
 
     def __init__(self, copy: _Copy, units: set[tuple[int, ...]]) -> None:
         self._copy = copy
         self.of: dict[tuple[int, ...], tuple[int, int, int]] = {}
-        """For each step: the first expression that it changes, and by how much the addresses."""
+        """Step -> position of the first expression that it changes, and both address changes."""
         self._measure([(0,) * len(copy.axes), *units])
 
     def _measure(self, points: Sequence[tuple[int, ...]]) -> None:
@@ -224,7 +223,7 @@ class _Probes:
             self.of[point] = (position, int(first[k] - first[0]), int(second[k] - second[0]))
 
     def idle_loop(self, k: int) -> _Loop:
-        """The loop over expression k of the first side where no index is large enough for it."""
+        """Return the loop over expression k of the first side where all indices are below it."""
         copy = self._copy
         unit = (0,) * len(copy.axes)
         if free_variables(copy.first.exprs[k]):
@@ -253,7 +252,7 @@ def _steps(form: QuasiAffine, cell: Cell) -> dict[int, int]:
 
 
 def _nest(loops: Sequence[_Loop], first: int, second: int) -> Nest:
-    """Loops in order, each reversed where needed, so that it goes forward on the first side."""
+    """Order the loops, and reverse those with a negative stride on the first side."""
     forward = []
     for loop in loops:
         if loop.first < 0:
@@ -272,7 +271,7 @@ def _nest(loops: Sequence[_Loop], first: int, second: int) -> Nest:
 
 
 def merged(found: Sequence[Nest]) -> tuple[Nest, ...]:
-    """Nests of which one goes on where another ends are one; in order of the first address."""
+    """Merge nests that continue each other, and order them by their first address."""
     left = sorted(found, key=_order)
     rank = max((len(nest.ranges) for nest in left), default=0)
     before = len(left) + 1
@@ -284,7 +283,7 @@ def merged(found: Sequence[Nest]) -> tuple[Nest, ...]:
 
 
 def _merged_along(nests: Sequence[Nest], k: int) -> list[Nest]:
-    """Nests, in order, that differ in how often loop k runs and where they start."""
+    """Merge nests, in order, that differ only in the extent of loop k and in their start."""
     starts = {_start(nest, k): nest for nest in nests if len(nest.ranges) > k}
     gone: set[Nest] = set()
     left = []
@@ -299,17 +298,17 @@ def _merged_along(nests: Sequence[Nest], k: int) -> list[Nest]:
 
 
 def _moves(nest: Nest, k: int) -> bool:
-    """Whether a step of loop k leads on; an idle loop may have strides of 0 on both sides."""
+    """Return whether loop k changes an address; a loop that runs once may have strides of 0."""
     return len(nest.ranges) > k and (nest.first[k], nest.second[k]) != (0, 0)
 
 
 def _start(nest: Nest, k: int) -> Nest:
-    """The same for all nests that begin so and differ only in how often loop k runs."""
+    """Return a key that is equal for nests that differ only in the extent of loop k."""
     return replace(nest, ranges=_with(nest.ranges, k, 0))
 
 
 def _after(nest: Nest, k: int) -> Nest:
-    """One that goes on where loop k ends."""
+    """Return a nest that starts where loop k ends."""
     return replace(
         nest,
         first_offset=nest.first_offset + nest.ranges[k] * nest.first[k],
