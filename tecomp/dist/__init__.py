@@ -1,4 +1,4 @@
-"""Arrays on teams of processes: who has which elements, and what is sent to whom."""
+"""Distributed arrays on teams of processes: partitions, redistribution and messages."""
 
 from __future__ import annotations
 

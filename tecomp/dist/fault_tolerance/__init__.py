@@ -1,1 +1,1 @@
-"""Loops that go on when processes are lost: copies on neighbours, and what is rebuilt from them."""
+"""Loops that survive rank failures by in-memory checkpoints on neighbour ranks."""

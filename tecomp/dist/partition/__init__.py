@@ -1,1 +1,1 @@
-"""Which elements of an array each process has, and what is sent when that changes: sets alone."""
+"""Partitions of arrays over ranks, and the messages of redistributions; independent of MPI."""

@@ -1,1 +1,1 @@
-"""Processes that hold parts of arrays: teams, messages and distributed tensors, on MPI."""
+"""Runtime of distributed tensors on MPI: teams, messages, collectives and local arrays."""

@@ -22,11 +22,11 @@ from tecomp.errors import TeamError
 
 
 class Alone:
-    """A process that runs a script for all others, while none of its calls is sent to them.
+    """State of single-controller execution: whether this process may make collective calls.
 
     Attributes:
-        waits: whether the others wait for what this process sends. It is no longer so while all of
-            them do what was sent.
+        waits: Whether the other processes wait for commands of this process. It is False while all
+            processes execute a command.
     """
 
     def __init__(self) -> None:
@@ -39,10 +39,10 @@ class Alone:
         self.waits = True
 
     def check(self, what: str) -> None:
-        """Refuse what all processes have to call, where one runs the script alone.
+        """Raise if a collective call is made while the other processes wait for commands.
 
         Raises:
-            TeamError: it does.
+            TeamError: If the other processes wait for commands.
         """
         if self.waits:
             raise TeamError(
@@ -55,7 +55,7 @@ alone = Alone()
 
 
 KEPT_CALLS = 64
-"""Calls of which the names are kept."""
+"""Number of recent calls whose names are kept."""
 
 _LONGEST = 160
 _TEXT = f"S{_LONGEST}"
@@ -64,11 +64,11 @@ _SLOT = np.dtype([
     ("names", _TEXT, (KEPT_CALLS,)),
 ])
 
-# A slot as numbers of 8 bytes, which are read faster one by one than with NumPy.
+# The slot as 8-byte integers: a memoryview reads single numbers faster than NumPy.
 _STRIDE, _SUMS = _SLOT.itemsize // 8, 2
 
 _SETTLED = 0.01
-"""Seconds in which what one process writes is seen by all others, in any order."""
+"""Seconds after which writes of one process to shared memory are visible to all others."""
 
 _DONE, _FAILED = 1, 2
 
@@ -76,13 +76,13 @@ SAME = "all ranks have to make the same calls in the same order"
 
 
 class Calls:
-    """The calls of all processes of a team that share memory.
+    """Log of the calls of all processes of a team that share memory.
 
-    A process writes into its own slot alone, before it waits for others, so what is read of others
-    is at worst old.
+    A process writes only to its own slot, before it waits for others; data read from the slots of
+    others is therefore at worst outdated.
 
     Attributes:
-        ranks: the ranks in the team of the processes seen here.
+        ranks: Ranks in the team of the processes on this node.
     """
 
     def __init__(self, comm: Any, mpi: Any) -> None:
@@ -101,9 +101,10 @@ class Calls:
         node.Barrier()
 
     def began(self, name: str) -> bool:
-        """Note a call of this process, and say whether no other has begun another in its place.
+        """Record a call of this process and return whether no other process made a different call.
 
-        The last one to begin sees the others, before MPI mistakes one call for the other.
+        The last process to start the call sees the entries of all others, before MPI can mistake
+        one call for another.
         """
         said = name.encode()[:_LONGEST]
         numbers, own, total = self._numbers, self._mine * _STRIDE, crc32(said)
@@ -114,12 +115,12 @@ class Calls:
         numbers[own] = count + 1
         if not self._is_other(count, at, total):
             return True
-        # What another process wrote last may be seen first; after a while all of it is.
+        # Writes of another process may become visible out of order; look again once they settled.
         time.sleep(_SETTLED)
         return not self._is_other(count, at, total)
 
     def _is_other(self, count: int, at: int, total: int) -> bool:
-        """Whether a process has begun another call under the same number."""
+        """Return whether a process has started a different call with the same number."""
         numbers = self._numbers
         for other in range(0, len(numbers), _STRIDE):
             if 0 < numbers[other] - count < KEPT_CALLS and numbers[other + at] != total:
@@ -127,20 +128,20 @@ class Calls:
         return False
 
     def waits(self, name: str) -> None:
-        """Note in which call this process waits; in none if the name is empty."""
+        """Record the call that this process waits in; an empty name means none."""
         self._waits[self._mine] = name.encode()
 
     def ended(self, *, by_error: bool) -> None:
-        """Note that this process makes no more calls, and whether an error is why."""
+        """Record that this process makes no more calls, and whether an error is the reason."""
         self._ended[self._mine] = _FAILED if by_error else _DONE
 
     def failed_with(self, said: str) -> None:
-        """Note the error that ends this process."""
+        """Record the error that ends this process."""
         self._waits[self._mine] = said.encode()
         self.ended(by_error=True)
 
     def is_told(self, said: str) -> bool:
-        """Whether a process before this one ends with the same error."""
+        """Return whether a process with a lower node rank ends with the same error."""
         before = slice(self._mine)
         same = self._waits[before] == said.encode()[:_LONGEST]
         return bool(np.any(same & (self._ended[before] == _FAILED)))
@@ -152,18 +153,18 @@ class Calls:
 
     @property
     def speaker(self) -> bool:
-        """Whether this process is the first of those that have not ended."""
+        """Whether this process is the first process on the node that has not ended."""
         return bool(np.argmin(self._ended != 0) == self._mine)
 
     def complaint(self) -> str | None:
-        """What is wrong with the calls of the team; None if nothing is known to be."""
+        """Return a description of mismatched calls of the team, or None if none is known."""
         slots = self._slots.copy()
         if np.any(slots["ended"] == _FAILED):
             return None
         return self._differing(slots) or self._missing(slots)
 
     def _differing(self, slots: Any) -> str | None:
-        """A call that is another one on some ranks."""
+        """Describe a call that differs between ranks."""
         last = int(slots["calls"].max())
         for number in range(max(last - KEPT_CALLS + 1, 0), last):
             begun = slots["calls"] > number
@@ -179,7 +180,7 @@ class Calls:
         return None
 
     def _missing(self, slots: Any) -> str | None:
-        """Ranks that have ended while others wait for them in calls that they did not make."""
+        """Describe ranks that ended before they made the calls in which other ranks wait."""
         waiting = (slots["waits"] != b"") & (slots["ended"] == 0)
         gone = slots["ended"] != 0
         if not (waiting.any() and gone.any()):
@@ -206,16 +207,16 @@ def _ranks(ranks: Sequence[int]) -> str:
 
 
 KEPT_WAITS = 10_000
-"""Spans that are kept; older ones are counted and forgotten."""
+"""Number of recent waits that are kept; older waits count in the totals only."""
 
 
 class Span(NamedTuple):
-    """What took how long.
+    """One timed wait.
 
     Attributes:
-        name: what it was.
-        start: when it began, in seconds of `time.perf_counter`.
-        end: when it was over.
+        name: Call, or the purpose of the call.
+        start: Start time in seconds of `time.perf_counter`.
+        end: End time in seconds of `time.perf_counter`.
     """
 
     name: str
@@ -225,12 +226,12 @@ class Span(NamedTuple):
 
 @dataclass(slots=True)
 class Waits:
-    """What is known of that.
+    """Log of the waits of this process.
 
     Attributes:
-        why: what the next calls are for; if empty, that is the call itself.
-        seconds: spent in calls, by what for.
-        spans: the last of them.
+        why: Purpose of the next calls; if empty, the name of the call is used.
+        seconds: Total seconds spent in calls, by purpose.
+        spans: Most recent waits.
     """
 
     why: str = ""
@@ -238,26 +239,26 @@ class Waits:
     spans: deque[Span] = field(default_factory=lambda: deque(maxlen=KEPT_WAITS))
 
     def note(self, name: str, start: float) -> None:
-        """A call is over that began some time ago."""
+        """Record a wait that started at `start` and ends now."""
         span = Span(self.why or name, start, perf_counter())
         self.seconds[span.name] += span.end - start
         self.spans.append(span)
 
     def clear(self) -> None:
-        """Forget what was."""
+        """Clear the log."""
         self.seconds.clear()
         self.spans.clear()
 
 
 waits = Waits()
-"""Those of this process."""
+"""Log of the waits of this process."""
 
 
 _EVERY = 0.25
-"""Seconds between two looks; what two looks agree about is told."""
+"""Seconds between two checks; a complaint that two checks agree on is reported."""
 
 _AGREED = 0.2
-"""Seconds in which an error comes up on all processes, if it does."""
+"""Seconds within which an error that is common to all processes occurs on all of them."""
 
 Hook: TypeAlias = "Callable[[type[BaseException], BaseException, TracebackType | None], object]"
 
@@ -265,12 +266,12 @@ _WATCHED: dict[int, tuple[Calls, int]] = {}
 
 
 def watch(team: int, calls: Calls, rank: int) -> None:
-    """Look at the calls of a team from now on.
+    """Start to monitor the calls of a team.
 
     Args:
-        team: its number, for messages.
-        calls: what its processes do.
-        rank: which of them this one is.
+        team: Number of the team, for messages.
+        calls: Call log of the team.
+        rank: Rank of this process in the team.
     """
     if not _WATCHED:
         threading.Thread(target=_run, name="tecomp-watchdog", daemon=True).start()
@@ -298,7 +299,7 @@ def _end(message: str, rank: int) -> NoReturn:
 
 
 def _told_once(tell: Hook) -> Hook:
-    """What shows an error that ends this process, unless a rank before this one shows the same."""
+    """Return an excepthook that shows an error unless a lower rank ends with the same error."""
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         said = f"{kind.__name__}: {error}"
         for calls, _ in _WATCHED.values():

@@ -19,24 +19,24 @@ from tecomp.errors import TeamError
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _FEW = 1024
-"""Elements that NumPy combines faster than it is found out whether all of them are numbers."""
+"""Number of elements up to which a reduction in NumPy is faster than a collective NaN check."""
 
 
 def allreduce(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array:
-    """The arrays of all processes combined, element by element, on all of them.
+    """Combine the arrays of all ranks element-wise, with the result on all ranks.
 
     Args:
-        team: the processes; all of them have to call it.
-        array: of one shape and type on all of them.
-        op: `sum`, `prod`, `min`, `max` (not a number if one is), `any` or `all`.
+        team: Team, or its number. Collective call: every rank must make it.
+        array: Array with equal shape and dtype on all ranks.
+        op: Reduction: `sum`, `prod`, `min`, `max` (NaN propagates), `any` or `all`.
 
     Returns:
-        A new array, of the same shape and type.
+        A new array with the same shape and dtype.
 
     Raises:
-        TeamError: there is no such operation, or the processes make different calls.
+        TeamError: If `op` is unknown, or the ranks make different calls.
 
-    One process alone has its own array back:
+    On a single rank, the result equals the array:
 
     >>> allreduce(1, [1.0, 2.0])
     array([1., 2.])
@@ -49,18 +49,18 @@ def allreduce(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array:
 def allreduce_all(
     team: AnyTeam, arrays: Sequence[npt.ArrayLike], op: str = "sum"
 ) -> list[Array]:
-    """Several arrays combined as by `allreduce`, with one message for all of the same type.
+    """Combine several arrays as `allreduce` does, with one message for all arrays of a dtype.
 
     Args:
-        team: the processes; all of them have to call it.
-        arrays: each of one shape and type on all of them.
-        op: `sum`, `prod`, `min`, `max` (not a number if one is), `any` or `all`.
+        team: Team, or its number. Collective call: every rank must make it.
+        arrays: Arrays, each with equal shape and dtype on all ranks.
+        op: Reduction: `sum`, `prod`, `min`, `max` (NaN propagates), `any` or `all`.
 
     Returns:
-        A new array for each.
+        A new array for each array.
 
     Raises:
-        TeamError: there is no such operation, or the processes make different calls.
+        TeamError: If `op` is unknown, or the ranks make different calls.
 
     >>> allreduce_all(1, [np.ones(2), np.zeros((1, 1))], "max")
     [array([1., 1.]), array([[0.]])]
@@ -82,19 +82,19 @@ def allreduce_all(
 def reduce(
     team: AnyTeam, array: npt.ArrayLike, op: str = "sum", root: int = 0
 ) -> Array | None:
-    """The arrays of all processes combined as by `allreduce`, on one of them.
+    """Combine the arrays of all ranks as `allreduce` does, with the result on one rank.
 
     Args:
-        team: the processes; all of them have to call it.
-        array: of one shape and type on all of them.
-        op: `sum`, `prod`, `min`, `max` (not a number if one is), `any` or `all`.
-        root: the rank that has the result.
+        team: Team, or its number. Collective call: every rank must make it.
+        array: Array with equal shape and dtype on all ranks.
+        op: Reduction: `sum`, `prod`, `min`, `max` (NaN propagates), `any` or `all`.
+        root: Rank that receives the result. Default: 0.
 
     Returns:
-        A new array on `root`; None on the others.
+        A new array on `root`; None on the other ranks.
 
     Raises:
-        TeamError: there is no such operation, or the processes make different calls.
+        TeamError: If `op` is unknown, or the ranks make different calls.
 
     >>> reduce(1, [1.0, 2.0], root=0)
     array([1., 2.])
@@ -109,18 +109,18 @@ def reduce(
 
 
 def exscan(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array | None:
-    """The arrays of the processes before this one combined, as by `allreduce`.
+    """Combine the arrays of all lower ranks (exclusive scan).
 
     Args:
-        team: the processes; all of them have to call it.
-        array: of one shape and type on all of them.
-        op: `sum`, `prod`, `min`, `max` (not a number if one is), `any` or `all`.
+        team: Team, or its number. Collective call: every rank must make it.
+        array: Array with equal shape and dtype on all ranks.
+        op: Reduction: `sum`, `prod`, `min`, `max` (NaN propagates), `any` or `all`.
 
     Returns:
-        A new array; None on the first process, which has none before it.
+        A new array; None on rank 0, which has no lower ranks.
 
     Raises:
-        TeamError: there is no such operation, or the processes make different calls.
+        TeamError: If `op` is unknown, or the ranks make different calls.
 
     >>> print(exscan(1, [1.0, 2.0]))
     None
@@ -134,17 +134,17 @@ def exscan(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array | None
 
 
 def allgather(team: AnyTeam, array: npt.ArrayLike) -> Array:
-    """The arrays of all processes, one after the other along the first axis, on all of them.
+    """Concatenate the arrays of all ranks along the first axis, with the result on all ranks.
 
     Args:
-        team: the processes; all of them have to call it.
-        array: of one type, and of one shape but for the first axis.
+        team: Team, or its number. Collective call: every rank must make it.
+        array: Array with equal dtype and, except for the first axis, equal shape on all ranks.
 
     Returns:
-        A new array; its first extent is the sum of theirs.
+        A new array whose first size is the sum of the first sizes of all ranks.
 
     Raises:
-        TeamError: the processes make different calls.
+        TeamError: If the ranks make different calls.
 
     >>> allgather(1, [[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
@@ -161,17 +161,18 @@ def allgather(team: AnyTeam, array: npt.ArrayLike) -> Array:
 
 
 def alltoall(team: AnyTeam, parts: Sequence[npt.ArrayLike]) -> list[Array]:
-    """What each process has for this one, in the order of ranks.
+    """Send one array to each rank and return the arrays received, in the order of ranks.
 
     Args:
-        team: the processes; all of them have to call it.
-        parts: for each process an array, all of one type and of one shape but for the first axis.
+        team: Team, or its number. Collective call: every rank must make it.
+        parts: Array for each rank, all with equal dtype and, except for the first axis, shape.
 
     Returns:
-        An array from each process.
+        An array from each rank.
 
     Raises:
-        TeamError: there are more or fewer parts than processes, or these make different calls.
+        TeamError: If the number of parts differs from the number of ranks, or the ranks make
+            different calls.
 
     >>> alltoall(1, [np.arange(3)])
     [array([0, 1, 2])]
@@ -196,18 +197,18 @@ def alltoall(team: AnyTeam, parts: Sequence[npt.ArrayLike]) -> list[Array]:
 
 
 def bcast(team: AnyTeam, value: Any, root: int = 0) -> Any:
-    """What one process has, on all: any value that can be pickled.
+    """Broadcast a value from one rank to all ranks; the value must be picklable.
 
     Args:
-        team: the processes; all of them have to call it.
-        value: the value, on the process `root`; others may give anything.
-        root: the rank that has it.
+        team: Team, or its number. Collective call: every rank must make it.
+        value: Value on rank `root`; ignored on the other ranks.
+        root: Rank that sends the value. Default: 0.
 
     Returns:
-        The value.
+        The value of rank `root`.
 
     Raises:
-        TeamError: the processes make different calls.
+        TeamError: If the ranks make different calls.
 
     >>> bcast(1, {"steps": 3})
     {'steps': 3}
@@ -218,13 +219,13 @@ def bcast(team: AnyTeam, value: Any, root: int = 0) -> Any:
 
 
 def barrier(team: AnyTeam) -> None:
-    """Wait until all processes are here.
+    """Wait until all ranks have made this call.
 
     Args:
-        team: the processes; all of them have to call it.
+        team: Team, or its number. Collective call: every rank must make it.
 
     Raises:
-        TeamError: the processes make different calls.
+        TeamError: If the ranks make different calls.
 
     >>> barrier(1)
     """
@@ -234,13 +235,13 @@ def barrier(team: AnyTeam) -> None:
 
 
 def combined(comm: Any, array: Array, op: str, out: Array | None = None) -> Array:
-    """The arrays of all processes of a communicator, combined; truth values are 0 and 1.
+    """Combine the arrays of all ranks of a communicator; booleans are treated as 0 and 1.
 
     Args:
-        comm: the communicator.
-        array: in one piece.
-        op: what combines them.
-        out: where the result goes, in one piece too; a new array if not given.
+        comm: MPI communicator.
+        array: C-contiguous array.
+        op: Name of the reduction.
+        out: C-contiguous array for the result. Default: a new array.
     """
     made = np.empty_like(array) if out is None else out
     is_ordered = op in ("min", "max") and array.dtype.kind == "f" and _are_numbers(comm, array)
@@ -252,7 +253,7 @@ def combined(comm: Any, array: Array, op: str, out: Array | None = None) -> Arra
 def combined_along(
     team: Team, mesh: Mesh, axes: tuple[int, ...], array: Array, op: str, out: Array | None = None
 ) -> Array:
-    """The arrays of the processes in line along axes of a mesh, combined; as `combined`."""
+    """Combine the arrays of the ranks along axes of a mesh, as `combined` does."""
     made = _operand(array, op)
     for axis in axes:
         is_last = axis == axes[-1] and out is not None and out.flags.c_contiguous
@@ -261,7 +262,7 @@ def combined_along(
 
 
 def _are_numbers(comm: Any, array: Array) -> bool:
-    """Whether all elements of all processes are numbers; no if that is not worth the question."""
+    """Return whether no rank has a NaN; False without communication for small arrays."""
     if array.size <= _FEW:
         return False
     has_other = np.array([np.isnan(array.max())])
@@ -279,7 +280,7 @@ def _given(array: npt.ArrayLike, op: str) -> Array:
 
 
 def _operand(array: Array, op: str) -> Array:
-    """The elements in one piece; of truth values 0 and 1, which is what one process alone has."""
+    """Return a C-contiguous operand; for `any` and `all`, values are converted to 0 and 1."""
     if op in ("any", "all"):
         array = np.not_equal(array, 0).astype(array.dtype)
     return np.ascontiguousarray(array).reshape(np.shape(array))

@@ -24,11 +24,11 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class DTensor:
-    """A distributed tensor.
+    """Distributed tensor.
 
     Attributes:
-        gid: its number.
-        partition: who has which elements.
+        gid: Number of the tensor.
+        partition: Partition of the elements over the ranks.
     """
 
     gid: int
@@ -43,22 +43,22 @@ def init_dtensor(
     team: AnyTeam, shape: Sequence[int], dtype: npt.DTypeLike = "float64",
     mesh: Mesh | None = None, placements: Sequence[Placement] | None = None,
 ) -> int:
-    """A new distributed tensor; no message is sent.
+    """Create a distributed tensor; no message is sent.
 
     Args:
-        team: the processes; all of them have to make it.
-        shape: its extents.
-        dtype: type of its elements.
-        mesh: how the processes are numbered; in a row if not given.
-        placements: what they have along each axis of the mesh. If not given, the first axis is cut
-            along the first axis of the mesh.
+        team: Team, or its number. Every rank must make this call.
+        shape: Shape of the tensor.
+        dtype: Dtype of the elements. Default: float64.
+        mesh: Mesh of the ranks. Default: one-dimensional.
+        placements: Placement along each mesh axis. Default: the first axis of the tensor is sharded
+            along the first mesh axis, and replicated along the others.
 
     Returns:
-        Its number, the same on all processes.
+        The number of the tensor, equal on all ranks.
 
     Raises:
-        TeamError: the mesh has another number of processes.
-        LayoutError: the placements do not fit.
+        TeamError: If the size of the mesh differs from the size of the team.
+        LayoutError: If the placements do not match the mesh or the tensor.
 
     >>> number = init_dtensor(1, (4, 6), "float32")
     >>> local_shape(1, number)
@@ -74,14 +74,14 @@ def init_dtensor(
 
 
 def fini_dtensor(team: AnyTeam, dtensor_id: int) -> None:
-    """End a tensor; its number is not used again.
+    """Delete a distributed tensor; its number is not reused.
 
     Args:
-        team: the processes.
-        dtensor_id: the tensor.
+        team: Team of the tensor, or its number.
+        dtensor_id: Number of the tensor.
 
     Raises:
-        TeamError: there is no such tensor, or it was ended before.
+        TeamError: If there is no such tensor, or it was deleted before.
 
     >>> number = init_dtensor(1, (4, 6))
     >>> fini_dtensor(1, number)
@@ -91,19 +91,19 @@ def fini_dtensor(team: AnyTeam, dtensor_id: int) -> None:
 
 
 def init_view(team: AnyTeam, dtensor_id: int, slice: Sequence[slice]) -> int:
-    """A view of a tensor: its elements stay where they are, and parts may be uneven or empty.
+    """Create a view of a tensor; elements stay on their ranks, so shards may be uneven or empty.
 
     Args:
-        team: the processes.
-        dtensor_id: the tensor.
-        slice: one slice for each axis, as NumPy takes them.
+        team: Team of the tensor, or its number.
+        dtensor_id: Number of the tensor.
+        slice: One slice for each axis, as in NumPy.
 
     Returns:
-        The number of the view, which lives until it is ended itself.
+        The number of the view, which is valid until the view itself is deleted.
 
     Raises:
-        TeamError: there is no such tensor.
-        LayoutError: they are not one slice for each axis.
+        TeamError: If there is no such tensor.
+        LayoutError: If `slice` is not one slice for each axis.
 
     >>> number = init_dtensor(1, (4, 6))
     >>> local_shape(1, init_view(1, number, [slice(1, 3), slice(None, None, 2)]))
@@ -114,14 +114,14 @@ def init_view(team: AnyTeam, dtensor_id: int, slice: Sequence[slice]) -> int:
 
 
 def partition_of(team: AnyTeam, dtensor_id: int) -> Partition:
-    """Who has which elements of a tensor.
+    """Return the partition of a tensor.
 
     Args:
-        team: the processes.
-        dtensor_id: the tensor.
+        team: Team of the tensor, or its number.
+        dtensor_id: Number of the tensor.
 
     Raises:
-        TeamError: there is no such tensor.
+        TeamError: If there is no such tensor.
 
     >>> print(partition_of(1, init_dtensor(1, (4, 6))))
     float64[4, 6] as [Shard(0)] on Mesh(m0=1)
@@ -130,14 +130,14 @@ def partition_of(team: AnyTeam, dtensor_id: int) -> Partition:
 
 
 def local_shape(team: AnyTeam, dtensor_id: int) -> Shape:
-    """The extents of what this process has of a tensor.
+    """Return the shape of this rank's local array.
 
     Args:
-        team: the processes.
-        dtensor_id: the tensor.
+        team: Team of the tensor, or its number.
+        dtensor_id: Number of the tensor.
 
     Raises:
-        TeamError: there is no such tensor.
+        TeamError: If there is no such tensor.
 
     >>> local_shape(1, init_dtensor(1, (4, 6)))
     (4, 6)
@@ -146,14 +146,14 @@ def local_shape(team: AnyTeam, dtensor_id: int) -> Shape:
 
 
 def local_slice(team: AnyTeam, dtensor_id: int) -> tuple[Places, ...]:
-    """What indices this process has of a tensor: for each axis a slice, or a list.
+    """Return the global indices of this rank's local array: for each axis a slice or an array.
 
     Args:
-        team: the processes.
-        dtensor_id: the tensor.
+        team: Team of the tensor, or its number.
+        dtensor_id: Number of the tensor.
 
     Raises:
-        TeamError: there is no such tensor.
+        TeamError: If there is no such tensor.
 
     >>> local_slice(1, init_dtensor(1, (4, 6)))
     (slice(0, 4, 1), slice(0, 6, 1))
@@ -164,18 +164,18 @@ def local_slice(team: AnyTeam, dtensor_id: int) -> tuple[Places, ...]:
 def copy(
     team: AnyTeam, from_id: int, to_id: int, from_ltensor: Array, to_ltensor: Array
 ) -> None:
-    """The elements of one tensor as those of another, however both are distributed.
+    """Copy the elements of one tensor to another tensor with any partition.
 
     Args:
-        team: the processes; all of them have to call it.
-        from_id: the tensor with the elements. Partial values are combined on the way.
-        to_id: the other one, of the same shape and type.
-        from_ltensor: what this process has of the first.
-        to_ltensor: what it has of the second; written.
+        team: Team of the tensors, or its number. Collective call: every rank must make it.
+        from_id: Number of the source tensor. Partial values are combined.
+        to_id: Number of the target tensor, with the same shape and dtype.
+        from_ltensor: Local array of the source tensor.
+        to_ltensor: Local array of the target tensor, which is written.
 
     Raises:
-        TeamError: there is no such tensor, or a local array does not fit.
-        LayoutError: there is no way from the one to the other.
+        TeamError: If there is no such tensor, or a local array has another shape or dtype.
+        LayoutError: If the source cannot be redistributed to the target partition.
 
     >>> rows = init_dtensor(1, (2, 3), "int64", Mesh((1,)), [Shard(0)])
     >>> columns = init_dtensor(1, (2, 3), "int64", Mesh((1,)), [Shard(1)])
@@ -191,23 +191,24 @@ def copy(
 def start_copy(
     team: AnyTeam, from_id: int, to_id: int, from_ltensor: Array, to_ltensor: Array
 ) -> Transfer:
-    """The elements of one tensor as those of another, as `copy`, but only started.
+    """Start to copy the elements of one tensor to another, without waiting for completion.
 
-    Until `wait()` of the result nobody may write into the arrays, nor read what is received.
+    Until `wait()` of the result returns, the arrays must not be written, and received elements must
+    not be read.
 
     Args:
-        team: the processes; all of them have to call it.
-        from_id: the tensor with the elements. Partial values are combined on the way.
-        to_id: the other one, of the same shape and type.
-        from_ltensor: what this process has of the first.
-        to_ltensor: what it has of the second; written.
+        team: Team of the tensors, or its number. Collective call: every rank must make it.
+        from_id: Number of the source tensor. Partial values are combined.
+        to_id: Number of the target tensor, with the same shape and dtype.
+        from_ltensor: Local array of the source tensor.
+        to_ltensor: Local array of the target tensor, which is written.
 
     Returns:
-        The messages on their way.
+        The pending transfer.
 
     Raises:
-        TeamError: there is no such tensor, or a local array does not fit.
-        LayoutError: there is no way from the one to the other.
+        TeamError: If there is no such tensor, or a local array has another shape or dtype.
+        LayoutError: If the source cannot be redistributed to the target partition.
 
     >>> number = init_dtensor(1, (4,), "float64")
     >>> made = np.zeros(4)
@@ -229,19 +230,20 @@ def start_copy(
 def start_redistribution(
     team: AnyTeam, moves: Redistribution, source: Array, target: Array
 ) -> Transfer:
-    """Send what a redistribution sends; `wait()` of what it returns ends it.
+    """Start the messages of a redistribution; `wait()` of the result completes them.
 
     Args:
-        team: the processes; all of them have to call it.
-        moves: what is sent.
-        source: the local array that is there, of any strides.
-        target: the local array that is filled, which has no memory in common with it.
+        team: Team, or its number. Collective call: every rank must make it.
+        moves: Redistribution to perform.
+        source: Local array of the source partition, with any strides.
+        target: Local array of the target partition, which is written. It must not overlap `source`
+            if partial values are combined; otherwise an overlapping `source` is copied first.
 
     Returns:
-        The messages on their way.
+        The pending transfer.
 
     Raises:
-        TeamError: the processes make different calls.
+        TeamError: If the ranks make different calls.
 
     >>> rows = Partition((4,), "float64", Mesh((1,)), [Shard(0)])
     >>> target = np.empty(4)
@@ -266,15 +268,16 @@ def start_redistribution(
 
 
 def finalize_reduce(team: AnyTeam, dtensor_id: int, ltensor: Array) -> None:
-    """Combine the partial values of a tensor, in place: from now on all processes have the result.
+    """Combine the partial values of a tensor in place, so that all ranks have the result.
 
     Args:
-        team: the processes; all of them have to call it.
-        dtensor_id: the tensor.
-        ltensor: what this process has of it; written.
+        team: Team of the tensor, or its number. Collective call: every rank must make it.
+        dtensor_id: Number of the tensor.
+        ltensor: Local array of the tensor, which is written.
 
     Raises:
-        TeamError: there is no such tensor, it has no partial values, or the array does not fit.
+        TeamError: If there is no such tensor, it has no partial values, or `ltensor` has another
+            shape or dtype.
 
     >>> sums = init_dtensor(1, (3,), "float64", Mesh((1,)), [Partial("sum")])
     >>> local = np.arange(3.0)
@@ -304,17 +307,21 @@ def finalize_reduce(team: AnyTeam, dtensor_id: int, ltensor: Array) -> None:
 
 
 def start_halo(team: AnyTeam, halo: Halo, padded: Array) -> Transfer:
-    """Fetch what is around the part of this process; `wait()` of what it returns ends it.
+    """Start to fetch the halo of this rank's part; `wait()` of the result completes the transfer.
 
-    Until then nobody may write into the array; its part may be read.
+    Until then the array must not be written; the part itself may be read.
 
     Args:
-        team: the processes; all of them have to call it.
-        halo: what is needed.
-        padded: the local array with its halo, of `halo.shape(rank)`, with the part in its place.
+        team: Team, or its number. Collective call: every rank must make it.
+        halo: Halo to fetch.
+        padded: Local array with halo, of shape `halo.shape(rank)`, with the part at
+            `halo.core(rank)`.
+
+    Returns:
+        The pending transfer.
 
     Raises:
-        TeamError: the array does not fit.
+        TeamError: If `padded` has another shape or dtype.
 
     >>> from tecomp.dist import halo
     >>> ring = halo(Partition((4,), "float64", Mesh((1,)), [Shard(0)]), [1], periodic=True)
@@ -328,20 +335,20 @@ def start_halo(team: AnyTeam, halo: Halo, padded: Array) -> Transfer:
 
 
 def start_halos(team: AnyTeam, wanted: Sequence[tuple[Halo, Array]]) -> Transfer:
-    """Fetch what is around the parts of several arrays: each neighbour sends one message for all.
+    """Start to fetch the halos of several arrays, with one message per neighbour for all of them.
 
-    Until `wait()` of what it returns nobody may write into the arrays; their parts may be read.
+    Until `wait()` of the result returns, the arrays must not be written; their parts may be read.
 
     Args:
-        team: the processes; all of them have to call it.
-        wanted: for each array what is needed, and the local array with its halo, of
-            `halo.shape(rank)`, with the part in its place.
+        team: Team, or its number. Collective call: every rank must make it.
+        wanted: For each array its halo, and the local array with halo, of shape
+            `halo.shape(rank)`, with the part at `halo.core(rank)`.
 
     Returns:
-        The messages on their way.
+        The pending transfer.
 
     Raises:
-        TeamError: an array does not fit.
+        TeamError: If an array has another shape or dtype.
 
     >>> from tecomp.dist import halo
     >>> ring = halo(Partition((2,), "float64", Mesh((1,)), [Shard(0)]), [1], periodic=True)
@@ -360,16 +367,16 @@ def start_halos(team: AnyTeam, wanted: Sequence[tuple[Halo, Array]]) -> Transfer
 
 
 def update_halo(team: AnyTeam, halo: Halo, padded: Array) -> None:
-    """Fetch what is around the part of this process, and go on when it is there.
+    """Fetch the halo of this rank's part and wait for its completion.
 
     Args:
-        team: the processes; all of them have to call it.
-        halo: what is needed.
-        padded: the local array with its halo, of `halo.shape(rank)`, with the part in its place;
-            what is around the part is written.
+        team: Team, or its number. Collective call: every rank must make it.
+        halo: Halo to fetch.
+        padded: Local array with halo, of shape `halo.shape(rank)`, with the part at
+            `halo.core(rank)`; the halo is written.
 
     Raises:
-        TeamError: the array does not fit.
+        TeamError: If `padded` has another shape or dtype.
 
     >>> from tecomp.dist import halo
     >>> ring = halo(Partition((4,), "float64", Mesh((1,)), [Shard(0)]), [1], periodic=True)
@@ -415,10 +422,10 @@ def _refuse(team: Team, dtensor_id: int, where: str) -> NoReturn:
 
 
 def check_local(team: Team, partition: Partition, array: Array, where: str) -> None:
-    """Refuse what is not the local array of a partition.
+    """Raise if `array` is not a local array of a partition.
 
     Raises:
-        TeamError: it is of another shape or type.
+        TeamError: If `array` has another shape or dtype.
     """
     _check_shape(partition.local_shape(team.rank), partition, array, where)
 
@@ -436,20 +443,20 @@ def _check_shape(shape: Shape, partition: Partition, array: Array, where: str) -
 
 
 def redistribute(team: AnyTeam, source: Partition, target: Partition, local: Array) -> Array:
-    """What this process has of an array by another partition.
+    """Return this rank's local array after redistribution to another partition.
 
     Args:
-        team: the processes; all of them have to call it.
-        source: who has which elements now. Partial values are combined on the way.
-        target: who shall have them.
-        local: what this process has now, of `source.local_shape(rank)`.
+        team: Team, or its number. Collective call: every rank must make it.
+        source: Current partition. Partial values are combined.
+        target: Requested partition.
+        local: Local array of `source`, of shape `source.local_shape(rank)`.
 
     Returns:
-        A new array, of `target.local_shape(rank)`.
+        A new array of shape `target.local_shape(rank)`.
 
     Raises:
-        TeamError: the array does not fit.
-        LayoutError: there is no way from the one to the other.
+        TeamError: If `local` has another shape or dtype.
+        LayoutError: If `source` cannot be redistributed to `target`.
 
     >>> rows = Partition((4,), "float64", Mesh((1,)), [Shard(0)])
     >>> dealt = Partition((4,), "float64", Mesh((1,)), [Shard(0, block=1)])
@@ -465,18 +472,18 @@ def redistribute(team: AnyTeam, source: Partition, target: Partition, local: Arr
 
 
 def gather(team: AnyTeam, partition: Partition, local: Array) -> Array:
-    """The whole array, on all processes.
+    """Return the full array on all ranks.
 
     Args:
-        team: the processes; all of them have to call it.
-        partition: who has which elements. Partial values are combined.
-        local: what this process has, of `partition.local_shape(rank)`.
+        team: Team, or its number. Collective call: every rank must make it.
+        partition: Partition of the array. Partial values are combined.
+        local: Local array of this rank, of shape `partition.local_shape(rank)`.
 
     Returns:
-        A new array, of `partition.shape`.
+        A new array of shape `partition.shape`.
 
     Raises:
-        TeamError: the array does not fit.
+        TeamError: If `local` has another shape or dtype.
 
     >>> rows = Partition((4,), "float64", Mesh((1,)), [Shard(0)])
     >>> gather(1, rows, np.arange(4.0))
@@ -488,16 +495,16 @@ def gather(team: AnyTeam, partition: Partition, local: Array) -> Array:
 
 
 def partition_of_parts(team: AnyTeam, local: Array, axis: int = 0) -> Partition:
-    """The partition of the array that local arrays make up, one after the other along an axis.
+    """Return the partition of the array that concatenates the local arrays along an axis.
 
     Args:
-        team: the processes; all of them have to call it.
-        local: what this process has, of any extent along the axis.
-        axis: along which the parts lie.
+        team: Team, or its number. Collective call: every rank must make it.
+        local: Local array of this rank, with any size along the axis.
+        axis: Axis of concatenation. Default: 0.
 
     Raises:
-        TeamError: the local arrays are of several types, or differ along another axis; on all
-            processes.
+        TeamError: If the local arrays differ in dtype or in size along another axis; raised on all
+            ranks.
 
     >>> print(partition_of_parts(1, np.zeros((4, 6)), axis=1))
     float64[4, 6] as [Shard(1, sizes=(6,))] on Mesh(m0=1)

