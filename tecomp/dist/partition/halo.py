@@ -1,4 +1,4 @@
-"""Halos: what a process needs of its neighbours' parts around its own."""
+"""Halos: elements of neighbouring parts that a rank needs around its own part."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Widths: TypeAlias = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Around:
-    """Indices of one axis: those before a part, the part, and those after it."""
+    """Indices of one axis: before a part, in the part, and after the part."""
 
     before: Places
     part: Places
@@ -30,36 +30,37 @@ class Around:
 
     @cached_property
     def all(self) -> Places:
-        """All three, in the order of memory."""
+        """All indices, in the order of the local array with halo."""
         return gathered(np.concatenate([listed(p) for p in (self.before, self.part, self.after)]))
 
     @cached_property
     def extent(self) -> int:
-        """How many there are."""
+        """Number of all indices."""
         return sum(map(count_of, (self.before, self.part, self.after)))
 
     @cached_property
     def core(self) -> slice:
-        """Where the part is among them."""
+        """Position of the part in the local array with halo."""
         first = count_of(self.before)
         return slice(first, first + count_of(self.part), 1)
 
 
 @dataclass(frozen=True)
 class Halo:
-    """What is sent so that every process has the elements around its part.
+    """Messages that give every rank the elements around its part.
 
-    The local array with its halo has the part in the middle, at `core(rank)`. Where the array
-    ends, so does the halo, if the axis is not periodic. An empty part has no halo.
+    The local array with halo has the part in the middle, at `core(rank)`. At the ends of a
+    non-periodic axis the halo is clipped. An empty part has no halo.
 
     Attributes:
-        partition: who has what.
-        widths: for each axis how many indices are needed before and after a part.
-        periodic: for each axis whether its ends meet.
-        corners: whether elements are needed that are outside of the part along several axes.
+        partition: Partition of the array.
+        widths: For each axis the number of indices needed before and after a part.
+        periodic: For each axis whether the halo wraps around.
+        corners: Whether the halo includes elements outside the part along several axes.
 
     Raises:
-        LayoutError: parts are no blocks along an axis with a width, or an argument does not fit.
+        LayoutError: If the parts are not contiguous along an axis with a halo, or the partition has
+            partial values.
 
     >>> from tecomp.dist import Mesh, Shard
     >>> rows = Partition((8, 5), "float64", Mesh((4,)), [Shard(0)])
@@ -106,10 +107,10 @@ class Halo:
         return all(isinstance(part, slice) and part.step == 1 for part in parts)
 
     def shape(self, rank: int) -> Shape:
-        """The extents of the local array with its halo.
+        """Return the shape of the local array with halo.
 
         Raises:
-            LayoutError: there is no such rank.
+            LayoutError: If `rank` is out of range.
 
         >>> from tecomp.dist import Mesh, Shard
         >>> around = halo(Partition((8, 5), "float64", Mesh((4,)), [Shard(0)]), (1, 0))
@@ -119,10 +120,10 @@ class Halo:
         return tuple(around.extent for around in self._around(rank))
 
     def core(self, rank: int) -> tuple[slice, ...]:
-        """Where in the array with its halo the part itself is.
+        """Return the slices of the part in the local array with halo.
 
         Raises:
-            LayoutError: there is no such rank.
+            LayoutError: If `rank` is out of range.
 
         >>> from tecomp.dist import Mesh, Shard
         >>> around = halo(Partition((8, 5), "float64", Mesh((4,)), [Shard(0)]), (1, 0))
@@ -133,23 +134,23 @@ class Halo:
 
     @cached_property
     def messages(self) -> tuple[Message, ...]:
-        """All messages, in the order of their receivers; from a part to an array with its halo.
+        """All messages in the order of receivers, from a part to a local array with halo.
 
-        There is at most one from each process to each other, and one to itself where the ends of
-        an axis meet in one part.
+        There is at most one message from each rank to each other rank. A rank sends a message to
+        itself where a periodic axis wraps around within one part.
         """
         return tuple(m for rank in range(self.partition.mesh.size) for m in self.received_by(rank))
 
     @cached_property
     def nbytes(self) -> int:
-        """Bytes that leave a process, all processes together."""
+        """Total number of bytes sent between different ranks."""
         return sum(m.nbytes for m in self.messages if m.source != m.target)
 
     def received_by(self, rank: int) -> tuple[Message, ...]:
-        """The messages to a process, in the order of those who send them.
+        """Return the messages to a rank, in the order of senders.
 
         Raises:
-            LayoutError: there is no such rank.
+            LayoutError: If `rank` is out of range.
 
         >>> from tecomp.dist import Mesh, Shard
         >>> around = halo(Partition((8, 5), "float64", Mesh((4,)), [Shard(0)]), (1, 0))
@@ -162,10 +163,10 @@ class Halo:
         return found
 
     def sent_by(self, rank: int) -> tuple[Message, ...]:
-        """The messages from a process, in the order of those who receive them.
+        """Return the messages from a rank, in the order of receivers.
 
         Raises:
-            LayoutError: there is no such rank.
+            LayoutError: If `rank` is out of range.
 
         >>> from tecomp.dist import Mesh, Shard
         >>> around = halo(Partition((8, 5), "float64", Mesh((4,)), [Shard(0)]), (1, 0))
@@ -196,7 +197,7 @@ class Halo:
             )
 
     def _strips(self, rank: int) -> Iterator[tuple[list[Places], Shape, list[object]]]:
-        """Disjoint boxes of all that is around a part: indices, where they are, and keys."""
+        """Yield disjoint boxes of the halo of a part: indices, local position, and cache keys."""
         arounds = self._around(rank)
         if not all(count_of(around.part) for around in arounds):
             return
@@ -254,20 +255,21 @@ def halo(
     partition: Partition, widths: Any, *, periodic: bool | Sequence[bool] = False,
     corners: bool = True,
 ) -> Halo:
-    """The halo of a partition, made once for equal arguments.
+    """Return the halo of a partition, cached for equal arguments.
 
     Args:
-        partition: who has what.
-        widths: for each axis how many indices are needed: a number, or two, before a part and after
-            it.
-        periodic: whether the ends of axes meet, for all of them or each.
-        corners: whether elements are needed that are outside of a part along several axes.
+        partition: Partition of the array.
+        widths: For each axis the number of indices needed: one number, or one before and one after
+            a part.
+        periodic: Whether the halo wraps around, for all axes or for each.
+        corners: Whether the halo includes elements outside a part along several axes.
 
     Returns:
-        What is sent; `start_halo` and `update_halo` send it.
+        The messages, to be sent with `start_halo` or `update_halo`.
 
     Raises:
-        LayoutError: an argument does not fit, or parts are no blocks along an axis with a width.
+        LayoutError: If an argument does not match the array, the parts are not contiguous along an
+            axis with a halo, or the partition has partial values.
 
     >>> from tecomp.dist import Mesh, Shard
     >>> ring = Partition((8,), "float64", Mesh((4,)), [Shard(0)])
@@ -299,7 +301,7 @@ def _kept(partition: Partition, widths: Widths, flags: tuple[bool, ...], corners
 
 
 def _first(around: Around, kind: str) -> int:
-    """Where one kind of the indices of an axis begins in the array with its halo."""
+    """Return the position of one kind of indices of an axis in the local array with halo."""
     before = count_of(around.before)
     return {"before": 0, "all": 0, "part": before, "after": before + count_of(around.part)}[kind]
 

@@ -16,20 +16,20 @@ from tecomp.dist.partition.placements import Numbers, Places, Shard, common, cou
 from tecomp.poly.transfers.contiguous_runs import joined
 
 Runs: TypeAlias = tuple[Numbers, Numbers, Numbers]
-"""First offsets in the one and in the other memory, in elements, and lengths."""
+"""First offsets in the first and in the second memory, in elements, and lengths."""
 
 
 def runs_of(
     sent: Sequence[Places], sent_shape: Sequence[int],
     received: Sequence[Places], received_shape: Sequence[int],
 ) -> Runs:
-    """The fewest runs of a box of elements, in the order of the first memory.
+    """Return the maximal contiguous runs of a box of elements, in the order of the first memory.
 
     Args:
-        sent: where the elements are along each axis of the first array.
-        sent_shape: its extents; the last axis is the innermost.
-        received: the same for the second array.
-        received_shape: its extents.
+        sent: Positions of the elements along each axis of the first array.
+        sent_shape: Shape of the first array, in row-major order.
+        received: Positions of the elements along each axis of the second array.
+        received_shape: Shape of the second array, in row-major order.
 
     >>> columns = runs_of([slice(0, 2), slice(0, 3)], (2, 6), [slice(0, 2), slice(3, 6)], (2, 6))
     >>> [part.tolist() for part in columns]
@@ -40,7 +40,7 @@ def runs_of(
     for axis in reversed(range(len(sent))):
         a, b, n = _along(sent[axis], received[axis])
         if len(first) != 1 or not lengths[0] == here == there:
-            # What lies further in is not all there is, so a step along this axis begins anew.
+            # Inner axes are not complete, so each step along this axis starts a new run.
             a, b, n = _apart(a, n), _apart(b, n), np.ones(int(n.sum()), np.int64)
         first = (a[:, None] * here + first).ravel()
         second = (b[:, None] * there + second).ravel()
@@ -50,7 +50,7 @@ def runs_of(
 
 
 def _along(sent: Places, received: Places) -> Runs:
-    """The runs along one axis."""
+    """Return the contiguous runs along one axis."""
     if isinstance(sent, slice) and isinstance(received, slice) and sent.step == received.step == 1:
         whole = np.array([count_of(sent)])
         return np.array([sent.start]), np.array([received.start]), whole
@@ -61,7 +61,7 @@ def _along(sent: Places, received: Places) -> Runs:
 
 
 def _apart(starts: Numbers, lengths: Numbers) -> Numbers:
-    """Every element of the runs."""
+    """Return the position of every element of the runs."""
     before = np.cumsum(lengths) - lengths
     return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
 
@@ -73,11 +73,11 @@ Key: TypeAlias = "tuple[object, ...]"
 
 @dataclass(frozen=True)
 class Box:
-    """Elements that are sent: along each axis where they are at the sender, and at the receiver.
+    """Box of elements to be sent, with their positions along each axis on both sides.
 
     Attributes:
-        sent: indices of the sender's local array.
-        received: indices of the receiver's.
+        sent: Indices in the sender's local array.
+        received: Indices in the receiver's local array.
 
     >>> box = Box((slice(0, 2, 1), slice(3, 6, 1)), (slice(0, 2, 1), slice(0, 3, 1)))
     >>> box.shape, box.size
@@ -91,36 +91,36 @@ class Box:
 
     @property
     def shape(self) -> Shape:
-        """How many elements there are along each axis."""
+        """Number of elements along each axis."""
         return tuple(count_of(places) for places in self.sent)
 
     @cached_property
     def size(self) -> int:
-        """How many elements there are."""
+        """Number of elements."""
         return prod(self.shape)
 
     @cached_property
     def sent_index(self) -> Index:
-        """What takes the elements out of the sender's array: slices, or one index of NumPy."""
+        """NumPy index of the elements in the sender's array: slices or an open mesh."""
         return _index(self.sent)
 
     @cached_property
     def received_index(self) -> Index:
-        """What takes the elements' places in the receiver's array."""
+        """NumPy index of the elements in the receiver's array: slices or an open mesh."""
         return _index(self.received)
 
 
 @dataclass(frozen=True)
 class Message:
-    """What one process sends another, once.
+    """Message from one rank to another.
 
     Attributes:
-        source: the rank that sends.
-        target: the rank that receives; the same where elements only move in its memory.
-        boxes: the elements, in this order.
-        sent_shape: extents of the sender's local array.
-        received_shape: extents of the receiver's.
-        itemsize: bytes of an element.
+        source: Sender.
+        target: Receiver; equal to the sender for elements that move within its memory.
+        boxes: Elements, in this order.
+        sent_shape: Shape of the sender's local array.
+        received_shape: Shape of the receiver's local array.
+        itemsize: Number of bytes of an element.
 
     >>> from tecomp.dist import Mesh, redistribution
     >>> rows, columns = (Partition((4, 6), "int8", Mesh((2,)), [Shard(k)]) for k in (0, 1))
@@ -143,17 +143,17 @@ class Message:
 
     @property
     def size(self) -> int:
-        """How many elements are sent."""
+        """Number of elements."""
         return sum(box.size for box in self.boxes)
 
     @property
     def nbytes(self) -> int:
-        """How many bytes are sent."""
+        """Number of bytes."""
         return self.size * self.itemsize
 
     @cached_property
     def runs(self) -> Runs:
-        """The fewest contiguous runs: offsets at the sender, at the receiver, and lengths."""
+        """Maximal contiguous runs: offsets at the sender, offsets at the receiver, and lengths."""
         found = [
             runs_of(box.sent, self.sent_shape, box.received, self.received_shape)
             for box in self.boxes
@@ -165,11 +165,11 @@ class Message:
 
 
 class Senders:
-    """Who sends what a process wants, out of a partition.
+    """Messages that bring requested elements from a partition.
 
     Attributes:
-        source: the partition.
-        combined: axes of the mesh along which all processes send what they have of an element.
+        source: Partition that has the elements.
+        combined: Mesh axes along which all ranks send their operand of an element.
     """
 
     def __init__(self, source: Partition, combined: Sequence[int] = ()) -> None:
@@ -181,15 +181,15 @@ class Senders:
     def boxes(
         self, target: int, wanted: Sequence[Places], keys: Sequence[object]
     ) -> Iterator[tuple[int, Box]]:
-        """The boxes of elements that a process wants, and who sends them, in order of ranks.
+        """Return the boxes that a rank requests, each with its sender, in the order of senders.
 
-        Where several have the same, the one sends that is at the receiver's place along the axes
-        of the mesh that cut nothing: itself, if it is one of them.
+        If several ranks have an element, the sender has the receiver's coordinates along the mesh
+        axes without shards. It is the receiver itself, if the receiver has the element.
 
         Args:
-            target: the process that wants them.
-            wanted: indices along each axis of the array, in the order of the receiver's memory.
-            keys: what tells the wanted indices of an axis from others.
+            target: Rank that requests the elements.
+            wanted: Indices along each axis of the array, in the order of the receiver's memory.
+            keys: Cache key of the wanted indices of each axis.
         """
         axes = [self._holders(k, places, keys[k]) for k, places in enumerate(wanted)]
         here = self.source.mesh.coordinates(target)
@@ -208,7 +208,7 @@ class Senders:
     def box(
         self, source: int, target: int, wanted: Sequence[Places], keys: Sequence[object]
     ) -> Box | None:
-        """The box that one of the processes sends of these; None if it sends none."""
+        """Return the box of these elements that one rank sends, or None if it sends none."""
         there, here = self.source.mesh.coordinates(source), self.source.mesh.coordinates(target)
         asked = {*self.source.mesh_axes(Shard), *self.combined}
         if any(k not in asked and a != b for k, (a, b) in enumerate(zip(there, here, strict=True))):
@@ -225,7 +225,7 @@ class Senders:
     def _common(
         self, axis: int, numbers: Shape, wanted: Places, key: object
     ) -> tuple[Places, Places]:
-        """Where wanted indices of a part are: there, and here."""
+        """Return the positions of the wanted indices of a part at sender and receiver."""
         found = self._pairs.get((axis, numbers, key))
         if found is None:
             found = common(self.source.part(axis, numbers), wanted)
@@ -235,7 +235,7 @@ class Senders:
     def _holders(
         self, axis: int, wanted: Places, key: object
     ) -> list[tuple[Shape, Places, Places]]:
-        """Parts of an axis that have wanted indices: their numbers, where there, where here."""
+        """Return the parts of an axis with wanted indices: number, positions at both sides."""
         found = self._along.get((axis, key))
         if found is None:
             found = []

@@ -1,4 +1,4 @@
-"""Partitions: which elements of an array each process of a mesh has."""
+"""Partitions: assignment of the elements of an array to the ranks of a mesh."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Index = tuple[Places, ...]
 
 @dataclass(frozen=True)
 class Window:
-    """The indices `start + step * k` of an axis, for k from 0 below an extent that others know."""
+    """Indices `start + step * k`, with k >= 0, of an axis of extent `of`."""
 
     start: int
     step: int
@@ -45,18 +45,19 @@ class Window:
 
 @dataclass(frozen=True)
 class Partition:
-    """A layout whose first physical axes count processes.
+    """Layout whose first physical axes number the ranks of a mesh.
 
     Attributes:
-        shape: extents of the array.
-        dtype: type of its elements.
-        mesh: the processes.
-        placements: what they have along each axis of the mesh. Several that cut the same axis of
-            the array cut each other's parts, in the order of the mesh.
-        windows: for a view, which indices of the array beneath it has, axis by axis.
+        shape: Shape of the array.
+        dtype: Dtype of the elements.
+        mesh: Mesh of the ranks.
+        placements: Placement along each mesh axis. Several shards of one array axis split each
+            other's parts, in the order of the mesh axes.
+        windows: For a view, the window of each axis into the base array; None for other arrays.
 
     Raises:
-        LayoutError: an extent is negative, there is no such type, or the placements do not fit.
+        LayoutError: If an extent is negative, the dtype is unknown, or the placements do not match
+            the mesh or the array.
 
     >>> rows = Partition((10, 4), "float32", Mesh((4,)), [Shard(0)])
     >>> rows.shape, rows.dtype, rows.mesh.size, rows.placements, rows.windows
@@ -92,13 +93,13 @@ class Partition:
         fields = (sizes, _dtype(dtype), mesh, placed, windows)
         for name, value in zip(self.__dataclass_fields__, fields, strict=True):
             object.__setattr__(self, name, value)
-        self.cuts  # noqa: B018  # refuses sizes that do not fit
+        self.cuts  # noqa: B018  # raises for sizes that do not match
 
     def __hash__(self) -> int:
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What is kept beside the fields is found again; a hash is another one in each process.
+        # Cached properties are recomputed; hashes differ between processes.
         fields = (self.shape, self.dtype, self.mesh, self.placements, self.windows)
         return Partition, fields
 
@@ -108,7 +109,7 @@ class Partition:
 
     @cached_property
     def named(self) -> str:
-        """Type and shape, as messages say them.
+        """Dtype and shape as text for messages.
 
         >>> Partition((10, 4), "float32", Mesh((4,)), [Shard(0)]).named
         'float32[10, 4]'
@@ -117,7 +118,7 @@ class Partition:
 
     @cached_property
     def cuts(self) -> tuple[Cuts, ...]:
-        """How each axis of the array is cut; for a view, those of the array beneath."""
+        """Splits of each axis of the array; for a view, the splits of the base array."""
         made = []
         for axis, extent in enumerate(self._extents):
             shards = [
@@ -132,7 +133,7 @@ class Partition:
         return tuple(window.of for window in self._windows)
 
     def mesh_axes(self, kind: type[Placement]) -> tuple[int, ...]:
-        """The axes of the mesh with placements of one kind.
+        """Return the mesh axes with placements of one kind.
 
         >>> from tecomp.dist import Replicate
         >>> Partition((10, 4), "int8", Mesh((2, 3)), [Replicate(), Shard(1)]).mesh_axes(Shard)
@@ -142,11 +143,11 @@ class Partition:
 
     @property
     def op(self) -> str | None:
-        """What combines the partial values; None if there are none."""
+        """Reduction of the partial values; None if there are none."""
         return next((p.op for p in self.placements if isinstance(p, Partial)), None)
 
     def part(self, axis: int, at: Shape) -> Places:
-        """Indices along an axis of the part with these numbers, one for each cut of the axis."""
+        """Return the indices along an axis of the part given by its number in each split."""
         found = self._known.get((axis, at))
         if found is None:
             found = self.cuts[axis].part(at)
@@ -157,20 +158,20 @@ class Partition:
         return found
 
     def holders(self, axis: int, wanted: Places) -> Sequence[range]:
-        """For each cut of an axis the parts that may have one of the wanted indices."""
+        """Return, for each split of an axis, the parts that may have one of the wanted indices."""
         if self.windows is None:
             return self.cuts[axis].holders(wanted)
         return [range(cut.count) for cut in self.cuts[axis].cuts]
 
     def numbers(self, axis: int, coordinates: Shape) -> Shape:
-        """Which part of an axis the process at a place of the mesh has, one number for each cut."""
+        """Return the part of an axis at mesh coordinates, as one number for each split."""
         return tuple(coordinates[cut.mesh_axis] for cut in self.cuts[axis].cuts)
 
     def local_index(self, rank: int) -> Index:
-        """What indices a process has along each axis: a slice, or a list if they are uneven.
+        """Return the indices of a rank along each axis: a slice, or an array if they are uneven.
 
         Raises:
-            LayoutError: there is no such rank.
+            LayoutError: If `rank` is out of range.
 
         >>> dealt = Partition((7,), "int8", Mesh((2,)), [Shard(0, block=2)])
         >>> dealt.local_index(0)
@@ -184,10 +185,10 @@ class Partition:
     local_slice = local_index
 
     def local_shape(self, rank: int) -> Shape:
-        """The extents of what a process has; 0 where it has nothing.
+        """Return the shape of the local array of a rank; extents are 0 where the rank has nothing.
 
         Raises:
-            LayoutError: there is no such rank.
+            LayoutError: If `rank` is out of range.
 
         >>> rows = Partition((10, 4), "float32", Mesh((4,)), [Shard(0)])
         >>> rows.local_shape(0), rows.local_shape(3)
@@ -196,10 +197,10 @@ class Partition:
         return tuple(count_of(places) for places in self.local_index(rank))
 
     def local_nbytes(self, rank: int) -> int:
-        """Bytes of what a process has.
+        """Return the number of bytes of the local array of a rank.
 
         Raises:
-            LayoutError: there is no such rank.
+            LayoutError: If `rank` is out of range.
 
         >>> Partition((10, 4), "float32", Mesh((4,)), [Shard(0)]).local_nbytes(3)
         16
@@ -207,10 +208,10 @@ class Partition:
         return prod(self.local_shape(rank)) * self.dtype.itemsize
 
     def owner(self, index: Sequence[int]) -> int:
-        """The first of the processes that have an element.
+        """Return the first rank that has an element.
 
         Raises:
-            LayoutError: there is no such element.
+            LayoutError: If `index` is out of bounds.
 
         >>> Partition((10, 4), "float32", Mesh((4,)), [Shard(0)]).owner((7, 0))
         2
@@ -218,10 +219,10 @@ class Partition:
         return self.owners(index)[0]
 
     def owners(self, index: Sequence[int]) -> tuple[int, ...]:
-        """All processes that have an element, or an operand of it.
+        """Return all ranks that have an element, or an operand of a partial element.
 
         Raises:
-            LayoutError: there is no such element.
+            LayoutError: If `index` is out of bounds.
 
         >>> from tecomp.dist import Replicate
         >>> Partition((10,), "float32", Mesh((2, 2)), [Shard(0), Replicate()]).owners((7,))
@@ -244,13 +245,13 @@ class Partition:
         return tuple(self.mesh.rank(place) for place in product(*places))
 
     def view(self, slices: Sequence[slice]) -> Partition:
-        """The partition of a view: each element stays where it is.
+        """Return the partition of a view, whose elements stay on their ranks.
 
         Args:
-            slices: one for each axis, as NumPy takes them; steps may be negative.
+            slices: One slice for each axis, as in NumPy; steps may be negative.
 
         Raises:
-            LayoutError: they are not one slice for each axis.
+            LayoutError: If `slices` is not one slice for each axis.
 
         >>> rows = Partition((1024,), "float32", Mesh((4,)), [Shard(0)])
         >>> middle = rows.view([slice(511, 514)])
@@ -272,12 +273,12 @@ class Partition:
         return Partition(shape, self.dtype, self.mesh, self.placements, tuple(windows))
 
     def indices_in(self, base: Partition, rank: int) -> tuple[Places, ...]:
-        """Where what a process has of this view lies in what it has of the array beneath.
+        """Return the positions of the local elements of this view in the local array of its base.
 
         Slices have negative steps where the view does.
 
         Raises:
-            LayoutError: this is no view of `base`, or there is no such rank.
+            LayoutError: If this is not a view of `base`, or `rank` is out of range.
 
         >>> rows = Partition((8,), "float32", Mesh((2,)), [Shard(0)])
         >>> every_other = rows.view([slice(None, None, 2)])
@@ -299,12 +300,12 @@ class Partition:
 
     @cached_property
     def layout(self) -> Layout:
-        """The same as an index map: first the axes of the mesh that cut something, then memory.
+        """Partition as an index map: first the mesh axes with shards, then the local index.
 
-        Each process has as much memory there as the largest part needs.
+        Each rank has as much memory in the layout as the largest part needs.
 
         Raises:
-            LayoutError: elements are partial values, or there is no such type in programs.
+            LayoutError: If the partition has partial values, or `tecomp` has no such dtype.
 
         >>> print(Partition((10,), "float32", Mesh((4,)), [Shard(0)]).layout.index_map)
         lambda i0: [i0 // 3 % 4, i0 // 12 * 3 + i0 % 3]
@@ -342,7 +343,7 @@ class Partition:
 
 
 def _in_order(owned: Places, numbers: Numbers) -> Places:
-    """Where numbers that are all owned are, as a slice if they are evenly spaced."""
+    """Return the positions of owned numbers, as a slice if they are evenly spaced."""
     at = listed(common(owned, numbers)[0])
     if len(at) < 2 or at[1] > at[0]:
         return gathered(at)

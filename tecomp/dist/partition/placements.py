@@ -21,14 +21,15 @@ from tecomp.ir.nodes.expr import Expr, index_value, select
 
 @dataclass(frozen=True)
 class Mesh:
-    """Processes in rows and columns; the last axis counts fastest.
+    """Mesh of ranks in row-major order, with the last axis varying fastest.
 
     Attributes:
-        shape: how many processes there are along each axis.
-        names: what the axes are called; `m0`, `m1` ... if not given.
+        shape: Number of ranks along each axis.
+        names: Names of the axes. Default: `m0`, `m1` ...
 
     Raises:
-        LayoutError: an extent is no positive integer, or names do not tell the axes apart.
+        LayoutError: If an extent is not a positive integer, or the names are not distinct names for
+            all axes.
 
     >>> mesh = Mesh((2, 3), names=("rows", "columns"))
     >>> print(mesh)
@@ -61,19 +62,19 @@ class Mesh:
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """Number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many processes there are."""
+        """Number of ranks."""
         return prod(self.shape)
 
     def coordinates(self, rank: int) -> tuple[int, ...]:
-        """Where in the mesh a process is.
+        """Return the mesh coordinates of a rank.
 
         Raises:
-            LayoutError: there is no such process.
+            LayoutError: If `rank` is out of range.
 
         >>> Mesh((2, 3)).coordinates(5)
         (1, 2)
@@ -90,10 +91,10 @@ class Mesh:
         return tuple(reversed(found))
 
     def rank(self, coordinates: Sequence[int]) -> int:
-        """The process at a place of the mesh.
+        """Return the rank at mesh coordinates.
 
         Raises:
-            LayoutError: there is no such place.
+            LayoutError: If `coordinates` are out of bounds.
 
         >>> Mesh((2, 3)).rank((1, 0))
         3
@@ -122,16 +123,16 @@ OPS = ("sum", "prod", "min", "max", "any", "all")
 
 @dataclass(frozen=True)
 class Shard:
-    """An axis of the array is cut into blocks, which are dealt out along the axis of the mesh.
+    """Placement that shards an array axis into blocks, dealt out along the mesh axis.
 
     Attributes:
-        axis: of the array; negative ones count from the end.
-        block: indices in a block. As many as give each process one block at most if not given;
-            1 deals indices out one by one (cyclic), anything between is block-cyclic.
-        sizes: how many consecutive indices each process has, 0 included, in place of `block`.
+        axis: Axis of the array; negative values count from the end.
+        block: Number of indices per block. Default: each rank gets at most one block. 1 is a cyclic
+            distribution, any other value a block-cyclic one.
+        sizes: Number of consecutive indices of each rank, possibly 0, instead of `block`.
 
     Raises:
-        LayoutError: one of them is no such number.
+        LayoutError: If an argument is not such a number, or both `block` and `sizes` are given.
 
     >>> Shard(0), Shard(axis=1, block=4), Shard(0, sizes=(3, 0, 5))
     (Shard(0), Shard(1, block=4), Shard(0, sizes=(3, 0, 5)))
@@ -170,7 +171,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Replicate:
-    """Every process along the axis of the mesh has the same.
+    """Placement in which every rank along the mesh axis has the same elements.
 
     >>> from tecomp.dist import Mesh, Partition
     >>> Partition((10,), "int8", Mesh((2,)), [Replicate()]).local_shape(1)
@@ -180,13 +181,13 @@ class Replicate:
 
 @dataclass(frozen=True)
 class Partial:
-    """Every process along the axis of the mesh has an operand of what the array is.
+    """Placement in which every rank along the mesh axis has one operand of a reduction.
 
     Attributes:
-        op: what combines them: `sum`, `prod`, `min`, `max`, `any` or `all`.
+        op: Reduction: `sum`, `prod`, `min`, `max`, `any` or `all`.
 
     Raises:
-        LayoutError: there is no such operation.
+        LayoutError: If `op` is unknown.
 
     >>> Partial(), Partial(op="max")
     (Partial('sum'), Partial('max'))
@@ -209,10 +210,11 @@ Placement: TypeAlias = "Shard | Replicate | Partial"
 
 
 def checked(placements: Sequence[Placement], mesh_ndim: int, ndim: int) -> tuple[Placement, ...]:
-    """Placements with axes from 0 on, one for each axis of the mesh.
+    """Return validated placements, one for each mesh axis, with nonnegative array axes.
 
     Raises:
-        LayoutError: they fit neither the mesh nor the array, or not each other.
+        LayoutError: If the placements do not match the mesh or the array, or partial values would
+            be combined by different reductions.
     """
     given = (placements,) if isinstance(placements, Shard | Replicate | Partial) else placements
     made = tuple(given)
@@ -248,13 +250,14 @@ def _normal(placed: Placement, ndim: int) -> Placement:
 
 Numbers: TypeAlias = "npt.NDArray[np.int64]"
 Places: TypeAlias = "slice | Numbers"
-"""Indices from 0 on. A slice has a start, a stop and a positive step, and no more than it needs."""
+"""Nonnegative indices. A slice has a start, a stop and a positive step; the stop is minimal, and
+the step is 1 for fewer than two indices."""
 
 NONE = slice(0, 0, 1)
 
 
 def steps(start: int, stop: int, step: int = 1) -> slice:
-    """The indices from `start` below `stop`, each `step` after the one before.
+    """Return the normalized slice of the indices from `start` to `stop`, exclusive.
 
     >>> steps(1, 9, 4), steps(3, 2)
     (slice(1, 6, 4), slice(0, 0, 1))
@@ -266,21 +269,21 @@ def steps(start: int, stop: int, step: int = 1) -> slice:
 
 
 def count_of(places: Places) -> int:
-    """How many indices there are."""
+    """Return the number of indices."""
     if isinstance(places, slice):
         return len(range(places.start, places.stop, places.step))
     return len(places)
 
 
 def listed(places: Places) -> Numbers:
-    """The indices, one by one."""
+    """Return the indices as an array."""
     if isinstance(places, slice):
         return np.arange(places.start, places.stop, places.step)
     return places
 
 
 def gathered(numbers: Numbers) -> Places:
-    """The same indices, as a slice if they are one.
+    """Return the indices as a slice if they are evenly spaced in ascending order.
 
     >>> gathered(np.array([1, 4, 7])), gathered(np.array([1, 4, 8]))
     (slice(1, 8, 3), array([1, 4, 8]))
@@ -294,7 +297,7 @@ def gathered(numbers: Numbers) -> Places:
 
 
 def chosen(places: Places, inner: Places) -> Places:
-    """Those of the places that `inner` has the numbers of.
+    """Return the elements of `places` at the positions `inner`.
 
     >>> chosen(slice(10, 20, 2), slice(1, 4, 2))
     slice(12, 17, 4)
@@ -306,9 +309,9 @@ def chosen(places: Places, inner: Places) -> Places:
 
 
 def common(owned: Places, wanted: Places) -> tuple[Places, Places]:
-    """Where the indices that both have are: their numbers in `owned`, and in `wanted`.
+    """Return the positions of the common indices in `owned` and in `wanted`.
 
-    `owned` ascends; `wanted` may be in any order and have an index more than once.
+    `owned` must be ascending; `wanted` may have any order and duplicates.
 
     >>> common(slice(0, 10, 1), slice(8, 14, 1))
     (slice(8, 10, 1), slice(0, 2, 1))
@@ -324,7 +327,7 @@ def common(owned: Places, wanted: Places) -> tuple[Places, Places]:
 
 
 def _meeting(owned: slice, wanted: slice) -> tuple[slice, slice]:
-    """The same for two slices: a number that both have, and then every common multiple further.
+    """Intersect two slices: the least common index, then every common multiple of the steps.
 
     Source:
         The Chinese remainder theorem.
@@ -347,7 +350,7 @@ def _numbers(places: slice, first: int, step: int, count: int) -> slice:
 
 
 def seen(places: Places, start: int, step: int, extent: int) -> Places:
-    """The numbers k from 0 below `extent`, ascending, for which `start + step * k` is a place.
+    """Return all k in [0, extent), ascending, for which `start + step * k` is in `places`.
 
     >>> seen(slice(4, 8, 1), 1, 2, 10)
     slice(2, 4, 1)
@@ -365,13 +368,13 @@ def seen(places: Places, start: int, step: int, extent: int) -> Places:
 
 @dataclass(frozen=True)
 class Cut:
-    """One cut of an axis, or of the parts that earlier cuts have made.
+    """Split of an axis, or of the parts of earlier splits, along one mesh axis.
 
     Attributes:
-        mesh_axis: which axis of the mesh counts the parts.
-        count: how many parts there are.
-        block: how many consecutive indices are dealt out at a time.
-        sizes: how many indices each part has, in order, if that is given instead.
+        mesh_axis: Mesh axis that numbers the parts.
+        count: Number of parts.
+        block: Number of consecutive indices dealt out at a time.
+        sizes: Number of indices of each part, in order, instead of `block`.
     """
 
     mesh_axis: int
@@ -380,7 +383,7 @@ class Cut:
     sizes: tuple[int, ...] | None
 
     def part(self, k: int, extent: int) -> Places:
-        """The indices of part k of an axis of some extent."""
+        """Return the indices of part `k` of an axis with a given extent."""
         if self.sizes is not None:
             start = sum(self.sizes[:k])
             return steps(start, start + self.sizes[k])
@@ -394,7 +397,7 @@ class Cut:
         return gathered(numbers[numbers < extent])
 
     def place(self, index: int) -> tuple[int, int]:
-        """The number of the part that has an index, and its number in there."""
+        """Return the part that has an index, and the local index in this part."""
         if self.sizes is None:
             period = self.block * self.count
             inside = index // period * self.block + index % self.block
@@ -403,7 +406,7 @@ class Cut:
         return k, index - sum(self.sizes[:k])
 
     def expressed(self, index: Expr) -> tuple[Expr, Expr]:
-        """The same as expressions."""
+        """Return part and local index of an index expression, as expressions."""
         if self.sizes is None:
             period = self.block * self.count
             inside = index // period * self.block + index % self.block
@@ -417,7 +420,7 @@ class Cut:
         return part, index - start
 
     def holders(self, low: int, high: int) -> range:
-        """Parts that may have an index from `low` below `high`."""
+        """Return the range of parts that may have an index in `[low, high)`."""
         if high <= low:
             return range(0)
         if self.sizes is None and high - low > self.block * (self.count - 1):
@@ -432,11 +435,11 @@ class Cut:
 
 @dataclass(frozen=True)
 class Cuts:
-    """All cuts of one axis, each of the parts that the one before has made.
+    """All splits of one axis, each of which splits the parts of the previous one.
 
     Attributes:
-        extent: of the axis.
-        cuts: in the order of the axes of the mesh.
+        extent: Extent of the axis.
+        cuts: Splits in the order of the mesh axes.
     """
 
     extent: int
@@ -444,15 +447,16 @@ class Cuts:
 
     @classmethod
     def of(cls, extent: int, axis: int, shards: Sequence[tuple[int, int, Shard]]) -> Cuts:
-        """The cuts that placements ask for.
+        """Return the splits of an axis for its shard placements.
 
         Args:
-            extent: of the axis.
-            axis: its number, for messages.
-            shards: number and extent of the axis of the mesh, and the placement.
+            extent: Extent of the axis.
+            axis: Position of the axis, for messages.
+            shards: Mesh axis, extent of the mesh axis, and placement of each split.
 
         Raises:
-            LayoutError: sizes do not add up to the extent.
+            LayoutError: If `sizes` do not match the mesh axis or the extent, or are combined with
+                another split.
         """
         made: list[Cut] = []
         rest = extent
@@ -465,14 +469,14 @@ class Cuts:
         return cls(extent, tuple(made))
 
     def part(self, at: Sequence[int]) -> Places:
-        """The indices of the part with these numbers, one for each cut."""
+        """Return the indices of a part given by its number in each split."""
         places: Places = steps(0, self.extent)
         for k, cut in zip(at, self.cuts, strict=True):
             places = chosen(places, cut.part(k, count_of(places)))
         return places
 
     def owner(self, index: int) -> tuple[int, ...]:
-        """The numbers of the part that has an index."""
+        """Return the number in each split of the part that has an index."""
         found: list[int] = []
         for cut in self.cuts:
             k, index = cut.place(index)
@@ -480,7 +484,7 @@ class Cuts:
         return tuple(found)
 
     def holders(self, wanted: Places) -> Sequence[range]:
-        """For each cut the parts that may have one of the wanted indices."""
+        """Return, for each split, the parts that may have one of the wanted indices."""
         ranges = [range(cut.count) for cut in self.cuts]
         if self.cuts and isinstance(wanted, slice):
             ranges[0] = self.cuts[0].holders(wanted.start, wanted.stop)

@@ -15,10 +15,10 @@ from tecomp.errors import LayoutError
 
 @dataclass(frozen=True)
 class Collective:
-    """What happens along one axis of the mesh.
+    """Collective operation along one mesh axis.
 
     Attributes:
-        mesh_axis: the number of the axis.
+        mesh_axis: Position of the mesh axis.
         kind: `all_gather`, `slice`, `all_to_all`, `all_reduce` or `reduce_scatter`.
 
     >>> from tecomp.dist import Mesh
@@ -43,18 +43,18 @@ KINDS: dict[tuple[type[Placement], type[Placement]], str] = {
 
 @dataclass(frozen=True)
 class Redistribution:
-    """What is sent to get from one partition of an array to another.
+    """Communication that changes the partition of an array.
 
-    Partial values that all processes want are combined first, by one `all_reduce` along each of
-    the axes `reduced`. Everything else is messages, at most one from each process to each other.
+    Partial values that all ranks need are combined first, by one `all_reduce` along each of the
+    axes `reduced`. The rest is sent as messages, at most one from each rank to each other rank.
 
     Attributes:
-        source: the partition that is there.
-        target: the one that is wanted.
+        source: Current partition.
+        target: Requested partition.
 
     Raises:
-        LayoutError: they are not of one array on as many processes, or values would become
-            partial.
+        LayoutError: If the partitions differ in shape, dtype or number of ranks, or values would
+            become partial.
 
     >>> from tecomp.dist import Mesh
     >>> rows, columns = (Partition((4, 6), "int8", Mesh((2,)), [Shard(k)]) for k in (0, 1))
@@ -104,7 +104,7 @@ class Redistribution:
 
     @cached_property
     def reduced(self) -> tuple[int, ...]:
-        """Axes of the mesh along which partial values are combined for all, by `all_reduce`."""
+        """Mesh axes along which partial values are combined for all ranks, by `all_reduce`."""
         if self.source.mesh.shape != self.target.mesh.shape:
             return ()
         pairs = zip(self.source.placements, self.target.placements, strict=True)
@@ -115,7 +115,7 @@ class Redistribution:
 
     @cached_property
     def combined(self) -> Partition:
-        """The partition that messages start from: the source, with `reduced` values combined."""
+        """Partition from which messages are sent: `source` with the `reduced` values combined."""
         source = self.source
         placements = [
             Replicate() if k in self.reduced else placed
@@ -125,7 +125,7 @@ class Redistribution:
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
-        """What happens along each axis of the mesh where something does.
+        """Collective operation along each mesh axis whose placement changes.
 
         Empty for meshes of different shapes, whose axes do not correspond.
         """
@@ -139,21 +139,21 @@ class Redistribution:
 
     @cached_property
     def op(self) -> str | None:
-        """What combines messages for the same elements; None if there are no such."""
+        """Reduction of messages for the same elements; None if there are none to combine."""
         keeps = bool(self.target.mesh_axes(Partial))
         return None if keeps else self.combined.op
 
     @cached_property
     def messages(self) -> tuple[Message, ...]:
-        """All messages, in the order of their receivers, those of a process to itself included."""
+        """All messages in the order of receivers, including messages of a rank to itself."""
         return tuple(m for rank in range(self.target.mesh.size) for m in self.received_by(rank))
 
     @cached_property
     def nbytes(self) -> int:
-        """Bytes that leave a process, all processes together.
+        """Total number of bytes sent between different ranks.
 
-        An `all_reduce` of n bytes among p processes counts as 2 * (p - 1) * n: every element is
-        combined at one of them and sent to the others.
+        An `all_reduce` of n bytes among p ranks counts as 2 * (p - 1) * n: every element is
+        combined on one rank and sent to the others.
         """
         moved = sum(m.nbytes for m in self.messages if m.source != m.target)
         shape = self.source.mesh.shape
@@ -163,10 +163,10 @@ class Redistribution:
         return moved
 
     def received_by(self, rank: int) -> tuple[Message, ...]:
-        """The messages to a process, in the order of those who send them.
+        """Return the messages to a rank, in the order of senders.
 
         Raises:
-            LayoutError: there is no such rank.
+            LayoutError: If `rank` is out of range.
 
         >>> from tecomp.dist import Mesh
         >>> rows, columns = (Partition((4, 6), "int8", Mesh((2,)), [Shard(k)]) for k in (0, 1))
@@ -179,10 +179,10 @@ class Redistribution:
         return found
 
     def sent_by(self, rank: int) -> tuple[Message, ...]:
-        """The messages from a process, in the order of those who receive them.
+        """Return the messages from a rank, in the order of receivers.
 
         Raises:
-            LayoutError: there is no such rank.
+            LayoutError: If `rank` is out of range.
 
         >>> from tecomp.dist import Mesh
         >>> rows, columns = (Partition((4, 6), "int8", Mesh((2,)), [Shard(k)]) for k in (0, 1))
@@ -205,7 +205,7 @@ class Redistribution:
                 yield self._message(rank, target, box)
 
     def _wanted(self, rank: int) -> tuple[tuple[Places, ...], list[object]]:
-        """The indices that a process wants, and what tells those of an axis from others."""
+        """Return the indices that a rank requests, and the cache key of each axis."""
         target, at = self.target, self.target.mesh.coordinates(rank)
         keys: list[object] = [target.numbers(axis, at) for axis in range(len(target.shape))]
         return target.local_index(rank), keys
@@ -231,14 +231,15 @@ class Redistribution:
 
 @lru_cache(maxsize=1024)
 def redistribution(source: Partition, target: Partition) -> Redistribution:
-    """What is sent to get from one partition of an array to another; made once for equal ones.
+    """Return the redistribution from one partition to another, cached for equal arguments.
 
     Args:
-        source: the partition that is there.
-        target: the one that is wanted.
+        source: Current partition.
+        target: Requested partition.
 
     Raises:
-        LayoutError: they are not of one array on as many processes, or values would become partial.
+        LayoutError: If the partitions differ in shape, dtype or number of ranks, or values would
+            become partial.
 
     >>> from tecomp.dist import Mesh
     >>> rows, whole = (Partition((4,), "int8", Mesh((2,)), [p]) for p in (Shard(0), Replicate()))

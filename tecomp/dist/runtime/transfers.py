@@ -1,4 +1,4 @@
-"""Messages on their way: packed, sent and received, while the process does something else."""
+"""Nonblocking transfers: packing, sending and receiving the messages of a redistribution."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ Parts: TypeAlias = "list[tuple[Message, Job]]"
 
 
 class Moves(Protocol):
-    """What is sent: a redistribution, or a halo."""
+    """Interface of a redistribution or a halo as a set of messages."""
 
     def received_by(self, rank: int) -> Sequence[Message]:
-        """The messages to a process, its own included."""
+        """Return the messages to a rank, including messages from the rank itself."""
 
     def sent_by(self, rank: int) -> Sequence[Message]:
-        """The messages from a process, its own included."""
+        """Return the messages from a rank, including messages to the rank itself."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """Elements of one array that are to be moved.
+    """Elements of one array to be moved.
 
     Attributes:
-        moves: the messages.
-        source: the local array of this process.
-        target: where elements go.
-        op: what combines those of several messages for one place.
+        moves: Messages.
+        source: Local array of this rank.
+        target: Array that receives the elements.
+        op: Reduction of elements from several messages at one place; None if there are none.
     """
 
     moves: Moves
@@ -46,15 +46,15 @@ class Job:
 
 
 class Transfer:
-    """Messages between the processes of a team that have been started; `wait` ends them.
+    """Started messages between the ranks of a team; `wait` completes them.
 
-    Until then nobody may write into the arrays, nor read what is received. However many arrays
-    there are, each process sends each other at most one message.
+    Until completion, the arrays must not be written, and received elements must not be read. Each
+    rank sends at most one message to each other rank, for any number of arrays.
 
     Attributes:
-        name: what they do, as all processes say it.
-        n_sent: messages that this process sends to others.
-        n_received: those that it gets from others.
+        name: Name of the transfer, equal on all ranks.
+        n_sent: Number of messages that this rank sends to other ranks.
+        n_received: Number of messages that this rank receives from other ranks.
 
     >>> from tecomp import dist
     >>> rows = dist.Partition((4,), "float64", dist.Mesh((1,)), [dist.Shard(0)])
@@ -66,12 +66,12 @@ class Transfer:
     """
 
     def __init__(self, team: Team, name: str, jobs: Sequence[Job]) -> None:
-        """Send and receive what concerns this process.
+        """Start the sends and receives of this rank.
 
         Args:
-            team: the processes; all of them have to start it.
-            name: what they do, with all that has to be the same on all of them.
-            jobs: what is moved.
+            team: Team. Collective call: every rank must make it.
+            name: Name of the transfer, including all arguments that must agree on all ranks.
+            jobs: Elements to be moved.
         """
         self._team, self.name = team, name
         self.n_sent = self.n_received = 0
@@ -90,10 +90,10 @@ class Transfer:
             self.n_sent += 1
 
     def wait(self) -> None:
-        """Go on when all elements have come.
+        """Wait until all elements are sent, received and stored.
 
         Raises:
-            TeamError: the processes make different calls, and MPI notices.
+            TeamError: If MPI fails because the ranks make different calls.
 
         >>> from tecomp import dist
         >>> rows = dist.Partition((4,), "float64", dist.Mesh((1,)), [dist.Shard(0)])
@@ -108,7 +108,7 @@ class Transfer:
         seen: set[tuple[int, int]] = set()
         for message, job, data in self._received:
             for box, part in _parts(message, job, data):
-                place = id(job), id(box)  # arrays of one partition are moved by the same boxes
+                place = id(job), id(box)  # arrays of one partition share boxes
                 _store(job, box, part, is_first=place not in seen)
                 seen.add(place)
         for buffer in self._packed:
@@ -138,7 +138,7 @@ class Transfer:
         self._requests.append(self._team.comm.Irecv([data, mpi().BYTE], peer))
 
     def _buffer(self, parts: Parts) -> Bytes:
-        """Memory for elements, one after the other."""
+        """Return a buffer for the packed elements of all messages in `parts`."""
         buffer = self._team.buffers.take(sum(message.nbytes for message, _ in parts))
         self._packed.append(buffer)
         return buffer
@@ -147,7 +147,7 @@ class Transfer:
 def _by(
     parts: Parts, peer_of: Callable[[Message], int]
 ) -> Iterator[tuple[int, Parts]]:
-    """What goes to one process or comes from it, in the order of ranks and then of jobs."""
+    """Group messages by peer, in the order of ranks and then of jobs."""
     found: dict[int, Parts] = {}
     for message, job in parts:
         found.setdefault(peer_of(message), []).append((message, job))
@@ -155,7 +155,7 @@ def _by(
 
 
 def _piece(parts: Parts) -> Bytes | None:
-    """The bytes that are sent, if they are one piece of memory."""
+    """Return the bytes to send without a copy if they are contiguous, otherwise None."""
     message, job = parts[0]
     if len(parts) > 1 or len(message.boxes) > 1:
         return None
@@ -164,7 +164,7 @@ def _piece(parts: Parts) -> Bytes | None:
 
 
 def _place(parts: Parts) -> Bytes | None:
-    """The place where elements go, if that is one piece of memory."""
+    """Return the memory to receive into without a copy if it is contiguous, otherwise None."""
     message, job = parts[0]
     if len(parts) > 1 or len(message.boxes) > 1 or job.op is not None:
         return None
@@ -176,7 +176,7 @@ def _place(parts: Parts) -> Bytes | None:
 
 
 def _pack(message: Message, job: Job, data: Bytes, start: int) -> int:
-    """Put the elements of a message after those before it; where they end."""
+    """Pack the elements of a message at `start` and return the end of the packed data."""
     for box in message.boxes:
         end = start + box.size * message.itemsize
         np.copyto(_elements(data[start:end], job, box), job.source[box.sent_index])
@@ -185,7 +185,7 @@ def _pack(message: Message, job: Job, data: Bytes, start: int) -> int:
 
 
 def _parts(message: Message, job: Job, data: Bytes | None) -> Iterator[tuple[Box, Array]]:
-    """The elements of each box: out of what came, or of what was here all the time."""
+    """Yield the elements of each box, from received data or from the local array if it is None."""
     start = 0
     for box in message.boxes:
         if data is None:
@@ -201,7 +201,7 @@ def _elements(data: Bytes, job: Job, box: Box) -> Array:
 
 
 def _store(job: Job, box: Box, part: Array, *, is_first: bool) -> None:
-    """Put elements in their place; operands for one place come in boxes that are one object."""
+    """Store or combine elements; operands for one place come in boxes that are one object."""
     if job.op is None or is_first:
         job.target[box.received_index] = part
         return
