@@ -1,1 +1,1 @@
-"""What a program costs on a machine: counted, not run."""
+"""Static cost model: traffic, work and cycles of a program on a target, without execution."""

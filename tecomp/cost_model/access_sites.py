@@ -1,4 +1,4 @@
-"""Memory accesses, operations and the units that execute them."""
+"""Collect the memory accesses and operations of a function, and the units that execute them."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ from tecomp.machine.components import MatmulUnit, Unit
 
 
 def unit_of(op: TensorOp, engine: Mapping[str, Unit]) -> Unit | None:
-    """The unit that does `op`; None if there is none of that name that takes its operands' type.
+    """Return the unit that executes `op`; None if no unit of that name supports its dtype.
 
     Raises:
-        TargetError: the unit has no such mode.
+        TargetError: If the unit does not have the mode of `op`.
     """
     unit = engine.get(op.unit)
     if unit is None or _type(op) not in (
@@ -74,9 +74,10 @@ def unit_of(op: TensorOp, engine: Mapping[str, Unit]) -> Unit | None:
 
 
 def cycles_of(op: TensorOp, unit: Unit) -> float:
-    """Of one operation, with all instances of the unit at work.
+    """Return the cycles of one operation, with all instances of the unit in use.
 
-    A tile that is larger than that of the unit is cut into tiles of the unit, the last ones whole.
+    A tile larger than the tile of a matrix unit is split into tiles of the unit; partial tiles
+    count as full tiles.
     """
     if isinstance(unit, MatmulUnit):
         mode = op.mode or unit.modes.get(_type(op)) or next(iter(unit.cycles))
@@ -93,7 +94,7 @@ def _tiles(tile: tuple[int, ...], unit: MatmulUnit) -> int:
 
 
 def _type(op: TensorOp) -> DType:
-    """Of its first input; of its output if it has none."""
+    """Return the dtype of the first input, or of the output if there is no input."""
     places = [node for node in walk(op.operands) if isinstance(node, Touch)]
     reads = [node for node in places if not node.is_written]
     return (reads or places)[0].place.dtype
@@ -103,12 +104,12 @@ _LOGIC = (BinOp.AND, BinOp.OR)
 
 
 def has_load(node: Expr) -> bool:
-    """Whether it depends on data."""
+    """Return whether an expression depends on data."""
     return any(isinstance(part, BufferLoad) for part in walk(node))
 
 
 def is_copy(value: Expr) -> bool:
-    """Whether it is an element that loops and conditions on them choose, or a number."""
+    """Return whether a value is a constant or an element selected by loops and conditions only."""
     def chosen(node: Expr) -> Sequence[Expr]:
         match node:
             case Call("if_then_else", (condition, a, b)) | Select(condition, a, b) if (
@@ -128,7 +129,7 @@ def is_copy(value: Expr) -> bool:
 def operations(
     root: Expr, frames: tuple[Frame, ...], where: Callable[[Expr], tuple[Frame, ...]]
 ) -> Iterator[tuple[tuple[Frame, ...], Counter[tuple[str, str]]]]:
-    """What an expression computes on elements, by the conditions under which it does."""
+    """Yield the operations of an expression on elements, grouped by the guards around them."""
     groups: list[tuple[Expr, tuple[Frame, ...]]] = [(root, frames)]
     while groups:
         start, around = groups.pop()
@@ -151,7 +152,7 @@ def operations(
 
 
 def _computed(node: Expr) -> Sequence[Expr]:
-    """What is computed on elements for `node`, under no condition of its own."""
+    """Return the operands of `node` that are computed on elements without a further guard."""
     match node:
         case Call("if_then_else", (condition, _, _)):
             return (condition,) if has_load(condition) else ()
@@ -168,17 +169,17 @@ _Guarded: TypeAlias = "tuple[Expr, tuple[Frame, ...]]"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A read or a write of one element, as it is written in the program.
+    """Read or write of one element, as a site in the program text.
 
     Attributes:
         direction: `read` or `write`.
-        buffer: what is accessed.
-        indices: where.
-        frames: loops and conditions around it, outermost first.
-        statement: number of the statement, in program order.
-        target: the buffer that the statement writes to; None where it writes none.
-        target_indices: where in that buffer.
-        is_copy: whether what is read is stored as it is; loops alone decide what that is.
+        buffer: Accessed buffer.
+        indices: Indices of the accessed element.
+        frames: Enclosing loops and conditions, outermost first.
+        statement: Number of the statement, in program order.
+        target: Buffer that the statement writes; None if the statement writes none.
+        target_indices: Indices of the written element.
+        is_copy: Whether the value is stored unchanged and its selection does not depend on data.
     """
 
     direction: Literal["read", "write"]
@@ -193,13 +194,13 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Operations on elements that one statement does each time.
+    """Operations on elements of one execution of a statement.
 
     Attributes:
-        operations: how many of each kind, by name and type.
-        frames: loops and conditions around it, outermost first.
-        statement: number of the statement, in program order.
-        name: of what is computed.
+        operations: Number of operations of each kind, by name and dtype.
+        frames: Enclosing loops and conditions, outermost first.
+        statement: Number of the statement, in program order.
+        name: Name of the result.
     """
 
     operations: tuple[tuple[tuple[str, str], int], ...]
@@ -210,13 +211,13 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class TileWork:
-    """An operation of the machine.
+    """Tensor operation of the machine.
 
     Attributes:
-        operation: which one.
-        unit: that does it; None where it counts as its statements.
-        frames: loops and conditions around it, outermost first.
-        statement: number of the statement, in program order.
+        operation: Tensor operation.
+        unit: Unit that executes the operation; None if its statements are counted instead.
+        frames: Enclosing loops and conditions, outermost first.
+        statement: Number of the statement, in program order.
     """
 
     operation: TensorOp
@@ -227,15 +228,16 @@ class TileWork:
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """All places of a function.
+    """All sites of a function.
 
     Attributes:
-        sites: reads and writes.
-        works: computations.
-        tiles: operations of the machine.
-        axes: of the grid of cores, that loops are bound to.
-        unknown: conditions and bounds that depend on data, as text; they are taken to hold.
-        calls: functions outside of the program of which nobody said how much they compute.
+        sites: Reads and writes.
+        works: Computations.
+        tiles: Tensor operations.
+        axes: Axes of the core grid that loops are bound to.
+        unknown: Conditions, bounds and indices that depend on data, as text; conditions are assumed
+            to be true.
+        calls: External functions without a declared amount of work.
     """
 
     sites: tuple[Site, ...]
@@ -247,12 +249,12 @@ class Sites:
 
 
 def sites_of(func: PrimFunc, engine: Mapping[str, Unit]) -> Sites:
-    """The places of a flat function that has no vectors yet; each access as often as written.
+    """Return the sites of a flat function before vectorization, one for each access as written.
 
     An operation of a unit in `engine` reads and writes each element of its operands once.
 
     Raises:
-        TargetError: an operation asks for a mode that its unit has not.
+        TargetError: If an operation requests a mode that its unit does not have.
     """
     finder = _Finder(engine)
     finder.run(func.body)
@@ -263,12 +265,12 @@ def sites_of(func: PrimFunc, engine: Mapping[str, Unit]) -> Sites:
 
 @dataclass(slots=True)
 class Needed:
-    """What a statement takes data from.
+    """Statements that a statement depends on.
 
     Attributes:
-        iterations: for each statement that writes what it reads, the iterations of the loops that
-            both are in, but for loops that are bound to cores.
-        everywhere: those whose data may come from other cores.
+        iterations: Number of common iterations, by statement that writes data read here: those of
+            the loops around both statements, except loops bound to cores.
+        everywhere: Statements whose data may come from other cores.
     """
 
     iterations: dict[int, int] = field(default_factory=dict)
@@ -276,11 +278,11 @@ class Needed:
 
 
 def sources_of(sites: Sites, exchanged: Collection[int] = ()) -> dict[int, Needed]:
-    """For each statement those that write what it reads.
+    """Return, for each statement, the statements that write the data it reads.
 
     Args:
-        sites: of the program.
-        exchanged: ids of the sites that read the memory of other cores.
+        sites: Sites of the program.
+        exchanged: Ids of the sites that read the memory of other cores.
     """
     loops: dict[int, tuple[Loop, ...]] = {}
     writers: dict[Var, dict[int, None]] = {}
@@ -301,7 +303,7 @@ def sources_of(sites: Sites, exchanged: Collection[int] = ()) -> dict[int, Neede
 
 
 def _threads(loops: tuple[Loop, ...]) -> list[Var]:
-    """The variables of the loops that are bound to cores."""
+    """Return the variables of the loops that are bound to cores."""
     return [loop.var for loop in loops if loop.thread]
 
 
@@ -316,7 +318,7 @@ def _shared_iterations(a: tuple[Loop, ...], b: tuple[Loop, ...]) -> int:
 
 
 class _Finder:
-    """Walks over statements in program order."""
+    """Collector of sites that visits statements in program order."""
 
     def __init__(self, engine: Mapping[str, Unit]) -> None:
         self.engine = engine
@@ -333,7 +335,7 @@ class _Finder:
         self.read: set[Var] = set()
 
     def run(self, root: Stmt) -> None:
-        """Find everything in `root`."""
+        """Collect all sites in `root`."""
         fold(root, self._statements, statements_in)
         run(self._visit(root, (), {}))
 
@@ -344,7 +346,7 @@ class _Finder:
         self.statement = owner or self.count
         inner = self._inner(node, frames, values)
         if owner is not None or isinstance(node, TensorOp):
-            # What an operation of the machine touches is a part of that statement.
+            # Accesses inside a tensor operation belong to the statement of the operation.
             self.owners.update((id(child), self.statement) for child, _, _ in inner)
         for part in inner:
             yield self._visit(*part)
@@ -352,7 +354,7 @@ class _Finder:
     def _inner(
         self, node: Stmt, frames: tuple[Frame, ...], values: dict[Var, Expr]
     ) -> list[_Inside]:
-        """Note what a statement does by itself; what is inside, with all that is around it."""
+        """Record the sites of one statement and return its children with their context."""
         match node:
             case For():
                 return self._loop(node, frames, values)
@@ -400,7 +402,7 @@ class _Finder:
             self._computed(node.value, frames, values, node.var.name)
         value = substitute(node.value, values)
         self._reads((value,), frames, None)
-        # What is read once stays read; only index arithmetic is written out.
+        # A loaded value is read once, so only index arithmetic is substituted.
         if any(isinstance(part, BufferLoad) or part in self.read for part in walk(value)
                if isinstance(part, BufferLoad | Var)):
             self.read.add(node.var)
@@ -422,7 +424,7 @@ class _Finder:
         self._computed(node.value, frames, values, node.buffer.name)
 
     def _operation(self, node: TensorOp, frames: tuple[Frame, ...]) -> Stmt:
-        """What counts in its place."""
+        """Record a tensor operation and return the statement to count: operands or body."""
         unit = unit_of(node, self.engine)
         self.tiles.append(TileWork(node, unit, frames, self.statement))
         return node.body if unit is None else node.operands
@@ -438,7 +440,7 @@ class _Finder:
             Site("write", place.buffer, place.indices, around, self.statement, place.buffer))
 
     def _called(self, node: OutsideCall, frames: tuple[Frame, ...]) -> None:
-        """Each element of the arrays counts once, as read, or as written if it may be."""
+        """Record each array element once: as written if the array may be written, else as read."""
         numbers = [each for each in node.arguments if isinstance(each, Expr)]
         self._reads(numbers, frames, None)
         for array in node.arrays:
@@ -463,7 +465,7 @@ class _Finder:
     def _computed(
         self, value: Expr, frames: tuple[Frame, ...], values: dict[Var, Expr], name: str
     ) -> None:
-        """Operations of a value; what it takes from a `Let` is counted there."""
+        """Record the operations of a value; the operations of a `Let` are counted at the `Let`."""
 
         def where(condition: Expr) -> tuple[Frame, ...]:
             return self._where(substitute(condition, values))
@@ -474,7 +476,7 @@ class _Finder:
             self.works.append(Work(tuple(sorted(counts.items())), around, self.statement, name))
 
     def _statements(self, node: Stmt, inside: list[int]) -> int:
-        """How many statements count as accesses; notes loops around one alone."""
+        """Return the number of accessing statements; mark loops around a single one."""
         count = sum(inside) + isinstance(node, BufferStore | Touch)
         if isinstance(node, TensorOp):
             operands, body = inside
@@ -503,7 +505,7 @@ class _Finder:
                     is_copy))
 
     def _guarded_parts(self, item: _Guarded) -> list[_Guarded]:
-        """What is directly inside of an expression, with all that is around it."""
+        """Return the operands of an expression with the frames around them."""
         node, around = item
         match node:
             case Call("if_then_else", (condition, then, other)):
@@ -517,7 +519,7 @@ class _Finder:
         return [(child, around) for child in children(node)]
 
     def _where(self, condition: Expr) -> tuple[Frame, ...]:
-        """The condition as frames; what depends on data, and run-time checks, count as true."""
+        """Return the condition as frames; data-dependent parts and bounds checks are dropped."""
         frames = []
         for part in conjuncts(condition):
             if _is_check(part):
@@ -529,7 +531,7 @@ class _Finder:
         return tuple(frames)
 
     def _known(self, expr: Expr) -> Expr:
-        """An index or a bound; one that depends on data stays as it is, and is noted."""
+        """Return an index or a bound unchanged, and record it if it depends on data."""
         if has_load(expr):
             self.unknown.append(str(expr))
         return expr
@@ -540,7 +542,7 @@ def _at(item: _Guarded) -> tuple[int, int]:
 
 
 def _scalars(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Frame, ...]]:
-    """Indices without lanes, in a loop over the lanes of the last one."""
+    """Return indices without lanes, and a loop over the lanes of the last index."""
     if not indices or indices[-1].dtype.lanes == 1:
         return indices, ()
     last, lane = indices[-1], Var("lane", INT64)

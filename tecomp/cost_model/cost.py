@@ -1,6 +1,6 @@
-"""From counts to cycles: how long each resource of a machine is busy with a program.
+"""Convert counts to the cycles in which each resource of a machine is busy.
 
-The model is in docs/cost-model.md. Every figure of a machine comes from its description.
+docs/cost-model.md describes the model. All figures of a machine come from its description.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ _POLYNOMIALS = frozenset((
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "exp", "exp2",
     "expm1", "log", "log10", "log1p", "log2", "pow", "sigmoid", "sin", "sinh", "tan", "tanh",
 ))  # fmt: skip
-_PRIVATE_CACHES = 2  # of a core; the others may be shared by all
-_LEAST_OPERATIONS = 8  # of such a function: a polynomial of degree 4, in fused products and sums
+_PRIVATE_CACHES = 2  # cache levels per core; the others may be shared by all cores
+_LEAST_OPERATIONS = 8  # per function call: a polynomial of degree 4 in fused multiply-adds
 
 SHARED = "core.x"
-"""The axis of the grid that the cores of a processor are shown on."""
+"""Grid axis for the cores of a processor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is to be modelled.
+    """Input of the cost model.
 
     Attributes:
-        name: of the kernel.
-        func: flat, without vectors, all sizes numbers.
-        peaks: for each memory the most bytes in use at one time.
-        padding: for each memory bytes of whole tensors that hold no element.
+        name: Name of the kernel.
+        func: Flat function before vectorization, with constant sizes.
+        peaks: Peak bytes in use, by memory.
+        padding: Bytes of padding in tensors that are stored in full, by memory.
     """
 
     name: str
@@ -70,10 +70,10 @@ class Program:
 
 
 def cost(program: Program, target: Target) -> Report:
-    """The report of a program.
+    """Return the cost report of a program.
 
     Raises:
-        TooManyIterationsError: too much has to be counted iteration by iteration.
+        TooManyIterationsError: If too many iterations must be counted one by one.
     """
     sites = sites_of(program.func, target.engine)
     model = _Model(target, sites)
@@ -100,7 +100,7 @@ class _Flow:
 
 @dataclass(slots=True)
 class _Transfers:
-    """What goes over one link."""
+    """Traffic over one link."""
 
     bytes: int = 0
     transfers: int = 0
@@ -110,7 +110,7 @@ class _Transfers:
 
 @dataclass(slots=True)
 class _Worker:
-    """One core."""
+    """Work of one core, or of the shared resources."""
 
     operations: int = 0
     tiles: Totals[str] = field(default_factory=Totals)
@@ -119,21 +119,21 @@ class _Worker:
     waits: dict[str, float] = field(default_factory=dict)
 
     def takes(self, statement: int, step: int, name: str, resource: str, cycles: float) -> None:
-        """Note that a step of a statement, see `Activity`, needs a resource for so long."""
+        """Add cycles of a resource to a step (see `Activity`) of a statement."""
         key = statement, step, name, resource
         self.parts[key] = self.parts.get(key, 0.0) + cycles
 
     def awaits(self, resource: str, cycles: float) -> None:
-        """Note that the first data from a resource take so long."""
+        """Record the latency until the first data of a resource arrive."""
         self.waits[resource] = max(self.waits.get(resource, 0.0), cycles)
 
 
 _Moved: TypeAlias = tuple[Site, Mapping[Core, int]]
-"""An access, and the bytes of it that each core moves."""
+"""Access, and the bytes that each core moves for it."""
 
 
 class _Model:
-    """Sums over the places of a program."""
+    """Accumulator of traffic and work over the sites of a program."""
 
     def __init__(self, target: Target, sites: Sites) -> None:
         self.target = target
@@ -152,7 +152,7 @@ class _Model:
         self.is_shared = not sites.axes and any(cores_among(each, target) > 1 for each in frames)
 
     def access(self, site: Site) -> None:
-        """Add what one place reads or writes."""
+        """Add the traffic of one access site."""
         memory = self.target.memory(site.buffer.scope)
         if (sources := self.sources.get(id(site))) is not None:
             self._exchange(site, memory, sources)
@@ -165,7 +165,7 @@ class _Model:
             self._transfer(site, link, found, memory)
 
     def _exchange(self, site: Site, memory: Memory, sources: Sources) -> None:
-        """Add a copy from the memory of one core into that of another."""
+        """Add a copy from the memory of one core to that of another."""
         link = link_between(self.target, memory.name, memory.name)
         for source, when in sources:
             part = replace(site, frames=(*site.frames, when))
@@ -187,7 +187,7 @@ class _Model:
     def _flow(
         self, site: Site, memory: Memory, accesses: AccessSequence, owner: Core, user: Core
     ) -> None:
-        """Add accesses of one core to the memory that is its own, that of another or the chip's."""
+        """Add accesses of core `user` to memory of core `owner`, or to memory of the chip."""
         flow = self.flows.setdefault((memory.name, site.direction), _Flow(memory))
         size = site.buffer.dtype.bytes
         flow.bytes += accesses.count * size
@@ -208,7 +208,7 @@ class _Model:
         self._busy(site, owner, memory, _moved(accesses, size, memory))
 
     def _link_of(self, site: Site, memory: Memory) -> Link | None:
-        """What moves a value that is read in one memory to be written to another."""
+        """Return the link from the memory that is read to the memory that is written, or None."""
         if site.direction == "write" or site.target is None:
             return None
         to = site.target.scope
@@ -225,7 +225,7 @@ class _Model:
         self, site: Site, link: Link, found: Mapping[Core, AccessSequence], memory: Memory,
         source: Core | None = None,
     ) -> None:
-        """Add what goes over a link, from the memory of core `source` if it is that of one."""
+        """Add a transfer over a link, from the memory of core `source` if the memory is private."""
         begins = self.counter.times(outside_of_transfer(self.counter.terms, site, link))
         total = self.links.setdefault(link.name, _Transfers())
         grid = self.target.grid
@@ -248,7 +248,7 @@ class _Model:
             self._take(site, core, link.name, taken, is_shared=link.scope == "chip")
 
     def _place(self, core: Core) -> list[int]:
-        """A core as a coordinate for each axis of the machine's grid."""
+        """Return the coordinates of a core on all axes of the target's grid."""
         known = dict(zip(self.sites.axes, core, strict=True))
         return [known.get(axis, 0) for axis in self.target.grid]
 
@@ -266,7 +266,7 @@ class _Model:
         worker.takes(site.statement, step, name, resource, cycles)
 
     def compute(self, work: Work) -> None:
-        """Add what one statement computes."""
+        """Add the operations of one statement."""
         for place, total in self.counter.times(work.frames).items():
             for core, times in self._shared(work.frames, place, total):
                 worker = self._worker(core)
@@ -281,7 +281,7 @@ class _Model:
     def _shared(
         self, frames: Sequence[Frame], place: Core, total: int
     ) -> Iterator[tuple[Core, int]]:
-        """How much of `total` each core does: those of a processor share parallel loops."""
+        """Yield the share of `total` of each core; cores of a processor share parallel loops."""
         if not self.is_shared:
             yield place, total
             return
@@ -290,7 +290,7 @@ class _Model:
             yield (core,), total * (core + 1) // among - total * core // among
 
     def tile(self, work: TileWork) -> None:
-        """Add what an operation of the machine takes of its unit."""
+        """Add the cycles that a tensor operation takes on its unit."""
         name = work.operation.name
         for core, times in self.counter.times(work.frames).items():
             worker = self._worker(core)
@@ -301,7 +301,7 @@ class _Model:
                 worker.takes(work.statement, 1, name, f"{work.unit.name} unit", cycles)
 
     def _cycles(self, name: str, dtype: str) -> float:
-        """Of one operation on one element."""
+        """Return the cycles of one operation on one element."""
         for unit in self.target.engine.values():
             if isinstance(unit, VectorUnit) and dtype in unit.types:
                 each = unit.cycles.get(name, unit.cycles.get("default", 1.0))
@@ -313,7 +313,7 @@ class _Model:
         return 1.0
 
     def report(self, program: Program) -> Report:
-        """What was added up."""
+        """Return the report of all accumulated costs."""
         self._add_levels(program.func)
         order = sorted(self.workers)
         after = sources_of(self.sites, self.sources)
@@ -333,13 +333,13 @@ class _Model:
         )
 
     def _compulsory(self, func: PrimFunc) -> int:
-        """Bytes of arguments, each once; of those that are not touched as a whole, no more."""
+        """Return the bytes of arguments, each counted once, limited to the bytes accessed."""
         return sum(min(size, self.accessed[data]) for data, size in _argument_bytes(func).items())
 
     def _add_levels(self, func: PrimFunc) -> None:
-        """Add what caches and memory of a processor take for the arguments, each moved once.
+        """Add the cycles of caches and memory of a processor, with each argument moved once.
 
-        Reads and writes may take place at the same time, so the larger of both counts.
+        Reads and writes may overlap, so only the direction with more bytes counts.
         """
         core = self.target.core
         if core is None:
@@ -356,12 +356,12 @@ class _Model:
             self._spread(name, taken, moved)
 
     def _levels(self, core: Processor, size: int, cores: int) -> Iterator[tuple[str, float]]:
-        """For each cache, and memory, the least cycles of the core that moves most of some bytes.
+        """Yield a lower bound of the cycles per core to move `size` bytes, for each memory level.
 
-        What the caches before a level hold may have been there before the call. Cores have two
-        caches each, and share the others. A measured rate of memory is less than the limit that
-        holds for all processors; of the caches that limit counts, as a measurement beside other
-        work gives less than they do.
+        The contents of the caches in front of a level may be there before the call. Each core has
+        `_PRIVATE_CACHES` caches of its own and shares the others. For memory, a measured rate is
+        applied as well, because it is lower than the architectural limit. For caches only the limit
+        applies, because measured cache rates are pessimistic when other work runs concurrently.
         """
         rates, clock = self.target.rates, self.target.clock_hz
         held = 0
@@ -379,7 +379,7 @@ class _Model:
     def _spread(
         self, resource: str, cycles: float, moved: Sequence[_Moved]
     ) -> None:
-        """Give every core that moves bytes so many cycles, in proportion to its accesses."""
+        """Distribute cycles to every core that moves bytes, in proportion to its accesses."""
         totals: Totals[Core] = Totals()
         for _, per_core in moved:
             totals.update(per_core)
@@ -410,7 +410,7 @@ class _Model:
 
 
 def _argument_bytes(func: PrimFunc) -> dict[Var, int]:
-    """For the memory of each argument the bytes of its elements; repeated ones count once."""
+    """Return the bytes of each argument by data variable; axes with stride 0 count once."""
     found: dict[Var, int] = {}
     for param in func.params:
         if isinstance(param, Buffer):
@@ -423,7 +423,7 @@ def _argument_bytes(func: PrimFunc) -> dict[Var, int]:
 
 
 def _bytes_once(moved: Sequence[_Moved], sizes: Mapping[Var, int]) -> int:
-    """Bytes of arguments that are accessed, each counted once."""
+    """Return the bytes of arguments that are accessed, each counted once."""
     accessed: Totals[Var] = Totals()
     for site, per_core in moved:
         accessed[site.buffer.data] += sum(per_core.values())
@@ -431,7 +431,7 @@ def _bytes_once(moved: Sequence[_Moved], sizes: Mapping[Var, int]) -> int:
 
 
 def cores_among(frames: Sequence[Frame], target: Target) -> int:
-    """How many cores of a processor share what is in these loops: the outermost parallel one's."""
+    """Return the number of cores that share the outermost parallel loop of a processor."""
     if target.core is not None:
         for frame in frames:
             if isinstance(frame, Loop) and frame.is_parallel:
@@ -442,7 +442,7 @@ def cores_among(frames: Sequence[Frame], target: Target) -> int:
 
 
 def _moved(accesses: AccessSequence, size: int, memory: Memory) -> int:
-    """Bytes that the memory moves for some accesses: whole transactions where it has any."""
+    """Return the bytes that the memory moves: whole transactions if it has transactions."""
     block = memory.transaction_bytes
     return max(accesses.count * size, accesses.blocks * block if block else 0)
 

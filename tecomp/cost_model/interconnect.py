@@ -1,4 +1,4 @@
-"""Core-to-core exchanges and link costs."""
+"""Core-to-core exchanges and costs of link transfers."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tecomp.poly.accesses.access_conflicts import Use, by_owner
 from tecomp.poly.sets.isl_context import isl_work
 
 Sources: TypeAlias = "tuple[tuple[tuple[int, ...], Where], ...]"
-"""Cores that have what a copy reads, each with when it reads from there."""
+"""Cores that own elements which a copy reads, each with the condition of the read."""
 
 
 @dataclass(slots=True)
 class Uses:
-    """Who uses a buffer.
+    """Accesses of one buffer.
 
     Attributes:
-        own: accesses that a core makes to what it has itself.
-        copies: reads that may be of what another core has.
+        own: Accesses of a core to its own elements.
+        copies: Reads that may access elements of another core.
     """
 
     own: list[Use] = field(default_factory=list)
@@ -36,13 +36,13 @@ class Uses:
 
 
 def link_between(target: Target, source: str, to: str) -> Link | None:
-    """What moves data from one memory to another; for one memory, between those of two cores."""
+    """Return the link from one memory to another, or, for equal names, between two cores."""
     found = (link for link in target.links.values() if (link.from_, link.to) == (source, to))
     return next(found, None)
 
 
 def uses_of(sites: Sites) -> dict[Var, Uses]:
-    """The accesses of each buffer, by its memory."""
+    """Return the accesses of each buffer, by its data variable."""
     made = _made(sites)
     found: dict[Var, Uses] = {}
     for site in sites.sites:
@@ -53,10 +53,10 @@ def uses_of(sites: Sites) -> dict[Var, Uses]:
 
 
 def exchanges(sites: Sites, target: Target) -> dict[int, Sources]:
-    """For each copy that may be from another core, by its identity, whom it copies from.
+    """Return the source cores of each copy that may read another core's memory, by site id.
 
     Raises:
-        LowerError: the index sets are too complex.
+        LowerError: If the index sets are too complex.
     """
     made = _made(sites)
     copies = [
@@ -74,7 +74,7 @@ def exchanges(sites: Sites, target: Target) -> dict[int, Sources]:
 
 
 def _made(sites: Sites) -> dict[Var, set[Var | None]]:
-    """The loops over cores in which each buffer is written."""
+    """Return the outermost core loops in which each buffer is written."""
     made: dict[Var, set[Var | None]] = {}
     for site in sites.sites:
         if site.direction == "write":
@@ -83,7 +83,7 @@ def _made(sites: Sites) -> dict[Var, set[Var | None]]:
 
 
 def _may_cross(site: Site, made: dict[Var, set[Var | None]]) -> bool:
-    """Whether it is a copy in its memory of what was made before its cores began."""
+    """Return whether a site copies, within a memory kind, data made outside its core loop."""
     if not site.is_copy or site.target is None or site.target.scope != site.buffer.scope:
         return False
     cores = _side_by_side(site)
@@ -91,7 +91,7 @@ def _may_cross(site: Site, made: dict[Var, set[Var | None]]) -> bool:
 
 
 def _side_by_side(site: Site) -> Var | None:
-    """The outermost loop over cores around a place, of which iterations run in any order."""
+    """Return the variable of the outermost core loop around a site, or None."""
     loops = (frame for frame in site.frames if isinstance(frame, Loop) and frame.thread)
     first = next(loops, None)
     return None if first is None else first.var
@@ -112,14 +112,14 @@ def _conditions(frames: Sequence[Frame]) -> Iterator[Expr]:
 
 
 def hops(link: Link, here: Sequence[int], grid: Mapping[str, int]) -> int:
-    """How many cores a transfer passes from the nearest port of a link; 0 if it has none."""
+    """Return the number of hops from a core to the nearest port of a link; 0 without ports."""
     return min((distance(link, here, port, grid) for port in link.ports), default=0)
 
 
 def distance(
     link: Link, here: Sequence[int], there: Sequence[int], grid: Mapping[str, int]
 ) -> int:
-    """Steps between two cores, along one axis after the other."""
+    """Return the number of hops between two cores with dimension-ordered routing."""
     total = 0
     for a, b, count in zip(here, there, grid.values(), strict=True):
         steps = abs(a - b)
@@ -128,15 +128,21 @@ def distance(
 
 
 def latency(link: Link, passed: int) -> float:
-    """From the start of a request to its first byte."""
+    """Return the cycles from the start of a request to its first byte."""
     return link.latency_cycles + link.hop_cycles * passed
 
 
 def cycles(link: Link, moved: int, requests: int, delay: float) -> float:
-    """How long a link is busy with some bytes.
+    """Return the number of cycles in which a link is busy.
 
-    All its instances work at once. Each waits for the first byte of a request while it moves those
-    of others that are under way, as many as `outstanding` says.
+    All instances of the link work concurrently. The latency of a request overlaps with the transfer
+    of other requests in flight, up to `outstanding` requests.
+
+    Args:
+        link: Link.
+        moved: Bytes moved.
+        requests: Number of requests.
+        delay: Latency of a request in cycles.
     """
     time = moved / link.bytes_per_cycle
     waiting = (requests * delay + time) / link.outstanding if link.outstanding else 0.0
@@ -144,10 +150,11 @@ def cycles(link: Link, moved: int, requests: int, delay: float) -> float:
 
 
 def outside_of_transfer(terms: Terms, site: Site, link: Link) -> tuple[Frame, ...]:
-    """The loops and conditions of which each iteration is a transfer: one descriptor of the link.
+    """Return the frames around a transfer, each iteration of which starts one descriptor.
 
-    A transfer is the innermost loops in which there is nothing but the copy, as many as the link
-    takes. Loops that go on where the next one inside ends, in both memories, are one.
+    A transfer consists of the innermost loops that contain only the copy, up to the number of
+    loops that a descriptor of the link supports. Adjacent loops that are contiguous in both
+    memories count as one loop.
     """
     assert site.target is not None
     addresses = [
@@ -181,7 +188,7 @@ def outside_of_transfer(terms: Terms, site: Site, link: Link) -> tuple[Frame, ..
 
 
 def _factor(terms: Terms, address: QuasiAffine, loop: Loop) -> int | None:
-    """What an address grows by in a loop; None where that is no multiple."""
+    """Return the stride of an address along a loop; None if the address is not linear in it."""
     total = 0
     for atom, factor in terms.listed(address):
         if atom is loop.var:

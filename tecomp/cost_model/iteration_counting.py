@@ -34,15 +34,15 @@ from tecomp.ir.traversal.rewrite import children, free_variables, post_order, wa
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop around a place.
+    """Loop around a site.
 
     Attributes:
-        var: its variable.
-        min: the first value of that.
-        extent: the trip count.
-        thread: the axis of the grid that it is bound to.
-        is_alone: whether there is one statement inside.
-        is_parallel: whether cores share its iterations.
+        var: Loop variable.
+        min: First value of the loop variable.
+        extent: Number of iterations.
+        thread: Axis of the core grid that the loop is bound to; empty if none.
+        is_alone: Whether the loop contains a single statement.
+        is_parallel: Whether cores share the iterations.
     """
 
     var: Var
@@ -55,7 +55,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A condition that has to hold."""
+    """Condition around a site."""
 
     condition: Expr
 
@@ -65,12 +65,12 @@ Frame: TypeAlias = "Loop | Where"
 
 @dataclass(frozen=True, slots=True)
 class Granularity:
-    """What all accesses of a sequence have in common.
+    """Properties common to all accesses of a sequence.
 
     Attributes:
-        size: bytes of an element.
-        block: bytes of a transaction; None where the memory has none.
-        burst: elements that a link moves at once, at most; None for any number.
+        size: Bytes of an element.
+        block: Bytes of a transaction; None for a memory without transactions.
+        burst: Maximum number of elements of a burst of a link; None for no limit.
     """
 
     size: int
@@ -80,20 +80,20 @@ class Granularity:
 
 @dataclass(frozen=True, slots=True)
 class AccessSequence:
-    """Accesses one after another, each of one element.
+    """Sequence of accesses to single elements.
 
-    A run goes on while the next access is to the next element, or to the same one again.
+    A run continues while the next access is to the next element, or to the same element again.
 
     Attributes:
-        count: accesses.
-        first: address of the first.
-        last: address of the last.
-        runs: how many runs there are.
-        longest: elements of the longest run.
-        head: elements of the first run.
-        tail: elements of the last run.
-        blocks: transactions: blocks that the runs touch, each run for itself.
-        bursts: pieces that the runs are cut into, none longer than a burst.
+        count: Number of accesses.
+        first: Address of the first access.
+        last: Address of the last access.
+        runs: Number of runs.
+        longest: Elements of the longest run.
+        head: Elements of the first run.
+        tail: Elements of the last run.
+        blocks: Number of transactions: blocks touched by a run, summed over all runs.
+        bursts: Number of bursts that the runs are split into.
     """
 
     count: int = 0
@@ -107,7 +107,7 @@ class AccessSequence:
     bursts: int = 0
 
     def shifted(self, amount: int) -> AccessSequence:
-        """The same accesses, further by a multiple of the bytes of a transaction."""
+        """Return the sequence moved by `amount` bytes, a multiple of the transaction size."""
         if not amount or not self.count:
             return self
         return AccessSequence(
@@ -120,19 +120,19 @@ NOTHING = AccessSequence()
 
 
 def single(address: int, unit: Granularity) -> AccessSequence:
-    """One access."""
+    """Return a sequence of one access."""
     return AccessSequence(1, address, address, 1, 1, 1, 1, _blocks(address, unit), 1)
 
 
 def _blocks(address: int, unit: Granularity) -> int:
-    """Transactions for one element."""
+    """Return the number of transactions for one element."""
     if unit.block is None:
         return 0
     return (address + unit.size - 1) // unit.block - address // unit.block + 1
 
 
 def joined(a: AccessSequence, b: AccessSequence, unit: Granularity) -> AccessSequence:
-    """The accesses of `a`, and then those of `b`."""
+    """Return the accesses of `a` followed by those of `b`."""
     if not a.count or not b.count:
         return a if a.count else b
     gap = b.first - a.last
@@ -154,12 +154,12 @@ def joined(a: AccessSequence, b: AccessSequence, unit: Granularity) -> AccessSeq
 
 
 def _bursts(length: int, unit: Granularity) -> int:
-    """Pieces of a run."""
+    """Return the number of bursts of a run."""
     return ceil_div(length, unit.burst) if unit.burst else 1
 
 
 def _shared(last: int, first: int, unit: Granularity) -> int:
-    """Transactions that two accesses, next to each other, have in common."""
+    """Return the number of transactions that two adjacent accesses have in common."""
     if unit.block is None:
         return 0
     if last == first:
@@ -169,14 +169,14 @@ def _shared(last: int, first: int, unit: Granularity) -> int:
 
 @dataclass(slots=True)
 class CountedLoop:
-    """A loop.
+    """Loop with bounds tightened by conditions.
 
     Attributes:
-        var: its variable.
-        thread: the axis of the grid that it is bound to; empty if to none.
-        low: the first value.
-        end: the first value after the last one.
-        conditions: that have to hold inside, each of which needs the variable.
+        var: Loop variable.
+        thread: Axis of the core grid that the loop is bound to; empty if none.
+        low: First value.
+        end: Exclusive upper bound.
+        conditions: Conditions on the body that depend on the loop variable.
     """
 
     var: Var
@@ -188,11 +188,11 @@ class CountedLoop:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What is around a place.
+    """Context of a site.
 
     Attributes:
-        conditions: that need no variable of a loop.
-        loops: outermost first.
+        conditions: Conditions that depend on no loop variable.
+        loops: Enclosing loops, outermost first.
     """
 
     conditions: tuple[Expr, ...]
@@ -200,9 +200,10 @@ class Surroundings:
 
 
 def surroundings_of(terms: Terms, frames: Sequence[Frame]) -> Surroundings:
-    """The loops and conditions of `frames`.
+    """Return the loops and conditions of `frames`.
 
-    What depends on data is left out: such a condition holds, such a loop has no iterations.
+    A condition that depends on data is dropped. A bound that depends on data is replaced by 0, so a
+    loop with such an extent has no iterations.
     """
     depths = {f.var: k for k, f in enumerate(f for f in frames if isinstance(f, Loop))}
     outside: list[Expr] = []
@@ -228,19 +229,19 @@ def surroundings_of(terms: Terms, frames: Sequence[Frame]) -> Surroundings:
 
 
 def is_known(expr: Expr, known: Iterable[Var]) -> bool:
-    """Whether it depends on loops alone, and not on data."""
+    """Return whether an expression depends on the given loop variables only, and not on data."""
     loops = set(known)
     return all(var in loops for var in free_variables(expr)) and not any(
         isinstance(part, BufferLoad) for part in walk(expr))
 
 
 def depth_of(expr: Expr, depths: Mapping[Var, int]) -> int:
-    """Of the innermost loop whose variable is needed; -1 if none is."""
+    """Return the depth of the innermost loop that `expr` depends on; -1 if there is none."""
     return max((depths[var] for var in free_variables(expr)), default=-1)
 
 
 def known_outside(exprs: Iterable[Expr], depths: Mapping[Var, int], k: int) -> list[Expr]:
-    """The largest parts of expressions that depend on the loops outside of loop `k` alone."""
+    """Return the maximal subexpressions that depend only on loops outside loop `k`."""
     roots = list(exprs)
     deepest: dict[int, int] = {}
     for node in post_order(*roots):
@@ -251,7 +252,7 @@ def known_outside(exprs: Iterable[Expr], depths: Mapping[Var, int], k: int) -> l
 
 
 def _parts(condition: Expr) -> Iterator[Expr]:
-    """Conditions that hold together if and only if `condition` does."""
+    """Yield conditions whose conjunction is equivalent to `condition`."""
 
     def inside(node: Expr) -> Sequence[Expr]:
         match node:
@@ -272,7 +273,7 @@ def _parts(condition: Expr) -> Iterator[Expr]:
 
 
 def _bounds(terms: Terms, part: Expr, loop: CountedLoop, depths: Mapping[Var, int]) -> bool:
-    """Make a condition a bound of the loop; False if it is none."""
+    """Turn a condition into a bound of the loop; return False if that is not possible."""
     if not isinstance(part, Compare) or part.op is CmpOp.NE or part.a.dtype != INT64:
         return False
     total = terms.sum_of(part.a).plus(terms.sum_of(part.b), -1)
@@ -283,7 +284,7 @@ def _bounds(terms: Terms, part: Expr, loop: CountedLoop, depths: Mapping[Var, in
     rest = {t: c for t, c in total.terms.items() if terms.text(t) is not loop.var}
     if not factor or any(loop.var in free_variables(terms.text(term)) for term in rest):
         return False
-    # abs(factor) * var is compared with this; what changes least comes first.
+    # abs(factor) * var is compared with this sum; the terms of the outermost loops come first.
     order = sorted(rest, key=lambda term: depth_of(terms.text(term), depths))
     other = QuasiAffine({term: -rest[term] for term in order}, -total.const)
     factor = abs(factor)
@@ -302,26 +303,26 @@ def _quotient(terms: Terms, value: QuasiAffine, divisor: int) -> Expr:
 
 
 BUDGET = 1_000_000
-"""Parts that are joined, at most, for all places of a function together."""
+"""Maximum number of joined parts, over all sites of a function."""
 
 Core = tuple[int, ...]
-"""A coordinate for each axis of the grid."""
+"""Coordinate of a core on each axis of the grid."""
 _ONE = Granularity(1, None)
 _Compiled: TypeAlias = "Callable[[list[Any]], Any]"
 
 
 class TooManyIterationsError(Exception):
-    """More iterations would have to be counted than the budget allows."""
+    """Signal that more iterations must be counted than the budget allows."""
 
 
 @dataclass
 class Counter:
-    """Counts the places of one function.
+    """Counter of the accesses of one function.
 
     Attributes:
-        grid: cores along each axis, in the order of coordinates.
-        iterations: that were looked at so far.
-        terms: sums that addresses and conditions are.
+        grid: Number of cores along each axis, in the order of coordinates.
+        iterations: Number of iterations evaluated so far.
+        terms: Quasi-affine sums of addresses and conditions.
     """
 
     grid: Mapping[str, int]
@@ -338,26 +339,26 @@ class Counter:
         block: int | None,
         burst: int | None = None,
     ) -> dict[Core, AccessSequence]:
-        """The accesses of each core that makes any.
+        """Return the access sequence of each core that makes any access.
 
         Args:
-            frames: loops and conditions around the place.
-            buffer: that is accessed.
-            indices: where.
-            block: bytes of a transaction of its memory, if that has them.
-            burst: the most bytes that a link moves at once, if there is a most.
+            frames: Enclosing loops and conditions.
+            buffer: Accessed buffer.
+            indices: Indices of the accessed element.
+            block: Bytes of a transaction of the memory; None if it has none.
+            burst: Maximum bytes of a burst of the link; None for no limit.
         """
         size = buffer.dtype.bytes
         address = address_of(self.terms, buffer, indices, block)
         unit = Granularity(size, block, max(burst // size, 1) if burst else None)
         found = self._by_core(frames, address, unit)
         if any(isinstance(part, BufferLoad) for index in indices for part in walk(index)):
-            # Where it is depends on data: each element counts as far from all others.
+            # The address depends on data: no two accesses are counted as contiguous.
             return {core: _apart(each, block) for core, each in found.items()}
         return found
 
     def times(self, frames: Sequence[Frame]) -> dict[Core, int]:
-        """How often each core comes to a place."""
+        """Return the number of executions of a site on each core."""
         key = tuple(map(id, frames))
         if key not in self._times:
             found = self._by_core(frames, QuasiAffine(), _ONE)
@@ -385,7 +386,7 @@ def _apart(accesses: AccessSequence, block: int | None) -> AccessSequence:
 def address_of(
     terms: Terms, buffer: Buffer, indices: Sequence[Expr], block: int | None
 ) -> QuasiAffine:
-    """The byte of an element; rows of a memory with several axes are apart from each other."""
+    """Return the byte address of an element, with rows padded so that no run crosses rows."""
     size = buffer.dtype.bytes
     extents = [extent for extent in buffer.shape if isinstance(extent, int)]
     unit = block or size
@@ -402,19 +403,19 @@ def address_of(
 
 @dataclass(slots=True)
 class _Loop:
-    """A loop around a place as functions of the variables.
+    """Loop around a site, compiled to functions of the enclosing variables.
 
     Attributes:
-        counted: the loop.
-        slot: of its variable.
-        low: the first value.
-        end: the first value after the last one.
-        conditions: that have to hold inside.
-        factor: what the address grows by with the variable.
-        adds: parts of the address, times their factors, that are known inside.
-        key: values, known outside, that decide what happens in an iteration.
-        threads: axes of the grid that loops inside are bound to.
-        is_needed: whether iterations differ in more than a shift of the addresses.
+        counted: Loop.
+        slot: Slot of the loop variable in the environment.
+        low: First value.
+        end: Exclusive upper bound.
+        conditions: Conditions on the body.
+        factor: Increment of the address per iteration.
+        adds: Nonlinear terms of the address that are known in the body, with their factors.
+        key: Values known outside the loop on which the accesses of an iteration depend.
+        threads: Axes of the core grid that inner loops are bound to.
+        is_needed: Whether iterations differ in more than a shift of the addresses.
     """
 
     counted: CountedLoop
@@ -430,7 +431,7 @@ class _Loop:
 
 
 class _Place:
-    """One place, and the parts of the loops around it that were counted so far."""
+    """One site, and memoized counts of parts of its loops."""
 
     def __init__(
         self, counter: Counter, frames: Sequence[Frame], address: QuasiAffine, unit: Granularity
@@ -454,7 +455,7 @@ class _Place:
         return [compile_expr(self.scope, expr) for expr in exprs]
 
     def _loops(self, loops: Sequence[CountedLoop], address: QuasiAffine) -> list[_Loop]:
-        """The loops, from the innermost outwards, as each needs what is inside of it."""
+        """Compile the loops from the innermost outwards, as each depends on what is inside."""
         texts = self.counter.terms.listed(address)
         terms = [(a, c) for a, c in texts if is_known(a, self.depths)]
         factors = {atom: c for atom, c in terms if isinstance(atom, Var)}
@@ -479,13 +480,13 @@ class _Place:
         return found[::-1]
 
     def cores(self, grid: Mapping[str, int]) -> Iterator[Core]:
-        """The cores that may come here: those of the loops around, the first ones otherwise."""
+        """Return the cores that may execute the site; only coordinate 0 along unbound axes."""
         mine = {loop.counted.thread for loop in self.loops}
         ranges = [range(cores) if axis in mine else range(1) for axis, cores in grid.items()]
         return product(*ranges)
 
     def run(self, core: Mapping[str, int]) -> AccessSequence:
-        """The accesses of one core."""
+        """Return the accesses of one core."""
         self.core = core
         if not all(condition(self.env) for condition in self.conditions):
             return NOTHING
@@ -493,7 +494,7 @@ class _Place:
         return self._from(0, offset).shifted(self.const - offset)
 
     def _from(self, k: int, offset: int) -> AccessSequence:
-        """What comes inside of the first `k` loops; `offset` is less than a block."""
+        """Return the accesses inside the first `k` loops; `offset` is less than a block."""
         if k == len(self.loops):
             return single(offset, self.unit)
         loop, env = self.loops[k], self.env
@@ -506,7 +507,7 @@ class _Place:
         line = self.lines.setdefault(key, {})
         total = NOTHING
         while low < end:
-            # The largest part that begins here and is not too long.
+            # Take the largest power-of-two range that is aligned at `low` and fits before `end`.
             power = (end - low).bit_length() - 1
             if low:
                 power = min(power, (low & -low).bit_length() - 1)
@@ -518,10 +519,10 @@ class _Place:
         self, k: int, line: dict[tuple[int, int], AccessSequence], offset: int, power: int,
         start: int,
     ) -> AccessSequence:
-        """`2 ** power` iterations from a value on."""
+        """Return the accesses of `2 ** power` iterations from `start` on."""
         loop = self.loops[k]
         if not loop.is_needed:
-            # The same iterations, at addresses that are a multiple of a block further.
+            # Equal to the iterations from `base`, with addresses shifted by a multiple of a block.
             base = start % (self.block // gcd(loop.factor, self.block))
             if base != start:
                 found = self._part(k, line, offset, power, base)

@@ -1,4 +1,4 @@
-"""What a kernel costs: data, a table, JSON and a timeline."""
+"""Modelled cost of a kernel: data classes, table, JSON and timeline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tecomp.machine.components import Rates
 from tecomp.machine.toml_reader import table_of
 
 if TYPE_CHECKING:
-    # Loaded with the first picture.
+    # Import lazily, with the first picture.
     from tecomp.drawing.svg import Svg
 
 Direction = Literal["read", "write"]
@@ -23,16 +23,16 @@ Direction = Literal["read", "write"]
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What is read from, or written to, one memory.
+    """Traffic of one memory in one direction.
 
     Attributes:
-        memory: its name.
+        memory: Name of the memory.
         direction: `read` or `write`.
-        bytes: of all elements, each as often as it is accessed.
-        runs: sequences of accesses to one element after the other.
-        longest_run_bytes: of the longest of these.
-        transactions: blocks that the runs touch; None where the memory moves any number of bytes.
-        per_core: bytes, for each core in order.
+        bytes: Bytes of all accessed elements, with repeated accesses counted again.
+        runs: Number of contiguous runs of accesses.
+        longest_run_bytes: Bytes of the longest run.
+        transactions: Number of blocks that the runs touch; None for a memory without transactions.
+        per_core: Bytes of each core, in the order of cores.
     """
 
     memory: str
@@ -46,14 +46,14 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Transfers:
-    """What goes over one link.
+    """Traffic of one link.
 
     Attributes:
-        link: its name.
-        bytes: whole transactions of the memory that is read.
-        transfers: how often a copy begins: descriptors, where the link has those.
-        bursts: pieces that the runs are cut into, none longer than the link's bursts.
-        hops: the most cores that a transfer passes.
+        link: Name of the link.
+        bytes: Bytes moved, in whole transactions of the memory that is read.
+        transfers: Number of transfers; for a link with descriptors, the number of descriptors.
+        bursts: Number of bursts, after runs are split at the maximum burst length of the link.
+        hops: Maximum number of cores that a transfer passes.
     """
 
     link: str
@@ -65,13 +65,13 @@ class Transfers:
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """What is in a memory.
+    """Occupancy of one memory.
 
     Attributes:
-        memory: its name.
-        peak_bytes: the most that is in use at one time, of one core for the memory of a core.
-        usable_bytes: what there is; None for no limit.
-        padding_bytes: places of whole tensors that hold no element.
+        memory: Name of the memory.
+        peak_bytes: Maximum number of bytes in use at one time; per core for a private memory.
+        usable_bytes: Capacity; None for no limit.
+        padding_bytes: Bytes of padding in tensors that are stored in full.
     """
 
     memory: str
@@ -82,16 +82,16 @@ class Occupancy:
 
 @dataclass(frozen=True, slots=True)
 class CoreWork:
-    """What one core does.
+    """Work of one core.
 
     Attributes:
-        core: its coordinate on each axis of the grid.
-        operations: on elements.
-        tiles: operations of the machine that it does, by name.
-        computing: cycles of its vector operations and of those of the machine, added up.
-        cycles: how long each of its resources is busy.
-        latency: cycles until the first data arrive.
-        activities: of what it does, in the order of the program.
+        core: Coordinates of the core in the grid.
+        operations: Number of operations on elements.
+        tiles: Number of tensor operations, by name.
+        computing: Total cycles of vector and tensor operations.
+        cycles: Busy cycles of each resource.
+        latency: Cycles until the first data arrive.
+        activities: Activities in program order.
     """
 
     core: tuple[int, ...]
@@ -104,33 +104,34 @@ class CoreWork:
 
     @property
     def busy(self) -> float:
-        """Cycles of its busiest resource, and the latency before."""
+        """Busy cycles of the busiest resource, plus the initial latency."""
         return self.latency + max(self.cycles.values(), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Report(Pictured):
-    """What a kernel costs on a machine; `print` shows a table.
+    """Modelled cost of a kernel on a target; `print` shows a table.
 
     Attributes:
-        kernel: its name.
-        target: the machine.
-        axes: of the grid of cores that the kernel uses.
-        available: cores that the machine has.
-        cores: that have something to do, in order.
-        traffic: for each memory and direction that is used.
-        links: that something goes over.
-        memories: that something is in.
-        operations: on elements, by kind and type.
-        tiles: operations of the machine that `tensorize` put in, by name.
-        chip: cycles that the resources of the whole chip are busy.
-        clock_hz: cycles of a second; None where the machine's description does not say.
-        unknown: conditions, bounds and indices that depend on data, as they are written.
-        calls: functions outside of the program that nobody said the work of: it is not counted.
-        shared: what the chip does for all cores, in the order of the program.
-        compulsory_bytes: of the arguments, each once: what has to be moved in any order of loops.
-        cache_bytes: of the caches of a processor's core, the smallest first.
-        rates: of a processor's core, if its description states them.
+        kernel: Name of the kernel.
+        target: Name of the target.
+        axes: Axes of the core grid that the kernel uses.
+        available: Number of cores of the target.
+        cores: Work of each core that is used, in order.
+        traffic: Traffic of each memory and direction that is used.
+        links: Traffic of each link that is used.
+        memories: Occupancy of each memory that is used.
+        operations: Number of operations on elements, by kind and dtype.
+        tiles: Number of tensor operations inserted by `tensorize`, by name.
+        chip: Busy cycles of the resources shared by all cores.
+        clock_hz: Clock frequency in Hz; None if the target does not state one.
+        unknown: Conditions, bounds and indices that depend on data, as text.
+        calls: External functions without a declared amount of work, which is not counted.
+        shared: Activities of shared resources, in program order.
+        compulsory_bytes: Bytes of the arguments, each counted once: the minimum traffic of any
+            order of loops.
+        cache_bytes: Sizes of the caches of a processor core, the smallest first.
+        rates: Measured rates of a processor core, if the target states any.
     """
 
     _drawn_by: ClassVar[str] = "report:draw_report"
@@ -156,17 +157,17 @@ class Report(Pictured):
 
     @property
     def cycles(self) -> float:
-        """How long it takes at least: the time of the busiest core, or resource of the chip."""
+        """Lower bound of the execution time: cycles of the busiest core or shared resource."""
         latency = max((core.latency for core in self.cores), default=0.0)
         busiest = max((core.busy for core in self.cores), default=0.0)
         return max(busiest, max(self.chip.values(), default=0.0) + latency)
 
     @property
     def makespan(self) -> float:
-        """When the last part of the timeline has ended: no less than `cycles`.
+        """End of the last event of the timeline in cycles; not less than `cycles`.
 
-        It is more where parts of the program wait for each other: phases without a common loop,
-        or few iterations, of which the first ones overlap with nothing.
+        It exceeds `cycles` where parts of the program wait for each other: phases without a common
+        loop, or loops with few iterations, the first of which do not overlap with other work.
         """
         return max(
             (event.end for _, _, found in self.timelines() for event in found), default=0.0
@@ -174,18 +175,18 @@ class Report(Pictured):
 
     @property
     def seconds(self) -> float | None:
-        """`cycles` in seconds; None without a clock."""
+        """`cycles` in seconds; None without a clock frequency."""
         return None if self.clock_hz is None else self.cycles / self.clock_hz
 
     @property
     def bound_by(self) -> str:
-        """The resource that is busy for the longest time: `compute`, a link or a memory."""
+        """Resource with the most busy cycles: `compute`, a link or a memory with its direction."""
         shares = self.shares
         return max(shares, key=lambda name: shares[name], default="nothing")
 
     @property
     def shares(self) -> dict[str, float]:
-        """For each resource, the part of the time that it is busy; of the core that has most."""
+        """Fraction of `cycles` in which each resource is busy, on the core that uses it most."""
         found = dict(self.chip)
         for core in self.cores:
             for name, cycles in core.cycles.items():
@@ -195,12 +196,12 @@ class Report(Pictured):
 
     @property
     def imbalance(self) -> float:
-        """Cycles of computing of the core that has most, as a multiple of the average."""
+        """Maximum over average of the computing cycles of all cores."""
         work = [core.computing for core in self.cores]
         return max(work) * len(work) / sum(work) if sum(work) else 1.0
 
     def of(self, memory: str, direction: Direction) -> Traffic | None:
-        """The traffic of a memory in one direction, if there is any."""
+        """Return the traffic of a memory in one direction, or None if there is none."""
         found = (t for t in self.traffic if (t.memory, t.direction) == (memory, direction))
         return next(found, None)
 
@@ -209,7 +210,7 @@ class Report(Pictured):
         return f"<Report of {self.kernel} on {self.target}: {cores}, {_number(self.cycles)} cycles>"
 
     def to_json(self) -> str:
-        """Everything as JSON, figures that follow from others included."""
+        """Return the report as JSON, including derived figures."""
         document = {
             **asdict(replace(self, rates=None)), "rates": table_of(self.rates),
             "cycles": self.cycles, "seconds": self.seconds,
@@ -218,19 +219,19 @@ class Report(Pictured):
         return json.dumps(document, indent=2)
 
     def timeline_picture(self) -> Svg:
-        """When each resource of some cores works, as SVG; a part of `picture()`."""
+        """Return an SVG timeline of the resources of some cores; a part of `picture()`."""
         made: Svg = drawn_by("report:draw_timeline", self)
         return made
 
     def roofline_picture(self) -> Svg:
-        """How fast the kernel is, and what compute and memories allow; a part of `picture()`."""
+        """Return an SVG roofline of the kernel; a part of `picture()`."""
         made: Svg = drawn_by("report:draw_kernel_roofline", self)
         return made
 
     def timelines(self) -> list[tuple[str, tuple[Activity, ...], tuple[Event, ...]]]:
-        """For each core, and at last for the chip: its name, what it does, and when, in cycles."""
+        """Return name, activities and events (in cycles) of each core, and of the chip if used."""
         lanes = [Lane(core.activities, core.latency) for core in self.cores]
-        # What the chip does first waits as long for its first data as the cores do.
+        # Shared resources wait for their first data as long as the slowest core does.
         latency = max((core.latency for core in self.cores), default=0.0)
         found = timelines(lanes, Lane(self.shared, latency))
         names = [
@@ -241,12 +242,12 @@ class Report(Pictured):
         return whole if self.shared else whole[:-1]
 
     def trace(self) -> Trace:
-        """The modelled timeline as a trace that chrome://tracing and Perfetto open.
+        """Return the modelled timeline as a trace for chrome://tracing and Perfetto.
 
-        Each core has a row for each of its resources, and so has the chip, for what it does for all
-        of them. Resources work at the same time, but nothing begins before what it takes data from
-        has ended; a part of the program is shown as slices, as its iterations are. Without a clock
-        a cycle is shown as a microsecond.
+        Each core has a row for each of its resources, and so has the chip for shared resources.
+        Resources work concurrently, subject to data dependences. Each activity is shown as slices,
+        which represent groups of iterations. Without a clock frequency, one cycle is shown as one
+        microsecond.
         """
         scale = 1.0 if self.clock_hz is None else 1e6 / self.clock_hz
         events: list[dict[str, Any]] = []
@@ -325,7 +326,7 @@ def _number(value: float) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns of texts, the numbers to the right."""
+    """Format columns of text, with numbers aligned to the right."""
     if not rows:
         return ""
     lines = [list(head), *map(list, rows)]

@@ -1,4 +1,4 @@
-"""The roofline of kernels: how fast they are, and what computing and each memory allow."""
+"""Rooflines: speed of kernels and the limits set by computation and by each memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tecomp.errors import CallError
 from tecomp.machine.components import Rates
 
 _ABOVE = 1.1
-"""How far above its roof a kernel is before that is no accident of one measurement."""
+"""Ratio of speed to roof above which a deviation is not explained by measurement noise."""
 _NEARLY = 0.999
 _OF_CORES = (
     "Full lines are roofs of one core, dashed ones of several together; a fused product and sum "
@@ -30,12 +30,12 @@ _MEASURED = (
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """What no kernel is faster than.
+    """Upper bound of the speed of kernels.
 
     Attributes:
-        name: a memory, a link, or what computes.
-        rate: how many bytes it moves, or operations it does, in a second or a cycle.
-        cores: how many of them together.
+        name: Memory, link, or kind of computation.
+        rate: Bytes or operations per second or per cycle.
+        cores: Number of cores that share the rate. Default: 1.
     """
 
     name: str
@@ -44,22 +44,22 @@ class Roof:
 
     @property
     def title(self) -> str:
-        """Its name, and how many cores."""
+        """Name with the number of cores if there are several."""
         return self.name if self.cores == 1 else f"{self.name}, {self.cores} cores"
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A kernel, or what it does with one memory.
+    """Point of a roofline: a kernel, or its traffic with one memory.
 
     Attributes:
-        kernel: its name.
-        memory: the roof over it that slopes: where its bytes go.
-        intensity: operations for a byte.
-        speed: operations in a second or a cycle.
-        bound: the most that its roofs allow; infinity where none of them is known.
-        is_measured: whether its time was measured, or is that of the model.
-        is_main: whether the memory is the one that binds.
+        kernel: Name of the kernel.
+        memory: Name of the memory roof above the point.
+        intensity: Operations per byte.
+        speed: Operations per second or per cycle.
+        bound: Maximum speed under the roofs; infinity if none is known.
+        is_measured: Whether the time was measured, rather than modelled.
+        is_main: Whether the memory is the one with the tightest bound.
     """
 
     kernel: str
@@ -72,11 +72,11 @@ class Mark:
 
     @property
     def share(self) -> float | None:
-        """Its speed as a part of what its roofs allow; None where these are not known."""
+        """Ratio of speed to the bound of the roofs; None if no roof is known."""
         return None if self.bound == float("inf") else self.speed / self.bound
 
     def said(self, speed: str) -> str:
-        """A speed with its share; what a model puts on the roof itself is the most there is.
+        """Format a speed with its share; a modelled speed on the roof is an upper bound.
 
         >>> mark = Mark("main", "L1", 2.0, 5.0, 10.0)
         >>> mark.said("5"), replace(mark, bound=5.0).said("5")
@@ -91,15 +91,15 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Roofline(Pictured):
-    """How fast kernels are on a machine, and the roofs above them; `a + b` shows both in one.
+    """Speeds of kernels on a machine and the roofs above them; `a + b` merges two rooflines.
 
     Attributes:
-        target: the machine.
-        unit: of time: `second` or `cycle`.
-        compute: roofs of computing.
-        memories: roofs of memories, which slope: more operations for a byte are more in a second.
-        marks: the kernels.
-        remarks: what is to be said of them and of how they were measured.
+        target: Name of the target.
+        unit: Unit of time: `second` or `cycle`.
+        compute: Roofs of computation.
+        memories: Roofs of memories, which are sloped: speed grows with operations per byte.
+        marks: Points of the kernels.
+        remarks: Remarks on the kernels and on the measurement.
 
     >>> from tecomp.machine.components import Rates
     >>> Roof("L1", 2e11).title, Roof("memory", 3e10, cores=4).title
@@ -159,12 +159,12 @@ class Roofline(Pictured):
 
 
 def roofline_of(report: Report, seconds: float | None = None, label: str | None = None) -> Roofline:
-    """The roofline of one kernel.
+    """Return the roofline of one kernel.
 
     Args:
-        report: what it costs.
-        seconds: that it took, if that was measured.
-        label: how to call it, if not by its name.
+        report: Cost report of the kernel.
+        seconds: Measured time of a call. Default: the time of the model.
+        label: Name in the roofline. Default: the name of the kernel.
     """
     name = report.kernel if label is None else label
     if report.cache_bytes:
@@ -173,7 +173,7 @@ def roofline_of(report: Report, seconds: float | None = None, label: str | None 
 
 
 def _of_description(report: Report, name: str) -> Roofline:
-    """Of a described machine: a mark for each of its memories and links, by cycles."""
+    """Return the roofline of a described machine in cycles, with one mark per memory and link."""
     operations = sum(core.operations for core in report.cores)
     computing = sum(core.computing for core in report.cores)
     moved = _rates(report)
@@ -199,7 +199,7 @@ def _of_description(report: Report, name: str) -> Roofline:
 
 
 def _rates(report: Report) -> dict[str, tuple[int, float]]:
-    """For each memory and link, bytes that it moves, and how many it can move in a cycle."""
+    """Return the bytes moved and the bytes per cycle that are possible, by memory and link."""
     moved = {f"{each.memory} {each.direction}": each.bytes for each in report.traffic}
     moved |= {each.link: each.bytes for each in report.links}
     found: dict[str, tuple[int, float]] = {}
@@ -213,7 +213,7 @@ def _rates(report: Report) -> dict[str, tuple[int, float]]:
 
 
 def _of_processor(report: Report, name: str, seconds: float | None) -> Roofline:
-    """Of a processor, by seconds, with the rates of its description."""
+    """Return the roofline of a processor in seconds, with the measured rates of the target."""
     rates, dtype = report.rates, _type_of(report)
     if rates is None:
         unknown = (
@@ -246,18 +246,18 @@ def _of_processor(report: Report, name: str, seconds: float | None) -> Roofline:
 
 
 def _compute_roofs(rates: Rates, dtype: str) -> tuple[Roof, ...]:
-    """What computing allows: vectors, and single elements."""
+    """Return the roofs of computation: vector and scalar."""
     found = ((rates.flops, "vectors"), (rates.scalar_flops, "one by one"))
     return tuple(Roof(f"{dtype} {how}", of[dtype]) for of, how in found if dtype in of)
 
 
 def _level(size: int, caches: Sequence[int]) -> int:
-    """The first level that has room for so many bytes."""
+    """Return the first memory level with a capacity of at least `size` bytes."""
     return next((k for k, cache in enumerate(caches) if size <= cache), len(caches))
 
 
 def _type_of(report: Report) -> str:
-    """The type of most operations; where products are added up by instructions, their name too."""
+    """Return the most frequent dtype, or the name of the most frequent dot-product instruction."""
     counts: Counter[str] = Counter()
     if dots := [name for name in report.operations if name.startswith("dot ")]:
         return max(dots, key=lambda each: report.operations[each])
@@ -284,7 +284,7 @@ def _no_mark(name: str, moved: int, seconds: float, rate: float) -> str:
 
 
 def _highest(roofs: Iterable[Roof]) -> tuple[Roof, ...]:
-    """Each roof once; of several of one name the highest."""
+    """Return one roof per title, the highest of those with equal titles."""
     found: dict[str, Roof] = {}
     for roof in roofs:
         known = found.get(roof.title)

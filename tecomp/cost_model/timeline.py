@@ -1,12 +1,12 @@
-"""When each resource does what: nothing begins before what it takes data from has ended.
+"""Schedule the activities of all resources subject to data dependences.
 
-A statement inside of loops works while others in the same loops do: what one iteration has computed
-is stored while the next is computed. So each activity is cut into slices, as iterations are; a
-slice waits for the slices of the same iterations of what it takes data from, and for the one
-before it. Where two statements share no loop, the second one waits for all of the first.
+Statements in a common loop overlap: the result of one iteration is stored while the next iteration
+is computed. Therefore each activity is split into slices, as groups of iterations. A slice waits
+for the slices of the same iterations that it depends on, and for the previous slice of its
+activity. A statement without a common loop waits for the end of the statements it depends on.
 
-A core waits for what it does itself, and for what the chip does for all cores: memory that they
-share, links to it. What other cores do it waits for where their data are read.
+A core waits for its own activities and for those of shared resources, such as memory and links
+shared by all cores. It waits for other cores only where it reads their data.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ SLICES = 8
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What one statement does on one core, by the resource that it takes.
+    """Use of one resource by one step of a statement on one core.
 
     Attributes:
-        name: of the buffer that it writes, or of what it reads for a condition.
+        name: Name of the buffer that the statement writes, or that it reads for a condition.
         resource: `compute`, a link, or a memory with a direction.
-        cycles: that it takes of the resource.
-        statement: number of the statement, in program order.
-        step: of a statement: 0 reads, 1 computes, 2 writes.
-        after: statements that it takes data from, each with the iterations of the loops
-            that both are in.
-        everywhere: those of them whose data may come from other cores.
+        cycles: Busy cycles of the resource.
+        statement: Number of the statement, in program order.
+        step: Step of the statement: 0 reads, 1 computes, 2 writes.
+        after: Statements that this one depends on, each with the number of iterations of the common
+            loops.
+        everywhere: Statements among these whose data may come from other cores.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A slice of an activity: which activity, by its number, which slice, and when, in cycles."""
+    """Slice of an activity, with the positions of both, and start and end in cycles."""
 
     activity: int
     slice: int
@@ -54,19 +54,19 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """What one core does, or the chip for all of them, from `start` on."""
+    """Activities of one core, or of the shared resources, and the cycle at which they may start."""
 
     activities: tuple[Activity, ...]
     start: float = 0.0
 
 
 _Node = tuple[int, int, int]
-"""A lane, an activity of it, and a slice."""
+"""Lane, activity within the lane, and slice."""
 
 
 @dataclass(slots=True)
 class _Group:
-    """Slices that others wait for: how many have not ended, when the last did, and who waits."""
+    """Set of slices that others wait for: number left, end of the last one, and waiting slices."""
 
     left: int = 0
     end: float = 0.0
@@ -74,7 +74,7 @@ class _Group:
 
 
 def timeline(activities: Sequence[Activity]) -> tuple[Event, ...]:
-    """The slices of all activities of a core, in the order in which they begin.
+    """Return the slices of all activities of a core, in the order of their start.
 
     >>> load = Activity("A.lx", "link", 8.0, 0, 0)
     >>> add = Activity("B", "compute", 16.0, 1, 1, ((0, 8),))
@@ -85,7 +85,7 @@ def timeline(activities: Sequence[Activity]) -> tuple[Event, ...]:
 
 
 def timelines(cores: Sequence[Lane], chip: Lane = Lane(())) -> list[tuple[Event, ...]]:
-    """The slices of each core, and at last those of the chip, in the order in which they begin."""
+    """Return the slices of each core, then of the chip, in the order of their start."""
     lanes = [*cores, chip]
     order = _Order(lanes)
     found: list[list[Event]] = [[] for _ in lanes]
@@ -109,11 +109,11 @@ def timelines(cores: Sequence[Lane], chip: Lane = Lane(())) -> list[tuple[Event,
 
 
 class _Order:
-    """What each slice waits for.
+    """Dependence graph of the slices.
 
     Attributes:
-        pending: of each slice, how many groups have not ended.
-        ready: of each slice, when the last of what it waits for ended.
+        pending: Number of unfinished dependences of each slice.
+        ready: Time at which the last finished dependence of each slice ended.
     """
 
     def __init__(self, lanes: Sequence[Lane]) -> None:
@@ -134,14 +134,14 @@ class _Order:
                 group.waiting.append(node)
 
     def nodes(self) -> Iterator[_Node]:
-        """All slices."""
+        """Yield all slices."""
         for lane, each in enumerate(self._lanes):
             for k in range(len(each.activities)):
                 for piece in range(SLICES):
                     yield lane, k, piece
 
     def ended(self, node: _Node, end: float) -> Iterator[_Node]:
-        """Note that a slice has ended; the slices that wait for nothing more."""
+        """Record the end of a slice and yield the slices that became ready."""
         lane, k, piece = node
         if piece + 1 < SLICES:
             yield from self._released((lane, k, piece + 1), end)
@@ -160,14 +160,14 @@ class _Order:
             yield node
 
     def _keys(self, node: _Node) -> Iterator[tuple[int | None, int, int, int]]:
-        """The groups that a slice is in: that of its lane, and that of all lanes."""
+        """Yield the groups of a slice: the group of its lane, and the group over all lanes."""
         lane, k, piece = node
         activity = self._lanes[lane].activities[k]
         yield lane, activity.statement, activity.step, piece
         yield None, activity.statement, activity.step, piece
 
     def _waits(self, node: _Node) -> Iterator[_Group]:
-        """The groups that have to end before a slice begins."""
+        """Yield the groups that must end before a slice starts."""
         lane, k, piece = node
         activity = self._lanes[lane].activities[k]
         chip = len(self._lanes) - 1
@@ -176,18 +176,18 @@ class _Order:
             *((each, last_slice(piece, count)) for each, count in activity.after
               if each < activity.statement),
         ):
-            # The chip works for all cores.
+            # A shared resource serves all cores.
             is_everywhere = lane == chip or statement in activity.everywhere
             for scope in ((None,) if is_everywhere else (lane, chip)):
                 for step in sorted(self._steps.get((scope, statement), ())):
-                    # What all cores share is read before it is moved to one of them.
+                    # Shared buffers are read before their data move to a single core.
                     is_moved = scope == chip != lane and step <= activity.step
                     if statement != activity.statement or step < activity.step or is_moved:
                         yield self._groups[scope, statement, step, last]
 
 
 def last_slice(piece: int, iterations: int) -> int:
-    """The last slice of a statement with iterations that slice `piece` of another has as well.
+    """Return the last slice of a statement that shares an iteration with slice `piece` of another.
 
     >>> last_slice(2, 1), last_slice(2, 8), last_slice(2, 2)
     (7, 2, 3)
