@@ -398,7 +398,7 @@ class _Finder:
     def _let(
         self, node: Let, frames: tuple[Frame, ...], values: dict[Var, Expr]
     ) -> list[_Inside]:
-        if node.var.dtype != INT64:  # no index arithmetic
+        if node.var.dtype != INT64:  # int64 values are index arithmetic, which is not counted
             self._computed(node.value, frames, values, node.var.name)
         value = substitute(node.value, values)
         self._reads((value,), frames, None)

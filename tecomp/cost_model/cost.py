@@ -46,7 +46,7 @@ _POLYNOMIALS = frozenset((
     "expm1", "log", "log10", "log1p", "log2", "pow", "sigmoid", "sin", "sinh", "tan", "tanh",
 ))  # fmt: skip
 _PRIVATE_CACHES = 2  # cache levels per core; the others may be shared by all cores
-_LEAST_OPERATIONS = 8  # per function call: a polynomial of degree 4 in fused multiply-adds
+_LEAST_OPERATIONS = 8  # of such a function: a polynomial of degree 4 in fused multiply-adds
 
 SHARED = "core.x"
 """Grid axis for the cores of a processor."""

@@ -83,7 +83,7 @@ def _made(sites: Sites) -> dict[Var, set[Var | None]]:
 
 
 def _may_cross(site: Site, made: dict[Var, set[Var | None]]) -> bool:
-    """Return whether a site copies, within a memory kind, data made outside its core loop."""
+    """Return whether a site copies, within one kind of memory, data made outside its core loop."""
     if not site.is_copy or site.target is None or site.target.scope != site.buffer.scope:
         return False
     cores = _side_by_side(site)

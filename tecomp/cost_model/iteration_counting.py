@@ -312,7 +312,7 @@ _Compiled: TypeAlias = "Callable[[list[Any]], Any]"
 
 
 class TooManyIterationsError(Exception):
-    """Signal that more iterations must be counted than the budget allows."""
+    """Exception for more iterations to be counted than the budget allows."""
 
 
 @dataclass

@@ -15,6 +15,7 @@ from tecomp.machine.components import Rates
 _ABOVE = 1.1
 """Ratio of speed to roof above which a deviation is not explained by measurement noise."""
 _NEARLY = 0.999
+"""Share of the roof above which a modelled speed counts as the roof itself."""
 _OF_CORES = (
     "Full lines are roofs of one core, dashed ones of several together; a fused product and sum "
     "are two operations."

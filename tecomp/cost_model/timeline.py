@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 SLICES = 8
+"""Number of slices of each activity."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ _CONTROLLED = "tecomp.array.single_controller.processes"
 _INTERRUPTED = 128 + signal.SIGINT
 
 _GRACE = 5
-"""Seconds that a launcher has to end its processes."""
+"""Seconds that a launcher has to end its processes, and that a lost process is tolerated."""
 _PAUSE = 0.05
 _LONGEST_PAUSE = 0.5
 """Seconds between two checks of the processes, initially and at most."""

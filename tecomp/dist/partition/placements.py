@@ -132,7 +132,8 @@ class Shard:
         sizes: Number of consecutive indices of each rank, possibly 0, instead of `block`.
 
     Raises:
-        LayoutError: If an argument is not such a number, or both `block` and `sizes` are given.
+        LayoutError: If `axis` is not an integer, `block` is not a positive integer, `sizes` has
+            anything but nonnegative integers, or both `block` and `sizes` are given.
 
     >>> Shard(0), Shard(axis=1, block=4), Shard(0, sizes=(3, 0, 5))
     (Shard(0), Shard(1, block=4), Shard(0, sizes=(3, 0, 5)))

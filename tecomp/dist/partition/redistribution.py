@@ -1,4 +1,4 @@
-"""Redistribution: the messages that change a partition."""
+"""Redistribution: messages and collectives that change the partition of an array."""
 
 from __future__ import annotations
 

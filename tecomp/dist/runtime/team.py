@@ -177,14 +177,14 @@ class Team:
         if self._calls is not None and not self._calls.began(name):
             complaint = self._calls.complaint()
             if complaint is None and self._calls.failed:
-                time.sleep(_GRACE)  # the error of another process ends this one
+                time.sleep(_GRACE)  # the failed process aborts this one
             raise TeamError(f"team {self.id}: {complaint or name}")
 
     def waiting(self, name: str) -> AbstractContextManager[None]:
         """Return a context manager for the time in which this rank waits in a call.
 
         Raises:
-            TeamError: If MPI fails because the ranks make different calls.
+            TeamError: If MPI reports an error, as it may if the ranks make different calls.
         """
         return _ALONE if self.size == 1 else _Waiting(self.id, self._calls, name)
 
@@ -212,7 +212,7 @@ class _Waiting:
             return
         if error is not None and isinstance(error, mpi().Exception):
             if self._calls.failed:
-                time.sleep(_GRACE)  # the error of that process ends this one
+                time.sleep(_GRACE)  # the failed process aborts this one
             raise TeamError(f"team {self._team}: {self._calls.complaint() or error}") from error
         self._calls.waits("")
 

@@ -93,7 +93,7 @@ class Transfer:
         """Wait until all elements are sent, received and stored.
 
         Raises:
-            TeamError: If MPI fails because the ranks make different calls.
+            TeamError: If MPI reports an error, as it may if the ranks make different calls.
 
         >>> from tecomp import dist
         >>> rows = dist.Partition((4,), "float64", dist.Mesh((1,)), [dist.Shard(0)])

@@ -203,6 +203,7 @@ def _by_name(point: Mapping[Var, int], out: Places) -> Mapping[Var, int]:
 
 _ANSWERS: dict[object, Any] = {}
 _MOST_ANSWERS = 100_000
+"""Maximum number of answers that are kept; beyond it, all are dropped."""
 
 
 def _once(question: object, find: Callable[[], _Found]) -> _Found:

@@ -19,6 +19,7 @@ from tecomp.poly.sets.to_isl import Space, first_point, index_relation
 _DIM = isl.dim_type.set
 _PARAM = isl.dim_type.param
 _MOST_VALUES = 1 << 16
+"""Upper bound of the offsets of a dimension that are enumerated to find its digits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Generate loops over integer sets, with isl's AST builder where direct loops do not suffice."""
+"""Generate loops over integer sets, with isl's AST builder for sets that are not boxes or tiles."""
 
 from __future__ import annotations
 

@@ -268,10 +268,11 @@ def windows_around(
 
 
 def _starts(line: isl.Set, scope: Scope) -> list[isl.PwAff]:
-    """Return cases of the least value that no value precedes, or minima of two cases if none is.
+    """Return lower bounds of all values of a line, derived from the cases of its least value.
 
-    Constant cases are excluded. If no single case qualifies, as where each case is a number, the
-    variable lower bounds of the values are returned before minima of two cases are tried.
+    The result has the cases that are lower bounds on their own. If there is none, as where all
+    cases are constants, it has the lower bounds in the constraints. If there is none either, it has
+    the minima of two cases that are lower bounds. Constants are excluded.
     """
     low = line.dim_min(0).gist_params(scope.context).coalesce()
     # Outside its own piece a case may be fractional.

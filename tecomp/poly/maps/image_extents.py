@@ -26,6 +26,7 @@ from tecomp.poly.sets.quasi_affine_reader import Reader, expr_of
 from tecomp.poly.sets.to_isl import NotAffine
 
 _MOST_CELLS = 128
+"""Maximum number of linear cells used to find the greatest value of bit operations."""
 
 
 def bounds_of(shape: Sequence[Extent]) -> list[Interval]:

@@ -23,7 +23,7 @@ Cut = tuple[int, tuple[Replacement, ...]]
 
 
 class TooManyError(Exception):
-    """Signal that a partition would exceed the permitted number of cells."""
+    """Exception for a partition with more than the permitted number of cells."""
 
 
 @dataclass(frozen=True, slots=True)

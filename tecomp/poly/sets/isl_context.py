@@ -15,8 +15,11 @@ from tecomp.fork_gate import WorkLock
 from tecomp.poly.sets.isl_expressions import NotAffine
 
 BUDGET = 20_000_000
+"""Default limit of isl operations for an outermost block; exhausting it takes seconds."""
 SHARE = 250_000
+"""Default limit of isl operations for one question; exhausting it takes 0.1 to 0.2 seconds."""
 _PARTS = (64, 16, 4, 1)
+"""Divisors of the share for successive attempts at one question."""
 _PATIENCE = 0.1
 """Thread time in seconds, in which typical operations use two thirds of a share."""
 CONTEXT = isl.Context()
@@ -27,12 +30,12 @@ _ENTERED = WorkLock()
 
 
 class Undecided(Exception):  # noqa: N818  (an answer, as `NotAffine`)
-    """Signal that an isl question exceeds the operations or time that its answer is worth."""
+    """Exception for an isl question that exceeds the operations or time its answer is worth."""
 
 
 # This is a class because the frames of contextlib would be mistaken for user frames in errors.
 class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
-    """Limit the isl operations of a block and convert isl errors to tecomp errors.
+    """Context manager that limits the isl operations of a block and converts isl errors.
 
     `NotAffine` and `Undecided` pass through nested blocks as answers; the outermost block converts
     them to errors. The outermost block also sets the budget. Only one thread at a time can be
@@ -127,6 +130,7 @@ def asked_once(question: Callable[P, T]) -> Callable[P, T]:
 
 
 _MOST_ANSWERS = 1000
+"""Maximum number of answers kept for each question; beyond it, all are dropped."""
 
 
 def asked_of_sets(question: Callable[P, T]) -> Callable[P, T]:

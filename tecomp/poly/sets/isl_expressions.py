@@ -53,7 +53,7 @@ _DIVIDING = (BinOp.FLOORDIV, BinOp.MOD, BinOp.SHR, BinOp.BITAND)
 
 
 class NotAffine(Exception):  # noqa: N818  (an answer, which the callers turn into their own error)
-    """Signal that `expr` is not a quasi-affine function of the variables of a space."""
+    """Exception for an `expr` that is not quasi-affine in the variables of a space."""
 
     def __init__(self, expr: Expr) -> None:
         super().__init__(expr)
@@ -154,7 +154,7 @@ class _Scope:
         factors: dict[Var, int] = {}
         others: list[tuple[Function, int]] = []
         for term, factor in total.terms.items():
-            assert term.unknown is not None  # quotients are isl's own here
+            assert term.unknown is not None  # a quotient is an unknown that isl computes
             known = self._unknowns[term.unknown]
             if isinstance(known, Var):
                 factors[known] = factor

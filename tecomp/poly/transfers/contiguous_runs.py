@@ -30,6 +30,7 @@ Runs: TypeAlias = tuple[Array, Array, Array]
 """First addresses on either side, and lengths, in order of the first address."""
 
 _MOST_LISTED = 2**16
+"""Maximum number of runs for which `run_nests` searches loops."""
 
 
 def listed_runs(first: Side, second: Side, axes: Sequence[Var], box: Box[int]) -> Runs:
@@ -106,14 +107,19 @@ Method: TypeAlias = Literal["sets", "counted", "part"]
 Loop: TypeAlias = tuple[int, int, int]
 
 MOST_NESTS = 96
+"""Maximum number of nests from which `find_runs` derives the runs."""
 MOST_COUNTED = 2**19
+"""Maximum number of elements or runs that `find_runs` enumerates."""
 _MOST_TRIED = 200
+"""Search steps for one pair of run starts, after which an integer set decides."""
 _MOST_STEPS = 100_000
+"""Search steps for all pairs of run starts together."""
 _BUDGET = 200_000
+"""Limit of isl operations for all pairs of run starts together."""
 
 
 class _UndecidedError(TecompError):
-    """Signal that the budget for integer sets is exhausted."""
+    """Exception for an exhausted budget of isl operations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +248,7 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class _Meeting:
-    """Search for one integer in `[low, high]` for each term such that the sums equal `rests`.
+    """Search problem: one integer in `[low, high]` for each term, such that the sums are `rests`.
 
     Attributes:
         terms: Low, high, and coefficient on either side; the greatest coefficients come first.

@@ -28,7 +28,7 @@ __all__ = [
 
 
 class NotDigitsError(Exception):
-    """Signal that an expression is not built of sums, quotients, remainders and bit operations."""
+    """Exception for other operations than sums, quotients, remainders and bit operations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class _Probes:
             self.of[point] = (position, int(first[k] - first[0]), int(second[k] - second[0]))
 
     def idle_loop(self, k: int) -> _Loop:
-        """Return the loop over expression k of the first side where all indices are below it."""
+        """Return a loop of extent 1 over expression k of the first side, which no index reaches."""
         copy = self._copy
         unit = (0,) * len(copy.axes)
         if free_variables(copy.first.exprs[k]):
