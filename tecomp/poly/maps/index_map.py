@@ -306,7 +306,7 @@ class IndexMap(PlainIndexMap, Pictured):
     def is_equivalent_to(
         self, other: PlainIndexMap, shape: Sequence[Extent] | None = None
     ) -> bool:
-        """Return whether both maps give every element of a tensor of `shape` the same index.
+        """Return whether both maps agree on every element of a tensor of `shape`.
 
         Without a shape, the maps are compared for all indices, including negative ones. Separators
         are ignored.
