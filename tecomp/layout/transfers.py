@@ -44,8 +44,8 @@ class DmaNest(Pictured):
     >>> nest = DmaNest((3, 8), (64, 1), (200, 1), host_offset=192)
     >>> nest.ranges, nest.device_strides, nest.host_strides, nest.size
     ((3, 8), (64, 1), (200, 1), 24)
-    >>> nest.device_offset, nest.host_offset
-    (0, 192)
+    >>> nest.device_offset, nest.host_offset, nest.host_axes
+    (0, 192, ())
     """
 
     _drawn_by: ClassVar[str] = "copies:draw_dma_nest"

@@ -346,10 +346,10 @@ def f(A: Buffer("float32", (3,)), n: "int64"):
 def test_a_view_larger_than_its_memory_is_an_error() -> None:
     with pytest.raises(CallError) as error:
         run("""
-def f(A: Buffer("float32", (3,))):
-    with DeclBuffer(Buffer("int8", (13,), data=A.data)) as B:
+def f(A: Buffer("float32", (3,)), n: "int64"):
+    with DeclBuffer(Buffer("int8", (n,), data=A.data)) as B:
         pass
-""", floats(3))
+""", floats(3), 13)
 
     assert error.value.message == "B of shape (13,) takes 13 bytes, but its memory has 12; declare a smaller view"
 
@@ -494,3 +494,40 @@ def f(A: Buffer("bfloat16", (4,)), out: Buffer("bfloat16", (3,))):
     assert float(out[0]) == 0
     assert math.isnan(float(out[1]))
     assert float(out[2]) == 2.71875
+
+
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        ("(n + 4, 8)", "V of shape (9, 8) has 9 rows of 32 bytes, but its memory has 256 bytes; declare a "
+                       "smaller view"),
+        ("(8, n + 4)", "V of shape (9,) takes 36 bytes, but its memory has 32; declare a smaller view"),
+    ],
+)
+def test_views_with_more_or_longer_rows_than_their_memory(view: str, message: str) -> None:
+    func = parse(f"""
+def f(A: Buffer("float32", (8, 8), axis_separators=(0,)), n: "int64"):
+    with DeclBuffer(Buffer("float32", {view}, axis_separators=(0,), data=A.data)) as V:
+        V[0, 0] = float32(1.0)
+""")
+    with pytest.raises(CallError) as error:
+        evaluate(func, [np.zeros((8, 8), np.float32), 5])
+
+    assert error.value.message == message
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_rows_of_a_view_start_where_those_of_its_memory_do(n: int) -> None:
+    func = parse("""
+def f(A: Buffer("float32", (n, 2, 5), axis_separators=(1,)), *, n: "int64"):
+    with DeclBuffer(Buffer("float32x2", (2, n, 2), axis_separators=(1,), data=A.data)) as V:
+        for i in range(n):
+            V[0, i, 1] = broadcast(cast("float32", i + 1), 2)
+""")
+    a = np.zeros((n, 2, 5), np.float32)
+    wanted = a.copy()
+    wanted.reshape(-1, 5)[:n, 2:4] = np.arange(1, n + 1)[:, None]
+
+    evaluate(func, [a])
+
+    np.testing.assert_array_equal(a, wanted)
