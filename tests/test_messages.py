@@ -205,6 +205,16 @@ CASES: dict[str, tuple[Callable[[], Any], str, str]] = {
         "LowerError",
         "lower: there is no pass 'none'; the passes are nest, apply_buffer_transforms, fill_padding, roll_buffers, double_buffers, lower_storage, flatten_buffer, expand_tensor_ops, pack_reads, vectorize_loops, unroll_loops, simplify",
     ),
+    "tvmpass": (
+        lambda: tecomp.lower(te.create_schedule(B),[A,B],stop_after="FlattenBuffer"),
+        "LowerError",
+        "lower: there is no pass 'FlattenBuffer'; use 'flatten_buffer', as that pass of TVM is called here; the passes are nest, apply_buffer_transforms, fill_padding, roll_buffers, double_buffers, lower_storage, flatten_buffer, expand_tensor_ops, pack_reads, vectorize_loops, unroll_loops, simplify",
+    ),
+    "tvmpass2": (
+        lambda: tecomp.lower(te.create_schedule(B),[A,B],stop_after="StorageFlatten"),
+        "LowerError",
+        "lower: there is no pass 'StorageFlatten'; use 'flatten_buffer', as that pass of TVM is called here; the passes are nest, apply_buffer_transforms, fill_padding, roll_buffers, double_buffers, lower_storage, flatten_buffer, expand_tensor_ops, pack_reads, vectorize_loops, unroll_loops, simplify",
+    ),
     "nosched": (
         lambda: tecomp.lower(TEXT, [A, B]),
         "LowerError",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from keyword import iskeyword
 from time import monotonic
+from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 
 from tecomp.compute.tensor import Tensor
@@ -165,17 +166,33 @@ def lower_all(
     return Lowered(functions)
 
 
+_TVM_NAMES = MappingProxyType({
+    "ApplyBufferTransforms": "apply_buffer_transforms",
+    "FlattenBuffer": "flatten_buffer",
+    "InjectDoubleBuffer": "double_buffers",
+    "InjectRollingBuffer": "roll_buffers",
+    "Simplify": "simplify",
+    "StorageFlatten": "flatten_buffer",
+    "UnrollLoop": "unroll_loops",
+    "VectorizeLoop": "vectorize_loops",
+})
+"""Passes of TVM, and those that do the same."""
+
+
 def check_stage(stop_after: str | None) -> None:
     """Refuse a name that no pass has.
 
     Raises:
-        LowerError: there is no such pass.
+        LowerError: If there is no such pass; with the name of the pass that a pass of TVM is here.
     """
-    if stop_after is not None and not is_one_of(stop_after, STAGES):
-        raise LowerError(
-            f"lower: there is no pass {stop_after!r}; the passes are {', '.join(STAGES)}",
-            kind="unknown-choice",
-        )
+    if stop_after is None or is_one_of(stop_after, STAGES):
+        return
+    known = _TVM_NAMES.get(stop_after) if isinstance(stop_after, str) else None
+    cure = f"use {known!r}, as that pass of TVM is called here; " if known else ""
+    raise LowerError(
+        f"lower: there is no pass {stop_after!r}; {cure}the passes are {', '.join(STAGES)}",
+        kind="unknown-choice",
+    )
 
 
 def _run(functions: dict[str, PrimFunc], stop_after: str | None, watch: Watch | None) -> None:
