@@ -51,7 +51,13 @@ if typing.TYPE_CHECKING:
     from tecomp.layout.core.layout import FixedTiledLayout, Layout
     from tecomp.layout.formats.format import Format
     from tecomp.layout.formats.registry import storage_format
-    from tecomp.layout.notations.cute import cute, cute_complement, cute_text
+    from tecomp.layout.notations.cute import (
+        column_major,
+        cute,
+        cute_complement,
+        cute_text,
+        strided,
+    )
     from tecomp.layout.notations.onednn_blocked import blocked, blocked_tag
     from tecomp.layout.notations.xla import xla, xla_text
     from tecomp.layout.sharding.shard_layout import ShardLayout
@@ -124,6 +130,7 @@ __all__ = [
     "calibrate",
     "check_constraints",
     "check_target",
+    "column_major",
     "compile",
     "computes_terms",
     "copy_schedule",
@@ -148,6 +155,7 @@ __all__ = [
     "replay",
     "restickify",
     "storage_format",
+    "strided",
     "te",
     "tir",
     "xla",
@@ -180,7 +188,7 @@ _HOMES = {
     "tecomp.layout.formats.format": "Format",
     "tecomp.layout.formats.registry": "storage_format",
     "tecomp.layout.notations.onednn_blocked": "blocked blocked_tag",
-    "tecomp.layout.notations.cute": "cute cute_complement cute_text",
+    "tecomp.layout.notations.cute": "column_major cute cute_complement cute_text strided",
     "tecomp.layout.notations.xla": "xla xla_text",
     "tecomp.layout.sharding.shard_layout": "ShardLayout",
     "tecomp.layout.sharding.ttnn": "TtnnLayout",

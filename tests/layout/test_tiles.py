@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tecomp import column_major, strided
 from tecomp.errors import LayoutError
 from tecomp.layout.hardware_tiles import amx, crouton, n11c, partitions, vnni
-from tecomp.layout.notations.cute import column_major, strided
 
 
 def test_crouton() -> None:
@@ -71,6 +71,15 @@ def test_strides() -> None:
             lambda: strided((3, 5), "float32", (5, -1)),
             "strided: stride -1 of axis 1; places count from 0, so flip the axis in the "
             "computation instead",
+        ),
+        (
+            lambda: strided((3, 5), "float32", ("a", 1)),
+            "strided: strides is ('a', 1); give integers, one for each axis, such as (0, 1)",
+        ),
+        (
+            lambda: strided((2, 5), "float32", (2**62, 1)),
+            "strided: strides [4611686018427387904, 1] spread [2, 5] over 9223372036854775813 places, "
+            "more than 64-bit indices count; give smaller ones",
         ),
         (
             lambda: strided((3, 5), "float32", (5,)),

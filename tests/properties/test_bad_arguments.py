@@ -175,6 +175,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "calibrate": {"target": "cpu", "again": False},
     "check_constraints": {"what": _SCHEDULE, "target": _STICKS, "layouts": None},
     "check_target": {"name": "texture2d"},
+    "column_major": {"shape": (8, 8), "dtype": "float32"},
     "compile": {
         "outputs": [_B], "inputs": [_A], "target": "cpu", "constants": {}, "name": "program",
         "layouts": {}, "hints": [], "relayouts": True,
@@ -204,6 +205,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "replay": {"text": _SCHEDULE.trace.to_json(), "outputs": _B, "intrinsics": {}},
     "restickify": {"tensor": _B, "axis": 0, "name": "moved"},
     "storage_format": {"name": "bfp8"},
+    "strided": {"shape": (8, 8), "dtype": "float32", "strides": (8, 1), "memory": "global"},
     "xla": {"text": "f32[8,8]{1,0}"},
     "xla_text": {"layout": _ROWS},
     **{

@@ -21,6 +21,7 @@ from tecomp.layout.addressing.arguments import (
     positive_numbers,
     quotient,
     remainder,
+    whole_numbers,
 )
 from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout, linear_map, same_memory
@@ -34,12 +35,21 @@ def strided(
 ) -> Layout:
     """The layout of an array with these strides, counted in elements.
 
+    Args:
+        shape: Extents of the tensor.
+        dtype: Type of an element.
+        strides: Elements from one index of each axis to the next, 0 or more.
+        memory: Scope of the memory.
+
     Raises:
-        LayoutError: two elements share a place, or a stride is negative.
+        LayoutError: If two elements share a place, if a stride is negative, or if there is not one
+            stride for each axis.
 
     >>> strided((3, 5), "float32", (1, 4)).physical_shape
     (5, 4)
     """
+    check_shape(shape)
+    strides = whole_numbers(strides, "strided: strides")
     if len(strides) != len(shape):
         raise LayoutError(
             f"strided: {len(strides)} strides {list(strides)} for {len(shape)} axes "
@@ -47,12 +57,18 @@ def strided(
             kind="layout-text",
         )
     for axis, stride in enumerate(strides):
-        if isinstance(stride, bool) or not isinstance(stride, int) or stride < 0:
+        if stride < 0:
             raise LayoutError(
                 f"strided: stride {stride!r} of axis {axis}; places count from 0, so flip the "
                 "axis in the computation instead",
                 kind="layout-text",
             )
+    if (last := sum(n * stride for n, stride in zip(shape, strides, strict=True))) >= 2**63:
+        raise LayoutError(
+            f"strided: strides {list(strides)} spread {list(shape)} over {last} places, more than "
+            "64-bit indices count; give smaller ones",
+            kind="too-much",
+        )
     digits = [StridedDigit(axis, 1, n, stride) for axis, (n, stride) in enumerate(
         zip(shape, strides, strict=True))]
     return from_digits(shape, dtype, digits, memory=memory)
@@ -60,6 +76,13 @@ def strided(
 
 def column_major(shape: Sequence[int], dtype: str) -> Layout:
     """Elements in the order of Fortran: the first index is the fastest.
+
+    Args:
+        shape: Extents of the tensor.
+        dtype: Type of an element.
+
+    Raises:
+        LayoutError: If `shape` or `dtype` is none.
 
     >>> column_major((3, 5), "float32").offset((1, 2))
     7
