@@ -20,6 +20,9 @@ from tecomp import demo
 from tecomp.cli import main
 from tecomp.cli.common import show
 from tecomp.lowering.pipeline import STAGES
+from tecomp.ptensor.lowering.lower import lower_ptensor
+from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
+from tecomp.ptensor.parse import parse_module
 
 SCRIPT = """
 import tecomp
@@ -90,6 +93,53 @@ def test_loops_after_any_pass(script: Path) -> None:
     assert "# flatten_buffer\ndef main(" in ran("lower", f"{script}:plain", "--stage", "all")[1]
     assert "def schedule(B):" in ran("lower", f"{script}:plain", "--stage", "schedule")[1]
     assert "define" in ran("lower", f"{script}:plain", "--form", "llvm")[1]
+
+
+PTENSOR = """func @f(%x: ptensor<8xfloat64, team=1>) -> ptensor<float64, team=1> {
+  %y = ptensor.reduce{'sum'}(%x, axis=None, keepdims=False, correction=0, dtype=None): (ptensor<8xfloat64, team=1>) -> ptensor<float64, team=1>
+  return %y
+}
+"""
+
+
+def test_functions_on_arrays_after_each_pass_of_their_document(tmp_path: Path) -> None:
+    path = tmp_path / "f.ptensor"
+    path.write_text(PTENSOR, encoding="utf-8")
+    lowered = lower_ptensor(parse_module(PTENSOR))
+
+    assert ran("lower", path, "--stage", "lower-ptensor") == (0, f"{lowered}\n")
+    assert ran("lower", path) == (0, f"{dist_to_runtime(lowered)}\n")
+    assert "dist." in str(lowered)
+    assert ran("lower", path, "--stage", "all") == (
+        0, f"# lower-ptensor\n{lowered}\n\n# dist-to-intel-runtime\n{dist_to_runtime(lowered)}\n\n"
+    )
+    assert "dist." not in ran("lower", path, "--stage", "lower-ptensor", "--ignore-team")[1]
+    assert [*json.loads(ran("lower", path, "--stage", "all", "--json")[1])] == [
+        "lower-ptensor", "dist-to-intel-runtime",
+    ]
+
+
+def test_what_is_no_function_on_arrays_is_refused(script: Path, tmp_path: Path) -> None:
+    path, other = tmp_path / "f.txt", tmp_path / "bytes.txt"
+    path.write_text("func @f(%x", encoding="utf-8")
+    other.write_bytes(b"\xff")
+
+    assert ran("lower", path) == (1, (
+        f"Error: {path}: line 1, column 11: expected `:` and a type behind the name of a parameter, "
+        "got the end of the text\n"
+    ))
+    assert ran("lower", other)[1].startswith(f"Error: {other}: expected a text in UTF-8, got ")
+    assert ran("lower", path, "--stage", "nest")[1].splitlines()[-1] == (
+        "Error: Invalid value for --stage: nest is no pass of functions on arrays; these are "
+        "lower-ptensor, dist-to-intel-runtime"
+    )
+    assert ran("lower", path, "--form", "asm")[1].splitlines()[-1] == (
+        "Error: Invalid value for --form: functions on arrays are lowered to ir"
+    )
+    assert ran("lower", f"{script}:plain", "--stage", "lower-ptensor")[1].splitlines()[-1] == (
+        "Error: Invalid value for --stage: lower-ptensor is no pass of schedules; these are "
+        f"{', '.join(['schedule', *STAGES])}"
+    )
 
 
 def test_what_is_no_program_is_refused(script: Path, tmp_path: Path) -> None:

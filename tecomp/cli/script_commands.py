@@ -1,45 +1,61 @@
-"""`tecomp lower` and `tecomp viz`: inspect schedules in a script."""
+"""`tecomp lower` and `tecomp viz`: inspect schedules in a script, lower ptensor texts."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 import tecomp
 from tecomp.cli.common import complaint, defined, machines, scheduled, with_json
-from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import TecompError
 from tecomp.lowering.pipeline import STAGES
+from tecomp.ptensor.lowering.lower import lower_ptensor
+from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
+from tecomp.ptensor.parse import parse_module
+
+LOWER_PTENSOR, DIST_TO_RUNTIME = PTENSOR_PASSES = ("lower-ptensor", "dist-to-intel-runtime")
 
 
 @click.command()
-@click.argument("source", metavar="SCRIPT:NAME")
+@click.argument("source", metavar="SCRIPT:NAME|TEXT")
 @click.option(
     "--target", default="cpu", show_default=True, help="The machine.", shell_complete=machines,
 )
 @click.option(
-    "--stage", type=click.Choice(["schedule", *STAGES, "all"]), default=STAGES[-1],
-    show_default=True, help="After which pass.",
+    "--stage", type=click.Choice(["schedule", *STAGES, *PTENSOR_PASSES, "all"]),
+    help="After which pass; the last one by default.",
 )
 @click.option(
     "--form", type=click.Choice(["ir", "llvm", "asm"]), default="ir", show_default=True,
     help="Loops, LLVM, or assembly of the machine at hand.",
 )
+@click.option(
+    "--ignore-team", is_flag=True, help="Lower functions on arrays as for one process.",
+)
 @with_json
-def lower(source: str, target: str, stage: str, form: str, as_json: bool) -> None:
+def lower(
+    source: str, target: str, stage: str | None, form: str, ignore_team: bool, as_json: bool
+) -> None:
     """Print the loops of a schedule, after any pass of lowering, or the code made of them.
 
     NAME in SCRIPT is a pair, as tecomp.build takes it: a schedule, or a tensor that nobody
     scheduled, and the list of arguments. It may be a function that gives one.
+
+    TEXT is a file with functions on arrays, in the language of ptensor: its passes are
+    lower-ptensor and dist-to-intel-runtime.
     """
-    try:
-        results, arguments = scheduled(source)
-        kernel = tecomp.build(results, arguments, target=target)
-    except TecompError as error:
-        raise click.ClickException(complaint(error, source)) from error
-    texts = _texts(kernel, stage, form)
+    path = Path(source)
+    if path.suffix != ".py" and path.is_file():
+        _check_stage(stage, PTENSOR_PASSES, "functions on arrays")
+        if form != "ir":
+            raise click.BadParameter("functions on arrays are lowered to ir", param_hint="--form")
+        texts = _ptensor_texts(path, stage or DIST_TO_RUNTIME, ignore_team=ignore_team)
+    else:
+        _check_stage(stage, ("schedule", *STAGES), "schedules")
+        texts = _schedule_texts(source, target, stage or STAGES[-1], form)
     if as_json:
         click.echo(json.dumps(texts, indent=2))
     elif len(texts) == 1:
@@ -49,8 +65,33 @@ def lower(source: str, target: str, stage: str, form: str, as_json: bool) -> Non
             click.echo(f"# {name}\n{text}\n")
 
 
-def _texts(kernel: ScheduledKernel, stage: str, form: str) -> dict[str, str]:
-    """What is asked for, by the names of passes or of the form."""
+def _check_stage(stage: str | None, passes: Sequence[str], what: str) -> None:
+    if stage is not None and stage not in (*passes, "all"):
+        raise click.BadParameter(
+            f"{stage} is no pass of {what}; these are {', '.join(passes)}", param_hint="--stage")
+
+
+def _ptensor_texts(path: Path, stage: str, *, ignore_team: bool) -> dict[str, str]:
+    """The functions in a text after the passes that are asked for."""
+    try:
+        lowered = lower_ptensor(parse_module(path.read_text(encoding="utf-8")), ignore_team)
+        texts = {LOWER_PTENSOR: str(lowered)}
+        if stage != LOWER_PTENSOR:
+            texts[DIST_TO_RUNTIME] = str(dist_to_runtime(lowered))
+    except TecompError as error:
+        raise click.ClickException(f"{path}: {error.message}") from error
+    except UnicodeDecodeError as error:
+        raise click.ClickException(f"{path}: expected a text in UTF-8, got {error}") from error
+    return texts if stage == "all" else {stage: texts[stage]}
+
+
+def _schedule_texts(source: str, target: str, stage: str, form: str) -> dict[str, str]:
+    """What is asked for of a schedule, by the names of passes or of the form."""
+    try:
+        results, arguments = scheduled(source)
+        kernel = tecomp.build(results, arguments, target=target)
+    except TecompError as error:
+        raise click.ClickException(complaint(error, source)) from error
     if form != "ir":
         return {form: kernel.source("llvm" if form == "llvm" else "asm")}
     if stage == "schedule":
