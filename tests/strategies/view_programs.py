@@ -257,7 +257,7 @@ class Maker(Draws):
 
     def _maps(self, extents: Sequence[str]) -> tuple[list[str], tuple[int, ...]]:
         shape = [int(e) if e.isdigit() else None for e in extents]
-        text = draw_layout(self.draw, shape)
+        text = draw_layout(self.draw, shape, separated=self.chance(40))
         if "^" in text and None in shape:
             text = draw_layout(Dice(), shape)  # bit operations need numbers
         results = function_of(text)(*(te.var(f"v{k}") for k in range(len(extents))))

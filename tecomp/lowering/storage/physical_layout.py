@@ -22,6 +22,7 @@ from tecomp.ir.nodes.expr import (
     Const,
     Expr,
     Ramp,
+    Select,
     Var,
     binary,
     cast,
@@ -339,7 +340,8 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
     def physical(buffer: Buffer) -> Buffer:
         if id(buffer) not in done:
             is_argument = _is_strided(buffer) and id(buffer) not in views and buffer in strided
-            flat = replace(buffer, flat=True) if is_argument else flattened(buffer)
+            flat = replace(buffer, flat=True) if is_argument else flattened(
+                buffer, is_view=id(buffer) in views)
             done[id(buffer)] = buffer, flat
         return done[id(buffer)][1]
 
@@ -391,12 +393,16 @@ def is_flat(buffer: Buffer) -> bool:
     return buffer.flat or (is_dense and len(buffer.shape) == len(buffer.axis_separators) + 1)
 
 
-def flattened(buffer: Buffer) -> Buffer:
-    """`buffer` with each group of axes merged into one; one of rank 0 has 1 element."""
+def flattened(buffer: Buffer, *, is_view: bool = False) -> Buffer:
+    """`buffer` with each group of axes merged into one; one of rank 0 has 1 element.
+
+    A view with strides ends at its last element, as its memory may.
+    """
     check_separators(buffer.axis_separators, max(len(buffer.shape), 1))
     if is_flat(buffer):
         return buffer
-    shape = tuple(_extent(*group) for group in zip(
+    extent = _span if is_view and buffer.strides is not None else _extent
+    shape = tuple(extent(*group) for group in zip(
         _groups(buffer, buffer.shape), _groups(buffer, buffer.strides or ()), strict=True))
     if (most := max((n for n in shape if isinstance(n, int)), default=0)) >= 2**63:
         raise LowerError(
@@ -417,6 +423,16 @@ def _extent(shape: tuple[Extent, ...], strides: tuple[Extent, ...]) -> Extent:
     if 0 in known:
         return 0
     return max(known) if len(known) == len(spans) else spans[0]
+
+
+def _span(shape: tuple[Extent, ...], strides: tuple[Extent, ...]) -> Extent:
+    """How many elements from the first to the last of a group."""
+    last: Expr = Const(0, INT64)
+    for extent, stride in zip(shape, strides, strict=True):
+        last = binary(BinOp.ADD, last, _times(index_value(extent) - 1, stride))
+    is_empty = logical_or(*(index_value(extent) <= 0 for extent in shape))
+    span = simplify(Select(is_empty, index_value(0), last + 1))
+    return int(span.value) if isinstance(span, Const) else span
 
 
 def _product(factors: Sequence[Extent]) -> Extent:

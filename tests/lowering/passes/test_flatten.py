@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
+import numpy as np
 import pytest
 
+from tecomp.codegen import Kernel
 from tecomp.errors import DefinitionError, InternalError, LowerError
+from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import BufferLoad, Const, Ramp, Var, index_value
 from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
@@ -254,14 +258,39 @@ def f(A: Buffer("float32", (8, 8), axis_separators=(0,))):
     assert malformed.value.message.startswith(f"f: {problem}: `with DeclBuffer(Buffer(")
 
 
-def test_a_view_with_the_strides_of_a_parameter_is_no_parameter(check: Check) -> None:
-    """Equal but for the name: the parameter keeps its shape, and its view has one axis."""
-    check(flatten_buffer, """
-def f(A: Buffer("float32", (3, 4), strides=(4, 1))):
-    with DeclBuffer(Buffer("float32", (3, 4), strides=(4, 1), data=A.data)) as V:
-        A[1, 2] = V[2, 1]
-""", """
-def f(A: Buffer("float32", (3, 4), strides=(4, 1), flat=True)):
-    with DeclBuffer(Buffer("float32", (12,), data=A.data)) as V:
-        A[6] = V[9]
-""")
+STRIDED = """
+def f(A: Buffer("float32", (3, n), strides=(6, 1)), O: Buffer("float32", (4,)), n: "int64"):
+    with DeclBuffer(Buffer("float32", (3, n), strides=(6, 1), data=A.data)) as V:
+        with DeclBuffer(Buffer("float32", (3, 4), strides=(6, 1), data=A.data)) as W:
+            O[0] = V[2, 1] + A[2, 1]
+            V[1, 1] = float32(50.0)
+            O[1] = A[1, 1]
+            A[0, 2] = float32(60.0)
+            O[2] = W[0, 2]
+"""
+
+
+def test_a_view_with_the_strides_of_a_parameter_is_no_parameter() -> None:
+    """Equal but for the name: the parameter keeps its shape, and its view has one axis.
+
+    Both end at the last element: there may be no memory behind it.
+    """
+    func = flatten_buffer(parse(STRIDED))
+
+    assert str(func) == """\
+def f(A: Buffer("float32", (3, n), strides=(6, 1), flat=True), O: Buffer("float32", (4,)), n: "int64"):
+    with DeclBuffer(Buffer("float32", (select(n <= 0, 0, n + 12),), data=A.data)) as V:
+        with DeclBuffer(Buffer("float32", (16,), data=A.data)) as W:
+            O[0] = V[13] + A[13]
+            V[7] = float32(50.0)
+            O[1] = A[7]
+            A[2] = float32(60.0)
+            O[2] = W[2]"""
+    verify(func, flat=True)
+    kernel = Kernel(func)
+    for run in (
+        partial(evaluate, parse(STRIDED)), partial(evaluate, func), lambda args: kernel(*args)
+    ):
+        memory, found = np.arange(18, dtype=np.float32), np.zeros(4, np.float32)
+        run([np.lib.stride_tricks.as_strided(memory, (3, 4), (24, 4)), found, 4])
+        np.testing.assert_array_equal(found, [26.0, 50.0, 60.0, 0.0])
