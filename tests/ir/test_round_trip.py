@@ -165,7 +165,11 @@ class Maker:
             return BufferRealize(region, ranges, self.inside(region, depth), aligns, ahead, carried)
         if kind == 7 and (owners := [b for b in self.buffers if len(b.shape) == 2]):
             owner = self.random.choice(owners)
-            view = Buffer(self.name(), (EXTENT,), owner.dtype, data=owner.data)
+            # A view has as many physical axes as its memory.
+            cuts = owner.axis_separators
+            shape = (EXTENT,) * (len(cuts) + 1)
+            view = Buffer(
+                self.name(), shape, owner.dtype, axis_separators=cuts, data=owner.data)
             return DeclBuffer(view, self.inside(view, depth))
         if kind == 8:
             return TensorOp(
