@@ -233,10 +233,10 @@ class Array(Drawable):
         """Return `layout`, under the name that torch-spyre gives to this method.
 
         >>> import tecomp.array as xp
-        >>> x = xp.zeros((70, 100), dtype=xp.float16, device="stick128")
+        >>> x = xp.zeros((70, 100), dtype="float16", device="stick128")
         >>> layout = x.device_tensor_layout()
         >>> layout.device_size, layout.dim_map, layout.format.name, layout.device_dtype.name
-        ([128, 2, 64], [0, 1, 1], 'Dense', 'SEN169_FP16')
+        ([2, 128, 64], [1, 0, 1], 'Dense', 'SEN169_FP16')
         """
         return self.layout
 
