@@ -117,7 +117,7 @@ INSIDE = {
     "ptensor": [
         {"types"},
         {"operation", "values"},
-        {"devices", "operations"},
+        {"devices", "operations", "scanner"},
         {"formulas", "function", "library_functions", "operation_registry"},
         {"lowering", "parse", "te_definitions"},
         {"__init__"},

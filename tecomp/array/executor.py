@@ -230,6 +230,7 @@ def _count(start: int, stop: int, step: int) -> int:
 
 _CALLS: Mapping[str, Callable[..., Any]] = {
     "$shape": lambda shape: shape,
+    "$extents": lambda *extents: extents,
     "$num_elements": prod,
     "$shape_of": lambda tensor: data_of(tensor).shape,
     "$global_shape": lambda team, gid: dist.partition_of(team, gid).shape,

@@ -8,7 +8,7 @@ from typing import Any
 
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError, TeamMismatchError
 from tecomp.ptensor.devices import results_on_device
-from tecomp.ptensor.operation import Argument, Operation
+from tecomp.ptensor.operation import Argument, Operation, attribute_types
 from tecomp.ptensor.operations.base import Call
 from tecomp.ptensor.types import PTensorType, ValueType
 
@@ -208,8 +208,10 @@ class Module:
         return "\n\n".join(map(str, self.functions))
 
 
-_PLACES = {"device": ("str",), "team": ("int64",)}
+_PLACES = {"device": ("str",), "team": ("int64",), "shape": ("shape.shape",)}
 """What attributes are that are no numbers."""
+_NUMBERS = {True: ("int64",), False: ("int64", "float64")}
+"""What attributes are that are numbers, by whether they are integers."""
 
 
 def verify(function: Function) -> None:
@@ -253,20 +255,21 @@ def verify_apply(apply: Apply, known: dict[str, ValueType], function: str) -> No
             )
     for name, value in apply.op.attributes:
         if isinstance(value, Argument):
-            _check_argument(f"@{function}: %{apply.result}", name, value, known)
+            taken = _PLACES.get(name) or _NUMBERS[attribute_types(apply.op.__class__)[name] is int]
+            _check_argument(f"@{function}: %{apply.result}", name, value, known, taken)
     for made in apply.made:
         declare(known, made.name, made.type, function)
 
 
 def _check_argument(
-    where: str, attribute: str, value: Argument, known: Mapping[str, ValueType]
+    where: str, attribute: str, value: Argument, known: Mapping[str, ValueType],
+    taken: tuple[str, ...],
 ) -> None:
     found = known.get(value.name)
     if not isinstance(found, str):
         raise ArrayValueError(
             f"{where} takes {value} as a number, and there is no such parameter", kind="ptensor"
         )
-    taken = _PLACES.get(attribute, ("int64", "float64"))
     if found not in taken:
         raise ArrayValueError(
             f"{where} takes {value} as {attribute}, and it is {found}; give {' or '.join(taken)}",

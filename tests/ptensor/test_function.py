@@ -242,8 +242,6 @@ def test_numbers_of_a_creation_function_may_stand_by_position() -> None:
          "line 2, column 53: arange takes start, stop, step, device, team by position, got `%1`"),
         (": (int64", ": (float64", "line 2, column 25: %1 is read as float64, and it is int64, got `%1`"),
         ("%team) :", "%team, start=0) :", "line 2, column 25: start is given by position and by name, got `%1`"),
-        ("arange(", "eye(", "line 2, column 22: eye: n_rows must be an integer of 64 bits, as the type of the result "
-         "follows from it, got `%1`"),
     ],
 )  # fmt: skip
 def test_numbers_by_position_that_do_not_fit_are_refused(old: str, new: str, message: str) -> None:

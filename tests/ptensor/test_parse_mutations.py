@@ -17,9 +17,21 @@ from tests.ptensor.drawn import cases
 from tests.ptensor.team_functions import CHAIN, PRODUCT, RANGE, SEVERAL
 from tests.ptensor.test_operations import PLACES, applied
 
+DOCUMENT = [
+    """func @f(%s: shape.shape, %v: int64, %t: type, %device: str, %dist: int64) -> ptensor<?x?xf32> {
+  %r = ptensor.create(%s, %v, %t, %device, dist): (shape.shape, int64, type, str, int64) -> ptensor.ptensor<?x?xf32>
+  return %r
+}""",
+    """func @f(%x: ptensor<2x3xf32>, %1: int64, %t: type) -> (ptensor<3x2xf64>, ptensor<?x?xi8>) {
+  %y = ptensor.cast(%x, 'f64', True): (ptensor<2x3xf32>, type, bool) -> ptensor<2x3xf64>
+  %z = ptensor.reshape(%y, (3, 2), None): (ptensor<2x3xf64>, shape.shape, bool) -> ptensor<3x2xf64>
+  %e = ptensor.eye(%1, %1, 0, %t): (int64, int64, int64, type) -> ptensor<?x?xi8>
+  return %z, %e
+}""",
+]
 TEXTS = [
     *[str(applied(op, types)) for place in PLACES for op, types in cases(*place)],
-    CHAIN, PRODUCT, RANGE, SEVERAL,
+    CHAIN, PRODUCT, RANGE, SEVERAL, *DOCUMENT,
 ]
 TOKEN = re.compile(r"->|[%@]?\w+|'[^'\n]*'|\s+|\S")
 TOKENS = sorted({token for text in TEXTS for token in TOKEN.findall(text)})

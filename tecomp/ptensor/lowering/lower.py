@@ -38,7 +38,7 @@ from tecomp.ptensor.lowering.lowering_context import Callee, Lowering, Names
 from tecomp.ptensor.operation import Argument, Operation
 from tecomp.ptensor.operations.base import Attribute, LibraryOperation, ResultType
 from tecomp.ptensor.operations.base import Call as CallOperation
-from tecomp.ptensor.operations.creation import MeshGrid
+from tecomp.ptensor.operations.creation import CreateLike, Linspace, MeshGrid
 from tecomp.ptensor.operations.manipulation import Broadcast, ExpandDims
 from tecomp.ptensor.types import PTensorType, axes_of
 
@@ -156,10 +156,21 @@ def _generic(lowering: Lowering, function: str, gshape: Name, whole: Expression)
 
 
 def _creation(lowering: Lowering) -> None:
-    """A new tensor of a shape that is known."""
-    gshape = lowering.let("gshape", lowering.shape_of(lowering.type))
+    """A new tensor of a shape that its type or the call of the function says."""
+    gshape = lowering.let("gshape", _shape(lowering))
     whole = Call("$whole", (gshape,))
     _generic(lowering, short_name(lowering.apply.op), gshape, whole)
+
+
+def _shape(lowering: Lowering) -> Expression:
+    """Return the shape of a new tensor."""
+    op: Any = lowering.apply.op
+    if None not in lowering.type.shape or isinstance(op, CreateLike):
+        return lowering.shape_of(lowering.type)
+    if op.name == "create":
+        return Name(op.shape.name)
+    extents = (op.n,) if isinstance(op, Linspace) else (op.n_rows, op.n_cols)
+    return Call("$extents", tuple(map(_number, extents)))
 
 
 def _elementwise(lowering: Lowering) -> None:

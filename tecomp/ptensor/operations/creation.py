@@ -32,6 +32,11 @@ def _known(value: Any) -> Any:
     return value.value if isinstance(value, Argument) else value
 
 
+def _extent(value: Any) -> Any:
+    """Return an extent; None for one that only the call of a function says."""
+    return None if isinstance(value, Argument) else value
+
+
 @dataclass(frozen=True)
 class Arange(Creation):
     """The numbers from `start` to below `stop` in steps.
@@ -99,6 +104,7 @@ class Create(Creation):
     """
 
     name = "create"
+    open: ClassVar[tuple[str, ...]] = ("shape", "device", "team")
 
     shape: Shape
     dtype: str
@@ -107,7 +113,7 @@ class Create(Creation):
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """The shape."""
-        result = self._made(self.shape, self.dtype, self.device, self.team)
+        result = self._made(_known(self.shape), self.dtype, self.device, self.team)
         _check_value(result, operands[0], self.name)
         return result
 
@@ -178,6 +184,7 @@ class Eye(Creation):
 
     name = "eye"
     takes = (0, 0)
+    open: ClassVar[tuple[str, ...]] = ("n_rows", "n_cols", "k", "device", "team")
 
     n_rows: int
     n_cols: int
@@ -188,7 +195,8 @@ class Eye(Creation):
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """A matrix."""
-        return self._made((self.n_rows, self.n_cols), self.dtype, self.device, self.team)
+        extents = _extent(self.n_rows), _extent(self.n_cols)
+        return self._made(extents, self.dtype, self.device, self.team)
 
 
 @dataclass(frozen=True)
@@ -209,6 +217,7 @@ class Linspace(Creation):
     takes = (0, 0)
     __eq__ = to_the_bit
     taken: ClassVar[tuple[str, ...]] = FLOATING
+    open: ClassVar[tuple[str, ...]] = ("start", "stop", "n", "device", "team")
 
     start: complex
     stop: complex
@@ -225,7 +234,7 @@ class Linspace(Creation):
                 f"linspace: from {self.start} to {self.stop} are complex numbers, which no "
                 f"{self.dtype} can hold; give a complex dtype, or real numbers"
             )
-        return self._made((self.n,), self.dtype, self.device, self.team)
+        return self._made((_extent(self.n),), self.dtype, self.device, self.team)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,210 @@
+"""The spellings of the document on parallel tensors: attributes by position, MLIR's names of types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tecomp.array.executor import execute
+from tecomp.errors import ParseError, TecompError
+from tecomp.ptensor.lowering.lower import lower_ptensor
+from tecomp.ptensor.parse import parse, parse_type
+
+X = np.array([[3, 1, 2], [9, 7, 8]], "float32")
+T = "ptensor<2x3xf32>"
+ROW, COLUMNS, TURNED = "ptensor<2xf32>", "ptensor<3xbool>", "ptensor<3x2xf32>"
+
+
+def run(text: str, *arguments: Any) -> Any:
+    """The result of a function, which is also printed and read back."""
+    function = parse(text)
+    assert parse(str(function)) == function
+    given = [
+        (each, None, None, None) if isinstance(each, np.ndarray) else each for each in arguments
+    ]
+    (found,) = execute(lower_ptensor(function), *given)
+    return found[0]
+
+
+def same(found: Any, wanted: Any, dtype: str) -> None:
+    assert (found.dtype.name, found.shape) == (dtype, np.shape(wanted))
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "result", "wanted"),
+    [
+        (f"reduce{{'sum'}}(%x, 1): ({T}, int64)", ROW, X.sum(1)),
+        (f"reduce{{'var'}}(%x, 1, 1): ({T}, int64, number)", ROW, X.var(1, ddof=1)),
+        (f"reduce{{'max'}}(%x, (0, 1)): ({T}, array)", "ptensor<f32>", X.max()),
+        (f"test{{'any'}}(%x, 0): ({T}, int64)", COLUMNS, X.any(0)),
+        (f"find_index{{'argmax'}}(%x, 1, False): ({T}, int64, bool)", "ptensor<2xi64>", X.argmax(1)),
+        (f"sort(%x, True, False): ({T}, bool, bool)", T, -np.sort(-X)),
+        (f"sort{{'mergesort'}}(%x, False, True): ({T}, bool, bool)", T, np.sort(X)),
+        (f"argsort{{'stable'}}(%x, descending=False, stable=True): ({T})", "ptensor<2x3xi64>",
+         X.argsort(axis=1)),
+        (f"cast(%x, 'f64', True): ({T}, type, bool)", "ptensor<2x3xf64>", X),
+        (f"cast(%x, %t, True): ({T}, type, bool)", "ptensor<2x3xf64>", X),
+        (f"reshape(%x, (3, 2), True): ({T}, shape.shape, bool)", TURNED, X.reshape(3, 2)),
+        (f"reshape(%x, %s, True): ({T}, shape.shape, bool)", TURNED, X.reshape(3, 2)),
+        (f"broadcast(%x, (2, 2, 3)): ({T}, shape.shape)", "ptensor<2x2x3xf32>", [X, X]),
+        (f"roll(%x, 1, 1): ({T}, int64, array)", T, np.roll(X, 1, 1)),
+        (f"flip(%x, (0,)): ({T}, array)", T, X[::-1]),
+        (f"permute_dims(%x, (1, 0)): ({T}, array)", TURNED, X.T),
+        (f"expand_dims(%x, 0): ({T}, array)", "ptensor<1x2x3xf32>", X[None]),
+        (f"extract_slice(%x, ((0, 1, 1), (1, 1, 2))): ({T}, list)", "ptensor<1x2xf32>", X[:1, 1:]),
+        (f"extract_triangle{{'lower'}}(%x, 0): ({T}, int64)", T, np.tril(X)),
+        (f"combine{{'concat'}}(%x, %x, 0): ({T}, {T}, int64)", "ptensor<4x3xf32>",
+         np.concatenate([X, X])),
+        (f"combine{{'stack'}}(%x, %x, 0): ({T}, {T})", "ptensor<2x2x3xf32>", [X, X]),
+        (f"vecdot(%x, %x, -1): ({T}, {T}, int64)", ROW, (X * X).sum(1)),
+        (f"elementwise_binary_op{{'sub'}}(%x, %x): ({T}, {T})", T, X - X),
+        (f"elementwise_binary_op{{'logical_or'}}(%m, %m): ({COLUMNS}, {COLUMNS})", COLUMNS,
+         np.ones(3, bool)),
+    ],
+)
+def test_attributes_by_position(spelling: str, result: str, wanted: Any) -> None:
+    found = run(
+        f"func @f(%x: {T}, %m: {COLUMNS}, %t: type, %s: shape.shape) -> {result} {{\n"
+        f"  %y = ptensor.{spelling} -> {result}\n  return %y\n}}",
+        X, np.ones(3, bool), "float64", (3, 2),
+    )
+    same(found, wanted, parse_type(result).dtype)
+
+
+INTS, PLACE = "int64, int64, int64", "type, str, int64"
+PARAMETERS = "%1: int64, %2: int64, %3: int64, %t: type, %device: str, %dist: int64"
+VALUES = 1, 9, 3, "float32", None, None
+
+
+@pytest.mark.parametrize(
+    ("spelling", "result", "wanted"),
+    [
+        (f"arange(%1, %2, %3, %device, %dist) : ({INTS}, str, int64)", "?xi64", np.arange(1, 9, 3)),
+        (f"arange(%1, %2, %3, device, dist) : ({INTS}, str, int64)", "?xi64", np.arange(1, 9, 3)),
+        (f"arange(%1, %2, %3, %t, %device, %dist) : ({INTS}, {PLACE})", "?xf32", np.arange(1, 9, 3)),
+        (f"arange(%1, %2, %3, dist=None) : ({INTS})", "?xi32", np.arange(1, 9, 3)),
+        (f"arange(0, 8, 2, 'i32', None, None) : ({INTS}, {PLACE})", "4xi32", np.arange(0, 8, 2)),
+        ("arange(0, 8, 2) : ()", "4xi32", np.arange(0, 8, 2)),
+        (f"eye(%3, %2, %1, %t, %device, %dist) : ({INTS}, {PLACE})", "?x?xf32", np.eye(3, 9, 1)),
+        (f"eye(%3, %2, %1) : ({INTS})", "?x?xi8", np.eye(3, 9, 1)),
+        (f"eye(3, 4, -1) : ({INTS})", "3x4xi8", np.eye(3, 4, -1)),
+        (f"linspace(%1, %2, %3, %t, %device, %dist) : ({INTS}, {PLACE})", "?xf32",
+         np.linspace(1, 9, 3)),
+        ("linspace(0.5, 1.5, 5, 'f64') : (number, number, number, type)", "5xf64",
+         np.linspace(0.5, 1.5, 5)),
+    ],
+)
+def test_tensors_of_numbers_by_position(spelling: str, result: str, wanted: Any) -> None:
+    result = f"ptensor.ptensor<{result}>"
+    found = run(
+        f"func @f({PARAMETERS}) -> {result} {{\n  %y = ptensor.{spelling} -> {result}\n  return %y\n}}",
+        *VALUES,
+    )
+    same(found, wanted, parse_type(result).dtype)
+
+
+@pytest.mark.parametrize(("scalar", "value"), [("bool", True), ("int64", 7), ("float64", 2.5)])
+@pytest.mark.parametrize(
+    ("spelling", "shape"),
+    [
+        ("create(%s, %v, %t, %device, %dist) : (shape.shape, VALUE, type, str, int64)", "?x?x"),
+        ("create(%s, %v, %t, %device, %dist) : (shape.shape, VALUE, type, str, int64)", "2x3x"),
+        ("create((2, 3), %v, 'f32', None, None) : (shape.shape, VALUE, type, str, int64)", "2x3x"),
+        ("create(%v, shape=(2, 3), dtype='f32', device=None, team=None) : (VALUE)", "2x3x"),
+        ("create_like(%s, %v, %t, %device, %dist) : (shape.shape, VALUE, type, str, int64)", "?x?x"),
+        ("create_like(%x, %v, %t, %device, %dist) : (TENSOR, VALUE, type, str, int64)", "2x3x"),
+        ("create_like(%x, %v, dtype='f32', device=None, dist=None) : (TENSOR, VALUE)", "2x3x"),
+    ],
+)
+def test_tensors_of_one_scalar(spelling: str, shape: str, scalar: str, value: Any) -> None:
+    result, tensor = f"ptensor<{shape}f32>", "ptensor<2x3xi8>"
+    spelling = spelling.replace("VALUE", scalar).replace("TENSOR", tensor)
+    found = run(
+        f"func @f(%x: {tensor}, %v: {scalar}, %s: shape.shape, %t: type, %device: str, %dist: int64) "
+        f"-> {result} {{\n  %y = ptensor.{spelling} -> {result}\n  return %y\n}}",
+        np.ones((2, 3), "int8"), value, (2, 3), "float32", None, None,
+    )
+    same(found, np.full((2, 3), value), "float32")
+
+
+def test_a_scalar_becomes_a_tensor_on_the_device_of_the_result() -> None:
+    place = "device='stick128', team=1"
+    function = parse(
+        f"func @f(%v: float64, %v_value: ptensor<4xi8>) -> ptensor<2x3xf32, {place}> {{\n"
+        f"  %y = ptensor.create(%v, shape=(2, 3), dtype='f32', {place}): (float64) -> "
+        f"ptensor<2x3xf32, {place}>\n  return %y\n}}"
+    )
+    first, second = map(str, function.body)
+    assert first == (
+        f"%v_value_ = ptensor.asarray(%v, shape=(), dtype='float32', copy=None, {place}): (float64) "
+        f"-> ptensor<float32, {place}>"
+    )
+    assert second.startswith("%y = ptensor.create(%v_value_, shape=(2, 3)")
+
+
+@pytest.mark.parametrize(
+    ("short", "dtype"),
+    [
+        ("i1", "bool"), ("i8", "int8"), ("si16", "int16"), ("i32", "int32"), ("i64", "int64"),
+        ("ui8", "uint8"), ("ui16", "uint16"), ("ui32", "uint32"), ("ui64", "uint64"),
+        ("f16", "float16"), ("bf16", "bfloat16"), ("f32", "float32"), ("f64", "float64"),
+    ],
+)
+def test_names_of_dtypes_in_mlir(short: str, dtype: str) -> None:
+    assert parse_type(f"ptensor<4x{short}>") == parse_type(f"ptensor<4x{dtype}>")
+    assert str(parse_type(f"ptensor<4x{short}>")) == f"ptensor<4x{dtype}>"
+
+
+def _of_one(spelling: str, result: str = T) -> Callable[[], object]:
+    text = (
+        f"func @f(%x: {T}, %n: int64, %b: bool, %s: shape.shape) -> {result} {{\n"
+        f"  %y = ptensor.{spelling} -> {result}\n  return %y\n}}"
+    )
+    return lambda: parse(text)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (_of_one(f"elementwise_unary_op{{'abs'}}(%x, 3): ({T}, int64)"),
+         "line 2, column 48: elementwise_unary_op takes no attributes by position, got `3`"),
+        (_of_one(f"cast(%x, 'f32', 3): ({T}, type, bool)"),
+         "line 2, column 32: cast: copy must be True or False, got `3`"),
+        (_of_one(f"cast(%x, 'f32', %b): ({T}, type, bool)"),
+         "line 2, column 32: cast: copy must be True or False, as the type of the result follows "
+         "from it, got `%b`"),
+        (_of_one(f"sort(%x, False, True, axis=0, stable=True): ({T}, bool, bool)"),
+         "line 2, column 32: stable is given by position and by name, got `True`"),
+        (_of_one(f"roll(%x, 1, 1): ({T}, int64, array, array)"),
+         "line 2, column 21: there are 3 operands with 4 types: give a type for each, got `%x`"),
+        (_of_one(f"reshape(%x, %s, True): ({T}, shape.shape, bool)", "ptensor<?x?xf32>"),
+         "line 2, column 28: reshape: the type of the result must have the shape that %s stands "
+         "for, got `%s`"),
+        (_of_one("create(%s, %n): (shape.shape, int64)", "ptensor<?x3xf32>"),
+         "line 2, column 23: create: the type of the result must have the shape that %s stands "
+         "for, got `%s`"),
+        (_of_one("create(%n, shape=%n, dtype='f32', device=None, team=None): (int64)"),
+         "line 2: @f: %y takes %n as shape, and it is int64; give shape.shape"),
+        (_of_one("eye(%b, %n, %n): (bool, int64, int64)", "ptensor<?x?xf32>"),
+         "line 2: @f: %y takes %b as n_rows, and it is bool; give int64"),
+        (_of_one("create(%s, %n, %n): (shape.shape, int64, int64)"),
+         "line 2: @f: %n_value takes %n as device, and it is int64; give str"),
+        (_of_one(f"sort{{'bubble'}}(%x): ({T})"),
+         "line 2, column 16: sort needs descending, stable too, got `sort`"),
+        (_of_one(f"flip(%x, axis): ({T}, array)"),
+         "line 2, column 29: expected `=` behind the attribute axis, got `)`"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(TecompError) as caught:
+        call()
+    assert caught.value.message == message
+
+
+def test_words_of_the_document_are_no_types_of_values() -> None:
+    with pytest.raises(ParseError):
+        parse(f"func @f(%x: array) -> {T} {{\n  return %x\n}}")
