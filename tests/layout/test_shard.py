@@ -368,3 +368,40 @@ def test_other_tiles_may_be_allowed() -> None:
     assert layout.memref_shape == (8, 1)
     assert layout.replace(grid=(2, 1)).memref_shape == (4, 1)
     assert re.search("8x64", str(ALLOWED_TILES)) is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_padding_of_aligned_shards(seed: int) -> None:
+    """Counts and places of padding with aligned rows, beside NumPy's."""
+    random = np.random.default_rng(seed)
+    shape = tuple(int(n) for n in random.integers(1, 60, 2))
+    grid = tuple(int(n) for n in random.integers(1, 5, 2))
+    dtype = ("float32", "bfloat16", "uint8")[seed % 3]
+    alignment = int(random.choice([16, 32, 64]))
+    layout = ShardLayout(shape, dtype, grid=grid, alignment_bytes=alignment)
+
+    rows, columns = (-(-n // count) for n, count in zip(shape, grid, strict=True))
+    step = alignment // layout.dtype.bytes
+    wide = -(-columns // step) * step
+    assert layout.memref_shape == layout.padded_shard_shape == (rows, wide)
+    i, j = np.indices(shape)
+    core = i // rows * grid[1] + j // columns
+    assert np.array_equal(layout.offsets(), (core * rows + i % rows) * wide + j % columns)
+    held = np.bincount(core.reshape(-1), minlength=prod(grid)).reshape(grid)
+    assert np.array_equal(layout.padding_per_core, rows * wide - held)
+    last = tuple(n - 1 for n in grid)
+    assert layout.core_padding(last).count == rows * wide - held[last]
+
+
+def test_alignments_that_are_refused() -> None:
+    with pytest.raises(LayoutError) as caught:
+        ShardLayout((8, 8), "float32", alignment_bytes=6)
+    assert caught.value.message == (
+        "shard layout: alignment_bytes=6 is no multiple of float32, which has 32 bits; give a "
+        "multiple"
+    )
+    with pytest.raises(LayoutError) as caught:
+        ShardLayout((8, 8), "float32", alignment_bytes=0)
+    assert caught.value.message == (
+        "shard layout: alignment_bytes is 0; give a positive number of bytes, such as 16"
+    )

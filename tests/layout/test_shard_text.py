@@ -115,6 +115,45 @@ def test_other_spellings() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("tensor<2x3x64x128xf32>",
+         "tensor<2x3x64x128xf32, #tt.layout<(d0, d1, d2, d3) -> (d0 * 192 + d1 * 64 + d2, d3), "
+         "undef, <1x1>, memref<384x128xf32, #tt.memory_space<system>>>>"),
+        ("tensor<4xbf16>",
+         "tensor<4xbf16, #tt.layout<(d0) -> (d0), undef, <1>, memref<4xbf16, "
+         "#tt.memory_space<system>>>>"),
+        ("tensor<f32>",
+         "tensor<f32, #tt.layout<() -> (0), undef, <1>, memref<1xf32, "
+         "#tt.memory_space<system>>>>"),
+    ],
+)
+def test_a_tensor_without_a_layout_is_on_the_host(text: str, printed: str) -> None:
+    layout = ShardLayout.parse(text)
+
+    assert str(layout) == printed
+    assert ShardLayout.parse(printed) == layout
+    assert np.array_equal(layout.offsets().reshape(-1), np.arange(layout.num_elements))
+
+
+def test_a_tile_without_a_type_has_the_elements_of_the_tensor() -> None:
+    short = GOOD.replace("8x150xf32", "1x5x!tt.tile<32x32>")
+
+    assert str(ShardLayout.parse(short)) == GOOD.replace("8x150xf32", "1x5x!tt.tile<32 x 32, f32>")
+
+
+def test_aligned_rows_are_read_from_the_memref() -> None:
+    layout = ShardLayout((53, 61), "float32", grid=(3, 2), alignment_bytes=32)
+
+    assert "memref<18x32xf32" in str(layout)
+    assert ShardLayout.parse(str(layout)) == layout
+    assert layout.replace(alignment_bytes=None).memref_shape == (18, 31)
+    for wrong in ("memref<19x32xf32", "memref<18x30xf32"):
+        with pytest.raises(LayoutError, match="write that"):
+            ShardLayout.parse(str(layout).replace("memref<18x32xf32", wrong))
+
+
 def at(text: str, wanted: str, rest: str) -> tuple[str, str]:
     """A text, and what is said about it where `rest` begins (20 letters of it are shown)."""
     place = text.index(rest) if rest else len(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from tecomp import Layout, ShardLayout, Target, TecompError
@@ -49,6 +50,39 @@ def test_what_fits_to_the_byte() -> None:
     ).shard_bytes == room  # fmt: skip
 
 
+def test_a_grid_that_the_target_does_not_have_is_folded() -> None:
+    """Width sharding of TTNN: 1x64 cores on 8x8."""
+    layout = ShardLayout.for_target(WORMHOLE, (32, 4096), "float32", grid=(1, 64))
+    for column in range(0, 4096, 200):
+        core = column // 64
+        assert layout.physical_core((0, column)) == (0, core // 8, core % 8)
+    assert ShardLayout.parse(str(layout), face=(16, 16)) == layout
+    whole = ShardLayout.for_target(WORMHOLE, (512, 1024), "bfloat16")
+    assert whole.physical_core((100, 1000)) == (0, 1, 7)
+    odd = ShardLayout.for_target(WORMHOLE, (32, 11 * 32), "bfloat16", grid=(1, 11))
+    assert odd.physical_core((0, 10 * 32)) == (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("target", "memory", "dtype", "memref"),
+    [
+        (WORMHOLE, "l1", "float32", (18, 32)), (WORMHOLE, "l1", "uint8", (18, 32)),
+        (WORMHOLE, "l1", "bfloat16", (18, 32)), (BLACKHOLE, "dram", "uint8", (18, 64)),
+        (WORMHOLE, "dram", "uint8", (18, 32)),
+    ],
+)
+def test_rows_of_shards_are_padded_to_the_alignment_of_the_memory(
+    target: Target, memory: str, dtype: str, memref: tuple[int, int]
+) -> None:
+    layout = ShardLayout.for_target(
+        target, (53, 61), dtype, grid=(3, 2), tiled=False, memory_space=memory)
+    assert (layout.scalar_shard_shape, layout.memref_shape) == ((18, 31), memref)
+    assert layout.memref_shape[1] * layout.dtype.bytes % target.memory(memory).alignment_bytes == 0
+    i, j = np.indices((53, 61))
+    assert np.array_equal(
+        layout.offsets(), ((i // 18 * 2 + j // 31) * 18 + i % 18) * memref[1] + j % 31)
+
+
 @pytest.mark.parametrize(
     ("make", "kind", "message"),
     [
@@ -76,7 +110,7 @@ def test_what_fits_to_the_byte() -> None:
         (lambda: ShardLayout.for_target(
             WORMHOLE, (64, 1_498_113), "uint8", tiled=False, grid=(64, 1)
         ), CapacityError,
-         "layout: uint8[64, 1498113] as uint8 takes 1,498,113 B of `l1` of a core, target tensix_wh "
+         "layout: uint8[64, 1498113] as uint8 takes 1,498,128 B of `l1` of a core, target tensix_wh "
          "has 1,498,112 B; cut it into smaller parts, or take another memory"),
         (lambda: ShardLayout.for_target(
             WORMHOLE, (2**17, 2**17), "uint8", memory_space="dram"

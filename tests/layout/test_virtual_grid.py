@@ -176,3 +176,64 @@ def test_a_grid_for_a_tensor_divides_its_tiles(seed: int) -> None:
               for t, m in zip(tiles[-2:], device, strict=True)]
     assert 4 * np.prod(found.shape) > np.prod(device) or (
         np.prod(found.shape) >= np.prod(blocks))
+
+
+@pytest.mark.parametrize(("shape", "mapping", "chips", "is_mesh"), MAPS.values(), ids=MAPS)
+def test_maps_of_devices_have_a_text(
+    shape: tuple[int, ...], mapping: Callable[..., Any], chips: int, is_mesh: bool
+) -> None:
+    """A layout that is printed and read keeps its device."""
+    device = GridMap.of(shape, mapping, (chips, 8, 8))
+    extents = tuple(2 * n for n in shape)
+    layout = ShardLayout(extents, "float32", collapse_intervals=[], grid=shape, device=device)
+    again = ShardLayout.parse(str(layout))
+    assert device.text() in str(layout)
+    assert (again, again.device) == (layout, device)
+    for core in itertools.islice(np.ndindex(*shape), 0, None, 37):
+        index = tuple(2 * n for n in core)
+        assert again.physical_core(index) == layout.physical_core(index) == device.core(core)
+    other = GridMap.of(shape, lambda *i: [0, *reversed(i)][-3:], (1, *shape[::-1])) if (
+        len(shape) == 2) else device
+    assert ShardLayout.parse(str(layout), device=other).device == other
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("#tt.grid<1x4, (d0, d1) -> (0, 0, d1)>, <1x1x4>>", "'#tt.device'"),
+        ("#tt.device<#tt.grid<, (d0, d1) -> (0, 0, d1)>, <1x1x4>>", "a number"),
+        ("#tt.device<#tt.grid<1x4, (d0, d1) -> (0, 0, d2)>, <1x1x4>>",
+         "one of the dimensions d0, d1"),
+        ("#tt.device<#tt.grid<1x4, (d0, d1) -> (0, 0, d1)>>", "','"),
+    ],
+)
+def test_texts_of_devices_that_are_wrong(text: str, wanted: str) -> None:
+    with pytest.raises(LayoutError) as caught:
+        ShardLayout.parse(
+            "tensor<8x8xf32, #tt.layout<(d0, d1) -> (d0, d1), undef, <1x4>, memref<8x2xf32, "
+            f"#tt.memory_space<l1>>, {text}>>"
+        )
+    assert caught.value.message.startswith(f"shard layout: expected {wanted} at position ")
+
+
+@pytest.mark.parametrize("device", [(8, 8), (10, 13), (3, 5)])
+def test_grids_of_any_shape_are_placed_on_one_device(device: tuple[int, int]) -> None:
+    """Each core of the grid is one of the device, in row-major order where the grid is folded."""
+    cores = device[0] * device[1]
+    grids: list[tuple[int, ...]] = [(1, n) for n in range(1, cores + 1)]
+    grids += [(n, 1) for n in range(1, cores + 1)] + [device, (1, *device)]
+    for grid in grids:
+        found = GridMap.on_device(grid, device)
+        places = [found.core(core) for core in np.ndindex(*grid)]
+        assert len(set(places)) == len(places)
+        if len(grid) == 2 and grid[0] <= device[0] and grid[1] <= device[1]:
+            assert places == [(0, *core) for core in np.ndindex(*grid)]
+        else:
+            width = max(x for _, _, x in places) + 1
+            assert [y * width + x for _, y, x in places] == list(range(len(places)))
+    with pytest.raises(LayoutError) as caught:
+        GridMap.on_device((1, cores + 1), device)
+    assert caught.value.message == (
+        f"grid map: the grid [1, {cores + 1}] has {cores + 1} cores, and the device "
+        f"{list(device)} has {cores}; give a smaller grid, or GridMap.mesh for several devices"
+    )

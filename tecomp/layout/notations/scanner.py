@@ -79,6 +79,17 @@ class Scanner:
         number = self.number_or_none()
         return self.fail("a number") if number is None else number
 
+    def extents(self) -> tuple[int, ...]:
+        """The numbers that come next, with an x between them.
+
+        >>> Scanner("2x4>", "grid").extents()
+        (2, 4)
+        """
+        found = [self.number()]
+        while self.accept_letter("x"):
+            found.append(self.number())
+        return tuple(found)
+
     def word(self, what: str) -> str:
         """The word that comes next."""
         self.skip()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tecomp.errors import LayoutError
-from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
+from tecomp.ir.nodes.argument_checks import check_kind, is_one_of, whole_number
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
 from tecomp.layout.addressing.arguments import positive_numbers
@@ -176,6 +176,37 @@ def checked_storage(element: str, tile: tuple[int, int] | None) -> Format:
             kind="shards",
         )
     return storage
+
+
+def aligned_count(
+    alignment_bytes: int | None, storage: Format, tile: tuple[int, int] | None
+) -> int:
+    """Return the number of elements that the rows of a shard are padded to a multiple of.
+
+    Rows of tiles need no padding: the bytes of a tile are a multiple of what networks ask for.
+
+    Raises:
+        LayoutError: If `alignment_bytes` is not a positive integer, or no multiple of an element.
+    """
+    if alignment_bytes is None:
+        return 1
+    size = whole_number(alignment_bytes)
+    if size is None or size < 1:
+        raise LayoutError(
+            f"shard layout: alignment_bytes is {alignment_bytes!r}; give a positive number of "
+            "bytes, such as 16",
+            kind="shards",
+        )
+    if tile is not None:
+        return 1
+    bits = storage.stored.bits * storage.units // storage.elements
+    if size * 8 % bits and bits % (size * 8):
+        raise LayoutError(
+            f"shard layout: alignment_bytes={size} is no multiple of {storage.name}, which has "
+            f"{bits} bits; give a multiple",
+            kind="shards",
+        )
+    return max(size * 8 // bits, 1)
 
 
 def pad_value_of(oob_val: str, dtype: DType) -> float | None:

@@ -22,6 +22,7 @@ from tecomp.layout.core.target_limits import check_room, check_target, element_o
 from tecomp.layout.sharding.checks import (
     ALLOWED_TILES,
     Linear,
+    aligned_count,
     by,
     checked_device,
     checked_face,
@@ -63,6 +64,7 @@ class ShardLayout(Layout):
         face: rows and columns of a face of a tile, or None.
         device: where the cores of the virtual grid are, if it is known.
         collapsed_shape: extents of the collapsed axes.
+        alignment_bytes: multiple to which rows of shards without tiles are padded, or None.
 
     Source:
         Tensor Layout (tt-mlir).
@@ -74,6 +76,10 @@ class ShardLayout(Layout):
     ((192, 32), (192, 32), (6, 1))
     >>> shards.shard_bytes, shards.memory_space, shards.oob_val, shards.device
     (24576, 'l1', 'undef', None)
+    >>> ShardLayout((53, 61), "float32", grid=(3, 2), alignment_bytes=16).memref_shape
+    (18, 32)
+    >>> shards.alignment_bytes is None
+    True
     >>> shards.elements_per_core.shape, int(shards.padding_per_core.sum())
     ((2, 4), 0)
     """
@@ -85,6 +91,7 @@ class ShardLayout(Layout):
     face: tuple[int, int] | None = field(init=False)
     device: GridMap | None = field(init=False)
     collapsed_shape: tuple[int, ...] = field(init=False)
+    alignment_bytes: int | None = field(init=False)
     _cut: Cut = field(init=False)
     _allowed_tiles: tuple[tuple[int, ...], ...] = field(init=False)
 
@@ -102,6 +109,7 @@ class ShardLayout(Layout):
         element: str | None = None,
         face: Sequence[int] | None = None,
         device: GridMap | None = None,
+        alignment_bytes: int | None = None,
         capacity_bytes: int | None = None,
         allowed_tiles: Sequence[Sequence[int]] = ALLOWED_TILES,
     ) -> None:
@@ -122,6 +130,8 @@ class ShardLayout(Layout):
             element: how an element is stored, if not as `dtype`.
             face: rows and columns of a face of a tile.
             device: where the cores of the grid are.
+            alignment_bytes: Multiple of bytes to which rows of shards without tiles are padded, so
+                that each starts at an address that the network of the machine (NoC) takes.
             capacity_bytes: what a core has room for.
             allowed_tiles: tiles that the machine has.
 
@@ -140,18 +150,19 @@ class ShardLayout(Layout):
         index_map, cores = collapse_onto(extents, linear, collapse_intervals, grid, tiled)
         ranges = ranges_of(index_map, extents, plain)
         sizes = tuple(high - low + 1 for low, high in ranges)
-        cut = Cut.evenly(sizes, cores, tiled, checked_face(face, tiled))
+        storage = checked_storage(plain if element is None else element, tiled)
+        aligned = aligned_count(alignment_bytes, storage, tiled)
+        cut = Cut.evenly(sizes, cores, tiled, checked_face(face, tiled), aligned)
         keep(
             self, linear=index_map, grid=cores, oob_val=oob_val, tile=tiled, face=cut.face,
             device=checked_device(device, cores), collapsed_shape=sizes, _cut=cut,
-            _allowed_tiles=allowed,
+            alignment_bytes=alignment_bytes, _allowed_tiles=allowed,
         )
         results = cut.axes(_from_zero(index_map, ranges))
         super().__init__(
             extents, plain, IndexMap(index_map.initial_indices, results),
-            checked_storage(plain if element is None else element, tiled),
-            pad_value_of(oob_val, plain),
-            checked_space(memory_space), tuple(range(len(cores))),
+            storage, pad_value_of(oob_val, plain), checked_space(memory_space),
+            tuple(range(len(cores))),
         )
         if capacity_bytes is not None:
             self.check_capacity(capacity_bytes)
@@ -177,11 +188,14 @@ class ShardLayout(Layout):
             shape: extents of the tensor.
             dtype: type of its elements.
             linear: as for the constructor.
-            grid: cores along each collapsed axis; all that the target has by default.
+            grid: cores along each collapsed axis, a virtual grid of as many cores as the target
+                has; all of these by default. `device` is where they are, as `GridMap.on_device`
+                says.
             tiled: whether it is in tiles.
             memory_space: the memory that holds it.
             element: one of the formats that the target stores the type in; by default the first.
-            others: as for the constructor.
+            others: as for the constructor. Rows of shards without tiles are padded to the alignment
+                of the memory, if `alignment_bytes` is not given.
 
         Raises:
             LayoutError: the target has fewer cores, no tiles, or no such format for the type.
@@ -193,17 +207,20 @@ class ShardLayout(Layout):
         ((8, 8), (2, 4), (16, 16))
         """
         check_target(target, "shard layout")
-        target.memory(memory_space)
-        given: dict[str, Any] = {"element": element_of(target, dtype, element)}
+        given: dict[str, Any] = {"alignment_bytes": target.memory(memory_space).alignment_bytes}
+        given["element"] = element_of(target, dtype, element)
         check_kind(
             tiled, bool | np.bool_, "shard layout: tiled", "give True or False", LayoutError
         )
         if tiled:
             tile = tile_of(target)
             given |= {"tile": tile.shape, "face": tile.face, "allowed_tiles": tile.shapes}
+        cores = grid_of(target, grid)
+        rows = tuple(target.grid.values())
+        if len(rows) == 2:
+            given["device"] = GridMap.on_device(cores, rows)
         layout = cls(
-            shape, dtype, linear, grid=grid_of(target, grid), memory_space=memory_space,
-            **(given | others),
+            shape, dtype, linear, grid=cores, memory_space=memory_space, **(given | others)
         )
         check_room(layout, target)
         return layout
@@ -225,9 +242,11 @@ class ShardLayout(Layout):
         """Read a layout as `str(layout)` writes it.
 
         Args:
-            text: `tensor<..., #tt.layout<...>>`, on any number of lines.
-            face: of a tile, which the text does not say.
-            device: where the cores are, which it does not say either.
+            text: `tensor<..., #tt.layout<...>>`, on any number of lines; a tensor without a layout
+                is on one core, in the memory of the host.
+            face: of a tile, which the text does not say. That rows of a shard are padded follows
+                from the memref.
+            device: where the cores are, if not as the text says.
             capacity_bytes: what a core has room for.
             allowed_tiles: tiles that the machine has.
 
@@ -246,8 +265,12 @@ class ShardLayout(Layout):
         layout = cls(
             said.shape, said.dtype, said.linear, oob_val=said.oob_val, grid=said.grid,
             tile=said.tile, memory_space=said.memory_space, element=said.element, face=face,
-            device=device, capacity_bytes=capacity_bytes, allowed_tiles=allowed_tiles,
+            device=said.device if device is None else device, allowed_tiles=allowed_tiles,
         )
+        if (count := _padded_row(layout, said.memref)) is not None:
+            layout = layout.replace(alignment_bytes=count)
+        if capacity_bytes is not None:
+            layout.check_capacity(capacity_bytes)
         if layout.memref_shape != said.memref:
             raise LayoutError(
                 f"shard layout: the text says memref<{by(said.memref)}>, but {by(said.shape)} on "
@@ -268,7 +291,7 @@ class ShardLayout(Layout):
         """
         return shard_text(ShardNotation(
             self.shape, self.dtype, self.linear, self.oob_val, self.grid, self.memref_shape,
-            self.tile, self.storage.name, self.memory_space,
+            self.tile, self.storage.name, self.memory_space, self.device,
         ))
 
     def __str__(self) -> str:
@@ -297,6 +320,7 @@ class ShardLayout(Layout):
             "shape": self.shape, "dtype": self.dtype, "oob_val": self.oob_val, "grid": self.grid,
             "tile": self.tile, "memory_space": self.memory_space, "face": self.face,
             "element": self.storage.name, "device": self.device,
+            "alignment_bytes": self.alignment_bytes,
             "allowed_tiles": self._allowed_tiles,
         }
         if "collapse_intervals" not in changes:
@@ -433,6 +457,16 @@ p3 >= 31)
                 kind="shards",
             )
         return self.device
+
+
+def _padded_row(layout: ShardLayout, memref: tuple[int, ...]) -> int | None:
+    """Return the bytes of a row of a memref that is wider than that of a layout; else None."""
+    own = layout.memref_shape
+    is_wider = len(own) == len(memref) and own[:-1] == memref[:-1] and own[-1] < memref[-1]
+    bits = layout.storage.stored.bits * layout.storage.units // layout.storage.elements
+    if layout.tile is not None or not is_wider or memref[-1] * bits % 8:
+        return None
+    return memref[-1] * bits // 8
 
 
 def _from_zero(index_map: IndexMap, ranges: Sequence[tuple[int, int]]) -> list[Expr]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tecomp.errors import LayoutError
-from tecomp.ir.arith.extents import ceil_div
+from tecomp.ir.arith.extents import ceil_div, round_up
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import INT64
@@ -159,34 +159,37 @@ class Cut:
         shard: extents of a shard, in elements.
         tile: rows and columns of a tile; None for elements one by one.
         face: rows and columns of a face, tiles being rows of faces; None for one face.
+        aligned: multiple of elements to which rows of a shard without tiles are padded.
     """
 
     grid: Shape
     shard: Shape
     tile: tuple[int, int] | None = None
     face: tuple[int, int] | None = None
+    aligned: int = 1
 
     @classmethod
     def evenly(
-        cls, box: Shape, grid: Shape, tile: tuple[int, int] | None, face: tuple[int, int] | None
+        cls, box: Shape, grid: Shape, tile: tuple[int, int] | None, face: tuple[int, int] | None,
+        aligned: int = 1,
     ) -> Cut:
         """Shards of one size; the last along an axis may be partly empty, or all."""
         shard = tuple(ceil_div(n, count) for n, count in zip(box, grid, strict=True))
-        return cls(grid, shard, tile, face)
+        return cls(grid, shard, tile, face, aligned)
 
     @property
     def memref(self) -> Shape:
         """Extents of a shard, in tiles along the last two axes if there are tiles."""
         if self.tile is None:
-            return self.shard
+            return self.padded
         tiles = (ceil_div(n, t) for n, t in zip(self.shard[-2:], self.tile, strict=True))
         return (*self.shard[:-2], *tiles)
 
     @property
     def padded(self) -> Shape:
-        """Extents of a shard in elements, with whole tiles."""
+        """Extents of a shard in elements, with whole tiles, or with aligned rows."""
         if self.tile is None:
-            return self.shard
+            return (*self.shard[:-1], *(round_up(n, self.aligned) for n in self.shard[-1:]))
         ends = (n * t for n, t in zip(self.memref[-2:], self.tile, strict=True))
         return (*self.shard[:-2], *ends)
 
@@ -203,6 +206,8 @@ class Cut:
             _places(value, size) for value, size in zip(values, self.shard, strict=True)
         ]
         if self.tile is None:
+            if self.padded != self.shard:
+                inside[-1] = remainder(inside[-1], self.padded[-1])
             return (*cores, *inside)
         lead, last = inside[:-2], inside[-2:]
         tiles = [

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from tecomp.errors import LayoutError
 from tecomp.layout.formats.registry import BFP_TILES
 from tecomp.layout.notations.mlir_affine import map_text, read_map
 from tecomp.layout.notations.scanner import Scanner
+from tecomp.layout.sharding.shard_maps import collapsed
+from tecomp.layout.sharding.virtual_grid import GridMap
 from tecomp.poly.maps.index_map import IndexMap
 
 MEMORY_SPACES = ("system", "mmio", "dram", "l1")
@@ -46,8 +49,9 @@ class ShardNotation:
         grid: of cores.
         memref: extents of a shard, in tiles if there are any.
         tile: rows and columns of a tile.
-        element: how an element is stored.
+        element: how an element is stored; as `dtype` if None.
         memory_space: where.
+        device: where the cores of the grid are, if that is known.
     """
 
     shape: tuple[int, ...]
@@ -57,8 +61,9 @@ class ShardNotation:
     grid: tuple[int, ...]
     memref: tuple[int, ...]
     tile: tuple[int, int] | None
-    element: str
+    element: str | None
     memory_space: str
+    device: GridMap | None = None
 
 
 def shard_text(layout: ShardNotation) -> str:
@@ -67,16 +72,18 @@ def shard_text(layout: ShardNotation) -> str:
     Raises:
         LayoutError: the notation has no word for something in it.
     """
-    element = layout.element if layout.element in BFP_TILES else _type_name(layout.element)
+    stored = layout.element or layout.dtype
+    element = stored if stored in BFP_TILES else _type_name(stored)
     if layout.tile is not None:
         rows, columns = layout.tile
         element = f"!tt.tile<{rows} x {columns}, {element}>"
     tensor = "".join(f"{n}x" for n in layout.shape) + _type_name(layout.dtype)
     memref = "".join(f"{n}x" for n in layout.memref) + element
+    device = "" if layout.device is None else f", {layout.device.text()}"
     return (
         f"tensor<{tensor}, #tt.layout<{map_text(layout.linear)}, {layout.oob_val}, "
         f"<{'x'.join(map(str, layout.grid))}>, "
-        f"memref<{memref}, #tt.memory_space<{layout.memory_space}>>>>"
+        f"memref<{memref}, #tt.memory_space<{layout.memory_space}>>{device}>>"
     )
 
 
@@ -93,6 +100,8 @@ def _type_name(dtype: str) -> str:
 def parse_shard(text: str) -> ShardNotation:
     """Read the text of a layout; blanks and ends of lines do not count.
 
+    A tensor without `#tt.layout` is in the memory of the host, as it is.
+
     Raises:
         LayoutError: something else stands where a part should be; with the position.
 
@@ -107,13 +116,18 @@ def parse_shard(text: str) -> ShardNotation:
     scanner.take("<")
     shape = _extents(scanner)
     dtype = _type(scanner)
+    if scanner.accept(">"):
+        scanner.end()
+        return _of_host(shape, dtype)
     for token in (",", "#tt.layout", "<"):
         scanner.take(token)
     linear = read_map(scanner)
     scanner.take(",")
     oob_val = _one_of(scanner, tuple(OOB_VALUES))
     scanner.take(",")
-    grid = _grid(scanner)
+    scanner.take("<")
+    grid = scanner.extents()
+    scanner.take(">")
     for token in (",", "memref", "<"):
         scanner.take(token)
     memref = _extents(scanner)
@@ -121,10 +135,21 @@ def parse_shard(text: str) -> ShardNotation:
     for token in (",", "#tt.memory_space", "<"):
         scanner.take(token)
     space = _one_of(scanner, MEMORY_SPACES)
-    for _ in range(4):
+    for _ in range(2):
+        scanner.take(">")
+    device = GridMap.read(scanner) if scanner.accept(",") else None
+    for _ in range(2):
         scanner.take(">")
     scanner.end()
-    return ShardNotation(shape, dtype, linear, oob_val, grid, memref, tile, element, space)
+    return ShardNotation(shape, dtype, linear, oob_val, grid, memref, tile, element, space, device)
+
+
+def _of_host(shape: tuple[int, ...], dtype: str) -> ShardNotation:
+    """Return what a builtin tensor type stands for, which has no encoding."""
+    linear = collapsed(shape, None, 2 if len(shape) > 1 else None)
+    extents = (prod(shape[:-1]), shape[-1]) if len(shape) > 1 else shape or (1,)
+    grid = (1,) * len(extents)
+    return ShardNotation(shape, dtype, linear, "undef", grid, extents, None, None, "system")
 
 
 def _extents(scanner: Scanner) -> tuple[int, ...]:
@@ -137,16 +162,7 @@ def _extents(scanner: Scanner) -> tuple[int, ...]:
     return tuple(extents)
 
 
-def _grid(scanner: Scanner) -> tuple[int, ...]:
-    scanner.take("<")
-    extents = [scanner.number()]
-    while scanner.accept_letter("x"):
-        extents.append(scanner.number())
-    scanner.take(">")
-    return tuple(extents)
-
-
-def _element(scanner: Scanner) -> tuple[tuple[int, int] | None, str]:
+def _element(scanner: Scanner) -> tuple[tuple[int, int] | None, str | None]:
     if not scanner.accept("!tt.tile"):
         return None, _type(scanner)
     scanner.take("<")
@@ -155,6 +171,8 @@ def _element(scanner: Scanner) -> tuple[tuple[int, int] | None, str]:
     if not scanner.accept_letter("x"):
         scanner.fail("x between the rows and the columns of a tile")
     tile = (rows, scanner.number())
+    if scanner.accept(">"):
+        return tile, None
     scanner.take(",")
     element = _type(scanner, stored=True)
     scanner.take(">")

@@ -19,6 +19,8 @@ from tecomp.ir.nodes.expr import Expr, Var, index_value
 from tecomp.layout.addressing.arguments import positive_numbers, quotient, remainder, whole_numbers
 from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout
+from tecomp.layout.notations.mlir_affine import map_text, read_map
+from tecomp.layout.notations.scanner import Scanner
 from tecomp.layout.sharding.shard_maps import joined
 from tecomp.poly.maps import brute_force
 from tecomp.poly.maps.index_map import IndexMap
@@ -178,16 +180,47 @@ class GridMap(Pictured):
         (0, 5, 7)
         """
         shape, device = positive_numbers(shape, _GRID), positive_numbers(device, _DEVICE, 2)
-        count = prod(shape)
-        columns = factors(count, device)[1]
+        return cls._in_rows(shape, device, factors(prod(shape), device)[1])
+
+    @classmethod
+    def on_device(cls, shape: Sequence[int], device: Sequence[int]) -> GridMap:
+        """Return the map of any grid to the cores of one device.
+
+        A grid of rows and columns that the device has is placed as it is. Any other is folded, in
+        row-major order, on a rectangle that is as square as can be, or else on whole rows.
+
+        Args:
+            shape: Cores of the virtual grid along each of its axes.
+            device: Rows and columns of cores.
+
+        Raises:
+            LayoutError: If the grid has more cores than the device.
+
+        >>> [GridMap.on_device(grid, (8, 8)).core((0, 27)) for grid in ((1, 64), (1, 33))]
+        [(0, 3, 3), (0, 3, 3)]
+        """
+        shape, device = positive_numbers(shape, _GRID), positive_numbers(device, _DEVICE, 2)
+        if prod(shape) > prod(device):
+            raise LayoutError(
+                f"grid map: the grid {list(shape)} has {prod(shape)} cores, and the device "
+                f"{list(device)} has {prod(device)}; give a smaller grid, or GridMap.mesh for "
+                "several devices",
+                kind="shards",
+            )
+        if len(shape) == 2 and shape[0] <= device[0] and shape[1] <= device[1]:
+            return cls(shape, _identity(2), (1, *device))
+        if is_rectangle(prod(shape), device):
+            return cls.folded(shape, device)
+        return cls._in_rows(shape, device, device[1])
+
+    @classmethod
+    def _in_rows(cls, shape: Shape, device: Shape, columns: int) -> GridMap:
+        """Return the map of a grid to rows of so many cores."""
         axes = tuple(Var(f"d{k}") for k in range(len(shape)))
-        flat = joined(axes, shape)
-        column = remainder(flat, columns)
-        return cls(
-            shape,
-            IndexMap(axes, (index_value(0), quotient(flat, columns), column)),
-            (1, *device),
-        )
+        long = [(axis, n) for axis, n in zip(axes, shape, strict=True) if n > 1]
+        flat = joined([axis for axis, _ in long], [n for _, n in long])
+        place = index_value(0), quotient(flat, columns), remainder(flat, columns)
+        return cls(shape, IndexMap(axes, place), (1, *device))
 
     @classmethod
     def for_tensor(
@@ -257,6 +290,37 @@ class GridMap(Pictured):
             tuple(map(int, core)): brute_force.unravel(k, self.shape)
             for k, core in enumerate(self._cores)
         }
+
+    def text(self) -> str:
+        """Return the map in the notation of tt-mlir, with the extents of the physical grid.
+
+        Raises:
+            LayoutError: If the map combines bits.
+
+        >>> print(GridMap.folded((1, 64), (8, 8)).text())
+        #tt.device<#tt.grid<1x64, (d0, d1) -> (0, d1 floordiv 8, d1 mod 8)>, <1x8x8>>
+        """
+        shape, physical = ("x".join(map(str, each)) for each in (self.shape, self.physical))
+        return f"#tt.device<#tt.grid<{shape}, {map_text(self.index_map)}>, <{physical}>>"
+
+    @classmethod
+    def read(cls, scanner: Scanner) -> GridMap:
+        """Read the text of a map that begins at the position of a scanner.
+
+        Raises:
+            LayoutError: If the text is malformed, with the position, or no grid has such a map.
+        """
+        for token in ("#tt.device", "<", "#tt.grid", "<"):
+            scanner.take(token)
+        shape = scanner.extents()
+        scanner.take(",")
+        index_map = read_map(scanner)
+        for token in (">", ",", "<"):
+            scanner.take(token)
+        physical = scanner.extents()
+        for _ in range(2):
+            scanner.take(">")
+        return cls(shape, index_map, physical)
 
     def __eq__(self, other: object) -> bool:
         return (
