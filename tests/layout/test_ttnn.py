@@ -312,7 +312,26 @@ REFUSED = {
         lambda: TtnnLayout.from_shard(
             ShardLayout((2, 8, 8), "float32", collapse_intervals=[], grid=(2, 1, 1))),
         "ttnn layout: a grid of 2x1x1 with oob_val='undef'; TTNN has rows and columns of cores and "
-        "undefined padding, so join dimensions, or split the tensor over devices first",
+        "undefined padding, so join dimensions, or slice the tensor over devices with mesh_from_shard",
+    ),
+    "aligned-rows": (
+        lambda: TtnnLayout.from_shard(ShardLayout((53, 61), "float32", grid=(3, 2), alignment_bytes=32)),
+        "ttnn layout: rows of 18x32 are padded to 32 bytes, which strides do not say; give a layout "
+        "in tiles, or one without alignment_bytes",
+    ),
+    "several-batches-on-a-device": (
+        lambda: TtnnLayout.mesh_from_shard(
+            ShardLayout((4, 8, 8), "float32", collapse_intervals=[], grid=(2, 1, 1))),
+        "ttnn layout: axis 0 of the grid 2x1x1 is d0 of 4x8x8; a mesh slices dimensions that rows and "
+        "columns do not have, one index for each device: give each axis in front such a dimension, "
+        "and as many devices as that has indices",
+    ),
+    "batch-in-the-rows": (
+        lambda: TtnnLayout.mesh_from_shard(
+            ShardLayout((2, 8, 8), "float32", lambda d0, d1, d2: [d0, d0 * 8 + d1, d2], grid=(2, 1, 1))),
+        "ttnn layout: axis 0 of the grid 2x1x1 is d0 of 2x8x8; a mesh slices dimensions that rows and "
+        "columns do not have, one index for each device: give each axis in front such a dimension, "
+        "and as many devices as that has indices",
     ),
     "transposed": (
         lambda: TtnnLayout.from_shard(ShardLayout((8, 8), "float32", lambda i, j: [j, i])),
@@ -342,3 +361,27 @@ def test_refusals(call: Callable[[], object], message: str) -> None:
         call()
 
     assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("shape", "intervals", "grid", "tile"),
+    [
+        ((2, 3, 64, 128), [(1, -1)], (2, 2, 4), TILE), ((2, 8, 32), [(1, -1)], (2, 1, 2), None),
+        ((2, 3, 4, 8, 32), [(2, -1)], (2, 3, 2, 2), None), ((2, 5, 7), [(1, -1)], (2, 2, 2), None),
+        ((3, 40, 70), [], (3, 2, 1), TILE),
+    ],
+)
+def test_the_batch_is_sliced_over_a_mesh(
+    shape: tuple[int, ...], intervals: Any, grid: tuple[int, ...], tile: Any
+) -> None:
+    """Every element is on the device and at the place there that the shard layout says."""
+    layout = ShardLayout(shape, "float32", collapse_intervals=intervals, grid=grid, tile=tile)
+    mesh = TtnnLayout.mesh_from_shard(layout)
+    count = len(grid) - 2
+
+    assert mesh.shape == grid[:count]
+    assert mesh.layout.memref_shape == layout.memref_shape[count:]
+    for index in list(np.ndindex(*shape))[:: max(int(np.prod(shape)) // 300, 1)]:
+        place = layout.place(index)
+        assert mesh.device(index) == place[:count]
+        assert mesh.place(index) == (*place[count : count + 2], *place[len(grid) + count :])

@@ -447,7 +447,10 @@ def test_ttnn_cannot_leave_the_batch_to_the_grid() -> None:
 
     assert caught.value.message == (
         "ttnn layout: a grid of 2x2x4 with oob_val='undef'; TTNN has rows and columns of cores and "
-        "undefined padding, so join dimensions, or split the tensor over devices first"
+        "undefined padding, so join dimensions, or slice the tensor over devices with mesh_from_shard"
     )
     folded = ShardLayout((3, 64, 128), "float32", grid=(2, 4), **BFP)
     assert TtnnLayout.from_shard(folded).to_shard() == folded
+    mesh = TtnnLayout.mesh_from_shard(parsed(MULTI_DEVICE))
+    assert (mesh.shape, mesh.dims, mesh.layout.shape) == ((2,), (0,), (1, 3, 64, 128))
+    assert (mesh.layout.packed_shape, mesh.layout.grid_shape) == ((192, 128), (2, 4))

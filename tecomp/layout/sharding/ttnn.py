@@ -12,8 +12,10 @@ from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, index_value
+from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.layout.addressing.arguments import (
     check_shape,
+    index_within,
     positive_numbers,
     quotient,
     remainder,
@@ -422,7 +424,113 @@ class TtnnLayout(Layout):
                 "it a grid without idle cores",
                 kind="shards",
             )
+        if made.memref_shape != layout.memref_shape:
+            raise LayoutError(
+                f"ttnn layout: rows of {by(layout.memref_shape)} are padded to "
+                f"{layout.alignment_bytes} bytes, which strides do not say; give a layout in "
+                "tiles, or one without alignment_bytes",
+                kind="shards",
+            )
         return made
+
+    @classmethod
+    def mesh_from_shard(cls, layout: ShardLayout) -> TtnnMesh:
+        """Return a mesh of devices, on each of which all dimensions but the last are collapsed.
+
+        The axes of the grid in front of the last two are the mesh: each divides one dimension of
+        the tensor, so that each device has one index of it.
+
+        Raises:
+            LayoutError: If an axis in front is not one dimension with one index for each device, or
+                the part of a device has no TTNN layout.
+
+        Source:
+            Tensor Layout (tt-mlir), "Multi-device" and "Mapping from the compiler".
+
+        >>> layout = ShardLayout(
+        ...     (2, 3, 64, 128), "float32", collapse_intervals=[(1, -1)], grid=(2, 2, 4),
+        ...     tile=(32, 32),
+        ... )
+        >>> mesh = TtnnLayout.mesh_from_shard(layout)
+        >>> mesh.shape, mesh.dims, mesh.layout.shape, mesh.layout.grid_shape
+        ((2,), (0,), (1, 3, 64, 128), (2, 4))
+        """
+        check_kind(
+            layout, ShardLayout, "ttnn layout: the shard layout", "make one with ShardLayout",
+            LayoutError,
+        )
+        mesh = layout.grid[:-2]
+        dims = _mesh_dims(layout)
+        part = [1 if dim in dims else extent for dim, extent in enumerate(layout.shape)]
+        axes = layout.linear.initial_indices
+        rest = IndexMap(axes, layout.linear.final_indices[-2:])
+        device = ShardLayout(
+            part, layout.dtype, rest, oob_val=layout.oob_val, grid=layout.grid[-2:],
+            tile=layout.tile, memory_space=layout.memory, element=layout.storage.name,
+            face=layout.face, alignment_bytes=layout.alignment_bytes,
+            allowed_tiles=[layout.tile] if layout.tile else (),
+        )
+        return TtnnMesh(layout.shape, mesh, dims, cls.from_shard(device))
+
+
+@dataclass(frozen=True)
+class TtnnMesh:
+    """A tensor that is sliced along some dimensions, a slice for each device of a mesh.
+
+    Attributes:
+        tensor_shape: Extents of the whole tensor.
+        shape: Devices along each axis of the mesh.
+        dims: Dimension of the tensor that each axis of the mesh slices.
+        layout: Layout of the part of a device, with extent 1 in the sliced dimensions.
+    """
+
+    tensor_shape: tuple[int, ...]
+    shape: tuple[int, ...]
+    dims: tuple[int, ...]
+    layout: TtnnLayout
+
+    def device(self, index: Sequence[int]) -> tuple[int, ...]:
+        """Return the device that has the element at `index`.
+
+        Raises:
+            LayoutError: If the tensor has no such element.
+        """
+        at = index_within(index, self.tensor_shape, "element")
+        return tuple(at[dim] for dim in self.dims)
+
+    def place(self, index: Sequence[int]) -> tuple[int, ...]:
+        """Return the place of the element at `index` in the memory of its device.
+
+        Raises:
+            LayoutError: If the tensor has no such element.
+
+        >>> batch = [(1, -1)]
+        >>> layout = ShardLayout((2, 8, 32), "float32", collapse_intervals=batch, grid=(2, 1, 2))
+        >>> mesh = TtnnLayout.mesh_from_shard(layout)
+        >>> mesh.device((1, 3, 20)), mesh.place((1, 3, 20)), layout.place((1, 3, 20))
+        ((1,), (0, 1, 3, 4), (1, 0, 1, 0, 3, 4))
+        """
+        at = index_within(index, self.tensor_shape, "element")
+        return self.layout.place([0 if k in self.dims else n for k, n in enumerate(at)])
+
+
+def _mesh_dims(layout: ShardLayout) -> tuple[int, ...]:
+    """Return the dimension that each axis of a grid in front of the last two is."""
+    axes, results = layout.linear.initial_indices, layout.linear.final_indices
+    inside = {var for expr in results[-2:] for var in free_variables(expr)}
+    dims = []
+    for k, (expr, count) in enumerate(zip(results, layout.grid[:-2], strict=False)):
+        dim = axes.index(expr) if isinstance(expr, Var) and expr in axes else None
+        if dim is None or layout.shape[dim] != count or expr in inside:
+            raise LayoutError(
+                f"ttnn layout: axis {k} of the grid {by(layout.grid)} is {expr} of "
+                f"{by(layout.shape)}; a mesh slices dimensions that rows and columns do not have, "
+                "one index for each device: give each axis in front such a dimension, and as many "
+                "devices as that has indices",
+                kind="shards",
+            )
+        dims.append(dim)
+    return tuple(dims)
 
 
 def _memory_layout(down: int, across: int) -> str:
@@ -440,8 +548,8 @@ def strides_of(layout: ShardLayout) -> tuple[int, tuple[int, ...]]:
     if layout.oob_val != "undef" or len(layout.grid) != 2:
         raise LayoutError(
             f"ttnn layout: a grid of {by(layout.grid)} with oob_val={layout.oob_val!r}; TTNN has "
-            "rows and columns of cores and undefined padding, so join dimensions, or split the "
-            "tensor over devices first",
+            "rows and columns of cores and undefined padding, so join dimensions, or slice the "
+            "tensor over devices with mesh_from_shard",
             kind="shards",
         )
     linear, rank = layout.linear, len(layout.shape)
