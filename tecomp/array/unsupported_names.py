@@ -37,6 +37,11 @@ INSTEAD: Mapping[str, str] = {
     "diagonal": "write xp.linalg.diagonal(x)",
     "cross": "write xp.linalg.cross(a, b)",
     "random": "draw by numpy.random, and give that to xp.asarray",
+    "to_with_layout": "write x.to_device(device, layout=layout)",
+    **dict.fromkeys(
+        ("new_empty", "new_empty_with_layout"),
+        "write xp.empty(shape, dtype=x.dtype, device=x.device, layout=layout)",
+    ),
     "vectorize": "write the function with operations of xp, on whole arrays",
 }
 

@@ -364,6 +364,25 @@ def test_elementwise_results_keep_layouts(seed: int) -> None:
     np.testing.assert_array_equal(np.asarray(xp.maximum(x, row)), np.maximum(a, a[:1]))
 
 
+def test_an_assignment_keeps_the_layout() -> None:
+    a = data((9, 50), "float32")
+    layout = tecomp.StickLayout((9, 64), "float32", [0, 1])
+    x = xp.asarray(a, device="stick128", layout=layout)
+    own, part = x.layout, x[2:4]
+    assert own != xp.asarray(a, device="stick128").layout
+    x[0, 3:7] = 2.0
+    x[xp.asarray([5, 6], device="stick128")] = -1.0
+    part[0] = 5.0
+    a[0, 3:7], a[[5, 6]], a[2] = 2, -1, 5
+    assert (x + 0).layout == own
+    assert xp.zeros_like(x).layout == own
+    assert x.layout == own
+    x *= 2
+    x[x > 0] = 1.0
+    assert x.layout == own
+    np.testing.assert_array_equal(np.asarray(x), np.where(2 * a > 0, 1, 2 * a).astype("float32"))
+
+
 def test_what_makes_an_array_in_a_layout_refuses_others() -> None:
     x = xp.asarray(data((6, 50), "float32"), device="stick128")
     other = tecomp.StickLayout((6, 64), "float32", [0, 1], size=(6, 51))

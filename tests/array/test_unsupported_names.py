@@ -17,6 +17,11 @@ import tecomp.array as xp
         ("x", "ravel", "Array has no 'ravel'; write xp.reshape(x, (-1,))"),
         ("x", "columns", "'Array' object has no attribute 'columns'"),
         ("xp", "concatenate", "tecomp.array has no 'concatenate'; write xp.concat(arrays, axis=...)"),
+        ("xp", "to_with_layout",
+         "tecomp.array has no 'to_with_layout'; write x.to_device(device, layout=layout)"),
+        ("x", "new_empty",
+         "Array has no 'new_empty'; write xp.empty(shape, dtype=x.dtype, device=x.device, "
+         "layout=layout)"),
         ("xp", "cumulativ_sum", "tecomp.array has no 'cumulativ_sum'; did you mean xp.cumulative_sum?"),
         ("xp", "quaternions", "module 'tecomp.array' has no attribute 'quaternions'"),
         ("xp", "__wrapped__", "module 'tecomp.array' has no attribute '__wrapped__'"),

@@ -63,9 +63,11 @@ class Node:
         since: when the first of the operations was recorded that are to be computed for it.
         pending: how many were recorded from then on.
         stored: the elements on a device with memory of its own, once they are there.
+        home: the layout in which elements of the host are brought there; the device's own if None.
     """
 
     __slots__ = ("data", "op", "operands", "pending", "since", "stored", "type")
+    home: Layout | None = None
 
     def __init__(
         self,
@@ -153,6 +155,22 @@ def no_memory(shape: Shape, dtype: np.dtype[Any]) -> ArrayMemoryError:
         f"xp: elements of shape {shape} and type {dtype} take {prod(shape) * dtype.itemsize} "
         "bytes, which the system does not give; compute them in parts"
     )
+
+
+class HomeLeaf(Node):
+    """A value on the host that is brought to a device in a layout of its own."""
+
+    __slots__ = ("home",)
+
+
+def leaf_like(node: Node, data: Buffer) -> Node:
+    """Return a value with other elements, which keeps the layout that a node has on its device."""
+    home = node.home if node.stored is None else node.stored.layout
+    if home is None:
+        return leaf(data, node.type)
+    made = HomeLeaf(node.type, None, (), data, 0, 0)
+    made.home = home
+    return made
 
 
 def leaf(data: Buffer | None, type: PTensorType) -> Node:

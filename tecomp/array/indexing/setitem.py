@@ -15,6 +15,7 @@ from tecomp.array.graph.node import (
     Buffer,
     Node,
     leaf,
+    leaf_like,
     no_memory,
     record,
     record_call,
@@ -302,7 +303,7 @@ def own_memory(holder: MutableNodeHolder) -> Buffer:
     data_of(holder._node)
     is_own = holder._node.data is not None and holder._node.data.flags.writeable
     if not (is_own and is_alone(holder)):
-        holder._node = leaf(copied(data_of(holder._node)), holder._node.type)
+        holder._node = leaf_like(holder._node, copied(data_of(holder._node)))
     result = holder._node.data
     assert result is not None
     return result

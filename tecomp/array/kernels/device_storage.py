@@ -146,14 +146,14 @@ def kept_layouts(
 
 def kept_layout(node: Node) -> Layout | None:
     """Return the layout of a node that arrays like it take over; None for the device's default."""
-    if node.stored is not None:
-        layout = node.stored.layout
+    layout = node.home if node.stored is None else node.stored.layout
+    if layout is not None:
         return None if layout == default_layout(node.type) else layout
     with looking:
         work = pending((node,))
     if node not in work.nodes:
         return None
-    leaves = [(each.type, each.stored.layout if each.stored else None) for each in work.leaves]
+    leaves = [(x.type, x.stored.layout if x.stored else x.home) for x in work.leaves]
     types = [each.type for each in work.nodes]
     return kept_layouts(leaves, work.steps, types)[work.nodes.index(node)]
 
@@ -170,7 +170,7 @@ def stored_of(node: Node) -> Stored:
     with placing:
         if node.stored is None:
             assert node.data is not None
-            node.placed(brought(node.data, node.type, default_layout(node.type)))
+            node.placed(brought(node.data, node.type, node.home or default_layout(node.type)))
         assert isinstance(node.stored, Stored)
         return node.stored
 

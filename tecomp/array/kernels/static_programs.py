@@ -208,7 +208,9 @@ def _where(node: Node) -> Lies | PermutedArray | Layout | None:
     at = lies(node.data)
     if at is not None and 0 in node.data.strides:
         return at
-    return default_layout(node.type) if node.type.shape and node.type.size else at
+    if not (node.type.shape and node.type.size):
+        return at
+    return node.home or default_layout(node.type)
 
 
 def placed_program_of(work: Pending) -> PlacedProgram:
