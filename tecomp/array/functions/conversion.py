@@ -41,7 +41,8 @@ def asarray(
             so call `xp.eval` on the results before the owner of the memory writes to it. Borrowed
             memory is never written: an assignment to the array copies it first.
         layout: where the elements are in the memory of the device, a `tecomp.Layout`; the device's
-            own for such an array if None.
+            own for such an array if None. A `tecomp.StickLayout` that was written with a padded
+            size takes the size of the array.
         team: the processes among which it is divided, a `dist.Team` or its number; each gives all
             of the elements, and keeps a part.
         placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
