@@ -87,9 +87,21 @@ def define(
     return te.compute(place.shape, lambda *i: te.cast(place(*i), out_dtype), name=name)
 
 
-def _index_type(A: te.Tensor, extent: Size) -> str:
-    """Narrow indices where they fit and the values are not wider either."""
-    is_small = isinstance(extent, int) and extent < 2**31
+def index_type(A: te.Tensor, extent: Size) -> str:
+    """Return the type of indices that are carried along with values.
+
+    A vector of wider indices has fewer lanes, so they are narrow where they fit and the values are
+    not wider either. An extent that is an int32 variable fits.
+
+    Args:
+        A: the values.
+        extent: of the axis.
+
+    >>> A = te.placeholder((te.size_var("n"), 9), "float32", name="A")
+    >>> [index_type(A, n) for n in (9, 1 << 31, te.size_var("n"), te.size_var("n", "int64"))]
+    ['int32', 'int64', 'int32', 'int64']
+    """
+    is_small = extent < 1 << 31 if isinstance(extent, int) else extent.dtype == "int32"
     return "int32" if is_small and A.dtype.bytes <= 4 else "int64"
 
 
@@ -97,7 +109,7 @@ def _across(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
     """Values and their indices, reduced together."""
     extent = A.shape[axis]
     k = te.reduce_axis((0, extent), name="k")
-    index = te.cast(k, _index_type(A, extent))
+    index = te.cast(k, index_type(A, extent))
     shape = (*A.shape[:axis], *A.shape[axis + 1 :])
     place, _ = te.compute(
         shape,
@@ -139,7 +151,7 @@ def _along(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
     """
     extent, extreme = A.shape[axis], {"argmax": te.max, "argmin": te.min}[op]
     length = min(_BLOCK, extent) if isinstance(extent, int) else _OPEN_BLOCK
-    blocks, dtype = (extent + (length - 1)) // length, _index_type(A, extent)
+    blocks, dtype = (extent + (length - 1)) // length, index_type(A, extent)
     last, end = te.max(extent - length, 0), te.cast(extent, dtype)
     r, b, c, k = (
         te.reduce_axis((0, size), name=x)

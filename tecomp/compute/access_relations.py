@@ -380,10 +380,13 @@ def _rises(value: Expr, axis: IterVar) -> bool:
         return False
     if all(kind == axis.dtype for kind in kinds):
         return True
-    if not isinstance(first, Const) or not isinstance(axis.extent, int):
+    if not isinstance(first, Const):
         return False
     least = place.const + step * int(first.value)
-    most = least + step * max(axis.extent - 1, 0)
+    if isinstance(axis.extent, int):
+        most = least + step * max(axis.extent - 1, 0)
+    else:
+        most = place.const + step * integer_range(axis.dtype)[1]
     ranges = [integer_range(kind) for kind in kinds]
     return all(low <= least and most <= high for low, high in ranges)
 

@@ -101,3 +101,28 @@ def test_reductions_of_rows_of_any_length(data: st.DataObject) -> None:
 
     # Whole numbers as small as these are added exactly in any order.
     np.testing.assert_array_equal(found, getattr(np, name)(x, axis=1))
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_indices_of_extremes_with_ties_and_nan(data: st.DataObject) -> None:
+    """The first of equal values, and the first NaN, along rows and columns of any length."""
+    dtype = data.draw(st.sampled_from(["float32", "float64", "int8", "int32", "int64"]))
+    rows, columns = data.draw(st.integers(1, 300)), data.draw(st.integers(1, 300))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**16)))
+    x = rng.integers(0, data.draw(st.sampled_from([1, 2, 100])) + 1, (rows, columns)).astype(dtype)
+    if x.dtype.kind == "f":
+        x[rng.random(x.shape) < data.draw(st.sampled_from([0.0, 0.01, 1.0]))] = np.nan
+    name = data.draw(st.sampled_from(["argmax", "argmin"]))
+    axis = data.draw(st.sampled_from([0, 1]))
+
+    found = np.asarray(getattr(xp, name)(xp.asarray(x), axis=axis))
+
+    np.testing.assert_array_equal(found, getattr(np, name)(x, axis=axis))
+
+
+def test_extents_beyond_32_bits_are_built_in() -> None:
+    """Indices have 32 bits where a size is open."""
+    most = 2**31 - 1
+    assert kernel.known_of((5, most), 10**10) == (None, None)
+    assert kernel.known_of((most + 1, 5), 10**10, short=0) == (most + 1, None)

@@ -136,6 +136,12 @@ def test_values_that_rise_say_which_tuple_was_first() -> None:
     assert rising(-k, first) is None
     assert rising(k, first, axis=[k, m]) is None
     assert rising(k, first, swapped=1) is None
+    k = te.reduce_axis((0, te.size_var("n")), name="k")
+    assert rising(k, first, axis=k) == rising(te.cast(k, "int64"), first, axis=k) == 1
+    assert rising(2 * te.cast(k, "int64") + 3, first, axis=k) == 1
+    assert rising(te.cast(k, "int16"), first, axis=k) is None
+    assert rising(te.cast(2 * k, "int64"), first, axis=k) is None
+    k = te.reduce_axis((0, 40), name="k")
     assert tecomp.accesses(te.compute((1,), lambda i: te.max(A[k, 0], axis=k))).rising is None
 
 

@@ -89,6 +89,10 @@ def short_row(dtype: str) -> int:
     return max(SHORT, _SHORT_VECTORS * host_vector_bytes() // numpy_dtype(dtype).itemsize)
 
 
+_MOST_OPEN = 2**31 - 1
+"""The greatest extent that a size of type int32 holds, as `te.size_var` has it."""
+
+
 @dataclass(slots=True)
 class Recipe:
     """How pending operations are computed by a kernel for loops of any extents.
@@ -193,7 +197,8 @@ def known_of(
 ) -> tuple[int | None, ...]:
     """The extents of loops that kernels are built for; None of those that come with the call.
 
-    Of many short rows the length is known: vectors along them would be mostly empty.
+    Of many short rows the length is known: vectors along them would be mostly empty. So is an
+    extent that the type of a size cannot hold.
 
     Args:
         extents: of the loops.
@@ -206,7 +211,7 @@ def known_of(
     # Of products one kernel serves all sizes, but where several times as much is computed.
     short = SHORT if every and points < 4 * _MANY_PRODUCTS else short
     return tuple([
-        n if is_large and n <= short and (every or k == last) else None
+        n if n > _MOST_OPEN or (is_large and n <= short and (every or k == last)) else None
         for k, n in enumerate(extents)
     ])
 

@@ -286,9 +286,7 @@ def _carried(
 ) -> te.Tensor:
     """Values and their indices, reduced together; narrow indices, where they are enough."""
     k = te.reduce_axis((0, shape[axis]), name="k")
-    extent = shape[axis]
-    is_narrow = isinstance(extent, int) and extent < 2**31 and x.dtype.bytes <= 4
-    index = te.cast(k, "int32" if is_narrow else "int64")
+    index = te.cast(k, argreduce.index_type(x, shape[axis]))
     place, _ = te.compute(
         (*shape[:axis], *shape[axis + 1 :]),
         lambda *i: argreduce.first_of(x.dtype, kind)(
