@@ -328,7 +328,7 @@ def _are_short(total: te.Tensor, target: Target) -> bool:
     """Whether rows are no whole vectors, and one of each of their columns stays in registers."""
     core, columns, run = core_of(target), total.shape[-1], total.op.reduce_axis[-1].extent
     lanes = core.lanes(total.dtype)
-    if not isinstance(columns, int) or not isinstance(run, int) or run < lanes:
+    if not isinstance(columns, int) or (isinstance(run, int) and run < lanes):
         return False
     return bool(columns % lanes > 0 and 1 < columns <= core.vector_registers - _SPARE)
 

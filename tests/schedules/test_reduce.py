@@ -255,3 +255,29 @@ def test_tiny_rows_are_reduced_by_vectors_across_them() -> None:
     lanes = CPU.core.lanes(total.dtype)
     assert len(loads) == 3
     assert all(str(node.indices[0]).endswith(f", 3, {lanes})") for node in loads)
+
+
+@pytest.mark.parametrize("target", CORES, ids=["cpu", "small"])
+@pytest.mark.parametrize("columns", [2, 3, 5, 7, 13, 20, 27])
+@pytest.mark.parametrize(("op", "dtype"), [("sum", "float64"), ("max", "float32"), ("sum", "int32")])
+def test_an_open_number_of_short_rows(
+    op: Any, dtype: str, columns: int, target: tecomp.Target
+) -> None:
+    A = te.placeholder((te.size_var("m"), columns), dtype, name="A")
+    B = reduce.define(A, 0, op)
+    kernel = tecomp.build(reduce.schedule(B, target), [A, B])
+    for rows in (1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 100, 1000):
+        a, result = values((rows, columns), dtype), np.zeros(columns, dtype)
+        call_fenced(kernel, a, result)
+        assert_close(result, getattr(a, op)(0), atol=1e-9)
+
+
+@pytest.mark.parametrize("columns", [3, 5, 20])
+def test_short_rows_fill_vectors_whether_their_number_is_known_or_not(columns: int) -> None:
+    def stores(rows: Any) -> set[str]:
+        A = te.placeholder((rows, columns), name="A")
+        B = reduce.define(A, 0, "max")
+        func = tecomp.lower(reduce.schedule(B, CORES[0]), [A, B])
+        return {str(node.dtype) for node in walk(func.body) if isinstance(node, BufferLoad)}
+
+    assert stores(te.size_var("m")) == stores(1600)
