@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -112,6 +112,33 @@ def test_twenty_sizes(name: str) -> None:
         compiled.append(counters.compiled)
     # What takes long to compile for all sizes is compiled for one until there is another.
     assert compiled[1] == compiled[-1]
+
+
+Contraction: TypeAlias = Callable[[Any, Any, Any], Any]
+
+CONTRACTIONS: dict[str, Contraction] = {
+    "product": lambda xp, x, y: x @ y,
+    "product with a transposed matrix": lambda xp, x, y: x @ xp.matrix_transpose(y),
+    "transposed product": lambda xp, x, y: x.T @ y,
+    "matrix times vector": lambda xp, x, y: x @ y[0],
+    "vector times matrix": lambda xp, x, y: x[0] @ y,
+    "product in batches": lambda xp, x, y: xp.stack([x, y]) @ xp.stack([y, x]),
+    "place of the greatest in rows": lambda xp, x, y: xp.argmax(x, axis=1),
+    "place of the least in columns": lambda xp, x, y: xp.argmin(y, axis=0),
+}
+
+
+@pytest.mark.parametrize("name", CONTRACTIONS)
+def test_one_kernel_is_compiled_for_all_sizes(name: str) -> None:
+    """The first size has no kernel of its own, and the second compiles none."""
+    contraction, compiled = CONTRACTIONS[name], []
+    for n in (29, 23, 31, 18, 17, 25, 27, 19):
+        x, y = numbers(n, n) * 0.37, numbers(n, n) - 0.25
+        ours = contraction(xp, xp.asarray(x), xp.asarray(y))
+        assert_close(np.asarray(ours), contraction(np, x, y), rtol=1e-12, atol=1e-9)
+        compiled.append(counters.compiled)
+    # None of the sizes has so many products that short loops are built in.
+    assert compiled[0] == compiled[-1]
 
 
 @pytest.mark.parametrize("name", PATTERNS)

@@ -67,8 +67,11 @@ CORES = (CountNonzero, Cumulative, FindIndex, Reduce, SumOfProducts, TruthTest)
 
 
 def is_slow(op: Operation) -> bool:
-    """Whether its kernel for all sizes takes several times as long to build as one for some."""
-    return isinstance(op, Cumulative | FindIndex | SumOfProducts)
+    """Return whether a kernel for all sizes is built only when there is a second size.
+
+    Those of running sums take longer to build and to run than kernels for one size.
+    """
+    return isinstance(op, Cumulative)
 
 
 def is_known(op: Operation, n_along: int) -> bool:
