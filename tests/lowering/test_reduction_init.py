@@ -10,8 +10,11 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.stmt import Buffer
+from tecomp.ir.nodes.expr import BufferLoad, Var
+from tecomp.ir.nodes.stmt import Buffer, BufferStore
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering.pipeline import lower_all
+from tecomp.schedules import argreduce
 from tests.numerics import assert_close
 
 
@@ -82,3 +85,72 @@ def test_a_sum_that_may_be_empty_is_filled_with_zeros() -> None:
         c = np.full((6, 10), np.nan, np.float32)
         kernel(a, b, c)
         np.testing.assert_array_equal(c, np.full((6, 10), depth, np.float32))
+
+
+def of_four(
+    combine: Any, *, dtype: str = "float32", last: Any = None, is_unrolled: bool = True
+) -> tuple[Any, list[Any]]:
+    """Rows of 16 reduced to 4 partial results each, which are combined by the same or by `last`."""
+    A = te.placeholder((5, 16), dtype, name="A")
+    outer, inner = te.reduce_axis((0, 4), name="outer"), te.reduce_axis((0, 4), name="inner")
+    P = te.compute((5, 4), lambda i, j: combine(A[i, outer * 4 + j], axis=outer), name="P")
+    B = te.compute((5,), lambda i: (last or combine)(P[i, inner], axis=inner), name="B")
+    s = te.create_schedule(B)
+    if is_unrolled:
+        s[B].unroll(inner)
+    return s, [A, B]
+
+
+@pytest.mark.parametrize("combine", [te.sum, te.prod, te.max, te.min])
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_the_first_of_partial_results_is_stored(combine: Any, dtype: str) -> None:
+    s, args = of_four(combine, dtype=dtype)
+    a = np.random.default_rng(0).integers(-3, 4, (5, 16)).astype(dtype)
+    a[0], a[1, 3] = -0.0 if dtype == "float32" else 0, 7
+    expected = {te.sum: np.sum, te.prod: np.prod, te.max: np.max, te.min: np.min}[combine](a, 1)
+
+    for func in lower_all(s, args).functions.values():
+        b = np.full(5, 99, dtype)
+        shapes = [p.shape for p in func.params if isinstance(p, Buffer)]
+        evaluate(func, [x.reshape(shape) for x, shape in zip((a, b), shapes, strict=True)])
+        np.testing.assert_array_equal(b, expected)
+    b = np.full(5, 99, dtype)
+    tecomp.build(s, args, check_bounds=True)(a, b)
+    np.testing.assert_array_equal(b, expected)
+    assert stores_of_constants(s, args) == {"P"}
+
+
+def stores_of_constants(s: Any, args: list[Any]) -> set[str]:
+    """Return the buffers in which constants are stored."""
+    func = tecomp.lower(s, args)
+    stores = [node for node in walk(func.body) if isinstance(node, BufferStore)]
+    return {
+        node.buffer.name for node in stores
+        if not any(isinstance(part, BufferLoad | Var) for part in walk(node.value))
+    }
+
+
+def test_the_first_of_partial_places_is_stored() -> None:
+    """Of rows of which all elements are the least value, or NaN, it is the first place."""
+    A = te.placeholder((4, 16), name="A")
+    k = te.reduce_axis((0, 16), name="k")
+    place, _ = te.compute(
+        (4,), lambda i: argreduce.first_of("float32", "argmax")((k, A[i, k]), axis=k), name="B")
+    s = te.create_schedule(place)
+    _, inner = s[place].split(k, factor=4)
+    s.rfactor(place, inner, order=0)
+    s[place].unroll(s[place].op.reduce_axis[0])
+    args = [A, *place.op.outputs]
+    a = np.random.default_rng(0).integers(0, 3, (4, 16)).astype(np.float32)
+    a[0], a[1, 5:7], a[2] = -np.inf, np.nan, np.nan
+    found, values = np.zeros(4, np.int32), np.zeros(4, np.float32)
+    tecomp.build(s, args)(a, found, values)
+
+    np.testing.assert_array_equal(found, a.argmax(1))
+    assert not {x.name for x in place.op.outputs} & stores_of_constants(s, args)
+
+
+def test_results_of_another_reducer_and_loops_have_an_initial_value() -> None:
+    assert stores_of_constants(*of_four(te.sum)) == {"P"}
+    assert stores_of_constants(*of_four(te.sum, last=te.max)) == {"P", "B"}
+    assert stores_of_constants(*of_four(te.sum, is_unrolled=False)) == {"P", "B"}

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from tecomp.compute.iter_var import IterVar
 from tecomp.ir.nodes.expr import Const, Expr, Var
-from tecomp.ir.nodes.stmt import Stmt
+from tecomp.ir.nodes.stmt import ForKind, Stmt
+from tecomp.lowering.loops.stage_body import combines_partial_results
 from tecomp.lowering.loops.stage_context import StageWork
 from tecomp.lowering.stages.definition import Definition, grid_axes, loop_kinds
 from tecomp.lowering.stages.program import Program
@@ -102,12 +103,16 @@ def _by_roots(
 
 
 def first_step_stores(program: Program, definition: Definition, attached: Iterable[int]) -> bool:
-    """Whether the first step of a reduction stores, and no loops before it do.
+    """Return whether the first step of a reduction stores, and no loops before it do.
 
-    So it is where other stages are computed in data loops inside of all loops of the reduction:
-    parts of a sum that are computed tile by tile. Loops of their own would fetch all elements from
-    memory once more, and one condition for a tile costs nothing. The step has to be the first for
-    every element, and there has to be one.
+    Where partial results are combined in unrolled loops, the first of them is stored as it is: an
+    initial value would be one more step of a chain in which each step waits for the one before.
+
+    Where other stages are computed in data loops inside of all loops of the reduction, parts of a
+    sum are computed tile by tile. Loops of their own would fetch all elements from memory once
+    more, and one condition for a tile costs nothing.
+
+    The step has to be the first for every element, and there has to be one.
 
     Args:
         program: knows the extents.
@@ -115,7 +120,7 @@ def first_step_stores(program: Program, definition: Definition, attached: Iterab
         attached: positions in its loop order after which others are computed inside.
     """
     reduce, stage = definition.reduce, definition.stage
-    if reduce is None or reduce.init or len(reduce.combiner.result) > 1:
+    if reduce is None or reduce.init:
         return False
     if not (isinstance(reduce.condition, Const) and reduce.condition.value is True):
         return False
@@ -124,5 +129,10 @@ def first_step_stores(program: Program, definition: Definition, attached: Iterab
         return False
     if any(isinstance(relation, Transform) for relation in stage.relations):
         return False
-    last = max((k for k, leaf in enumerate(stage.leaves) if is_reduction(leaf)), default=None)
-    return last is not None and any(position > last + 1 for position in attached)
+    places, inside = [k for k, leaf in enumerate(stage.leaves) if is_reduction(leaf)], [*attached]
+    if not places:
+        return False
+    if combines_partial_results(program, definition) and max(inside, default=0) <= places[0]:
+        return all(stage.marks.get(stage.leaves[k]) is ForKind.UNROLLED for k in places)
+    is_single = len(reduce.combiner.result) == 1
+    return is_single and any(position > places[-1] + 1 for position in inside)

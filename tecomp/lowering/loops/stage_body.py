@@ -24,6 +24,7 @@ from tecomp.ir.nodes.expr import (
     logical_and,
 )
 from tecomp.ir.nodes.stmt import BufferStore, For, ForKind, IfThenElse, Let, Stmt, seq
+from tecomp.ir.nodes.structural_equality import same
 from tecomp.ir.traversal.rewrite import children, substitute
 from tecomp.lowering.loops.cse import name_shared
 from tecomp.lowering.stages.definition import Definition
@@ -73,7 +74,8 @@ class StageBody:
 
         Args:
             roots: the root axes.
-            starts: whether the first step takes the initial value instead of the element.
+            starts: whether the first step takes the initial value instead of the element; of
+                partial results the first takes the place of both.
         """
         reduce = self.definition.reduce
         if reduce is None:
@@ -84,6 +86,9 @@ class StageBody:
             *(Compare(CmpOp.EQ, roots[axis], index_value(self.program.extent(axis.dom.min)))
               for axis in reduce.axis)
         )
+        if combines_partial_results(self.program, self.definition):
+            begin = self._store(self._values(reduce.source, roots), roots)
+            return IfThenElse(first, begin, self._combine(reduce, roots))
         (identity,) = (self._value(value, roots) for value in reduce.identity)
         (new,) = (self._value(value, roots) for value in reduce.source)
         (result,) = self._results(reduce, roots)
@@ -171,3 +176,25 @@ class StageBody:
             for c in self.checks.get(id(load), ())
         ]
         return BufferLoad(buffer, indices, logical_and(*checks) if checks else None)
+
+
+def combines_partial_results(program: Program, definition: Definition) -> bool:
+    """Return whether a reduction reads the results of a stage with the same reducer.
+
+    Those have the identity in them already, so that the first one may be stored as it is. A reducer
+    of several values may say besides which partial result comes first.
+    """
+    reduce = definition.reduce
+    if reduce is None or reduce.init or reduce.given:
+        return False
+    loads = [value for value in reduce.source if isinstance(value, TensorLoad)]
+    if [load.tensor.value_index for load in loads] != [*range(len(reduce.source))]:
+        return False
+    maker, *others = {program.producer(load.tensor) for load in loads}
+    source = program.definitions.get(maker)
+    if others or source is None or source.reduce is None or source.reduce.init:
+        return False
+    own, other = reduce.combiner, source.reduce.combiner
+    if len(own.result) > 1:
+        return same(own.identity, other.identity)
+    return same(own, other)
