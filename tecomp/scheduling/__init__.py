@@ -1,1 +1,1 @@
-"""Decisions about when and where things run and live: primitives on a frozen state."""
+"""Schedules: pure primitives on a frozen state, and the objects that record their calls."""

@@ -23,17 +23,17 @@ from tecomp.scheduling.threads import ThreadAxis
 
 STEPS = "auto_unroll_max_step"
 EXPLICIT = "unroll_explicit"
-# What they are about is so without them.
+# Pragmas without effect: the behaviour that they request is the default.
 LAUNCH = ("parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish")
 MARKS = {"unroll": ForKind.UNROLLED, "vectorize": ForKind.VECTORIZED}
-"""How a loop runs, said by a pragma."""
+"""Loop kinds that a pragma can request."""
 _KNOWN = ", ".join((STEPS, EXPLICIT, *MARKS, *LAUNCH))
 
 _LIBRARY = "compile the code to a shared library, and call its functions with te.call_extern"
 
-# What code needs in TVM, and what does the same here.
+# Pragmas on which TVM code depends for its results, with the alternative here.
 _NEEDED = {"import_c": _LIBRARY, "import_llvm": _LIBRARY}
-# What changes how fast it runs there.
+# Pragmas that affect performance only in TVM, with the alternative here.
 _INSTEAD = {
     "debug_skip_region": "leave the stage out of the computation to see what it costs",
     "tensor_core": "use te.dot for the dot products that the machine has",
@@ -41,13 +41,14 @@ _INSTEAD = {
 
 
 def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
-    """The pragma and its value.
+    """Return the validated name and value of a pragma.
 
-    One that is not known is warned of: TVM takes any, and so its programs run.
+    An unknown pragma gives a warning only, because TVM accepts any pragma and TVM programs should
+    run.
 
     Raises:
-        ScheduleError: what computes the stage would be missing, or the pragma cannot have that
-            value.
+        ScheduleError: If the name is not a string, the stage depends on an unsupported pragma for
+            its code (`import_c`, `import_llvm`), or the value is invalid.
     """
     if is_one_of(kind, LAUNCH):
         return str(kind), 1
@@ -61,7 +62,7 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
         return kind, _truth(value, where)
     if kind != STEPS:
         instead = f"{_INSTEAD[kind]}; " if kind in _INSTEAD else ""
-        # The frame of who called `s[T].pragma`.
+        # Attribute the warning to the caller of `s[T].pragma`.
         warnings.warn(
             f"{where}: there is no pragma {kind!r} here, so it changes nothing; {instead}"
             f"the pragmas are {_KNOWN}",
@@ -87,7 +88,7 @@ def _truth(value: object, where: str) -> int:
 
 
 def set_store_predicate(state: State, key: Operation, predicate: Expr) -> tuple[State, None]:
-    """Store elements where a condition of axes and threads holds; all others are left as they are.
+    """Store elements only where a condition of axes and threads holds; others stay unchanged.
 
     See `Stage.set_store_predicate`.
     """
@@ -119,12 +120,12 @@ def set_store_predicate(state: State, key: Operation, predicate: Expr) -> tuple[
 
 
 def check_env_threads(stage: StageState, threads: object) -> None:
-    """Refuse thread axes that no scan has around its steps.
+    """Raise if `threads` are not thread axes around the steps of a scan.
 
-    They change nothing: loops that are bound to them run one iteration after another in each step.
+    The threads have no effect: loops bound to them run sequentially in each step.
 
     Raises:
-        ScheduleError: the stage is no scan, or something is no thread axis.
+        ScheduleError: If the stage is not a scan, or an argument is not a thread axis.
     """
     where = f"s[{stage.name}].env_threads"
     if not isinstance(stage.op, ScanOp):
@@ -144,7 +145,7 @@ def check_env_threads(stage: StageState, threads: object) -> None:
 def prefetch(
     state: State, key: Operation, tensor: Tensor, axis: IterVar, offset: int
 ) -> tuple[State, None]:
-    """Fetch to the caches what a loop reads of a tensor, some iterations before it is read.
+    """Prefetch the elements of a tensor that a loop reads, some iterations ahead.
 
     See `Stage.prefetch`.
     """
@@ -176,7 +177,7 @@ def prefetch(
 def pragma(
     state: State, key: Operation, axis: IterVar, kind: str, value: int | None = None
 ) -> tuple[State, None]:
-    """Set a pragma of a loop; see `Stage.pragma`."""
+    """Attach a pragma to a loop; see `Stage.pragma`."""
     if is_one_of(kind, tuple(MARKS)):
         return mark(state, key, axis, MARKS[kind])
     stage = state.stage(key)

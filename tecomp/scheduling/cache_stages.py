@@ -49,12 +49,12 @@ from tecomp.scheduling.state import (
 def cache_read(
     state: State, tensor: Tensor, scope: str, readers: Sequence[Operation]
 ) -> tuple[State, Tensor]:
-    """Copy a tensor into memory `scope`, and let `readers` read the copy.
+    """Insert a stage that copies a tensor into memory `scope`, and redirect `readers` to it.
 
     See `Schedule.cache_read`.
 
     Returns:
-        The new state; the copy.
+        The new state and the copy.
     """
     source = state.stage(tensor.op)
     check_scope(scope, f"s.cache_read({source.name})")
@@ -89,12 +89,12 @@ def cache_read(
 def cache_write(
     state: State, written: Tensor | Sequence[Tensor], scope: str
 ) -> tuple[State, Tensor | tuple[Tensor, ...]]:
-    """Compute a stage in memory `scope` first, and copy the result.
+    """Compute a stage into memory `scope`, and copy the result to the original tensor.
 
     See `Schedule.cache_write`.
 
     Returns:
-        The new state; the cache, or one for each output if a list was given.
+        The new state, and the cache or a tuple with one cache per output if a list was given.
     """
     tensors = [written] if isinstance(written, Tensor) else list(written)
     stage = state.stage(tensors[0].op)
@@ -114,7 +114,7 @@ def cache_write(
 
 
 def _cached_loops(stage: StageState, name: str) -> tuple[ComputeOp, tuple[Expr, ...]]:
-    """What computes a stage with an axis for each of its loops, and where it has an element."""
+    """Return the cache operation with one axis per data loop, and its indices for an element."""
     compute = stage.compute
     leaves = [leaf for leaf in stage.leaves if not is_reduction(leaf)]
     roots = set(compute.axis)
@@ -134,7 +134,7 @@ def _cached_loops(stage: StageState, name: str) -> tuple[ComputeOp, tuple[Expr, 
 
 
 def _cached_calls(stage: StageState, name: str) -> tuple[ComputeOp, tuple[Expr, ...]]:
-    """As `_cached_loops`, of a stage that an intrinsic computes: with its axes."""
+    """Return the same as `_cached_loops` for a stage computed by an intrinsic, over its axes."""
     compute = stage.compute
     axes = {axis: _for_cache(axis) for axis in compute.axis}
     moved = compute.rewritten(lambda value: substitute(value, axes))
@@ -148,11 +148,12 @@ def _for_cache(axis: IterVar) -> IterVar:
 def _check_cached(
     state: State, stage: StageState, tensors: Sequence[Tensor], where: str
 ) -> None:
-    """Refuse what `cache_write` cannot take.
+    """Raise if `cache_write` does not support the stage.
 
     Raises:
-        ScheduleError: `tensors` are not the outputs of `stage`, it has no elements to compute
-            elsewhere, or one of its reduction axes has been split or fused already.
+        ScheduleError: If `tensors` are not all outputs of `stage`, the stage is a scan or a
+            `te.extern`, a reduction axis was split or fused, or any axis was split or fused in a
+            stage that calls an intrinsic.
     """
     compute = stage.compute
     if {state.stage(t.op).key for t in tensors} != {stage.key} or len(
@@ -174,7 +175,7 @@ def _check_cached(
             "te.compute that copies the result",
             kind="not-this-form",
         )
-    # Tiles of an intrinsic are where its axes say.
+    # The axes of an intrinsic call determine its tiles, so all loops of the call must be intact.
     whole = compute.loops if isinstance(compute, TensorComputeOp) else compute.reduce_axis
     missing = [axis for axis in whole if axis not in set(stage.leaves)]
     if missing:
@@ -187,11 +188,10 @@ def _check_cached(
 
 
 def _begun_anew(state: State, stage: StageState, where: str) -> StageState:
-    """`stage` with the loops over its elements that its layout gives, and nothing done to them.
+    """Return `stage` with its loops reset to the data loops of its layout, without annotations.
 
     Raises:
-        ScheduleError: another stage is computed at one of its loops, or an operation of the machine
-            stands for them.
+        ScheduleError: If another stage is computed at one of its loops, or the stage is tensorized.
     """
     layouts = tuple(r for r in stage.relations if isinstance(r, Transform))
     leaves = layouts[-1].after if layouts else stage.compute.axis
@@ -213,7 +213,7 @@ def _begun_anew(state: State, stage: StageState, where: str) -> StageState:
 
 
 def _at_iterations(value: Expr, found: Iterations) -> Expr:
-    """A body of a stage as one over its loops, which is 0 where these are at no element."""
+    """Rewrite a body of a stage over its loops; iterations outside the domain give 0."""
     moved = substitute(value, found.axes)
     if not found.conditions:
         return moved
@@ -225,9 +225,10 @@ def _at_iterations(value: Expr, found: Iterations) -> Expr:
 
 
 def _guarded(conditions: Sequence[Expr], condition: Expr) -> Expr:
-    """All of `conditions`, and `condition`, which is read only where those hold."""
+    """Return `conditions` and `condition`, where loads in `condition` are guarded by the others."""
     if conditions and any(isinstance(node, TensorLoad) for node in walk(condition)):
-        # Past the end it must not read; `and` alone does not guard.
+        # The condition loads elements and must not read out of bounds. `logical_and` evaluates both
+        # operands, so guard the condition explicitly.
         condition = if_then_else(logical_and(*conditions), condition, Const(False, BOOL))
     return logical_and(*conditions, condition)
 
@@ -235,12 +236,12 @@ def _guarded(conditions: Sequence[Expr], condition: Expr) -> Expr:
 def rfactor(
     state: State, tensor: Tensor, axis: IterVar, factor_axis: int = 0, *, order: int | None = None
 ) -> tuple[State, Tensor | tuple[Tensor, ...]]:
-    """Make partial results, one for each iteration of a reduction loop, and combine them after.
+    """Factor a reduction loop into partial results, which a second reduction combines.
 
     See `Schedule.rfactor`.
 
     Returns:
-        The new state; the partial results, one tensor for each output if there are several.
+        The new state, and the partial results, one tensor per output if there are several.
     """
     stage = state.stage(tensor.op)
     compute = stage.compute
@@ -272,7 +273,11 @@ def rfactor(
 
 
 def _checked_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tuple[Reduce, int]:
-    """The reduction of `stage`, and where the new axis goes, counted from the front."""
+    """Return the reduction of `stage` and the non-negative position of the new axis.
+
+    Raises:
+        ScheduleError: If `rfactor` does not support the stage, the axis or the position.
+    """
     where = f"s.rfactor({stage.name}, {getattr(axis, 'name', axis)})"
     reduce = stage.compute.body[0]
     check_loops(stage, where)
@@ -299,7 +304,7 @@ def _checked_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tupl
 def _combiner(
     stage: StageState, reduce: Reduce, axis: IterVar, order: object
 ) -> CommReducer:
-    """The reducer of partial results, in the order of an index among the values if there is one."""
+    """Return the reducer of partial results, ordered by `order` or by an index among the values."""
     if order is not None:
         return _in_order(stage, reduce, axis, order)
     values = enumerate(reduce.source if len(reduce.source) > 1 else ())
@@ -309,7 +314,7 @@ def _combiner(
 
 
 def _increases(value: Expr, axes: Sequence[IterVar]) -> bool:
-    """Whether a value is an index that increases from each point of a reduction to the next one."""
+    """Return whether a value is an integer that increases with every iteration of a reduction."""
     if not value.dtype.is_integer:
         return False
     form = affine_of(value)
@@ -329,7 +334,11 @@ def _increases(value: Expr, axes: Sequence[IterVar]) -> bool:
 
 
 def _in_order(stage: StageState, reduce: Reduce, axis: IterVar, order: object) -> CommReducer:
-    """The reducer of partial results that are in the order of one of their values."""
+    """Return the reducer of partial results that orders operands by value number `order`.
+
+    Raises:
+        ScheduleError: If `order` is out of range.
+    """
     count, number = len(reduce.source), whole_number(order)
     if number is None or not 0 <= number < count:
         raise ScheduleError(
@@ -341,7 +350,7 @@ def _in_order(stage: StageState, reduce: Reduce, axis: IterVar, order: object) -
 
 
 def _from_zero(axis: IterVar) -> IterVar:
-    """The axis, or one as long that begins at 0."""
+    """Return the axis itself if it starts at 0, else a new axis of the same extent from 0."""
     is_so = isinstance(axis.low, int) and axis.low == 0
     return axis if is_so else make_axis(axis.name, 0, axis.extent, IterKind.REDUCE)
 
@@ -349,14 +358,15 @@ def _from_zero(axis: IterVar) -> IterVar:
 def _factored_op(
     stage: StageState, compute: ComputeOp, reduce: Reduce, axis: IterVar, at: int
 ) -> tuple[ComputeOp, tuple[IterVar, ...]]:
-    """The stage that makes one partial result for each iteration of `axis`.
+    """Return the operation that computes one partial result per iteration of `axis`, and its loops.
 
-    And its loops over the reduction, which has the axes that are whole before all others, as TVM's.
+    The loops are the reduction loops in their current order. The reduction axes are the unsplit
+    axes followed by all others, as in TVM.
     """
     relations = [r for r in stage.relations if _is_reduction_relation(r)]
     leaves = [leaf for leaf in stage.leaves if is_reduction(leaf)]
     data = tuple(IterVar(a.name, dom=a.dom, kind=IterKind.DATA) for a in compute.axis)
-    # Loops count from 0, wherever the axes that they come from begin.
+    # Loops start at 0, also if their root axes start at another value.
     factor = make_axis(axis.name, 0, axis.extent, IterKind.DATA)
     rest = {a: _from_zero(a) for a in leaves if a is not axis}
     loops: dict[IterVar, Expr] = {a: index_value(rest.get(a, factor)) for a in leaves}
@@ -385,7 +395,7 @@ def _factored_op(
 
 
 def _over_data_too(stage: StageState) -> set[IterVar]:
-    """The reduction loops that were fused with data loops, and what was made of them."""
+    """Return the reduction loops fused with data loops, and all loops split or fused from them."""
     mixed: set[IterVar] = set()
     for relation in stage.relations:
         match relation:
@@ -416,15 +426,15 @@ def _copy_of(tensor: Tensor, name: str) -> ComputeOp:
 
 
 def whole_reduction(stage: StageState, where: str, why: str) -> Reduce:
-    """The reduction of one value over all of its terms that a stage is.
+    """Return the reduction of a stage, if it has one value, no condition and no initial value.
 
     Args:
-        stage: the stage.
-        where: the call, for messages.
-        why: what there is for other stages.
+        stage: Stage of the reduction.
+        where: Primitive call, for error messages.
+        why: Reason or remedy that ends the error message.
 
     Raises:
-        ScheduleError: it is none.
+        ScheduleError: If the stage is not such a reduction, or calls an intrinsic.
     """
     check_loops(stage, where)
     reduce = stage.compute.body[0]
@@ -439,17 +449,17 @@ def whole_reduction(stage: StageState, where: str, why: str) -> Reduce:
 
 
 def redefined(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
-    """`op` with another body."""
+    """Return `op` with another body."""
     return ComputeOp(op.name, op.axis, body, op.tag, op.attrs, op.location)
 
 
 def _reading(op: ComputeOp, state: State, tensor: Tensor, cached: Tensor) -> ComputeOp:
-    """`op` reading `cached` instead of `tensor`."""
+    """Return `op` with loads of `cached` in place of loads of `tensor`."""
     return op.rewritten(lambda value: _read_instead(value, state, tensor, cached))
 
 
 def read_as_defined(state: State, stage: StageState) -> State:
-    """The state in which all that reads a stage, or what is made of it, reads what it is now."""
+    """Redirect all direct and indirect readers of a stage to its current definition."""
     changed = {stage.key}
 
     def rule(node: object) -> Expr | None:

@@ -1,4 +1,4 @@
-"""Primitives that store subexpressions: cache_factor, cache_terms, cache_repeated."""
+"""Primitives that materialize subexpressions: cache_factor, cache_terms, cache_repeated."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from tecomp.scheduling.state import StageState, State, initial_stage, is_map
 def cache_factor(
     state: State, tensor: Tensor, factors: Sequence[int], scope: str
 ) -> tuple[State, Tensor]:
-    """Compute the product of some factors of a reduction's terms first, each element once.
+    """Hoist a product of factors out of the terms of a reduction into a stage of its own.
 
     See `Schedule.cache_factor`.
 
     Returns:
-        The new state; the product of the factors.
+        The new state and the product of the factors.
     """
     stage = state.stage(tensor.op)
     where = f"s.cache_factor({stage.name}, {list(factors)}, {scope!r})"
@@ -79,22 +79,22 @@ def cache_factor(
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """What becomes an axis of the new stage.
+    """Sum of axes that becomes one axis of the new stage.
 
     Attributes:
-        axes: of the reduction or its result, each with what one step of it adds.
+        axes: Axes of the reduction or of its result, each with its coefficient.
     """
 
     axes: tuple[tuple[IterVar, int], ...]
 
     @property
     def low(self) -> Expr:
-        """The least value."""
+        """Minimum of the sum."""
         return reduce_by(add, [as_expr(axis.low) * step for axis, step in self.axes])
 
     @property
     def index(self) -> Expr:
-        """The place in the new stage, which begins at 0."""
+        """Index along the axis of the new stage: the sum minus its minimum."""
         places = [axis if is_const(axis.dom.min, 0) else axis - axis.low for axis, _ in self.axes]
         return reduce_by(add, [
             place if step == 1 else place * step
@@ -102,7 +102,7 @@ class Sum:
         ])
 
     def axis(self) -> IterVar:
-        """A new axis that has all values."""
+        """Return a new axis that covers all values of the sum, starting from 0."""
         name = self.axes[-1][0].name
         if len(self.axes) == 1:
             return make_axis(name, 0, self.axes[0][0].extent, IterKind.DATA)
@@ -110,7 +110,7 @@ class Sum:
         return make_axis(name, 0, most + 1, IterKind.DATA)
 
     def instead(self, value: Expr, axis: IterVar) -> Expr:
-        """The value, in which this sum, wherever it or a multiple is written, is `axis`."""
+        """Return `value` with `axis` in place of this sum and of its integer multiples."""
         place = axis if is_const(self.low, 0) else axis + self.low
         if len(self.axes) == 1:
             return substitute(value, {self.axes[0][0]: place})
@@ -134,7 +134,7 @@ class Sum:
 
 
 def _multiplied(factors: Sequence[Factor]) -> Expr:
-    """The product of those that multiply, divided by that of the others."""
+    """Return the product of the multiplying factors divided by the product of the dividing ones."""
     above, below = (
         [each.value for each in factors if each.divides is divides] for divides in (False, True)
     )
@@ -143,7 +143,10 @@ def _multiplied(factors: Sequence[Factor]) -> Expr:
 
 
 def sums_of(value: Expr) -> list[Sum]:
-    """The axes of the new stage, in the order of what the value reads most of."""
+    """Return the axes of the new stage, in index order of the load with the most axes.
+
+    Axes that this load does not index come first.
+    """
     used = axes_of(value)
     loads = [node for node in walk(value) if isinstance(node, TensorLoad)]
     main = max(loads, key=lambda load: len(axes_of(load)), default=None)
@@ -158,7 +161,7 @@ def sums_of(value: Expr) -> list[Sum]:
 
 
 def _sums_of(index: Affine, value: Expr) -> list[Sum]:
-    """One sum of all axes of an index, if the value depends on nothing else; else one for each."""
+    """Return one sum for all axes of an index if `value` depends only on it, else one per axis."""
     alone = [Sum(((axis, 1),)) for axis in index.axes]
     axes = tuple((axis, index.coefficient(axis) or 0) for axis in index.axes)
     if not index.is_window or not _is_dense(axes):
@@ -169,7 +172,7 @@ def _sums_of(index: Affine, value: Expr) -> list[Sum]:
 
 
 def _is_dense(axes: Sequence[tuple[IterVar, int]]) -> bool:
-    """Whether sums of steps along axes take every value up to the greatest."""
+    """Return whether the weighted sum of the axes takes every integer up to its maximum."""
     most = 0
     for axis, step in sorted(axes, key=lambda each: each[1]):
         if not isinstance(axis.extent, int) or axis.extent < 1 or not 1 <= step <= most + 1:
@@ -184,7 +187,7 @@ def _number(axis: IterVar) -> int:
 
 
 def stage_of(stage: StageState, value: Expr, sums: Sequence[Sum], name: str) -> Tensor:
-    """What a new stage makes: a value that `stage` computes so far, with an axis for each sum."""
+    """Return the tensor of a new stage that computes `value`, with one axis for each sum."""
     axes = tuple(each.axis() for each in sums)
     body = value
     for each, axis in zip(sums, axes, strict=True):
@@ -197,12 +200,12 @@ def stage_of(stage: StageState, value: Expr, sums: Sequence[Sum], name: str) -> 
 def cache_repeated(
     state: State, tensor: Tensor, axis: IterVar, scope: str
 ) -> tuple[State, Tensor]:
-    """Compute first what a formula computes again for each value of an axis: the longest such part.
+    """Hoist the largest subexpression that is invariant along an axis into its own stage.
 
     See `Schedule.cache_repeated`.
 
     Returns:
-        The new state; the part, which has all other axes.
+        The new state and the hoisted subexpression, as a tensor over all other axes.
     """
     stage = state.stage(tensor.op)
     where = f"s.cache_repeated({stage.name}, {getattr(axis, 'name', axis)}, {scope!r})"
@@ -242,19 +245,22 @@ def cache_repeated(
 
 
 def _computed(node: Any) -> Sequence[Any]:
-    """What is computed for a node wherever it is; indices of elements are not counted."""
+    """Return the operands that are evaluated unconditionally, without the indices of loads."""
     if isinstance(node, TensorLoad):
         return ()
     return node.args[:1] if _is_guarding(node) else children(node)
 
 
 def _is_guarding(node: Any) -> bool:
-    """Whether parts of a value are computed under a condition only."""
+    """Return whether operands of a node are evaluated conditionally."""
     return isinstance(node, Call) and node.name == "if_then_else"
 
 
 def _is_part(node: Any, axes: Sequence[IterVar]) -> bool:
-    """Whether a value is computed from elements, and depends on these axes and no others."""
+    """Return whether a value is computed from tensor elements and depends on exactly `axes`.
+
+    Plain loads, casts, booleans and conditional expressions do not qualify.
+    """
     if not isinstance(node, Expr) or isinstance(node, TensorLoad | Const | Var | Cast):
         return False
     is_made = any(isinstance(part, TensorLoad) for part in walk(node, parts=_computed))
@@ -265,12 +271,12 @@ def _is_part(node: Any, axes: Sequence[IterVar]) -> bool:
 def cache_terms(
     state: State, tensor: Tensor, scope: str, readers: Sequence[Operation]
 ) -> tuple[State, Tensor]:
-    """Compute the terms of a reduction first, each once for all stages that compute them.
+    """Materialize the terms of a reduction in a stage that other stages can read too.
 
     See `Schedule.cache_terms`.
 
     Returns:
-        The new state; the terms.
+        The new state and the terms.
     """
     stage = state.stage(tensor.op)
     where = f"s.cache_terms({stage.name}, {scope!r})"
@@ -306,7 +312,7 @@ def cache_terms(
 
 
 def _element(node: object, term: Expr, made: Tensor, sums: Sequence[Sum]) -> Expr | None:
-    """The element of the new stage that a value is, if it is such a term."""
+    """Return the load from the new stage that replaces a value, or None if it is not the term."""
     axes = axes_instead(node, term)
     if axes is None or not isinstance(node, Expr):
         return None

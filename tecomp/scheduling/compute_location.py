@@ -1,4 +1,4 @@
-"""Primitives that place stages: compute_at, compute_inline, set_scope, storage_align, groups."""
+"""Primitives for placement and storage: compute_at, compute_inline, set_scope, groups."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tecomp.scheduling.state import (
 def compute_at(
     state: State, key: Operation, consumer: Operation, axis: IterVar
 ) -> tuple[State, None]:
-    """Compute a stage anew in each iteration of a loop of a consumer, as much as it reads there.
+    """Compute, in each iteration of a consumer loop, the region of a stage that is read there.
 
     See `Stage.compute_at`.
     """
@@ -58,7 +58,7 @@ def compute_at(
 
 
 def compute_inline(state: State, key: Operation) -> tuple[State, None]:
-    """Write the stage's expression wherever it is read; it gets no memory.
+    """Substitute the expression of a stage into its readers, without allocating memory.
 
     See `Stage.compute_inline`.
     """
@@ -80,7 +80,7 @@ def compute_inline(state: State, key: Operation) -> tuple[State, None]:
 
 
 def compute_root(state: State, key: Operation) -> tuple[State, None]:
-    """Compute the whole stage before its first consumer, or where its group is.
+    """Compute a stage once before its first consumer, or at the location of its group.
 
     See `Stage.compute_root`.
     """
@@ -90,7 +90,7 @@ def compute_root(state: State, key: Operation) -> tuple[State, None]:
 
 
 def set_scope(state: State, key: Operation, scope: str) -> tuple[State, None]:
-    """Keep the stage's elements in memory `scope`; see `Stage.set_scope`."""
+    """Store the elements of a stage in memory `scope`; see `Stage.set_scope`."""
     stage = state.stage(key)
     check_scope(scope, f"s[{stage.name}].set_scope")
     return state.update(replace(stage, scope=scope)), None
@@ -99,7 +99,7 @@ def set_scope(state: State, key: Operation, scope: str) -> tuple[State, None]:
 def storage_align(
     state: State, key: Operation, axis: IterVar, factor: int, offset: int
 ) -> tuple[State, None]:
-    """Pad rows so that the stride of `axis` is `offset` modulo `factor` elements.
+    """Pad the tensor so that the stride of `axis` is `offset` modulo `factor` elements.
 
     See `Stage.storage_align`.
     """
@@ -130,7 +130,7 @@ def storage_align(
 
 
 def double_buffer(state: State, key: Operation) -> tuple[State, None]:
-    """Keep two copies of a stage that is computed inside a loop, one for the next iteration.
+    """Double-buffer a stage: compute the data of the next iteration before the current use.
 
     See `Stage.double_buffer`.
     """
@@ -152,7 +152,7 @@ def double_buffer(state: State, key: Operation) -> tuple[State, None]:
 
 
 def rolling_buffer(state: State, key: Operation) -> tuple[State, None]:
-    """Keep what the last iteration of the loop around has computed, and compute what is new.
+    """Reuse elements computed by the previous iteration of the enclosing loop.
 
     See `Stage.rolling_buffer`.
     """
@@ -168,7 +168,7 @@ def rolling_buffer(state: State, key: Operation) -> tuple[State, None]:
 
 
 def _why_memory(op: ComputeOp) -> str:
-    """What is against computing the elements where they are read; nothing if empty."""
+    """Return why an operation cannot be inlined, as a predicate; empty if inlining is possible."""
     if isinstance(op, ScanOp):
         return "is a scan"
     if isinstance(op, ExternOp):
@@ -181,7 +181,7 @@ def _why_memory(op: ComputeOp) -> str:
 
 
 def expand(state: State, key: Operation) -> tuple[State, None]:
-    """Compute a stage by loops, as its definition says, and not by the intrinsic that it calls.
+    """Replace the intrinsic call of a stage by loops over its definition.
 
     See `Stage.expand`.
     """
@@ -199,10 +199,10 @@ def expand(state: State, key: Operation) -> tuple[State, None]:
 
 
 def check_loops(stage: StageState, where: str) -> None:
-    """Refuse a stage whose elements an intrinsic computes.
+    """Raise if a stage calls an intrinsic instead of having loops over its definition.
 
     Raises:
-        ScheduleError: one does.
+        ScheduleError: If an intrinsic computes the stage.
     """
     if isinstance(stage.op, TensorComputeOp):
         raise ScheduleError(
@@ -213,10 +213,10 @@ def check_loops(stage: StageState, where: str) -> None:
 
 
 def check_scope(scope: object, where: str) -> None:
-    """Refuse what is no name of a memory.
+    """Raise if `scope` cannot be the name of a memory.
 
     Raises:
-        ScheduleError: `scope` is no text, or empty.
+        ScheduleError: If `scope` is not a string or is empty.
     """
     if not isinstance(scope, str) or not scope:
         raise ScheduleError(
@@ -234,7 +234,7 @@ def _computed(stage: StageState, call: str) -> None:
 
 
 def direct_consumers(state: State, stage: StageState) -> list[StageState]:
-    """The stages whose definitions read `stage`."""
+    """Return the stages whose definitions read `stage`."""
     return [
         other
         for other in state
@@ -244,7 +244,7 @@ def direct_consumers(state: State, stage: StageState) -> list[StageState]:
 
 
 def consumers_below(state: State, key: Operation) -> set[Operation]:
-    """All stages that read `key`, directly or through others."""
+    """Return the keys of all stages that read stage `key`, directly or through other stages."""
     first = state.stage(key)
     readers = walk(first, parts=lambda stage: direct_consumers(state, stage))
     return {reader.key for reader in readers if reader is not first}
@@ -253,12 +253,12 @@ def consumers_below(state: State, key: Operation) -> set[Operation]:
 def create_group(
     state: State, outputs: Sequence[Tensor], inputs: Sequence[Tensor], include_inputs: bool = False
 ) -> tuple[State, GroupKey]:
-    """Put the stages between some tensors into a group, which can be placed at once.
+    """Group the stages between `inputs` and `outputs`, so that one call places all of them.
 
     See `Schedule.create_group`.
 
     Returns:
-        The new state; the group.
+        The new state and the key of the group.
     """
     names = ", ".join(tensor.name for tensor in outputs)
     read = ", ".join(tensor.name for tensor in inputs)
@@ -300,7 +300,7 @@ def create_group(
 def place_group(
     state: State, group: GroupKey, consumer: Operation | None = None, axis: IterVar | None = None
 ) -> tuple[State, None]:
-    """Compute the stages of a group anew in each iteration of a loop, as `compute_at` does.
+    """Compute the stages of a group in each iteration of a loop, as `compute_at` does.
 
     See `Schedule.place_group`.
     """
@@ -328,7 +328,7 @@ def place_group(
 
 
 def stages_of(state: State, group: GroupKey) -> list[StageState]:
-    """The stages of a group, and of groups inside of it."""
+    """Return the stages of a group and of its inner groups."""
     return [stage for stage in state if group in state.around(stage.group)]
 
 
@@ -337,7 +337,7 @@ def _is_inside(state: State, group: GroupKey, other: GroupKey) -> bool:
 
 
 def _is_placed_by(state: State, stage: StageState, group: GroupKey) -> bool:
-    """Whether a stage has no place but that of a group, or of one around it."""
+    """Return whether a stage is at the root, or is placed by a group or an enclosing group."""
     if isinstance(stage.attach, AtRoot):
         return True
     around = state.around(group)
@@ -345,7 +345,7 @@ def _is_placed_by(state: State, stage: StageState, group: GroupKey) -> bool:
 
 
 def scan_steps(state: State) -> dict[Operation, set[Operation]]:
-    """For each scan, the stages that its steps are computed by: a group that is always there."""
+    """Return the stages that compute the steps of each scan; they form an implicit group."""
     found: dict[Operation, set[Operation]] = {}
     for stage in state:
         for tensor in stage.op.states if isinstance(stage.op, ScanOp) else ():
@@ -360,7 +360,7 @@ def scan_steps(state: State) -> dict[Operation, set[Operation]]:
 def _between(
     state: State, outputs: Sequence[Tensor], inputs: Sequence[Tensor], *, include_inputs: bool
 ) -> set[Operation]:
-    """The stages on ways from inputs to outputs."""
+    """Return the keys of the stages on dependence paths from `inputs` to `outputs`."""
     first = {state.stage(tensor.op).key for tensor in inputs}
     last = [state.stage(tensor.op).key for tensor in outputs]
 

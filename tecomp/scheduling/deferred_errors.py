@@ -21,9 +21,10 @@ _INTO_MEMORY = ("set_scope", "cache_read", "cache_write")
 
 @contextmanager
 def told_at_primitives(schedule: Schedule) -> Iterator[None]:
-    """Let errors of lowering be at the line of the primitive that they are about.
+    """Set the location of lowering errors to the primitive call that caused them.
 
-    Messages begin with where: `s[B].compute_at(...)`, or the name of a buffer in some memory.
+    The call is identified by the start of the message: `s[B].compute_at(...)`, an unrolled loop, or
+    the name of a buffer in a memory of the target.
     """
     try:
         yield
@@ -40,19 +41,19 @@ def _place(schedule: Schedule, error: LowerError | TargetError) -> Location | No
     if found := _UNROLLED.match(message):
         return called(schedule, "unroll", found[1]) or called(schedule, "pragma", found[1])
     if isinstance(error, TargetError) and (found := _BUFFER.match(message)):
-        # A message about what is needed together names the largest first.
+        # A message about several buffers that are live together names the largest one first.
         places = (called(schedule, call, found[1]) for call in _INTO_MEMORY)
         return next((place for place in places if place is not None), None)
     return None
 
 
 def called(schedule: Schedule, call: str, name: str) -> Location | None:
-    """Where the user last called a primitive on a stage, a tensor or a loop of that name."""
+    """Return the location of the last call of a primitive on a stage, tensor or loop by name."""
     place: Location | None
     for (_, after, each, stage, args, _, result), place in reversed(schedule.calls):
         own = [] if stage is None else [after.stage(stage).name]
         names = {*own, *_names((*args, result))}
-        # Buffers have names of Python's.
+        # Buffer names are Python identifiers, so compare with sanitized names too.
         if each == call and name in names | {re.sub(r"\W", "_", known) for known in names}:
             return place
     return None

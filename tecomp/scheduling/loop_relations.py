@@ -1,4 +1,4 @@
-"""Relations between loops and root axes."""
+"""Express loops as functions of root axes, and root axes as functions of loops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tecomp.scheduling.state import Fuse, Relation, Split, Transform
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Where an axis starts and how far it runs; its loops count from 0 at `base`."""
+    """Start and extent of an axis; loop values count from 0 relative to `base`."""
 
     base: Expr
     extent: Extent
@@ -30,10 +30,12 @@ BoxOf = Callable[[Transform, Frames, Mapping[IterVar, Expr]], Sequence[Frame]]
 def derive_frames(
     relations: Sequence[Relation], roots: Frames, box_of: BoxOf
 ) -> tuple[Frames, dict[IterVar, Expr]]:
-    """Frame of every axis, and each axis, relative to its base, as a function of the roots.
+    """Return the frame of every axis, and every axis relative to its base as a function of roots.
 
-    `roots` are the frames of the root axes, which are what the functions are in terms of.
-    `box_of` gives the frames that the results of a layout map have.
+    Args:
+        relations: Splits, fusions and layout transforms, in the order of the calls.
+        roots: Frames of the root axes, which are the variables of the returned functions.
+        box_of: Function that returns the frames of the results of a layout map.
     """
     frames: Frames = dict(roots)
     values: dict[IterVar, Expr] = {
@@ -79,9 +81,13 @@ def recover(
     leaves: Mapping[IterVar, Expr],
     inverse_of: Callable[[IndexMap, Sequence[Extent]], IndexMap],
 ) -> dict[IterVar, Expr]:
-    """Every axis that the given loops determine, relative to its base, as a function of them.
+    """Return every axis determined by the given loops, relative to its base, as their function.
 
-    `inverse_of(map, extents of its domain)` gives the inverse of a layout map.
+    Args:
+        relations: Splits, fusions and layout transforms, in the order of the calls.
+        frames: Frames of all axes.
+        leaves: Values of the given loops.
+        inverse_of: Function of a layout map and the extents of its domain that returns the inverse.
     """
     values: dict[IterVar, Expr] = dict(leaves)
     for relation in reversed(relations):
@@ -107,27 +113,30 @@ def recover(
 
 
 def _of_several(parts: Sequence[IterVar], frames: Frames) -> list[IterVar]:
-    """The axes but those of one value, beside which an axis of sizes is the fused one itself."""
+    """Return the axes whose extent is not the constant 1.
+
+    If a single axis remains, it equals the fused axis, also when its extent is symbolic.
+    """
     extents = {part: frames[part].extent for part in parts}
     return [part for part, n in extents.items() if not (isinstance(n, int) and n == 1)]
 
 
 def _are_known(parts: Sequence[IterVar], values: Mapping[IterVar, Expr]) -> bool:
-    """Whether axes that were fused need not be worked out from the fused one."""
+    """Return whether the values of all fused axes are already known."""
     return bool(parts) and all(part in values for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Axes as sums of loops, without quotients.
+    """Axes as linear sums of loops, without quotients.
 
-    Quotients and remainders of quotients take isl minutes where factors do not divide one another;
-    of sums and their ranges it makes the same sets at once.
+    With nested quotients and remainders whose factors do not divide one another, isl takes minutes.
+    Sums with range constraints describe the same sets and are fast.
 
     Attributes:
-        values: the axes that the loops determine, each relative to its base.
-        parts: axes that were fused: unknowns beside the loops.
-        ranges: what lies between 0 and less than a number.
+        values: Axes that the loops determine, each relative to its base.
+        parts: Fused axes, which are unknowns in addition to the loops.
+        ranges: Pairs (expression, n) with the constraint `0 <= expression < n`.
     """
 
     values: Mapping[IterVar, Expr]
@@ -138,7 +147,7 @@ class Sums:
 def add_up(
     relations: Sequence[Relation], frames: Frames, loops: Mapping[IterVar, Expr]
 ) -> Sums | None:
-    """How axes add up from the given loops; None where a layout or a symbolic extent is between."""
+    """Return the axes as sums of the given loops, or None for layout maps and symbolic extents."""
     values: dict[IterVar, Expr] = dict(loops)
     unknown: list[IterVar] = []
     ranges: list[tuple[Expr, int]] = []
@@ -173,7 +182,10 @@ def add_up(
 
 
 def split_factor(relation: Split, extent: Extent) -> Extent:
-    """How far apart iterations of the outer loop are: the extent of the inner one, or more."""
+    """Return the step of the outer loop of a split in iterations of `parent`.
+
+    The step is at least the extent of the inner loop.
+    """
     if relation.factor is not None:
         return relation.factor
     assert relation.nparts is not None
@@ -181,7 +193,7 @@ def split_factor(relation: Split, extent: Extent) -> Extent:
 
 
 def part_start(relation: Split, extent: Extent, part: Expr) -> Expr:
-    """Where part number `part` of a loop of some extent begins.
+    """Return the first iteration of part number `part` of a loop with the given extent.
 
     >>> from tecomp.compute.iter_var import IterKind, make_axis
     >>> from tecomp.ir.nodes.expr import Var
@@ -194,21 +206,22 @@ def part_start(relation: Split, extent: Extent, part: Expr) -> Expr:
         return part
     if not is_shifted(relation, extent):
         return part * factor
-    # In the order of isl's own case distinctions, so that differences to these vanish.
+    # Use the operand order of isl's own case distinctions, so that differences cancel.
     return binary(BinOp.MIN, index_value(extent) - factor, part * factor)
 
 
 def _sum(a: Expr, b: Expr) -> Expr:
-    """`a + b`, where most are loops of one iteration."""
+    """Return `a + b`, without an addition if an operand is 0, as for loops of one iteration."""
     if is_const(a, 0):
         return b
     return a if is_const(b, 0) else a + b
 
 
 def is_shifted(relation: Relation, extent: Extent) -> bool:
-    """Whether a relation is a split whose last part begins before the end of the one before.
+    """Return whether a relation is a split whose last part is shifted to overlap the previous one.
 
-    Of a part of a tensor, as others need it, fewer elements may be computed than a part has.
+    The result is False if the extent is at most the factor: a consumer may need a region with
+    fewer elements than one part.
     """
     if not isinstance(relation, Split) or not relation.is_shifted:
         return False
@@ -221,7 +234,7 @@ def is_shifted(relation: Relation, extent: Extent) -> bool:
 def split_extents(
     extent: Extent, factor: Extent | None, nparts: Extent | None
 ) -> tuple[Extent, Extent]:
-    """The extents of the outer and the inner loop of a split: neither exceeds the loop's own.
+    """Return the extents of the outer and inner loop of a split, neither larger than `extent`.
 
     Source:
         PassDownDomain of TVM 0.18.
@@ -234,13 +247,13 @@ def split_extents(
 
 def _shorter(count: Extent, extent: Extent) -> Extent:
     if isinstance(count, int) and isinstance(extent, int):
-        # Of an empty loop the parts keep their lengths, so that they are no division by 0.
+        # Parts of an empty loop keep their length, which avoids a division by 0.
         return min(count, extent) if extent else count
     return count
 
 
 def made_from(leaves: Iterable[IterVar], relations: Sequence[Relation]) -> set[IterVar]:
-    """The given loops and all axes that splits and fusions made them from."""
+    """Return the given loops and all axes from which splits and fusions derived them."""
     found = set(leaves)
     for relation in reversed(relations):
         match relation:
@@ -253,13 +266,13 @@ def made_from(leaves: Iterable[IterVar], relations: Sequence[Relation]) -> set[I
 
 @dataclass(frozen=True, slots=True)
 class Iterations:
-    """What the values of loops mean for the axes that the loops were made from.
+    """Correspondence between the values of loops and the root axes of these loops.
 
     Attributes:
-        axes: these axes, as functions of the loops.
-        loops: every loop as a function of these axes.
-        conditions: what holds where the loops are at an iteration: splits with a tail and layouts
-            with padding have more values than there are iterations.
+        axes: Root axes as functions of the loops.
+        loops: Every loop as a function of the root axes.
+        conditions: Conditions under which loop values belong to an iteration. Splits with a tail
+            and layouts with padding have more loop values than iterations.
     """
 
     axes: Mapping[IterVar, Expr]
@@ -270,7 +283,13 @@ class Iterations:
 def iterations(
     axes: Sequence[IterVar], relations: Sequence[Relation], loops: Mapping[IterVar, Expr]
 ) -> Iterations:
-    """How loops with the values `loops`, made from `axes` by `relations`, correspond to these."""
+    """Return the correspondence between `axes` and loops that `relations` derive from them.
+
+    Args:
+        axes: Root axes.
+        relations: Splits, fusions and layout transforms, in the order of the calls.
+        loops: Value of each loop.
+    """
     roots: Frames = {axis: Frame(axis.dom.min, axis.extent) for axis in axes}
     frames, places = derive_frames(relations, roots, _physical)
     values = recover(relations, frames, loops, _inverse)
@@ -297,14 +316,14 @@ def _inverse(index_map: IndexMap, shape: Sequence[Extent]) -> IndexMap:
 
 def _from(frame: Frame, value: Expr, dtype: DType) -> Expr:
     short = simplify(value + frame.base)
-    # An axis that is a loop itself was made wider on the way, which loses nothing.
+    # A root axis that is itself a loop was widened to the index dtype; dropping that cast is exact.
     if isinstance(short, Cast) and short.value.dtype == dtype:
         return short.value
     return cast(dtype, short)
 
 
 def _exceeded(relation: Relation, frames: Frames) -> Sequence[IterVar]:
-    """The axes that get values beyond their extents from what a relation made of them."""
+    """Return the axes of a relation whose recovered values can exceed their extents."""
     match relation:
         case Split(parent, outer) if not relation.is_shifted:
             factor = split_factor(relation, frames[parent].extent)
@@ -318,6 +337,6 @@ def _exceeded(relation: Relation, frames: Frames) -> Sequence[IterVar]:
 
 
 def _within(value: Expr, extent: Extent, is_counted: bool) -> list[Expr]:
-    """The conditions of `0 <= value < extent`, of which loops that count need the second only."""
+    """Return the conditions of `0 <= value < extent`; counted values need the second only."""
     below = value < index_value(extent)
     return [below] if is_counted else [value >= index_value(0), below]

@@ -1,4 +1,4 @@
-"""Primitives that change the loops of one stage: split, fuse, reorder, tile and how loops run."""
+"""Primitives on the loops of one stage: split, fuse, reorder, tile, annotations and binding."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tecomp.scheduling.state import (
 from tecomp.scheduling.threads import BLOCKS, check_tag, is_grid_axis, is_parallel
 
 TAILS = ("guard", "shift_inwards")
-"""What becomes of the last part of a loop that is shorter than the others."""
+"""Strategies for a last part of a split that is shorter than the other parts."""
 
 
 def split(
@@ -44,12 +44,12 @@ def split(
     disable_predication: bool = False,
     tail: str = "guard",
 ) -> tuple[State, tuple[IterVar, IterVar]]:
-    """Cut a loop into two.
+    """Split a loop into an outer and an inner loop.
 
     See `Stage.split`.
 
     Returns:
-        The new state; the outer and the inner loop.
+        The new state, and the outer and the inner loop.
     """
     stage = state.stage(key)
     call = "split"
@@ -90,10 +90,11 @@ def split(
 def _check_shifted(
     stage: StageState, axis: IterVar, factor: Extent | None, where: str, option: str
 ) -> None:
-    """The last part of a split may begin earlier: nothing is wrong with computing elements twice.
+    """Raise if the last part of a split cannot be shifted to an earlier start.
 
     Raises:
-        ScheduleError: there is.
+        ScheduleError: If the stage is not element-wise, has loops made by `transform_layout`, or
+            the factor is not a constant that is at most the constant extent.
     """
     if not is_map(stage.op):
         raise ScheduleError(
@@ -124,12 +125,12 @@ def _check_shifted(
 
 
 def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
-    """Make one loop of several that are directly inside one another.
+    """Fuse perfectly nested adjacent loops into one loop.
 
     See `Stage.fuse`.
 
     Returns:
-        The new state; the fused loop. It is a reduction if one of its parts is.
+        The new state and the fused loop. It is a reduction loop if one of its parts is.
     """
     stage = state.stage(key)
     if not axes:
@@ -174,7 +175,7 @@ def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
 def _placed_in(
     state: State, key: Operation, gone: Sequence[IterVar], loop: IterVar
 ) -> State:
-    """What is computed in loops of a stage that are gone is computed in what became of them."""
+    """Reattach stages and groups from the removed loops of a stage to `loop`."""
     owner = state.stage(key).key
     for stage in state:
         attach = stage.attach
@@ -190,7 +191,7 @@ def _placed_in(
 
 
 def reorder(state: State, key: Operation, *axes: IterVar) -> tuple[State, None]:
-    """Put loops in the order given, in the places that these loops have now.
+    """Permute the given loops among the positions that they occupy in the nest.
 
     See `Stage.reorder`.
     """
@@ -217,12 +218,12 @@ def tile(
     x_factor: Extent,
     y_factor: Extent,
 ) -> tuple[State, tuple[IterVar, IterVar, IterVar, IterVar]]:
-    """Split two loops and put the two inner ones innermost.
+    """Tile two loops: split both and reorder to x outer, y outer, x inner, y inner.
 
     See `Stage.tile`.
 
     Returns:
-        The new state; x outer, y outer, x inner, y inner.
+        The new state, and the loops x outer, y outer, x inner, y inner.
     """
     if x_parent is y_parent:
         name = state.stage(key).name
@@ -238,7 +239,7 @@ def tile(
 
 
 def mark(state: State, key: Operation, axis: IterVar, kind: ForKind) -> tuple[State, None]:
-    """Run a loop in parallel, as a vector, or unrolled.
+    """Annotate a loop as parallel, vectorized or unrolled.
 
     See `Stage.vectorize`, `parallel` and `unroll`.
     """
@@ -265,7 +266,7 @@ def mark(state: State, key: Operation, axis: IterVar, kind: ForKind) -> tuple[St
 
 
 def bind(state: State, key: Operation, axis: IterVar, tag: str) -> tuple[State, None]:
-    """Bind a loop to a thread axis, or to an axis of the grid of cores that a target has.
+    """Bind a loop to a thread axis or to an axis of the core grid of the target.
 
     See `Stage.bind`.
     """
@@ -300,10 +301,10 @@ def bind(state: State, key: Operation, axis: IterVar, tag: str) -> tuple[State, 
 
 
 def bound_loop(stage: StageState, tag: str, where: str) -> IterVar:
-    """The loop of a stage that is bound to a thread axis, the innermost if there are several.
+    """Return the loop of a stage bound to a thread axis, the innermost if there are several.
 
     Raises:
-        ScheduleError: there is none.
+        ScheduleError: If no loop of the stage is bound to the thread axis.
     """
     for leaf in reversed(stage.leaves):
         if stage.threads.get(leaf) == tag:
@@ -319,10 +320,10 @@ def bound_loop(stage: StageState, tag: str, where: str) -> IterVar:
 def check_threads(
     state: State, key: Operation, axis: IterVar, tag: str, threads: int | None
 ) -> None:
-    """A loop has as many iterations as the thread axis that it is bound to has threads.
+    """Raise if the extents of a loop and of the thread axis to bind are known and differ.
 
     Raises:
-        ScheduleError: it has not, or `axis` is no loop of this stage.
+        ScheduleError: If the extents differ, or `axis` is not a loop of this stage.
     """
     stage = state.stage(key)
     leaf_position(stage, axis, "bind")
@@ -354,11 +355,11 @@ def _positive(value: object, what: str, where: str) -> Extent:
 
 
 def _is_product(extent: Extent, outer: Extent, inner: Extent) -> bool:
-    """Whether a loop of `extent` iterations has `outer` parts of `inner`, for all sizes."""
+    """Return whether `extent` is proved to equal `outer * inner` for all sizes."""
     if isinstance(extent, int):
         return isinstance(outer, int) and isinstance(inner, int) and extent == outer * inner
     differs = index_value(extent) != index_value(outer) * index_value(inner)
-    # Loaded for open sizes alone: who writes other schedules does not wait for isl.
+    # Import lazily: only symbolic extents need isl.
     sets = import_module("tecomp.poly.sets.to_isl")
     try:
         where = sets.condition(differs, sets.Space(tuple(free_variables(differs))))
@@ -368,7 +369,7 @@ def _is_product(extent: Extent, outer: Extent, inner: Extent) -> bool:
 
 
 def _derived(name: str, extent: Extent, kind: IterKind) -> IterVar:
-    # An expression stays in its type, as that of an axis: `n` and not a conversion of it.
+    # A symbolic extent keeps its dtype, like the extent of a root axis, and is not cast.
     count = index_value(extent) if isinstance(extent, int) else extent
     return IterVar(name, dom=Range(Const(0), count), kind=kind)
 

@@ -1,4 +1,4 @@
-"""A stored trace run again on the same computation."""
+"""Replay a stored schedule trace on a computation of the same form."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ def replay(
     outputs: Handle | Sequence[Handle],
     intrinsics: Mapping[str, TensorIntrin] | None = None,
 ) -> Schedule:
-    """The schedule whose `trace.to_json()` is `text`, for the computation that makes `outputs`.
+    """Create a schedule of `outputs` and apply the calls of a stored trace.
 
     Args:
-        text: the trace.
-        outputs: an operation, a tensor, or a list of them.
-        intrinsics: what `tensorize` was given, by the names in the trace (`trace.intrinsics`).
+        text: JSON text from `trace.to_json()`.
+        outputs: Output operation or tensor, or a list of outputs.
+        intrinsics: Intrinsics passed to `tensorize`, by their names in the trace
+            (`trace.intrinsics`).
 
     Raises:
-        ParseError: `text` is no trace.
-        ScheduleError: the computation has no such stages, an intrinsic is not given, or a primitive
-            refuses.
+        ParseError: If `text` is not a valid trace.
+        ScheduleError: If the computation does not have the stages of the trace, an intrinsic is
+            missing, or a primitive raises.
 
     >>> from tecomp import te
     >>> A = te.placeholder((8,), name="A")
@@ -68,7 +69,7 @@ def replay(
 
 
 def _run(schedule: Schedule, values: dict[str, Any], step: Any) -> None:
-    """Make one call, and name what it returns."""
+    """Execute one recorded call, and bind its results to their names in the trace."""
     call, stage = _field(step, "call", str), _field(step, "stage", str | None)
     if call not in CALLS:
         raise ParseError(f"replay: there is no primitive {call!r}", kind="trace-text")
@@ -195,7 +196,7 @@ def _decode(  # noqa: C901  (a case for each kind of argument)
 
 
 def _index_map(texts: list[Any]) -> IndexMap:
-    """Maps one after the other."""
+    """Parse index maps and compose them in order."""
     first, *others = (IndexMap.lift(parse_index_map(str(text))) for text in texts)
     for other in others:
         first = first.then(other)
@@ -229,7 +230,7 @@ def _intrinsic(values: dict[str, Any], name: str) -> TensorIntrin:
 
 
 def _variable(schedule: Schedule, values: dict[str, Any], value: Any) -> Any:
-    """A variable of a condition."""
+    """Decode a variable of a condition: a thread axis, a size or an axis."""
     match value:
         case {"thread": str(tag)}:
             return thread_axis(tag)
@@ -239,7 +240,7 @@ def _variable(schedule: Schedule, values: dict[str, Any], value: Any) -> Any:
 
 
 def _condition(text: str, of: list[Any]) -> Expr:
-    """A condition of variables that are called v0, v1 ..."""
+    """Parse a condition over v0, v1 ..., and substitute the variables `of` for them."""
     if not all(isinstance(each, Var) for each in of):
         raise ParseError(
             f"replay: the trace is malformed: {of!r} are no variables", kind="trace-text"
@@ -250,7 +251,7 @@ def _condition(text: str, of: list[Any]) -> Expr:
 
 
 def _expression(schedule: Schedule, text: str) -> Expr:
-    """An expression of the size variables of the computation."""
+    """Parse an expression of the size variables of the computation."""
     try:
         nodes = list(ast.walk(ast.parse(text, mode="eval")))
     except SyntaxError:

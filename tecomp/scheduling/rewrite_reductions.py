@@ -1,4 +1,4 @@
-"""Primitives that rewrite reductions: merge_reduction, merge_formula, narrow_reduction."""
+"""Primitives that rewrite definitions: merge_reduction, merge_formula, narrow_reduction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tecomp.scheduling.state import At, StageState, State, initial_stage, is_map
 
 
 def merge_reduction(state: State, tensor: Tensor) -> tuple[State, None]:
-    """Reduce the terms of the reduction whose elements a stage reduces, by the same reducer.
+    """Merge a reduction of a reduction into one reduction over the axes of both.
 
     See `Schedule.merge_reduction`.
     """
@@ -61,7 +61,7 @@ def merge_reduction(state: State, tensor: Tensor) -> tuple[State, None]:
 
 
 def merge_formula(state: State, tensor: Tensor) -> tuple[State, None]:
-    """Make a formula of elements part of the operations that read it, and remove its stage.
+    """Substitute the definition of a stage into its readers, and remove the stage.
 
     See `Schedule.merge_formula`.
     """
@@ -102,7 +102,11 @@ def merge_formula(state: State, tensor: Tensor) -> tuple[State, None]:
 def _check_loops_of(
     state: State, stages: tuple[StageState, ...], where: str, what_to_do: str
 ) -> None:
-    """Refuse stages whose loops were changed, or in whose loops others are computed."""
+    """Raise if loops of the stages were changed, or other stages are computed at their loops.
+
+    Raises:
+        ScheduleError: If either is the case.
+    """
     own = {leaf for stage in stages for leaf in stage.leaves}
     changed = [stage.name for stage in stages if stage.leaves != stage.compute.loops]
     inside = [x.name for x in state if isinstance(x.attach, At) and x.attach.axis in own]
@@ -121,12 +125,12 @@ _REDUCERS: dict[str, Callable[..., Expr]] = {
 
 
 def narrow_reduction(state: State, tensor: Tensor, dtype: str) -> tuple[State, Tensor]:
-    """Reduce integers in a narrower type, which holds all of the results, and widen those.
+    """Reduce integers in a narrower dtype that holds every result, and widen the result.
 
     See `Schedule.narrow_reduction`.
 
     Returns:
-        The new state; the reduction in that type.
+        The new state and the reduction in the narrower dtype.
     """
     stage = state.stage(tensor.op)
     where = f"s.narrow_reduction({stage.name}, {dtype!r})"
@@ -173,7 +177,11 @@ def _holds(dtype: DType, values: _Range) -> bool:
 
 
 def _range_of(node: Any, parts: list[_Range]) -> _Range:
-    """The least and the greatest value of an integer, as far as its formula says."""
+    """Return an interval that contains an integer value; fold rule over its expression.
+
+    An unknown or overflowing operation gives the full range of its dtype. Values that are not
+    integers give (0, 0), booleans (0, 1).
+    """
     if not isinstance(node, Expr) or not node.dtype.is_integer:
         return 0, int(isinstance(node, Expr) and node.dtype.is_bool)
     found = _known_range(node, parts)
@@ -207,7 +215,7 @@ def _known_range(node: Any, parts: list[_Range]) -> _Range | None:
 
 
 def _narrowed(term: Expr, dtype: DType) -> Expr:
-    """A term in a narrower type: what is chosen, and widened, is so at once."""
+    """Return a term in a narrower dtype; casts move into the branches of selections."""
 
     def rule(node: Any, parts: list[Expr]) -> Expr:
         match node:

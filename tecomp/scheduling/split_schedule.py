@@ -1,4 +1,4 @@
-"""Split a schedule at values that the caller provides."""
+"""Split a schedule into precomputed stages and the remaining computation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tecomp.scheduling.state import AtRoot, Inline, StageState, State, initial_s
 
 
 def with_arguments(schedule: Schedule, args: Sequence[object]) -> Schedule:
-    """A schedule that has a stage for each placeholder among the arguments.
+    """Return the schedule with an added stage for each placeholder argument that is never read.
 
     >>> from tecomp import te
     >>> A, B = te.placeholder((4,), name="A"), te.placeholder((4,), name="B")
@@ -37,11 +37,13 @@ def with_arguments(schedule: Schedule, args: Sequence[object]) -> Schedule:
 
 
 def stages_of(state: State, known: Sequence[Tensor]) -> list[StageState]:
-    """The stages at the root that need nothing but some placeholders, and that others read.
+    """Return the root stages that depend on the given placeholders only and that other stages read.
+
+    Outputs of the schedule and stages with several outputs are excluded.
 
     Args:
-        state: the decisions.
-        known: outputs of the placeholders.
+        state: Schedule state.
+        known: Outputs of the placeholders.
     """
     ready = {tensor.op for tensor in known}
     for stage in state:
@@ -59,7 +61,7 @@ def stages_of(state: State, known: Sequence[Tensor]) -> list[StageState]:
 
 
 def before(state: State, stage: StageState) -> State:
-    """The decisions about a stage and all that it needs; it is the output."""
+    """Return the schedule state of a stage and its dependences, with the stage as the output."""
     stages = tuple(
         replace(each, is_output=each.key is stage.key) for each in _needed(state, [stage.key])
     )
@@ -67,10 +69,10 @@ def before(state: State, stage: StageState) -> State:
 
 
 def after(state: State, given: Sequence[StageState]) -> tuple[State, Mapping[Operation, Tensor]]:
-    """The decisions about what is left where the caller passes some stages.
+    """Return the schedule state that remains when the caller passes the results of some stages.
 
     Returns:
-        The new state; for each of the stages, by its key, the placeholder that takes its place.
+        The new state, and the placeholder tensor that replaces each of the stages, by stage key.
     """
     places = {
         stage.key: PlaceholderOp(stage.name, stage.op.shape, stage.op.dtypes[0]) for stage in given
@@ -93,7 +95,7 @@ def after(state: State, given: Sequence[StageState]) -> tuple[State, Mapping[Ope
 
 
 def _needed(state: State, keys: Iterable[Operation]) -> tuple[StageState, ...]:
-    """Some stages and all that these are made of, in their order."""
+    """Return the stages with the given keys and all their dependences, in schedule order."""
     needed = set(keys)
     for each in reversed(state.stages):
         if each.key in needed:

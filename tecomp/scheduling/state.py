@@ -1,4 +1,4 @@
-"""What a schedule has decided so far: frozen values that primitives map to new ones."""
+"""Frozen state of a schedule: stages, loops, relations, placements, groups and layouts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tecomp.poly.maps.index_map import IndexMap
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """`parent` is `outer * factor + inner`; one of `factor` and `nparts` is given.
+    """Split of a loop: `parent` is `outer * factor + inner`; `factor` or `nparts` is given.
 
-    If it `is_shifted`, the last part begins so early that it is as long as the others.
+    If `is_shifted`, the last part starts earlier, so that it is as long as the other parts.
     """
 
     parent: IterVar
@@ -37,7 +37,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Fuse:
-    """`fused` counts through `parts`, the last of them fastest; without parts it is one 0."""
+    """Fusion of loops in row-major order, last part fastest; without parts, `fused` is always 0."""
 
     parts: tuple[IterVar, ...]
     fused: IterVar
@@ -45,7 +45,7 @@ class Fuse:
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """`after` are the results of `index_map` at `before`."""
+    """Layout transform of loops: `after` are the results of `index_map` at `before`."""
 
     before: tuple[IterVar, ...]
     after: tuple[IterVar, ...]
@@ -57,27 +57,27 @@ Relation: TypeAlias = "Split | Fuse | Transform"
 
 @dataclass(frozen=True, slots=True)
 class AtRoot:
-    """Computed once, before its first consumer."""
+    """Placement at the root: the stage is computed once, before its first consumer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inline:
-    """Computed inside each expression that reads it; has no memory."""
+    """Inline placement: the expression is substituted into its readers, without memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupKey:
-    """A group of stages, the same as itself only."""
+    """Identity of a stage group; keys compare by identity."""
 
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """Computed anew in each iteration of a loop of another stage.
+    """Placement in a loop: the stage is computed in each iteration of a loop of a consumer.
 
     Attributes:
-        stage: the other one.
-        axis: its loop.
-        group: the group that was put there, if it was not this stage alone.
+        stage: Consumer stage.
+        axis: Loop of the consumer.
+        group: Group whose placement put the stage there; None if the stage was placed individually.
     """
 
     stage: Operation
@@ -90,7 +90,7 @@ Attach: TypeAlias = "AtRoot | Inline | At"
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """A group of stages: the group that it is in, and where it is computed."""
+    """State of a stage group: enclosing group and placement."""
 
     parent: GroupKey | None = None
     attach: AtRoot | At = AtRoot()
@@ -98,12 +98,13 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the elements of a stage live.
+    """Layout of the tensors of a stage.
 
     Attributes:
-        maps: what `transform_layout` was given, in order; each starts from the last one's axes.
-        axis_separators: of the last map that had any.
-        pad_value: what places without an element contain, if that matters.
+        maps: Index maps of `transform_layout` in call order; each map applies to the results of the
+            previous one.
+        axis_separators: Axis separators of the last map that has any.
+        pad_value: Value of the padding, or None if the padding is never read.
     """
 
     maps: tuple[IndexMap, ...] = ()
@@ -113,7 +114,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What loop `axis` reads of `tensor` is fetched to the caches `offset` iterations before."""
+    """Prefetch of the elements of `tensor` that loop `axis` reads, `offset` iterations ahead."""
 
     tensor: Tensor
     axis: IterVar
@@ -122,7 +123,7 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class Tensorized:
-    """The loop `axis` and all inside it are one operation of the machine."""
+    """Replacement of the loop `axis` and all loops inside it by a tensor intrinsic."""
 
     axis: IterVar
     intrin: TensorIntrin
@@ -130,23 +131,28 @@ class Tensorized:
 
 @dataclass(frozen=True, slots=True)
 class StageState:
-    """One operation and what was decided about it.
+    """Schedule state of one stage.
 
     Attributes:
-        key: the operation as the user first saw it; tensors are looked up by it.
-        op: the operation as it is now; `cache_read` and the like rewrite its body.
-        relations: how root axes became leaves, in the order of the calls.
-        leaves: the loops, outermost first.
-        marks: how marked leaves run.
-        threads: thread tags of bound leaves.
-        layout_axes: the axes that a further `transform_layout` starts from.
-        is_doubled: whether the next iteration's elements are computed before this one's are used.
-        is_rolling: whether elements of the last iteration are kept for this one.
-        prefetches: what is fetched to the caches before it is read.
-        tensorized: the loops that an operation of the machine takes the place of.
-        pragmas: values of the pragmas of leaves.
-        group: the innermost group that it is in.
-        stored: the condition under which its elements are stored; always if None.
+        key: Original operation, which identifies the stage.
+        op: Current operation; primitives such as `cache_read` rewrite its body.
+        is_output: Whether the operation is an output of the schedule.
+        leaves: Current loops, outermost first.
+        relations: Splits, fusions and transforms from root axes to leaves, in call order.
+        marks: Loop kinds of annotated leaves.
+        threads: Thread tags of bound leaves.
+        attach: Placement of the stage.
+        scope: Memory of the stage.
+        layout: Layout of its tensors.
+        layout_axes: Axes to which the next `transform_layout` applies.
+        aligns: Stride alignments as (axis position, factor, offset).
+        is_doubled: Whether the stage is double-buffered.
+        is_rolling: Whether the stage has a rolling buffer.
+        prefetches: Prefetches in the loops of the stage.
+        tensorized: Loops replaced by a tensor intrinsic, or None.
+        pragmas: Pragma values by leaf and pragma name.
+        group: Innermost group of the stage, or None.
+        stored: Condition under which elements are stored; None stores all elements.
     """
 
     key: Operation
@@ -176,7 +182,11 @@ class StageState:
 
     @property
     def compute(self) -> ComputeOp:
-        """The operation, which must be a computed one."""
+        """Current operation of a computed stage.
+
+        Raises:
+            ScheduleError: If the stage is a placeholder.
+        """
         if not isinstance(self.op, ComputeOp):
             raise ScheduleError(
                 f"s[{self.name}]: {self.name} is a placeholder; only computed stages have loops",
@@ -186,13 +196,20 @@ class StageState:
 
     @property
     def is_placeholder(self) -> bool:
-        """Whether the caller passes it in."""
+        """Whether the stage is a placeholder, which the caller passes in."""
         return not isinstance(self.op, ComputeOp)
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All stages, producers before consumers."""
+    """Frozen state of a whole schedule.
+
+    Attributes:
+        stages: All stages, producers before consumers.
+        outputs: Output operations.
+        aliases: Key of the stage for each redefined operation.
+        groups: State of each stage group.
+    """
 
     stages: tuple[StageState, ...]
     outputs: tuple[Operation, ...]
@@ -204,7 +221,7 @@ class State:
 
     @property
     def sizes(self) -> dict[str, Var]:
-        """The size variables in the shapes of the computation, by name."""
+        """Size variables in the shapes of the computation, by name."""
         return {
             var.name: var
             for stage in self.stages
@@ -214,7 +231,7 @@ class State:
         }
 
     def find(self, op: Operation) -> StageState | None:
-        """The stage of `op`, or None."""
+        """Return the stage of `op`, or None."""
         key = self.aliases.get(op, op)
         for stage in self.stages:
             if stage.key is key:
@@ -222,10 +239,10 @@ class State:
         return None
 
     def stage(self, op: Operation) -> StageState:
-        """The stage of `op`.
+        """Return the stage of `op`.
 
         Raises:
-            ScheduleError: this schedule has no such operation.
+            ScheduleError: If `op` does not belong to this schedule.
         """
         stage = self.find(op)
         if stage is None:
@@ -237,35 +254,35 @@ class State:
         return stage
 
     def update(self, stage: StageState) -> State:
-        """This state with one stage replaced."""
+        """Return this state with one stage replaced."""
         return replace(
             self, stages=tuple(stage if s.key is stage.key else s for s in self.stages)
         )
 
     def insert(self, stage: StageState, *, before: Operation) -> State:
-        """This state with a stage added in front of another."""
+        """Return this state with a stage inserted before another."""
         at = next(k for k, s in enumerate(self.stages) if s.key is before)
         return replace(self, stages=(*self.stages[:at], stage, *self.stages[at:]))
 
     def around(self, group: GroupKey | None) -> Iterator[GroupKey]:
-        """A group and those around it, inner ones first."""
+        """Yield a group and its enclosing groups, innermost first."""
         while group is not None:
             yield group
             group = self.groups[group].parent
 
     def place_in_groups(self, group: GroupKey | None) -> AtRoot | At:
-        """Where stages are that have no place but that of their group."""
+        """Return the placement that a stage inherits from its groups, the root by default."""
         places = (self.groups[each].attach for each in self.around(group))
         return next((place for place in places if isinstance(place, At)), AtRoot())
 
     def redefine(self, stage: StageState, op: ComputeOp) -> State:
-        """This state with the definition of a stage replaced; tensors of both find it."""
+        """Return this state with `op` as the definition of a stage; old handles stay valid."""
         aliases = {**self.aliases, op: stage.key}
         return replace(self.update(replace(stage, op=op)), aliases=MappingProxyType(aliases))
 
 
 def initial_stage(op: Operation, *, is_output: bool, scope: str = "global") -> StageState:
-    """A stage as it is before any primitive: its axes are its loops, reductions innermost."""
+    """Return the default state of a stage: one loop per axis, reduction loops innermost."""
     if not isinstance(op, ComputeOp):
         return StageState(op, op, is_output, scope=scope)
     return StageState(
@@ -274,10 +291,10 @@ def initial_stage(op: Operation, *, is_output: bool, scope: str = "global") -> S
 
 
 def leaf_position(stage: StageState, axis: object, call: str) -> int:
-    """Where `axis` is among the loops of `stage`.
+    """Return the position of `axis` among the loops of `stage`.
 
     Raises:
-        ScheduleError: it is no axis, belongs to another stage, or is no loop any more.
+        ScheduleError: If `axis` is not an axis, belongs to another stage, or is no longer a loop.
     """
     if not isinstance(axis, IterVar):
         hint = (
@@ -325,10 +342,10 @@ def _names(axes: tuple[IterVar, ...]) -> str:
 
 
 def check_alike(stage: StageState, where: str) -> None:
-    """Refuse one layout for tensors of several shapes.
+    """Raise if the output tensors of a stage have different shapes, as one layout applies to all.
 
     Raises:
-        ScheduleError: the shapes of the tensors differ.
+        ScheduleError: If the shapes of the tensors differ.
     """
     if not stage.op.are_alike:
         shapes = ", ".join(f"{t.name} {shape_text(t.shape)}" for t in stage.op.outputs)
@@ -340,27 +357,27 @@ def check_alike(stage: StageState, where: str) -> None:
 
 
 def is_reduction(axis: IterVar) -> bool:
-    """Whether the loop runs over a reduction."""
+    """Return whether an axis is a reduction axis."""
     return axis.kind is IterKind.REDUCE
 
 
 def is_scan(axis: IterVar) -> bool:
-    """Whether the loop runs over the steps of a scan."""
+    """Return whether an axis counts the steps of a scan."""
     return axis.kind is IterKind.SCAN
 
 
 def is_map(op: Operation) -> bool:
-    """Whether each element follows from inputs alone, so that it may be computed twice."""
+    """Return whether each element depends on inputs only, so that recomputation is harmless."""
     return type(op) is ComputeOp and not op.reduce_axis
 
 
 def is_data(axis: IterVar) -> bool:
-    """Whether each iteration of the loop gives other elements, all by themselves."""
+    """Return whether an axis is a data axis, whose iterations compute independent elements."""
     return axis.kind is IterKind.DATA
 
 
 def unmarked(stage: StageState, *axes: IterVar) -> StageState:
-    """`stage` without the marks of axes that are no loops any more."""
+    """Return `stage` without the annotations of axes that are no longer loops."""
     gone = set(axes)
     hinted = (*(ahead.axis for ahead in stage.prefetches), *(axis for axis, _ in stage.pragmas))
     if not gone & {*stage.marks, *stage.threads, *hinted}:

@@ -1,4 +1,4 @@
-"""The `tensorize` and `into_dots` primitives."""
+"""Primitives that use instructions on tensors and vectors: tensorize, into_dots."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ _HOLDERS = {
     "int8": ("int8", "uint8", "int16"), "uint8": ("uint8", "int8", "int16"), "int16": ("int16",),
     "bfloat16": ("bfloat16",),
 }
-"""For types of factors, those that hold their values; the other type of 8 bits does if 128 is added
-to them, or subtracted."""
-_MOVED = -2139062144  # 128 in each of four bytes: as int8 that is -128
+"""For each dtype of a factor, the scalar dtypes that can hold its values. The 8-bit dtype of the
+other signedness can, with a bias of 128."""
+_MOVED = -2139062144  # 0x80808080 as int32: 128 in each of the four bytes, which is -128 as int8
 
 
 @dataclass(frozen=True, slots=True)
 class _Factor:
-    """One factor of the products.
+    """Factor of the products.
 
     Attributes:
-        load: the element that is multiplied.
-        dim: the index of it that is the axis of the reduction.
-        kind: type of the short vectors that it becomes a part of.
+        load: Load of the multiplied element.
+        dim: Position of the reduction axis in the indices of the load.
+        kind: Vector dtype into which the factor is packed.
     """
 
     load: TensorLoad
@@ -71,7 +71,7 @@ class _Factor:
 
     @property
     def is_moved(self) -> bool:
-        """Whether 128 is added to or subtracted from it, so that its type can hold it."""
+        """Whether the factor is biased by 128 because `kind` has the other signedness."""
         own, given = self.load.dtype, self.kind.scalar
         return own.bits == given.bits and own.kind != given.kind
 
@@ -79,12 +79,13 @@ class _Factor:
 def into_dots(
     state: State, tensor: Tensor, axis: IterVar, first: str, second: str
 ) -> tuple[State, tuple[Tensor, ...]]:
-    """Multiply and add up neighbouring terms of a sum of products by `te.dot`.
+    """Group adjacent terms of a sum of products into `te.dot` of 32-bit vectors.
 
     See `Schedule.into_dots`.
 
     Returns:
-        The new state; the sum, the two tensors of vectors, and the sum that C subtracts if it does.
+        The new state, and a tuple: the sum of dot products, the left and right tensor of words, and
+        the bias correction if there is one.
     """
     stage = state.stage(tensor.op)
     where = f"s.into_dots({stage.name}, {getattr(axis, 'name', axis)})"
@@ -107,14 +108,14 @@ def into_dots(
 
 @dataclass(frozen=True)
 class _Sums:
-    """The sums that take the place of one.
+    """Builder of the sums that replace one sum of products.
 
     Attributes:
-        stage: what the sum is of.
-        reduce: the sum.
-        axis: along which terms are put together.
-        factors: of a term.
-        words: the tensors of their vectors.
+        stage: Stage of the original sum.
+        reduce: Original sum.
+        axis: Reduction axis along which terms are grouped.
+        factors: Both factors of a term.
+        words: Tensors of packed words, one per factor.
     """
 
     stage: StageState
@@ -124,7 +125,7 @@ class _Sums:
     words: tuple[Tensor, ...]
 
     def of_dots(self) -> Tensor:
-        """The sum of the dot products of vectors."""
+        """Return the sum of the dot products of packed words."""
         op = self.stage.compute
         axes = _fresh((*op.axis, *self.reduce.axis), self.axis, self.factors[0].kind.lanes)
         own = tuple(axes[each] for each in op.axis)
@@ -133,7 +134,7 @@ class _Sums:
         return ComputeOp(name, own, body, op.tag, op.attrs, op.location).output(0)
 
     def of_what_is_moved(self) -> tuple[Tensor, tuple[IterVar, ...]]:
-        """What the sum is too much because a factor was moved, and the axes that it depends on."""
+        """Return the correction for the biased factor, and the data axes that it depends on."""
         op = self.stage.compute
         moved = next(k for k in (0, 1) if self.factors[k].is_moved)
         other = self.factors[1 - moved]
@@ -150,7 +151,7 @@ class _Sums:
     def _products(
         self, axes: Mapping[IterVar, IterVar], pair: Sequence[Expr | None]
     ) -> Expr:
-        """The sum at given axes; of a factor that is given, with that in its place."""
+        """Return the sum of dot products over `axes`; entries of `pair` replace factors."""
         terms = [
             reinterpret(str(f.kind), _read(f, word, self.axis, axes) if given is None else given)
             for f, word, given in zip(self.factors, self.words, pair, strict=True)
@@ -159,7 +160,7 @@ class _Sums:
 
 
 def _fresh(axes: Sequence[IterVar], along: IterVar, group: int) -> dict[IterVar, IterVar]:
-    """Axes of a new stage; of the one along which terms are put together a part is left."""
+    """Return fresh axes for a new stage; the extent of `along` is divided by `group`."""
     return {
         each: make_axis(each.name, 0, ceil_div(each.extent, group), IterKind.REDUCE)
         if each is along else IterVar(each.name, dom=each.dom, kind=each.kind)
@@ -170,7 +171,7 @@ def _fresh(axes: Sequence[IterVar], along: IterVar, group: int) -> dict[IterVar,
 def _read(
     factor: _Factor, word: Tensor, along: IterVar, axes: Mapping[IterVar, IterVar]
 ) -> Expr:
-    """The vector that a factor is a part of, at given axes."""
+    """Return the load of the packed word of a factor, at the given axes."""
     indices = list(factor.load.indices)
     indices[factor.dim] = along
     moved: dict[Var, Expr] = {old: new for old, new in axes.items()}
@@ -179,7 +180,13 @@ def _read(
 
 
 def _checked_sum(stage: StageState, axis: IterVar, where: str) -> Reduce:
-    """The sum that a stage is, before any of its loops over it was changed."""
+    """Return the sum that a stage computes, if `axis` is an unmodified reduction axis from 0.
+
+    Raises:
+        ScheduleError: If the stage is not a `te.sum` without `where=` and `init=`, `axis` is not
+            one of its reduction axes or does not start at 0, or a reduction axis was split or
+            fused.
+    """
     check_loops(stage, where)
     reduce = stage.compute.body[0]
     if not isinstance(reduce, Reduce) or not _is_plain_sum(reduce):
@@ -215,7 +222,12 @@ def _is_plain_sum(reduce: Reduce) -> bool:
 def _factors(
     state: State, reduce: Reduce, axis: IterVar, types: tuple[str, str], where: str
 ) -> tuple[_Factor, _Factor]:
-    """Both factors of the products, whose types hold them and whose sums have the right type."""
+    """Return both factors of the products after a check of their dtypes and of the sum's dtype.
+
+    Raises:
+        ScheduleError: If the terms are not products, `te.dot` of the dtypes does not give the dtype
+            of the sum, or both factors would be biased.
+    """
     source = reduce.source[0]
     if not isinstance(source, Binary) or source.op is not BinOp.MUL:
         raise ScheduleError(
@@ -242,7 +254,7 @@ def _factors(
 
 
 def _element(state: State, value: Expr) -> Expr:
-    """What a factor reads: without casts that keep each value, through stages computed inline."""
+    """Return the element that a factor reads, without lossless casts and through inlined stages."""
     if isinstance(value, Cast):
         element = _element(state, value.value)
         return element if holds_every(value.dtype, element.dtype) else value
@@ -283,7 +295,10 @@ def _factor(value: Expr, axis: IterVar, kind: str, where: str) -> _Factor:
 
 
 def _words(factor: _Factor, axis: IterVar) -> Tensor:
-    """Neighbours along the axis in 32 bits, the first in the lowest."""
+    """Return the tensor of int32 words that pack adjacent elements along `axis`, lowest first.
+
+    Lanes past the end of the axis are zero.
+    """
     source, dim, group = factor.load.tensor, factor.dim, factor.kind.lanes
     shape = list(source.shape)
     shape[dim] = ceil_div(axis.extent, group)
@@ -304,7 +319,7 @@ def _words(factor: _Factor, axis: IterVar) -> Tensor:
 
 
 def _held(factor: _Factor, value: Expr) -> Expr:
-    """A number in a type of as many bits as the vector has for each."""
+    """Return an element in an integer dtype of the lane width, cast if its width differs."""
     bits = factor.kind.bits
     return value if value.dtype.bits == bits else cast(f"int{bits}", value)
 
@@ -312,7 +327,7 @@ def _held(factor: _Factor, value: Expr) -> Expr:
 def tensorize(
     state: State, key: Operation, axis: IterVar, intrin: TensorIntrin
 ) -> tuple[State, None]:
-    """Replace a loop and all inside it by an operation of the machine; see `Stage.tensorize`."""
+    """Replace a loop and everything inside it by a tensor intrinsic; see `Stage.tensorize`."""
     stage = state.stage(key)
     leaf_position(stage, axis, "tensorize")
     where = f"s[{stage.name}].tensorize({axis.name})"
@@ -345,10 +360,10 @@ def tensorize(
 
 
 def _sized(stage: StageState, axis: IterVar, intrin: TensorIntrin, where: str) -> TensorIntrin:
-    """The intrinsic, of the extents that the loops have which it takes the place of.
+    """Return the intrinsic with its symbolic extents bound to the extents of the replaced loops.
 
     Raises:
-        ScheduleError: its extents are variables that these loops do not say.
+        ScheduleError: If the loops do not determine the extents of the intrinsic.
     """
     if not intrin.sizes:
         return intrin

@@ -19,12 +19,12 @@ _GRID = re.compile(r"core\.[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ThreadAxis(Var):
-    """A thread axis such as `blockIdx.x`; as a variable it is the number of the thread.
+    """Thread axis such as `blockIdx.x`; used as a variable, it is the index of the thread.
 
     Attributes:
-        name: what printed text calls it.
-        tag: which of the machine's axes it is.
-        extent: how many threads it has, if known.
+        name: Name in printed text.
+        tag: Tag of the hardware axis, such as `threadIdx.x`.
+        extent: Number of threads, or None if unknown.
 
     >>> from tecomp import te
     >>> thread = te.thread_axis((0, 64), "threadIdx.x", name="tx")
@@ -40,12 +40,12 @@ class ThreadAxis(Var):
 
     @property
     def var(self) -> ThreadAxis:
-        """Itself; TVM tells an axis from its variable."""
+        """The axis itself; provided because TVM distinguishes an axis from its variable."""
         return self
 
     @property
     def thread_tag(self) -> str:
-        """The tag, under TVM's name."""
+        """Alias of `tag`, under the name that TVM uses."""
         return self.tag
 
     def __repr__(self) -> str:
@@ -53,15 +53,15 @@ class ThreadAxis(Var):
 
 
 def is_grid_axis(tag: object) -> bool:
-    """Whether a tag is of the form that axes of the grid of a target have: `core.x`."""
+    """Return whether a tag has the form `core.NAME` of an axis of a target's core grid."""
     return isinstance(tag, str) and _GRID.fullmatch(tag) is not None
 
 
 def check_tag(tag: object, where: str) -> None:
-    """A tag that loops can be bound to.
+    """Raise if loops cannot be bound to a tag.
 
     Raises:
-        ScheduleError: there is none of that name.
+        ScheduleError: If `tag` is neither a thread axis nor a grid axis.
     """
     if not is_one_of(tag, (*BLOCKS, *THREADS)) and not is_grid_axis(tag):
         raise ScheduleError(
@@ -72,21 +72,21 @@ def check_tag(tag: object, where: str) -> None:
 
 
 def is_parallel(tag: str) -> bool:
-    """Whether the iterations of a loop with this tag run side by side."""
+    """Return whether a loop bound to this tag runs in parallel."""
     return tag in BLOCKS or is_grid_axis(tag)
 
 
 def thread_axis(
     dom: int | tuple[int, int] | str | None = None, tag: str = "", name: str = ""
 ) -> ThreadAxis:
-    """The thread axis called `tag`, of `dom` threads or of those from `dom[0]` to before `dom[1]`.
+    """Return the thread axis `tag` with `dom` threads, or with the half-open range `dom`.
 
-    The one-argument form takes the tag alone; then any loop can be bound to it. Printed text calls
-    it by its `name`, which is the tag if empty.
+    `thread_axis(tag)` gives an axis without an extent, to which a loop of any extent can be bound.
+    `name` is the name in printed text; by default it is the tag.
 
     Raises:
-        ScheduleError: there is no such tag, the name is no text, or the number of threads no
-            integer from 1 on.
+        ScheduleError: If the tag does not exist, `name` is not a string, or the number of threads
+            is not a positive integer.
 
     >>> thread_axis("threadIdx.x")
     ThreadAxis(tag='threadIdx.x', extent=None)

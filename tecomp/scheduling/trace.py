@@ -1,4 +1,4 @@
-"""Schedule traces as JSON and as Python."""
+"""Schedule traces, and their JSON and Python text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TYPE = re.compile(r"(?:bfloat|float|u?int)\d+(?:x\d+)?")
 
 
 def te_text(printed: str) -> str:
-    """A printed expression or lambda as te code: typed literals and functions by their te names.
+    """Convert a printed expression or lambda to Python code that uses the names of `te`.
 
     >>> te_text("lambda i, j: [j // 4, AXIS_SEPARATOR, i, j % 4]")
     'lambda i, j: [j // 4, te.AXIS_SEPARATOR, i, j % 4]'
@@ -58,15 +58,15 @@ def te_text(printed: str) -> str:
 
 
 def float_text(value: float) -> str:
-    """A float as Python writes it; inf and nan, which have no literal, by their names."""
+    """Return Python source for a float; inf and nan become `float('inf')` and `float('nan')`."""
     text = repr(value)
     return text if text.strip("-")[0].isdigit() else f"float({text!r})"
 
 
 def _with_functions(node: ast.AST) -> None:
-    """Put functions for the words `and`, `or` and `not` that are directly inside a node.
+    """Replace the operators `and`, `or` and `not` in the fields of a node by function calls.
 
-    Python would ask what they stand between for truth values.
+    Python would convert the operands of these operators to truth values.
     """
     for name, value in ast.iter_fields(node):
         if isinstance(value, list):
@@ -91,7 +91,7 @@ def _te(name: str) -> ast.expr:
 
 
 def _number(value: ast.expr) -> ast.expr:
-    """`"inf"` and `"nan"` as numbers."""
+    """Wrap a string constant such as `"inf"` or `"nan"` in a call of `float`."""
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         return ast.Call(ast.Name("float"), [value], [])
     return value
@@ -103,18 +103,24 @@ Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | Non
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Names that a call uses for the first time: a tensor, a size, or axes of a stage."""
+    """Names that a call uses for the first time: a tensor, a size, or the axes of a stage.
+
+    Attributes:
+        owner: Name of the tensor or size, or of the stage that owns the axes.
+        kind: "tensor", "size", "axis" or "reduce_axis".
+        names: Names to bind.
+    """
 
     owner: str
     kind: str
     names: tuple[str, ...]
 
     def to_json(self) -> Json:
-        """The names as plain data."""
+        """Return the JSON form of the names."""
         return {"owner": self.owner, "kind": self.kind, "names": list(self.names)}
 
     def to_python(self) -> str:
-        """The assignment that gives the names."""
+        """Return the Python assignment that binds the names."""
         if self.kind in ("tensor", "size"):
             return f'{self.owner} = s.{self.kind}("{self.owner}")'
         comma = "," if len(self.names) == 1 else ""
@@ -123,16 +129,16 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call.
+    """One recorded primitive call.
 
     Attributes:
-        call: name of the primitive.
-        stage: the stage it was called on; None for a method of the schedule.
-        args: positional arguments; axes and tensors by name.
-        kwargs: named arguments.
-        results: names given to what the call returned.
-        needs: what the arguments refer to for the first time.
-        returns_many: whether the results come as a tuple.
+        call: Name of the primitive.
+        stage: Name of the stage of the call; None for a method of the schedule.
+        args: Positional arguments, with axes and tensors encoded by name.
+        kwargs: Keyword arguments.
+        results: Names of the returned values.
+        needs: Names that the arguments use for the first time.
+        returns_many: Whether the call returns a tuple.
     """
 
     call: str
@@ -144,7 +150,7 @@ class Step:
     returns_many: bool
 
     def to_json(self) -> Json:
-        """The call as plain data."""
+        """Return the JSON form of the call."""
         return {
             "needs": [need.to_json() for need in self.needs],
             "call": self.call,
@@ -155,7 +161,7 @@ class Step:
         }
 
     def to_python(self) -> str:
-        """The call as a line of Python."""
+        """Return the call as one line of Python."""
         owner = "s" if self.stage is None else f"s[{self.stage}]"
         arguments = [_python(a) for a in self.args]
         arguments += [f"{name}={_python(value)}" for name, value in self.kwargs]
@@ -168,9 +174,19 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The calls of one schedule in order, with the names of its tensors and axes.
+    """Recorded calls of one schedule in order, with the names of its tensors and axes.
 
-    `print(s.trace)` shows a Python function that makes the schedule again from its outputs.
+    `print(s.trace)` shows a Python function that recreates the schedule from its outputs.
+
+    Attributes:
+        outputs: Names of the output operations.
+        operations: Operations by name.
+        axes: Names of the axes used so far.
+        said: Names of tensors and sizes that the Python text has bound so far.
+        sizes: Names of all size variables of the computation.
+        steps: Recorded calls.
+        intrinsics: Intrinsics passed to `tensorize`, by name.
+        groups: Names of the stage groups.
 
     >>> from tecomp import te
     >>> A = te.placeholder((8,), name="A")
@@ -204,7 +220,7 @@ class Trace:
 
     @classmethod
     def start(cls, state: State) -> Trace:
-        """The trace of a schedule without decisions."""
+        """Return the empty trace of a schedule state."""
         sizes = frozenset(state.sizes)
         names = _Names({}, sizes)
         for stage in state:
@@ -213,10 +229,10 @@ class Trace:
         return cls(outputs, names.operations, {}, frozenset(outputs), sizes)
 
     def operation(self, name: str) -> Operation:
-        """The operation called `name` here.
+        """Return the operation named `name` in the trace.
 
         Raises:
-            ScheduleError: there is none.
+            ScheduleError: If no operation has this name.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8,), name="A")
@@ -240,7 +256,7 @@ class Trace:
         kwargs: Mapping[str, Any],
         result: Any,
     ) -> Trace:
-        """This trace with one more call."""
+        """Return this trace extended by one call."""
         writer = _Writer(self, before, after, stage)
         owner = None if stage is None else writer.operation(stage)
         encode = partial(writer.argument, call)
@@ -262,7 +278,7 @@ class Trace:
         )
 
     def to_json(self) -> str:
-        """The calls as JSON text, for `replay`.
+        """Return the calls as JSON text, the input of `replay`.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -278,7 +294,7 @@ class Trace:
         return json.dumps(document, indent=1)
 
     def to_python(self) -> str:
-        """A function that makes the schedule from its outputs and its intrinsics, with `te`.
+        """Return the source of a function that recreates the schedule from outputs and intrinsics.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8,), name="A")
@@ -305,7 +321,7 @@ class Trace:
 
 
 class _Names:
-    """Unique identifiers for operations and axes."""
+    """Generator of unique Python identifiers for operations and axes."""
 
     def __init__(self, operations: Mapping[str, Operation], taken: Iterable[str]) -> None:
         self.operations = dict(operations)
@@ -326,7 +342,7 @@ class _Names:
 
 
 class _Writer:
-    """Turns the arguments of one call into plain data, naming what is new."""
+    """Encoder of the arguments and results of one call, which names new objects."""
 
     def __init__(
         self, trace: Trace, before: State, after: State, stage: Operation | None
@@ -352,14 +368,14 @@ class _Writer:
         return name
 
     def argument(self, call: str, name: str | int, value: Any) -> Json:
-        """An argument of `call`, given by position or name."""
+        """Encode an argument of `call`, identified by its position or keyword."""
         if call == "set_store_predicate":
             return self._condition(value)
         return self._layout_argument(name, value) if call == "transform_layout" else (
             self.encode(value))
 
     def _condition(self, value: Expr) -> Json:
-        """A condition as text of variables v0, v1 ..., and what these are."""
+        """Encode a condition as text over v0, v1 ..., with the list of these variables."""
         of = list(free_variables(value))
         names: dict[Var, Expr] = {var: Var(f"v{k}", var.dtype) for k, var in enumerate(of)}
         return {"condition": str(substitute(value, names)), "of": [self._variable(v) for v in of]}
@@ -424,7 +440,7 @@ class _Writer:
         raise AssertionError(f"{axis} belongs to no stage")
 
     def _sizes(self, value: Expr) -> None:
-        """Say which sizes an expression is made of."""
+        """Record the size variables of an expression as needed names."""
         for var in free_variables(value):
             if var.name not in self.said:
                 self.said.add(var.name)
@@ -437,7 +453,7 @@ class _Writer:
         self.needs.append(Need(owner, kind, names))
 
     def _layout_argument(self, name: str | int, value: Any) -> Json:
-        """An argument of transform_layout: functions as they were understood."""
+        """Encode an argument of transform_layout; functions become the maps that they gave."""
         assert self.layout is not None
         if name == 0:
             first, *others = map(str, self.layout.maps[self.n_maps :])

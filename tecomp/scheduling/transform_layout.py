@@ -1,4 +1,4 @@
-"""The `transform_layout` primitive."""
+"""Primitive that changes the layout of a stage: transform_layout."""
 
 from __future__ import annotations
 
@@ -38,36 +38,36 @@ LOOPS = ("physical", "logical")
 
 @runtime_checkable
 class HasIndexMap(Protocol):
-    """What says by an index map where elements are."""
+    """Object with an index map from logical to physical indices."""
 
     @property
     def index_map(self) -> IndexMap:
-        """From the indices of a tensor to its physical axes."""
+        """Map from the logical indices of a tensor to its physical indices."""
 
 
 class StorageFormat(Protocol):
-    """How elements are stored, as far as a schedule asks."""
+    """Storage format of elements: the part of the interface that schedules use."""
 
     @property
     def name(self) -> str:
-        """A type, if each element is stored as it is."""
+        """Name of the format; the name of a dtype if elements are stored unencoded."""
 
 
 @runtime_checkable
 class NamedLayout(HasIndexMap, Protocol):
-    """The layout of one tensor, such as a `tecomp.Layout`."""
+    """Layout of one tensor, such as a `tecomp.Layout`."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Extents of the tensor."""
+        """Shape of the tensor."""
 
     @property
     def storage(self) -> StorageFormat:
-        """How its elements are stored."""
+        """Storage format of the elements."""
 
     @property
     def pad_value(self) -> float | None:
-        """What places without an element hold, if that is defined."""
+        """Value of the padding, or None if the padding is undefined."""
 
 
 def transform_layout(
@@ -77,13 +77,13 @@ def transform_layout(
     pad_value: object = None,
     loops: str = "physical",
 ) -> tuple[State, tuple[IterVar, ...]]:
-    """Store a tensor at `mapping(*index)`, and compute it in that order.
+    """Store a tensor at `mapping(*index)`, and reorder its loops accordingly.
 
     See `Stage.transform_layout`.
 
     Returns:
-        The new state, and the loops that the map made: none for a placeholder, the
-        current ones with `loops="logical"` and for a scan.
+        The new state, and the new loops: none for a placeholder, the axes before the call for
+        `loops="logical"` and for a scan, a `te.extern` or a stage computed by an intrinsic.
     """
     stage = state.stage(key)
     where = f"s[{stage.name}].transform_layout"
@@ -118,7 +118,7 @@ def transform_layout(
 
 
 def pad_function(pad: PadValue) -> Callable[..., Expr]:
-    """A value of padding as the function of the physical indices that `pad_value=` takes."""
+    """Return a padding value as a function of the physical indices, as `pad_value=` accepts it."""
 
     def value(*indices: Expr) -> Expr:
         return substitute(pad.value, dict(zip(pad.indices, indices, strict=True)))
@@ -127,7 +127,7 @@ def pad_function(pad: PadValue) -> Callable[..., Expr]:
 
 
 def stored_shape(stage: StageState) -> tuple[Extent, ...]:
-    """The shape of a stage's tensor after the maps that it has so far."""
+    """Return the physical shape of the stage's tensor after its current layout maps."""
     shape = stage.op.output(0).shape
     for index_map in stage.layout.maps:
         shape = tuple(index_map.map_shape(shape))
@@ -155,7 +155,11 @@ def _index_map(mapping: object, rank: int, where: str) -> IndexMap:
 
 
 def _closed(index_map: IndexMap, where: str) -> IndexMap:
-    """`index_map`, whose results are made of its indices alone."""
+    """Return `index_map` after a check that its results use no variables except its indices.
+
+    Raises:
+        LayoutError: If a result uses another variable.
+    """
     known = set(index_map.initial_indices)
     for position, result in enumerate(index_map.final_indices):
         for var in free_variables(result):
@@ -172,7 +176,11 @@ def _closed(index_map: IndexMap, where: str) -> IndexMap:
 def _check_described(
     mapping: object, stage: StageState, shape: tuple[Extent, ...], where: str
 ) -> None:
-    """Refuse a named layout of another tensor: its places are for its own shape and type."""
+    """Raise if a named layout was made for another shape or dtype than that of the stage.
+
+    Raises:
+        LayoutError: If the shape or the storage format differs.
+    """
     if not isinstance(mapping, NamedLayout):
         return
     if mapping.shape != tuple(shape):
@@ -249,7 +257,11 @@ def _pad_value(
 
 
 def _check_held(expr: Expr, dtype: DType, name: str, where: str) -> None:
-    """Refuse what the type of the tensor would make another number of."""
+    """Raise if the dtype of the tensor cannot represent a padding value.
+
+    Raises:
+        ScheduleError: If the value would change when it is stored.
+    """
     if isinstance(expr, Const):
         if not holds(dtype, expr.value):
             raise ScheduleError(
@@ -319,7 +331,7 @@ def _axes(
 
 
 def _axis_name(result: Expr, names: dict[Var, str]) -> str | None:
-    """`i` for `i`, `i.outer` for `i // 4`, `i.inner` for `i % 4`, nothing for the rest."""
+    """Return `i` for `i`, `i.outer` for `i // 4`, `i.inner` for `i % 4`, and None otherwise."""
     match result:
         case Cast(_, value):
             return _axis_name(value, names)
@@ -333,7 +345,11 @@ def _axis_name(result: Expr, names: dict[Var, str]) -> str | None:
 
 
 def _reloop(stage: StageState, transform: Transform, where: str) -> StageState:
-    """`stage` with the loops over its data axes replaced by those over physical axes."""
+    """Return `stage` with the loops over its data axes replaced by loops over physical axes.
+
+    Raises:
+        ScheduleError: If a data axis was split or fused, or the map has no known inverse.
+    """
     old = set(transform.before)
     missing = [axis.name for axis in transform.before if axis not in set(stage.leaves)]
     if missing:

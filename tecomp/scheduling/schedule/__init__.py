@@ -1,4 +1,4 @@
-"""What the user holds: `s[T].split(...)` on top of the primitives, each call kept in a trace."""
+"""User-facing schedule objects: they call the primitives and record each call in a trace."""
 
 from tecomp.scheduling.schedule.primitive_calls import Handle
 from tecomp.scheduling.schedule.schedule import Schedule, create_schedule

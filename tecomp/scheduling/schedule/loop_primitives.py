@@ -1,4 +1,4 @@
-"""Methods that transform and annotate loops."""
+"""Methods of `Stage` that transform and annotate loops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tecomp.scheduling.threads import ThreadAxis
 
 
 class LoopPrimitives(StageCalls):
-    """Primitives of a stage that cut, join and order its loops."""
+    """Primitives of a stage that split, fuse and reorder its loops."""
 
     def split(
         self,
@@ -29,7 +29,7 @@ class LoopPrimitives(StageCalls):
         disable_predication: bool = False,
         tail: str = "guard",
     ) -> tuple[IterVar, IterVar]:
-        """Cut a loop into an outer and an inner one.
+        """Split a loop into an outer and an inner loop.
 
         Before and after::
 
@@ -37,30 +37,31 @@ class LoopPrimitives(StageCalls):
                 body(i)                     for i_inner in range(factor):
                                                 body(i_outer * factor + i_inner)
 
-        Where the factor does not divide the extent, the last outer iteration is shorter. With
-        `nparts` the outer loop gets that many iterations, and the factor follows. Neither loop gets
-        more iterations than there are: 8 split by 32 are 1 and 8, and in 32 parts 8 and 1. A number
-        that depends on sizes and is below 1 when it is computed counts as 1.
+        If the factor does not divide the extent, the last inner loop is shorter. With `nparts`, the
+        outer loop has `nparts` iterations and the factor follows. Neither loop has more iterations
+        than the original loop: an extent of 8 split with factor 32 gives 1 and 8, and split into 32
+        parts gives 8 and 1. A symbolic factor or count that evaluates to less than 1 is taken as 1.
 
-        What is computed in the loop is computed in the inner one then.
+        Stages attached to `parent` with `compute_at` are attached to the inner loop afterwards.
 
         Args:
-            parent: a loop of this stage.
-            factor: iterations of the inner loop: a number, or an expression of sizes.
-            nparts: iterations of the outer loop, in place of `factor`.
-            disable_predication: whether no part is guarded: where they are not proved to be equally
-                long, the last one is shifted.
-            tail: `guard` makes the last part shorter. With `shift_inwards` all parts have `factor`
-                iterations: the last one begins earlier, at `E - factor`, and computes some elements
-                once more. So the stage has to compute each element by itself, and the loop has to
-                have `factor` iterations at least.
+            parent: Loop of this stage.
+            factor: Extent of the inner loop: an integer or an expression of sizes.
+            nparts: Extent of the outer loop, instead of `factor`.
+            disable_predication: If True, no part is guarded: unless the parts are proved to have
+                equal length, the last part is shifted as with `tail="shift_inwards"`.
+            tail: `guard` shortens the last part. With `shift_inwards`, all parts have `factor`
+                iterations: the last part starts earlier, at `E - factor`, and computes some
+                elements twice. The stage must therefore be element-wise, without a reduction, and
+                the loop must have at least `factor` iterations.
 
         Returns:
             The outer and the inner loop.
 
         Raises:
-            ScheduleError: both or none of factor and nparts, one below 1, `parent` is no loop here,
-                or the last part cannot be shifted and has to be.
+            ScheduleError: If both or neither of `factor` and `nparts` are given, the given one is
+                less than 1, `parent` is not a loop of this stage, or the last part must be shifted
+                but cannot be.
 
         Source:
             TailStrategy::ShiftInwards of Halide.
@@ -90,7 +91,7 @@ class LoopPrimitives(StageCalls):
         return made
 
     def fuse(self, *axes: IterVar) -> IterVar:
-        """Make one loop of several that are directly inside one another.
+        """Fuse perfectly nested adjacent loops into one loop.
 
         Before and after::
 
@@ -99,15 +100,15 @@ class LoopPrimitives(StageCalls):
                     body(i, j)
 
         Args:
-            axes: the loops, outer to inner. Without one, an outermost loop of one iteration is
-                added.
+            axes: Loops to fuse, from outer to inner. Without arguments, an outermost loop with one
+                iteration is added.
 
         Returns:
-            The fused loop. It is a reduction if one of its parts is.
+            The fused loop. It is a reduction loop if one of `axes` is.
 
         Raises:
-            ScheduleError: the axes are not adjacent loops, outer to inner, or are steps of a scan
-                and elements of a step.
+            ScheduleError: If the axes are not adjacent loops from outer to inner, or combine the
+                steps of a scan with loops inside a step.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8, 10), name="A")
@@ -121,15 +122,16 @@ class LoopPrimitives(StageCalls):
         return made
 
     def reorder(self, *axes: IterVar) -> None:
-        """Put loops in the order given, in the places that these loops have now.
+        """Permute the given loops among the positions that they occupy in the nest.
 
         Args:
-            axes: loops of this stage, outer to inner; all others stay where they are. Reductions
-                may stand anywhere: initial values are stored before the first of them. Another
-                order of reduction loops changes the result of a reducer that is not commutative.
+            axes: Loops of this stage in their new order, from outer to inner. All other loops keep
+                their positions. Reduction loops may be at any position: initial values are stored
+                before the outermost of them. Permuting reduction loops changes the result of a
+                reducer that is not commutative.
 
         Raises:
-            ScheduleError: an axis is no loop of this stage, or is named twice.
+            ScheduleError: If an axis is not a loop of this stage or occurs twice.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8, 10), name="A")
@@ -149,19 +151,19 @@ class LoopPrimitives(StageCalls):
         x_factor: Extent,
         y_factor: Extent,
     ) -> tuple[IterVar, IterVar, IterVar, IterVar]:
-        """Split two loops, and put the two inner ones innermost.
+        """Tile two loops: split both and reorder to x outer, y outer, x inner, y inner.
 
         Args:
-            x_parent: a loop of this stage.
-            y_parent: another one.
-            x_factor: iterations of the inner loop of the first, as `split` takes them.
-            y_factor: those of the second.
+            x_parent: First loop of this stage.
+            y_parent: Second loop of this stage.
+            x_factor: Extent of the inner loop split from `x_parent`, as `factor` of `split`.
+            y_factor: Extent of the inner loop split from `y_parent`, as `factor` of `split`.
 
         Returns:
-            x outer, y outer, x inner, y inner.
+            The loops x outer, y outer, x inner, y inner.
 
         Raises:
-            ScheduleError: the two are one loop, or a split is refused.
+            ScheduleError: If both loops are the same, or one of the splits is invalid.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8, 10), name="A")
@@ -178,20 +180,21 @@ class LoopPrimitives(StageCalls):
 
 
 class MarkPrimitives(StageCalls):
-    """Primitives of a stage that make its loops lanes, copies, threads or operations."""
+    """Primitives of a stage that vectorize, unroll, parallelize, bind or tensorize its loops."""
 
     def vectorize(self, var: IterVar) -> None:
-        """Run a loop as operations on vectors, its iterations being their lanes.
+        """Vectorize a loop: its iterations become the lanes of vector operations.
 
-        A loop has one mark of `vectorize`, `unroll` and `parallel`; the last one counts. A tail is
-        masked; full tiles get loops of their own, without a mask.
+        A loop has at most one of the annotations `vectorize`, `unroll` and `parallel`; the last
+        call wins. A partial tail is masked; full tiles get separate loops without a mask.
 
         Args:
-            var: a loop of this stage, of any number of iterations; it is no reduction.
+            var: Data loop of this stage, of any extent.
 
         Raises:
-            ScheduleError: it is no loop here, a reduction, whose iterations all update the same
-                elements, or the steps of a scan, which follow one another.
+            ScheduleError: If `var` is not a loop of this stage, is a reduction loop, whose
+                iterations all update the same elements, or is the step loop of a scan, whose
+                iterations depend on one another.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -208,14 +211,14 @@ class MarkPrimitives(StageCalls):
         self._mark("vectorize", var, ForKind.VECTORIZED)
 
     def unroll(self, var: IterVar) -> None:
-        """Write a loop out: one copy of its body for each iteration.
+        """Unroll a loop completely: replicate its body once per iteration.
 
         Args:
-            var: a loop of this stage. One of more than 4096 iterations is refused when it is
-                lowered; one whose extent comes at the call stays a loop.
+            var: Loop of this stage. Lowering rejects more than 4096 iterations. A loop whose extent
+                is known only at run time is not unrolled.
 
         Raises:
-            ScheduleError: it is no loop of this stage.
+            ScheduleError: If `var` is not a loop of this stage.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -230,17 +233,18 @@ class MarkPrimitives(StageCalls):
         self._mark("unroll", var, ForKind.UNROLLED)
 
     def parallel(self, var: IterVar) -> None:
-        """Share the iterations of a loop among threads.
+        """Distribute the iterations of a loop among threads.
 
-        There are as many threads as processors, or as the environment variable `TECOMP_NUM_THREADS`
-        says.
+        The number of threads is the number of processors, or the value of the environment variable
+        `TECOMP_NUM_THREADS`.
 
         Args:
-            var: a loop of this stage; it is no reduction.
+            var: Data loop of this stage.
 
         Raises:
-            ScheduleError: it is no loop here, a reduction, whose iterations all update the same
-                elements, or the steps of a scan, which follow one another.
+            ScheduleError: If `var` is not a loop of this stage, is a reduction loop, whose
+                iterations all update the same elements, or is the step loop of a scan, whose
+                iterations depend on one another.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -255,21 +259,21 @@ class MarkPrimitives(StageCalls):
         self._mark("parallel", var, ForKind.PARALLEL)
 
     def bind(self, ivar: IterVar, thread_ivar: ThreadAxis | str) -> None:
-        """Bind a loop to a thread axis, or to an axis of the grid of cores that a target has.
+        """Bind a loop to a thread axis or to an axis of the core grid of the target.
 
-        A `blockIdx` loop and one of the grid, such as `core.x`, run in parallel where loops do;
-        `threadIdx` and `vthread` loops run one iteration after another, which computes the same.
-        Which axes there are in the grid, and how many cores along them, `build` asks the target.
+        Loops bound to `blockIdx` or to a grid axis such as `core.x` run in parallel on targets with
+        parallel loops. Loops bound to `threadIdx` or `vthread` run sequentially, with the same
+        result. `build` reads the axes of the grid and their extents from the target.
 
         Args:
-            ivar: a loop of this stage.
-            thread_ivar: what `te.thread_axis` gives, or its tag. If it says how many threads there
-                are, the loop has as many iterations.
+            ivar: Loop of this stage.
+            thread_ivar: Thread axis made by `te.thread_axis`, or its tag. If the thread axis has an
+                extent, the loop must have the same extent.
 
         Raises:
-            ScheduleError: there is no such thread axis, `ivar` is no loop of this stage or has
-                another number of iterations, it is a reduction that would run in parallel, or
-                another loop of the stage is bound to that axis of the grid.
+            ScheduleError: If the thread axis does not exist, `ivar` is not a loop of this stage or
+                has a different extent, `ivar` is a reduction loop or the step loop of a scan and
+                would run in parallel, or another loop of the stage is bound to the same grid axis.
 
         >>> from tecomp import te
         >>> A = te.placeholder((64,), name="A")
@@ -294,16 +298,16 @@ class MarkPrimitives(StageCalls):
         self._apply(loops.bind, "bind", ivar, tag)
 
     def env_threads(self, threads: ThreadAxis | Sequence[ThreadAxis]) -> None:
-        """Name the threads around the steps of a scan.
+        """Check the thread axes around the steps of a scan, for compatibility with TVM.
 
-        They change nothing: loops that are bound to them run one iteration after another in each
-        step.
+        The call has no effect on the generated code: loops bound to these threads run sequentially
+        in each step.
 
         Args:
-            threads: what `te.thread_axis` gives, or a list of such.
+            threads: Thread axis made by `te.thread_axis`, or a list of thread axes.
 
         Raises:
-            ScheduleError: the stage is no scan, or something is no thread axis.
+            ScheduleError: If the stage is not a scan, or an argument is not a thread axis.
 
         >>> from tecomp import te
         >>> X = te.placeholder((5, 4), name="X")
@@ -317,7 +321,7 @@ class MarkPrimitives(StageCalls):
         check_env_threads(self._state, threads)
 
     def prefetch(self, tensor: Tensor, var: IterVar, offset: int) -> None:
-        """Fetch to the caches what a loop reads of a tensor, some iterations before it is read.
+        """Prefetch the elements of a tensor that a loop reads, some iterations ahead.
 
         Before and after::
 
@@ -325,17 +329,17 @@ class MarkPrimitives(StageCalls):
                 C[i] = A[8 * i]                 prefetch(A[min(8 * (i + offset), last)])
                                                 C[i] = A[8 * i]
 
-        Where `var` runs past its end, the last elements are asked for. A second call for the same
+        Indices past the end of `var` are clamped to the last iteration. A second call for the same
         tensor and loop replaces the first.
 
         Args:
-            tensor: what the stage reads.
-            var: a loop of this stage.
-            offset: iterations of `var`, 0 or more.
+            tensor: Tensor that the stage reads.
+            var: Loop of this stage.
+            offset: Prefetch distance in iterations of `var`, 0 or more.
 
         Raises:
-            ScheduleError: the stage does not read the tensor, `var` is no loop of it, or the offset
-                is no count of iterations.
+            ScheduleError: If the stage does not read `tensor`, `var` is not a loop of the stage, or
+                `offset` is not a non-negative integer.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -352,23 +356,24 @@ class MarkPrimitives(StageCalls):
         self._apply(prefetch, "prefetch", given, var, offset)
 
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: int | None = None) -> None:
-        """Set a pragma of a loop.
+        """Attach a pragma to a loop.
 
-        `auto_unroll_max_step`: the loops inside of it that have a fixed number of iterations are
-        written out, inner ones first, up to so many statements each. `unroll_explicit`: loops that
-        are unrolled are written out in the IR, as they always are. `parallel_launch_point`,
-        `parallel_stride_pattern` and `parallel_barrier_when_finish` are taken and change nothing:
-        threads wait for work from call to call, share iterations in pieces, and finish together.
-        `unroll` and `vectorize` are the primitives of these names.
+        `auto_unroll_max_step`: unroll the loops of constant extent inside `var`, innermost first,
+        up to the given number of statements per loop. `unroll_explicit`: no effect, because
+        unrolled loops are always expanded in the IR. `parallel_launch_point`,
+        `parallel_stride_pattern` and `parallel_barrier_when_finish`: no effect, because the thread
+        pool persists between calls, distributes iterations in chunks and joins at the end of a
+        loop. `unroll` and `vectorize`: the same as the primitives of these names. Other names give
+        a warning and have no effect.
 
         Args:
-            var: a loop of this stage; when it is split or fused, its pragmas are gone.
-            pragma_type: the name of the pragma.
-            pragma_value: its value, for those that have one.
+            var: Loop of this stage. Splitting or fusing the loop removes its pragmas.
+            pragma_type: Name of the pragma.
+            pragma_value: Value of the pragma, if it takes one.
 
         Raises:
-            ScheduleError: there is no such pragma, it has no such value, or `var` is no loop of the
-                stage.
+            ScheduleError: If the pragma is not supported, does not accept the value, or `var` is
+                not a loop of the stage.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -385,7 +390,7 @@ class MarkPrimitives(StageCalls):
         self._apply(pragma, "pragma", var, pragma_type, *values)
 
     def tensorize(self, var: IterVar, tensor_intrin: TensorIntrin) -> None:
-        """Compute a loop and all inside it by an operation of the machine.
+        """Replace a loop and everything inside it by a tensor intrinsic.
 
         Before and after::
 
@@ -394,17 +399,18 @@ class MarkPrimitives(StageCalls):
                     for k in range(16):
                         C[...] += A[...] * B[...]
 
-        Whether the loops compute what the intrinsic does is decided when the schedule is lowered,
-        by what they read and write and not by how they are written: axes may be permuted, fused or
-        split, operands exchanged, transposed or in any layout.
+        Lowering checks that the loops compute the definition of the intrinsic. The check compares
+        access relations, not syntax: axes may be permuted, fused or split, and operands may be
+        exchanged, transposed or in any layout.
 
         Args:
-            var: a loop of this stage.
-            tensor_intrin: what `te.decl_tensor_intrin` or `tecomp.intrinsics(target)` gives.
+            var: Loop of this stage.
+            tensor_intrin: Intrinsic from `te.decl_tensor_intrin` or `tecomp.intrinsics(target)`.
 
         Raises:
-            ScheduleError: `var` is no loop of this stage, or `tensor_intrin` no intrinsic of its
-                types.
+            ScheduleError: If `var` is not a loop of this stage, `tensor_intrin` is not an intrinsic
+                or has other dtypes than the stage, the stage is a scan, or the stage is already
+                tensorized at another loop.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -427,7 +433,7 @@ class MarkPrimitives(StageCalls):
         self._apply(tensorize, "tensorize", var, tensor_intrin)
 
     def expand(self) -> None:
-        """Compute this stage by loops, as its definition says, not by the intrinsic that it calls.
+        """Replace the intrinsic call of this stage by loops over its definition.
 
         Before and after::
 
@@ -436,7 +442,7 @@ class MarkPrimitives(StageCalls):
                                                     C[i, ax0] = A[i, ax0] + B[i, ax0]
 
         Raises:
-            ScheduleError: no intrinsic computes the stage.
+            ScheduleError: If the stage does not call an intrinsic.
 
         >>> import tecomp
         >>> from tecomp import te

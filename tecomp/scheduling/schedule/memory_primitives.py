@@ -1,4 +1,4 @@
-"""Methods that place stages in memory."""
+"""Methods of `Stage` that choose memory, padding, buffering and layout."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tecomp.scheduling.transform_layout import NamedLayout, transform_layout
 
 
 class MemoryPrimitives(StageCalls):
-    """Primitives of a stage about the memory of its elements."""
+    """Primitives of a stage that determine how its elements are stored."""
 
     def set_scope(self, scope: str) -> None:
-        """Keep this stage's elements in a memory of the target.
+        """Store the elements of this stage in the given memory of the target.
 
         Args:
-            scope: the name of the memory. Whether the target has it, and whether the buffer fits
-                it, is decided when code is made.
+            scope: Name of the memory. `build` checks that the target has the memory and that the
+                buffer fits.
 
         Raises:
-            ScheduleError: `scope` is no name.
+            ScheduleError: If `scope` is not a non-empty string.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8,), name="A")
@@ -38,18 +38,18 @@ class MemoryPrimitives(StageCalls):
         self._apply(compute_location.set_scope, "set_scope", scope)
 
     def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
-        """Pad rows so that the stride of an axis is some number of elements modulo another.
+        """Pad the tensor so that the stride of an axis is `offset` modulo `factor` elements.
 
-        Columns then fall into different banks of a memory, or rows begin at a line.
+        This avoids bank conflicts between the elements of a column, or aligns rows to cache lines.
 
         Args:
-            axis: an axis of the stored tensor.
-            factor: elements, 1 or more.
-            offset: the stride of `axis` modulo `factor`, in elements; from 0 to below `factor`.
+            axis: Axis of the stored tensor.
+            factor: Alignment in elements, 1 or more.
+            offset: Stride of `axis` modulo `factor`, in elements, with `0 <= offset < factor`.
 
         Raises:
-            ScheduleError: `axis` is no axis of the stored tensor, or offset is no remainder of
-                factor.
+            ScheduleError: If the stage is a placeholder, `axis` is not an axis of the stored
+                tensor, or `factor` or `offset` is not an integer in its range.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -70,7 +70,7 @@ class MemoryPrimitives(StageCalls):
         self._apply(compute_location.storage_align, "storage_align", axis, factor, offset)
 
     def double_buffer(self) -> None:
-        """Keep two copies of a stage that is computed inside a loop, one for the next iteration.
+        """Double-buffer a stage: compute the data of the next iteration before the current use.
 
         Before and after::
 
@@ -79,11 +79,11 @@ class MemoryPrimitives(StageCalls):
                 C[i] = g(P)                     if i + 1 < I: P[(i + 1) % 2] = f(i + 1)
                                                 C[i] = g(P[i % 2])
 
-        Loads of the next iteration then overlap with arithmetic of this one. Lowering refuses
-        stages that are not inside a loop, and loops whose iterations run at the same time.
+        Loads of the next iteration then overlap with computation of the current one. Lowering
+        rejects stages that are not computed inside a loop, and loops that run in parallel.
 
         Raises:
-            ScheduleError: the stage is an output, or has several.
+            ScheduleError: If the stage is a placeholder, is an output, or has several outputs.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -104,7 +104,7 @@ class MemoryPrimitives(StageCalls):
         self._apply(compute_location.double_buffer, "double_buffer")
 
     def rolling_buffer(self) -> None:
-        """Keep what the last iteration of the loop around has computed, and compute what is new.
+        """Reuse elements computed by the previous iteration of the enclosing loop.
 
         Before and after::
 
@@ -113,11 +113,12 @@ class MemoryPrimitives(StageCalls):
                 C[i] = P[0] + P[1]                 P[(i + 1) % 2] = f(i + 1)
                                                    C[i] = P[i % 2] + P[(i + 1) % 2]
 
-        Lowering refuses stages that are not inside a loop, and loops no two iterations of which
-        need one element.
+        Each iteration computes only the elements that the previous iteration did not. The buffer is
+        addressed modulo its extent. Lowering rejects stages that are not computed inside a loop,
+        and loops whose iterations have no element in common.
 
         Raises:
-            ScheduleError: the stage is an output.
+            ScheduleError: If the stage is a placeholder or an output.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -140,22 +141,23 @@ class MemoryPrimitives(StageCalls):
         self._apply(compute_location.rolling_buffer, "rolling_buffer")
 
     def set_store_predicate(self, predicate: Expr) -> None:
-        """Store elements where a condition holds; all others are left as they are.
+        """Store elements only where a condition holds; other elements stay unchanged.
 
         Before and after::
 
             for tx in range(16):        ->    for tx in range(16):
                 B[tx] = ...                       if tx < 3: B[tx] = ...
 
-        A thread axis is the loop that is bound to it. Where threads compute the same elements,
-        because the loop is one of a reduction or around this stage, those of one of them are
-        stored.
+        A thread axis in the condition stands for the loop bound to it. If several threads compute
+        the same elements, because the bound loop is a reduction loop or encloses this stage, the
+        condition selects the thread that stores them.
 
         Args:
-            predicate: a condition of axes of this stage, of thread axes and of sizes.
+            predicate: Scalar boolean expression of axes of this stage, thread axes and sizes.
 
         Raises:
-            ScheduleError: the condition is none of axes of this stage, threads and sizes.
+            ScheduleError: If `predicate` is not such an expression, or the stage is a scan, a
+                `te.extern`, or calls an intrinsic.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -173,7 +175,7 @@ class MemoryPrimitives(StageCalls):
     def transform_layout(
         self, mapping_function: object, pad_value: object = None, loops: str = "physical"
     ) -> tuple[IterVar, ...]:
-        """Store the tensor at `mapping_function(*index)`, and compute it in that order.
+        """Store the tensor at `mapping_function(*index)`, and reorder its loops accordingly.
 
         For a computed `B[16, 64]` and `lambda i, j: [j, i]`::
 
@@ -181,26 +183,30 @@ class MemoryPrimitives(StageCalls):
                 for j in range(64):    ->         for i in range(16):
                     B[i, j] = ...                     B'[j, i] = ...
 
-        A second call starts from the axes that the first one made, and composes; a composed map
-        counts as a call for each of its parts. Axis separators are kept until a later call has its
-        own.
+        A second call starts from the axes that the first call returned, and the maps compose. A
+        composed map is equivalent to one call per part. Axis separators persist until a later map
+        has separators.
 
         Args:
-            mapping_function: a function of the indices that gives a list of physical ones (with
-                `te.AXIS_SEPARATOR` between axes of memory), an `IndexMap` or a named layout.
-            pad_value: a number, or a function of the physical indices, which is written to places
-                that the map leaves without an element; without it they are never read.
-            loops: `logical` leaves the loops as they are, and so does a scan: what a step reads has
-                to be computed before. A te.extern has none.
+            mapping_function: Function of the logical indices that returns a list of physical
+                indices (with `te.AXIS_SEPARATOR` between axes of memory), an `IndexMap`, or a named
+                layout.
+            pad_value: Number, or function of the physical indices, that is written to padding.
+                Without a pad value, padding is never read. Default: the pad value of a named
+                layout, for computed stages.
+            loops: `physical` makes the loops follow the map; `logical` keeps the loops. Scans keep
+                their loops in any case, because each step must be computed after the elements that
+                the step reads. A `te.extern` has no loops.
 
         Returns:
-            The loops that the map made: none for a placeholder, the current ones with
-            `loops="logical"` and for a scan.
+            The new loops. The result is empty for a placeholder, and contains the axes before the
+            call for `loops="logical"` and for scans.
 
         Raises:
-            LayoutError: the map is not injective, negative somewhere, not quasi-affine, or of
-                another arity.
-            ScheduleError: the axes have been split or fused, so that their order is fixed.
+            LayoutError: If the map is not injective, takes negative values, is not quasi-affine,
+                has the wrong arity, or is a named layout for another shape or dtype.
+            ScheduleError: If the axes were split or fused, which fixes their order, or if
+                `pad_value` or `loops` is invalid.
 
         Source:
             transform_layout RFC.

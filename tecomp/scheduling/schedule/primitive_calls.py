@@ -1,4 +1,4 @@
-"""Atomic, traced calls of primitives; name resolution."""
+"""Atomic, traced primitive calls, and resolution of stage handles."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from tecomp.source_locations import Location, users_call
 
 
 class ScheduleCalls:
-    """The state that calls on a schedule swap, and these calls."""
+    """State of a schedule, and the record of the primitive calls that replaced it."""
 
     def __init__(self, state: State) -> None:
         self.state = state
         self._start = state
         self._calls: tuple[tuple[Any, ...], ...] = ()
-        # For each call where the user made it; None where somebody else did.
+        # Source location of each call in user code; None for calls made by the library.
         self._places: tuple[Location | None, ...] = ()
-        # Few schedules are asked for their trace, and its text takes as long as the decisions.
+        # The trace is built lazily: few schedules need one, and building it takes as long as the
+        # primitives themselves.
         self._written: tuple[int, Trace] | None = None
 
     if not TYPE_CHECKING:
@@ -31,7 +32,7 @@ class ScheduleCalls:
 
     @property
     def trace(self) -> Trace:
-        """The calls so far, as JSON or Python text that makes the same schedule again."""
+        """Trace of all calls so far; its JSON or Python text recreates the schedule."""
         count, trace = self._written or (0, Trace.start(self._start))
         for call in self._calls[count:]:
             trace = trace.then(*call)
@@ -40,9 +41,10 @@ class ScheduleCalls:
 
     @property
     def calls(self) -> tuple[tuple[tuple[Any, ...], Location | None], ...]:
-        """The primitives that were called, and where the user called them.
+        """Recorded primitive calls with their source locations in user code.
 
-        Each with the states before and after it, its name, its stage, its arguments and its result.
+        Each call is the tuple (state before, state after, name, stage, positional arguments,
+        keyword arguments, result).
         """
         return tuple(zip(self._calls, self._places, strict=True))
 
@@ -54,7 +56,7 @@ class ScheduleCalls:
         args: tuple[Any, ...],
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """Run a primitive; the state and the trace change together or not at all."""
+        """Run a primitive; a primitive that raises leaves the state and the trace unchanged."""
         before = self.state
         first = () if stage is None else (stage,)
         state, result = primitive(before, *first, *args, **(kwargs or {}))
@@ -67,7 +69,7 @@ class ScheduleCalls:
 
 
 class StageCalls:
-    """A stage of a schedule, on which primitives are called."""
+    """Stage of a schedule on which primitives are called."""
 
     def __init__(self, schedule: ScheduleCalls, key: Operation) -> None:
         self._schedule = schedule
@@ -89,19 +91,19 @@ class StageCalls:
 
 
 def _as_given(value: Any) -> Any:
-    """An argument that its owner cannot change afterwards."""
+    """Return an immutable copy of an argument: lists become tuples, also nested lists."""
     return tuple(map(_as_given, value)) if isinstance(value, list) else value
 
 
 Handle: TypeAlias = Tensor | Operation
-"""How a stage is named: by its operation or by a tensor that the operation makes."""
+"""Handle of a stage: its operation, or a tensor that the operation computes."""
 
 
 def operation_of(handle: object, where: str) -> Operation:
-    """The operation that computes what users name a stage by.
+    """Return the operation of a stage handle.
 
     Raises:
-        ScheduleError: it is no tensor and no operation.
+        ScheduleError: If `handle` is neither a tensor nor an operation.
     """
     if isinstance(handle, Tensor):
         return handle.op
@@ -113,10 +115,10 @@ def operation_of(handle: object, where: str) -> Operation:
 
 
 def tensor_of(value: object, where: str) -> Tensor:
-    """The value, which has to be a tensor.
+    """Return `value` after a check that it is a tensor.
 
     Raises:
-        ScheduleError: it is none.
+        ScheduleError: If `value` is not a tensor.
     """
     if isinstance(value, Tensor):
         return value

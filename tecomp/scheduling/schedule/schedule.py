@@ -1,4 +1,4 @@
-"""`Schedule`, which users make of what they compute: its stages, its groups, and their names."""
+"""The class `Schedule`: stages, stage groups, name lookup and `create_schedule`."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ from tecomp.scheduling.state import State, initial_stage
 from tecomp.scheduling.trace import Trace
 
 if TYPE_CHECKING:
-    # Loaded with the first picture.
+    # Imported for the type only: drawing code is loaded with the first figure.
     from tecomp.drawing.svg import Svg
 
 
 def create_schedule(ops: Handle | Sequence[Handle]) -> Schedule:
-    """A schedule of everything that `ops` need: each stage computed once, its axes in order.
+    """Return the default schedule of `ops` and all operations that they depend on.
+
+    Each stage is computed once, at the root, with one loop per axis in the order of definition.
 
     Args:
-        ops: the outputs: an operation, a tensor, or a list of them. A schedule of none has no
-            stages, and computes nothing.
+        ops: Output operation or tensor, or a list of outputs. An empty list gives a schedule
+            without stages.
 
     Raises:
-        ScheduleError: one is not an operation or tensor.
+        ScheduleError: If an output is neither an operation nor a tensor.
 
     >>> from tecomp import te
     >>> A = te.placeholder((8,), name="A")
@@ -50,12 +52,12 @@ def create_schedule(ops: Handle | Sequence[Handle]) -> Schedule:
 
 
 class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
-    """Decisions about a computation; every call either takes effect as a whole or not at all.
+    """Mutable handle of a schedule; every primitive call is atomic.
 
-    `s[T]` is the stage that computes tensor `T`; `s["T"]` is the one that the trace calls so.
+    `s[T]` is the stage that computes tensor `T`; `s["T"]` is the stage named `T` in the trace.
 
     Attributes:
-        state: the decisions, a frozen value; a primitive replaces it.
+        state: Frozen state of the schedule; a primitive replaces it.
 
     >>> from tecomp import te
     >>> A = te.placeholder((8,), name="A")
@@ -84,11 +86,12 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
     _drawn_by: ClassVar[str] = "loop_nest:draw_schedule"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Calls have the functions that layouts were written as; the trace has what these gave.
+        # The recorded calls hold layout functions, which may not be picklable; the trace holds the
+        # resulting index maps.
         return _again, (self.state, self._start, self.trace)
 
     def __copy__(self) -> Schedule:
-        """A schedule of the same tensors; calls on the one do not change the other."""
+        """Return a schedule of the same tensors; later calls on either do not affect the other."""
         made = Schedule(self.state)
         made.__dict__.update(self.__dict__)
         return made
@@ -97,19 +100,19 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         return self.__copy__()
 
     def __getitem__(self, handle: Handle | str) -> Stage:
-        """The stage that computes a tensor.
+        """Return the stage that computes a tensor.
 
         Args:
-            handle: the tensor, its operation, or the name that the trace has for it.
+            handle: Tensor, its operation, or its name in the trace.
 
         Raises:
-            ScheduleError: the schedule has no such stage.
+            ScheduleError: If the schedule has no such stage.
         """
         op = self.trace.operation(handle) if isinstance(handle, str) else handle
         return Stage(self, self.state.stage(operation_of(op, "s[...]")).key)
 
     def _ipython_key_completions_(self) -> list[str]:
-        """What IPython offers after `s[`: the names that stages have now."""
+        """Return the current stage names, which IPython offers as completions after `s[`."""
         staged = {stage.key for stage in self.state}
         return [name for name, op in self.trace.operations.items() if op in staged]
 
@@ -117,16 +120,17 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         return f"Schedule({', '.join(stage.name for stage in self.state)})"
 
     def step_picture(self, step: int = -1) -> Svg:
-        """The stages that a call changed, with their loops before it and after it.
+        """Draw the stages that a call changed, with their loops before and after the call.
 
         Args:
-            step: number of the call, as in `trace.steps`; negative ones count from the end.
+            step: Index of the call in `trace.steps`. Negative values count from the end. Default:
+                the last call.
 
         Returns:
-            SVG, text that a notebook shows as the picture.
+            SVG text, which a notebook displays as a figure.
 
         Raises:
-            ScheduleError: there is no such call, or it was made in another process.
+            ScheduleError: If the call does not exist or was made in another process.
 
         >>> from tecomp import te
         >>> A = te.placeholder((64,), name="A")
@@ -141,7 +145,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
 
     @property
     def outputs(self) -> tuple[Operation, ...]:
-        """The operations that the schedule was made for."""
+        """Output operations of the schedule."""
         return self.state.outputs
 
     @property
@@ -150,14 +154,15 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         return tuple(Stage(self, stage.key) for stage in self.state)
 
     def tensor(self, name: str, output: int = 0) -> Tensor:
-        """The tensor that the trace calls `name`.
+        """Return the tensor named `name` in the trace.
 
         Args:
-            name: the name of a stage: that of its operation, with a number where several have one.
-            output: the number of the tensor, of a stage that computes several.
+            name: Name of a stage: the name of its operation, with a numeric suffix if several
+                operations share the name.
+            output: Index of the tensor among the outputs of the stage. Default: 0.
 
         Raises:
-            ScheduleError: there is none.
+            ScheduleError: If no stage has this name, or `output` is out of range.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8,), name="A")
@@ -176,10 +181,10 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         return op.output(number)
 
     def size(self, name: str) -> Var:
-        """The size variable called `name` in the shapes of this computation.
+        """Return the size variable named `name` in the shapes of this computation.
 
         Raises:
-            ScheduleError: there is none.
+            ScheduleError: If no shape contains a size variable of this name.
 
         >>> from tecomp import te
         >>> n = te.var("n")
@@ -197,7 +202,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         return known[name]
 
     def normalize(self) -> Schedule:
-        """A schedule of the same decisions: all loops begin at zero as it is.
+        """Return a copy of the schedule, for compatibility with TVM: all loops start at zero.
 
         >>> from tecomp import te
         >>> A = te.compute((8,), lambda i: i, name="A")
@@ -208,7 +213,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The groups of stages, in the order in which they were made."""
+        """Stage groups, in the order of creation."""
         return tuple(Group(self, key) for key in self.state.groups)
 
     def create_group(
@@ -217,21 +222,22 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         inputs: Tensor | Sequence[Tensor],
         include_inputs: bool = False,
     ) -> Group:
-        """Put the stages between some tensors into a group, which can be placed at once.
+        """Group the stages between `inputs` and `outputs`, so that one call places all of them.
 
-        They are those that `outputs` are computed by from `inputs`: on a way from these to those.
-        Stages with no place of their own are computed where the group is.
+        The group contains every stage on a dependence path from `inputs` to `outputs`. Stages that
+        are not placed individually are computed at the compute location of the group.
 
         Args:
-            outputs: the last stages of the group.
-            inputs: what comes before its first stages.
-            include_inputs: whether these are part of it.
+            outputs: Tensor or tensors computed by the last stages of the group.
+            inputs: Tensor or tensors that the first stages of the group read.
+            include_inputs: If True, the stages of `inputs` belong to the group. Default: False.
 
         Returns:
             The group.
 
         Raises:
-            ScheduleError: no stage is between, or another group has a part of them and others.
+            ScheduleError: If no stage is on such a path, or another group contains some of the
+                stages together with stages outside the new group.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8, 10), name="A")
@@ -259,18 +265,19 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
     def place_group(
         self, group: Group, parent: Stage | Handle | None = None, scope: IterVar | None = None
     ) -> None:
-        """Compute the stages of a group anew in each iteration of a loop, as `compute_at` does.
+        """Compute the stages of a group in each iteration of a loop, as `compute_at` does.
 
-        Without a loop they are computed where the group around is, or at the root. Stages that have
-        a place of their own stay there.
+        Without a loop, the stages are computed at the location of the enclosing group, or at the
+        root. Stages that are placed individually keep their compute location.
 
         Args:
-            group: what `create_group` of this schedule gave.
-            parent: the stage of the loop, as a stage, tensor or operation; the root if not given.
-            scope: the loop.
+            group: Group created by `create_group` of this schedule.
+            parent: Stage that owns the loop: a stage, tensor or operation. Default: the root.
+            scope: Loop of `parent`.
 
         Raises:
-            ScheduleError: there is no such group or loop, or the consumer reads nothing of a stage.
+            ScheduleError: If the group or the loop does not exist, or the consumer does not read
+                one of the stages.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8,), name="A")

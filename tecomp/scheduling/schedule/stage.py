@@ -1,4 +1,4 @@
-"""Stages as users hold them, `s[T]` or a group of them: what they are, and where they run."""
+"""The classes `Stage` and `Group`: handles of stages and stage groups, and their placement."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from tecomp.scheduling.state import At, AtRoot, Fuse, GroupKey, Relation, Split,
 from tecomp.scheduling.threads import ThreadAxis
 
 if TYPE_CHECKING:
-    # Loaded with the first picture.
+    # Imported for the type only: drawing code is loaded with the first figure.
     from tecomp.drawing.svg import Svg
 
 
 class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
-    """One stage of a schedule: `s[T]`; equal to what `s[T]` gives again.
+    """Handle `s[T]` of one stage of a schedule; handles of the same stage compare equal.
 
-    Its methods are the primitives: each takes effect as a whole or, where it is refused, not at
-    all.
+    Its methods are the primitives. A primitive that raises leaves the schedule unchanged.
 
     >>> from tecomp import te
     >>> A = te.placeholder((8, 10), name="A")
@@ -48,22 +47,22 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
 
     @property
     def op(self) -> Operation:
-        """The operation as it is now, with its `axis` and `reduce_axis`."""
+        """Current operation of the stage, with its `axis` and `reduce_axis`."""
         return self._state.op
 
     @property
     def origin_op(self) -> Operation:
-        """The operation as it was when the stage was made."""
+        """Operation of the stage before any primitive rewrote it."""
         return self._key
 
     @property
     def is_output(self) -> bool:
-        """Whether the schedule was made for this operation."""
+        """Whether the operation is an output of the schedule."""
         return self._state.is_output
 
     @property
     def group(self) -> Group | None:
-        """The group that it is in, if there is one; the steps of a scan are one."""
+        """Innermost group of the stage, or None. The step stages of a scan form a group."""
         state = self._state
         if state.group is not None:
             return Group(self._schedule, state.group)
@@ -71,29 +70,29 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
 
     @property
     def attach_stage(self) -> Stage | None:
-        """The stage that it is computed in; None where it is in none."""
+        """Stage of the loop at which `compute_at` placed it, or None at the root or inline."""
         attach = self._state.attach
         return Stage(self._schedule, attach.stage) if isinstance(attach, At) else None
 
     @property
     def attach_ivar(self) -> IterVar | None:
-        """The loop of `attach_stage` that it is computed in; None where it is in none."""
+        """Loop of `attach_stage` at which `compute_at` placed it, or None at the root or inline."""
         attach = self._state.attach
         return attach.axis if isinstance(attach, At) else None
 
     @property
     def scope(self) -> str:
-        """The memory that the tensor lives in."""
+        """Name of the memory in which the tensor is stored."""
         return self._state.scope
 
     @property
     def leaf_iter_vars(self) -> tuple[IterVar, ...]:
-        """The loops, outermost first."""
+        """Current loops of the stage, outermost first."""
         return self._state.leaves
 
     @property
     def all_iter_vars(self) -> tuple[IterVar, ...]:
-        """Every axis that this stage has or had: roots, and what primitives made of them."""
+        """All axes that this stage has or had: the root axes and every axis derived from them."""
         state = self._state
         roots = state.op.loops if isinstance(state.op, ComputeOp) else ()
         made = [axis for relation in state.relations for axis in _results(relation)]
@@ -112,19 +111,19 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
         return f"Stage({self._state.name}: {loops_})"
 
     def domain_picture(self, *axes: IterVar) -> Svg:
-        """The iterations of two axes: when the loops meet each, and which need others before.
+        """Draw the iteration domain of two axes, with the execution order and the dependences.
 
         Args:
-            axes: one or two of the definition, the first of which goes down; without them those
-                that a reduction or a scan goes along, or the first two. All others have their
-                first value.
+            axes: One or two axes of the definition; the first is drawn vertically. Default: the
+                axes of a reduction or scan, or the first two axes. All other axes are fixed at
+                their first value.
 
         Returns:
-            SVG, text that a notebook shows as the picture. Of many points it has those of the
+            SVG text, which a notebook displays as a figure. A large domain is cut off after the
             first rows and columns.
 
         Raises:
-            ScheduleError: the stage is a placeholder, or has no such axes.
+            ScheduleError: If the stage is a placeholder, or an axis does not belong to the stage.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8, 8), name="A")
@@ -138,7 +137,7 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
         return made
 
     def compute_at(self, parent: Stage | Handle, scope: IterVar | ThreadAxis) -> None:
-        """Compute this stage anew in each iteration of a consumer's loop, as much as is read there.
+        """Compute, in each iteration of a consumer loop, the region of this stage read there.
 
         Before and after::
 
@@ -147,13 +146,14 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
                 C[i] = P[i] + 1                        C[i] = P[i] + 1
 
         Args:
-            parent: the consumer: its stage, tensor or operation. It reads this stage, directly or
-                through others.
-            scope: a loop of the consumer. A thread axis stands for the loop that is bound to it.
+            parent: Consumer, as a stage, tensor or operation. It must read this stage, directly or
+                through other stages.
+            scope: Loop of the consumer. A thread axis stands for the loop bound to it.
 
         Raises:
-            ScheduleError: `scope` is no loop of the consumer, or the consumer reads nothing of this
-                stage. Two stages can therefore not be inside each other.
+            ScheduleError: If this stage is a placeholder, `scope` is not a loop of the consumer,
+                the consumer belongs to another schedule, or the consumer does not read this stage.
+                Two stages can therefore never be placed inside each other.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -184,11 +184,11 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
         self._apply(compute_location.compute_at, "compute_at", consumer.key, scope)
 
     def compute_inline(self) -> None:
-        """Write this stage's expression wherever it is read; it gets no memory.
+        """Substitute the expression of this stage into its readers, without allocating memory.
 
         Raises:
-            ScheduleError: the stage is an output, a reduction, a scan, a te.extern, or has several
-                outputs.
+            ScheduleError: If the stage is a placeholder, an output, a reduction, a scan or a
+                `te.extern`, calls an intrinsic, or has several outputs.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -204,12 +204,12 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
         self._apply(compute_location.compute_inline, "compute_inline")
 
     def compute_root(self) -> None:
-        """Compute this stage once, before its first consumer, or where its group is.
+        """Compute this stage once before its first consumer, or at the location of its group.
 
-        It is so from the start; the call takes back `compute_at` and `compute_inline`.
+        This is the default; the call reverts `compute_at` and `compute_inline`.
 
         Raises:
-            ScheduleError: the stage is a placeholder.
+            ScheduleError: If the stage is a placeholder.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8,), name="A")
@@ -234,7 +234,7 @@ def _results(relation: Relation) -> tuple[IterVar, ...]:
 
 
 class Group:
-    """Stages that are computed in one place: `s.create_group(...)`.
+    """Handle of a stage group made by `s.create_group(...)`, or of the steps of a scan.
 
     >>> from tecomp import te
     >>> A = te.placeholder((8,), name="A")
@@ -262,7 +262,7 @@ class Group:
 
     @property
     def group(self) -> Group | None:
-        """The group that it is in, if there is one; the steps of a scan are one."""
+        """Enclosing group, or None. The step stages of a scan form a group."""
         if not isinstance(self._key, GroupKey):
             return None
         parent = self._schedule.state.groups[self._key].parent
@@ -273,13 +273,13 @@ class Group:
 
     @property
     def attach_stage(self) -> Stage | None:
-        """The stage that it is computed in; None where it is in none."""
+        """Stage of the loop at which `compute_at` placed it, or None at the root or inline."""
         attach = self._attach
         return Stage(self._schedule, attach.stage) if isinstance(attach, At) else None
 
     @property
     def attach_ivar(self) -> IterVar | None:
-        """The loop of `attach_stage` that it is computed in; None where it is in none."""
+        """Loop of `attach_stage` at which `compute_at` placed it, or None at the root or inline."""
         attach = self._attach
         return attach.axis if isinstance(attach, At) else None
 
@@ -290,7 +290,7 @@ class Group:
 
     @property
     def num_child_stages(self) -> int:
-        """How many stages and groups are in it, those of inner groups not counted."""
+        """Number of direct members: stages and groups, without the members of inner groups."""
         state = self._schedule.state
         if not isinstance(self._key, GroupKey):
             return len(self._stages)
@@ -298,14 +298,15 @@ class Group:
         return len(own) + sum(each.parent is self._key for each in state.groups.values())
 
     def compute_at(self, parent: Stage | Handle, scope: IterVar) -> None:
-        """Compute its stages anew in each iteration of a loop, as `Schedule.place_group` does.
+        """Compute the stages of the group in each iteration of a loop; see `Schedule.place_group`.
 
         Args:
-            parent: a stage that reads what the group computes: its stage, tensor or operation.
-            scope: a loop of it.
+            parent: Consumer of the group, as a stage, tensor or operation.
+            scope: Loop of the consumer.
 
         Raises:
-            ScheduleError: there is no such loop, or the parent reads nothing of a stage.
+            ScheduleError: If the loop does not exist, or the consumer does not read one of the
+                stages.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8,), name="A")
@@ -319,7 +320,7 @@ class Group:
         self._place(parent, scope)
 
     def compute_root(self) -> None:
-        """Compute its stages where the group around is, or once.
+        """Compute the stages of the group at the location of the enclosing group, or at the root.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8,), name="A")
@@ -356,7 +357,7 @@ class Group:
 
 
 def _group_of_steps(schedule: ScheduleCalls, stage: StageState) -> Group | None:
-    """The steps of a scan that a stage is one of."""
+    """Return the group of scan steps that contains a stage, or None."""
     found = scan_steps(schedule.state)
     key = next((scan for scan, steps in found.items() if stage.key in steps), None)
     return None if key is None else Group(schedule, key)

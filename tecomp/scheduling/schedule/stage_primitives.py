@@ -1,4 +1,4 @@
-"""Methods that add or rewrite stages."""
+"""Methods of `Schedule` that insert or rewrite stages."""
 
 from __future__ import annotations
 
@@ -22,28 +22,29 @@ from tecomp.scheduling.tensorize import into_dots
 
 
 class CachePrimitives(ScheduleCalls):
-    """Primitives of a schedule that add stages beside those of its tensors."""
+    """Primitives of a schedule that insert cache and partial-result stages."""
 
     def cache_read(self, tensor: Tensor, scope: str, readers: Handle | Sequence[Handle]) -> Tensor:
-        """Copy a tensor into memory `scope`, and let `readers` read the copy.
+        """Insert a stage that copies a tensor into memory `scope`, and redirect `readers` to it.
 
         Before and after::
 
             C[i] = A[i] + 1    ->    A_local[i] = A[i]
                                      C[i] = A_local[i] + 1
 
-        The copy is a stage of its own: it can be placed with compute_at, and given a layout.
+        The copy is a separate stage: it accepts `compute_at` and `transform_layout`.
 
         Args:
-            tensor: what is copied: an input, or the result of a stage.
-            scope: the memory of the copy.
-            readers: who reads the copy: operations or tensors.
+            tensor: Tensor to copy: an input or the result of a stage.
+            scope: Memory of the copy.
+            readers: Operations or tensors whose stages read the copy instead of `tensor`.
 
         Returns:
             The copy.
 
         Raises:
-            ScheduleError: a reader does not read the tensor.
+            ScheduleError: If a reader does not read the tensor, `readers` is empty, or `scope` is
+                not a non-empty string.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -75,29 +76,29 @@ class CachePrimitives(ScheduleCalls):
     def cache_write(
         self, tensor: Tensor | Sequence[Tensor], scope: str
     ) -> Tensor | tuple[Tensor, ...]:
-        """Compute a stage in memory `scope` first, and copy the result.
+        """Compute a stage into memory `scope`, and copy the result to the original tensor.
 
         Before and after::
 
             C[i] = sum(A[i, k])    ->    C_local[i] = sum(A[i, k])
                                          C[i] = C_local[i]
 
-        The reduction, with its axes, moves to the cache. The cache has an axis for each loop over
-        data that the stage has now, in their order: after `tile(i, j, 4, 2)` of 8x8 elements its
-        shape is (2, 4, 4, 2). The loops of the stage begin anew. A call of an intrinsic moves to
-        the cache too.
+        The reduction and its axes move to the cache stage. The cache has one axis for each current
+        data loop of the stage, in loop order: after `tile(i, j, 4, 2)` of 8x8 elements its shape is
+        (2, 4, 4, 2). The loops of the original stage are reset. An intrinsic call moves to the
+        cache too.
 
         Args:
-            tensor: a result of a stage, or a list of all of them.
-            scope: the memory in which they are computed.
+            tensor: Output tensor of a stage, or a list of all its outputs.
+            scope: Memory of the cache.
 
         Returns:
-            The cache, or one for each output if a list was given.
+            The cache, or a tuple with one cache per output if a list was given.
 
         Raises:
-            ScheduleError: the tensors are not the outputs of one stage, or a reduction axis of it
-                has been split or fused already, a stage is computed at a loop of it, or it is
-                tensorized.
+            ScheduleError: If the tensors are not all outputs of one stage, the stage is a scan or a
+                `te.extern`, a reduction axis was already split or fused, another stage is computed
+                at one of its loops, or the stage is tensorized.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -133,7 +134,7 @@ class CachePrimitives(ScheduleCalls):
     def rfactor(
         self, tensor: Tensor, axis: IterVar, factor_axis: int = 0, *, order: int | None = None
     ) -> Tensor | tuple[Tensor, ...]:
-        """Make partial results, one for each iteration of a reduction loop, and combine them after.
+        """Factor a reduction loop into partial results, which a second reduction combines.
 
         Before and after::
 
@@ -142,28 +143,31 @@ class CachePrimitives(ScheduleCalls):
                                              for i: for ki:
                                                  B[i] += B_rf[ki, i]
 
-        The partial results can run in parallel or as a vector. They start from the identity; what
-        combines them starts from `init=`.
+        The loop over partial results can be parallelized or vectorized. Partial results start from
+        the identity of the reducer; the combining reduction starts from `init=`.
 
-        The reduction of the partial results has the axes that are whole, in their order, and then
-        the loops that others were cut into; its loops run in the order that they have now.
+        The reduction axes of the partial stage are the unsplit axes in their order, followed by the
+        loops split from the other axes. Its loops keep their current order.
 
         Args:
-            tensor: the reduction.
-            axis: one of its loops.
-            factor_axis: where the partial results have the new axis.
-            order: the number of a value by which partial results are in order: of two, the one that
-                has less of it is combined with the other, not the one that comes first. By default
-                the first value that is an index and increases with the iterations of the
-                reduction, if there is one: a reducer that keeps the first of several equal
-                elements, such as argmax, then finds the same index as without `rfactor`.
+            tensor: Result of the reduction.
+            axis: Reduction loop of its stage.
+            factor_axis: Position of the new axis in the shape of the partial results. Negative
+                values count from the end. Default: 0.
+            order: Index of the value that orders the partial results in a reducer of several
+                values: the partial result with the smaller value is the left operand, in place of
+                the earlier one. Default: the first value that is an index and increases with the
+                iterations of the reduction, if there is one. A reducer that keeps the first of
+                several equal elements, such as argmax, then gives the same index as without
+                `rfactor`.
 
         Returns:
-            The partial results, one tensor for each output if there are several.
+            The partial results, one tensor per output if there are several.
 
         Raises:
-            ScheduleError: the stage is no reduction, `axis` is no reduction loop, or it has no
-                value of the number `order`.
+            ScheduleError: If the stage is not a reduction, `axis` is not a reduction loop, a
+                reduction loop is fused with a data loop, or `factor_axis` or `order` is out of
+                range.
 
         >>> from tecomp import te
         >>> A = te.placeholder((64,), name="A")
@@ -185,37 +189,38 @@ class CachePrimitives(ScheduleCalls):
 
 
 class FormulaPrimitives(ScheduleCalls):
-    """Primitives of a schedule that rewrite what its stages compute."""
+    """Primitives of a schedule that rewrite the definitions of its stages."""
 
     def cache_factor(self, tensor: Tensor, factors: int | Sequence[int], scope: str) -> Tensor:
-        """Compute the product of some factors of a reduction's terms first, each element once.
+        """Hoist a product of factors out of the terms of a reduction into a stage of its own.
 
         Before and after::
 
             C[i, j] = sum(relu(A[i, k]) * B[k, j])    ->    C_factor[i, k] = relu(A[i, k])
                                                             C[i, j] = sum(C_factor[i, k] * B[k, j])
 
-        Its axes are those that the factors depend on, in the order of what they read most of. Where
-        axes only come as a sum, as in windows, that sum is an axis::
+        The axes of the new stage are the axes that the factors depend on, ordered as in the index
+        of the load with the most axes. If several axes occur only as a sum, as in windows, the
+        sum becomes one axis::
 
             C[i] = sum(if_then_else(i + r > 0, A[i + r - 1], 0) * W[r])
             ->    C_factor[p] = if_then_else(p > 0, A[p - 1], 0)
                   C[i] = sum(C_factor[i + r] * W[r])
 
-        What a term is divided by is a factor, too. Floats are rounded otherwise where factors are
-        not neighbours.
+        A divisor of the terms counts as a factor. Floating-point results may be rounded differently
+        if the chosen factors are not adjacent.
 
         Args:
-            tensor: a reduction without `where=` and `init=`.
-            factors: the numbers of factors, from 0 on, as they are written in its terms.
-            scope: the memory of the new stage.
+            tensor: Result of a reduction without `where=` and `init=`.
+            factors: Index or indices of the factors, counted from 0 in the order of the term.
+            scope: Memory of the new stage.
 
         Returns:
             The product of the factors.
 
         Raises:
-            ScheduleError: the stage is no such reduction, there is no such factor, all of them are
-                named, or they depend on no axis.
+            ScheduleError: If the stage is not such a reduction, a factor does not exist, `factors`
+                is empty or names all factors, or the factors depend on no axis.
 
         >>> from tecomp import te
         >>> A, B = te.placeholder((8, 4), name="A"), te.placeholder((4, 6), name="B")
@@ -237,7 +242,7 @@ class FormulaPrimitives(ScheduleCalls):
     def cache_terms(
         self, tensor: Tensor, scope: str, readers: Handle | Sequence[Handle]
     ) -> Tensor:
-        """Compute the terms of a reduction first, each once for all stages that compute them.
+        """Materialize the terms of a reduction in a stage that other stages can read too.
 
         Before and after::
 
@@ -245,21 +250,20 @@ class FormulaPrimitives(ScheduleCalls):
             D[i, j] = exp(A[i, j]) / C[i]   ->  C[i] = sum(C_terms[i, k])
                                                 D[i, j] = C_terms[i, j] / C[i]
 
-        The new stage has the axes of a term, in the order of what it reads most of, as that of
-        `cache_factor` has.
+        The axes of the new stage are the axes of the term, ordered as by `cache_factor`.
 
         Args:
-            tensor: a reduction without `where=` and `init=`.
-            scope: the memory of the new stage.
-            readers: other stages that compute such terms, maybe as a part of something else, for
-                axes of the same extents.
+            tensor: Result of a reduction without `where=` and `init=`.
+            scope: Memory of the new stage.
+            readers: Other stages with the same term as a subexpression, over axes of the same
+                extents.
 
         Returns:
             The terms.
 
         Raises:
-            ScheduleError: the stage is no such reduction, its terms are elements of a tensor as
-                they are, or depend on no axis; or a reader computes no such term.
+            ScheduleError: If the stage is not such a reduction, its terms are plain tensor elements
+                or depend on no axis, or a reader does not contain the term.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8, 10), name="A")
@@ -281,7 +285,7 @@ class FormulaPrimitives(ScheduleCalls):
         return made
 
     def cache_repeated(self, tensor: Tensor, axis: IterVar, scope: str) -> Tensor:
-        """Compute first the longest part of a formula that is the same for each value of an axis.
+        """Hoist the largest subexpression that is invariant along an axis into its own stage.
 
         Before and after::
 
@@ -289,17 +293,17 @@ class FormulaPrimitives(ScheduleCalls):
                                                         B[i, j] = A[i, j] / B_repeated[i]
 
         Args:
-            tensor: a formula of elements.
-            axis: one of its axes; the part depends on all others. What is computed under a
-                condition only is no such part.
-            scope: the memory of the new stage.
+            tensor: Result of a stage without a reduction.
+            axis: Axis of the stage. The subexpression depends on all other axes and not on this
+                one, and is evaluated unconditionally.
+            scope: Memory of the new stage.
 
         Returns:
-            The part, which has all other axes.
+            The hoisted subexpression, as a tensor over all other axes.
 
         Raises:
-            ScheduleError: the stage is no formula of elements, has no such axis, or repeats
-                nothing.
+            ScheduleError: If the stage is a reduction or has several outputs, does not have this
+                axis, or contains no such subexpression.
 
         >>> from tecomp import te
         >>> A, C = te.placeholder((8, 10), name="A"), te.placeholder((8,), name="C")
@@ -315,23 +319,24 @@ class FormulaPrimitives(ScheduleCalls):
         return made
 
     def merge_reduction(self, tensor: Tensor) -> None:
-        """Reduce the terms of the reduction whose elements a stage reduces, by the same reducer.
+        """Merge a reduction of a reduction into one reduction over the axes of both.
 
         Before and after::
 
             B[i, j] = sum(A[i, j, k])
             C[i] = sum(B[i, j])          ->    C[i] = sum(A[i, j, k])
 
-        The loops over the terms are the innermost of C. B is gone if nothing else reads it. Floats
-        are combined in another order.
+        The reduction loops of B become the innermost loops of C. The stage of B is removed if no
+        other stage reads it and it is not an output. Floating-point values are combined in a
+        different order.
 
         Args:
-            tensor: C.
+            tensor: Result of the outer reduction, C in the example.
 
         Raises:
-            ScheduleError: the stage is no sum, product, least or greatest of elements, or they are
-                not made by the same; there is `where=` or `init=`; or loops of one of both were
-                changed.
+            ScheduleError: If the stages are not both reductions with the same reducer (sum,
+                product, minimum or maximum), use `where=` or `init=`, their loops were changed, or
+                another stage is computed at one of their loops.
 
         >>> from tecomp import te
         >>> A = te.placeholder((4, 5, 6), name="A")
@@ -347,22 +352,24 @@ class FormulaPrimitives(ScheduleCalls):
                     (tensor_of(tensor, "s.merge_reduction"),))
 
     def merge_formula(self, tensor: Tensor) -> None:
-        """Make a formula of elements part of the operations that read it, and remove its stage.
+        """Substitute the definition of a stage into its readers, and remove the stage.
 
         Before and after::
 
             B[i, j] = A[j, i] * 2
             C[i] = sum(B[i, j])          ->    C[i] = sum(A[j, i] * 2)
 
-        Unlike with `compute_inline`, the readers are then operations on what the formula read:
-        their accesses and factors say so, and primitives that take these work on them.
+        Unlike `compute_inline`, the call rewrites the definitions of the readers: their accesses
+        and factors refer to the inputs of the removed stage, and primitives that depend on accesses
+        or factors apply to them.
 
         Args:
-            tensor: B.
+            tensor: Result of the stage to substitute, B in the example.
 
         Raises:
-            ScheduleError: the stage is a result, no formula of elements, or one of several values;
-                nothing reads it; or its loops were changed.
+            ScheduleError: If the stage is an output, is a reduction, has several outputs, has a
+                reader that is neither a `te.compute` formula nor a reduction, its loops were
+                changed, or another stage is computed at one of its loops.
 
         >>> from tecomp import te
         >>> A = te.placeholder((5, 4), name="A")
@@ -377,7 +384,7 @@ class FormulaPrimitives(ScheduleCalls):
         self._apply(merge_formula, "merge_formula", None, (tensor_of(tensor, "s.merge_formula"),))
 
     def narrow_reduction(self, tensor: Tensor, dtype: str) -> Tensor:
-        """Reduce integers in a narrower type, which holds all of the results, and widen those.
+        """Reduce integers in a narrower dtype that holds every result, and widen the result.
 
         Before and after::
 
@@ -386,15 +393,15 @@ class FormulaPrimitives(ScheduleCalls):
                   C[i] = int64(C_narrow[i])
 
         Args:
-            tensor: a sum, least or greatest of integers, without `where=` and `init=`.
-            dtype: the narrower type.
+            tensor: Sum, minimum or maximum of integers, without `where=` and `init=`.
+            dtype: Narrower integer dtype.
 
         Returns:
-            The reduction in that type.
+            The reduction in the narrower dtype.
 
         Raises:
-            ScheduleError: the stage is no such reduction, or its loops were changed; or its terms
-                are not known to fit into the type.
+            ScheduleError: If the stage is not such a reduction, its loops were changed, or its
+                results are not proved to fit the dtype.
 
         >>> from tecomp import te
         >>> A = te.placeholder((4, 10), "int8", "A")
@@ -414,7 +421,7 @@ class FormulaPrimitives(ScheduleCalls):
     def into_dots(
         self, tensor: Tensor, axis: IterVar, first: str, second: str
     ) -> tuple[Tensor, ...]:
-        """Multiply and add up neighbouring terms of a sum of products by `te.dot`.
+        """Group adjacent terms of a sum of products into `te.dot` of 32-bit vectors.
 
         Before and after::
 
@@ -423,23 +430,26 @@ class FormulaPrimitives(ScheduleCalls):
                                                   C_dots[i, j] += dot(A_dots[i, k], B_dots[k, j])
                                                   C[i, j] = C_dots[i, j]
 
-        The vectors are held in int32, the last filled up with zeros. Of int8 as uint8x4 each number
-        is 128 more, of uint8 as int8x4 128 less, and C subtracts what that adds: another sum, for
-        each index of the other factor. Integers stay exact; floats are added in another order.
+        Vectors are stored as int32 words, and the last word is padded with zeros. An int8 factor
+        stored as uint8x4 is biased by +128, and a uint8 factor stored as int8x4 by -128. C then
+        subtracts a correction, a sum for each index of the other factor. Integer results stay
+        exact; floating-point terms are added in a different order.
 
         Args:
-            tensor: a `te.sum` of products of two elements, cast to its type; casts on the way there
-                keep each value. Elements of stages that are computed inline are those that these
-                read.
-            axis: the axis of the sum along which terms are put together, an index of both factors.
-            first: type of the vectors of the factor on the left, as `te.dot` takes them.
-            second: type of those on the right.
+            tensor: `te.sum` of products of two elements, cast to the dtype of the sum by casts that
+                preserve every value. Loads from inlined stages are resolved to the tensors that
+                these stages read.
+            axis: Reduction axis along which terms are grouped; it must be an index of both factors.
+            first: Vector dtype of the left factor, as accepted by `te.dot`.
+            second: Vector dtype of the right factor.
 
         Returns:
-            The sum, the two tensors of vectors, and the sum that C subtracts if it does.
+            The sum of dot products, the left and right tensor of words, and the correction if there
+            is one.
 
         Raises:
-            ScheduleError: the stage is no such sum, or the types do not hold the factors.
+            ScheduleError: If the stage is not such a sum, `axis` was split or fused, or a dtype
+                cannot hold its factor.
 
         >>> from tecomp import te
         >>> A, B = te.placeholder((8, 64), "uint8", "A"), te.placeholder((64, 16), "int8", "B")
