@@ -1,1 +1,1 @@
-"""What is computed: tensors, and expressions of their indices."""
+"""Tensor expressions: tensors, operations, reductions and expressions of indices."""

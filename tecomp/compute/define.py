@@ -1,4 +1,4 @@
-"""How a user defines tensors: te.placeholder, te.compute, te.reduce_axis, te.var."""
+"""Functions that define tensors and variables: placeholder, compute, reduce_axis, var."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ Shape: TypeAlias = "Extent | Sequence[Extent]"
 def placeholder(
     shape: Shape, dtype: str | None = None, name: str = "placeholder"
 ) -> Tensor:
-    """A tensor that the caller passes in.
+    """Return an input tensor, which the caller of the kernel passes in.
 
     Args:
-        shape: extents, in elements: ints, or integer expressions of `te.var` sizes.
-        dtype: type of an element; float32 if None.
-        name: what printed text calls it.
+        shape: Extents in elements: ints or integer expressions of `te.var` sizes.
+        dtype: Element dtype. Default: float32.
+        name: Name in printed text.
 
     Raises:
-        DefinitionError: an extent is negative.
-        TypeMismatchError: an extent is no integer, or there is no such type.
+        DefinitionError: If an extent is negative.
+        TypeMismatchError: If an extent is not an integer, or the dtype does not exist.
 
     Example:
         >>> from tecomp import te
@@ -83,27 +83,27 @@ def compute(
     attrs: Mapping[str, object] | None = None,
     varargs_names: Sequence[str] | None = None,
 ) -> Any:
-    """A tensor whose element at each index is given by an expression of the index.
+    """Define a tensor by an expression of its index.
 
     Args:
-        shape: extents, in elements: ints, or integer expressions of `te.var` sizes.
-        fcompute: called once, with a variable for each axis; gives the element, or a tuple of
-            elements for several tensors of this shape. Its parameters name the axes; one with a
-            default is not an axis. A function of the first axes gives a call of an intrinsic, which
-            computes tiles of the others.
-        name: what printed text calls the tensor.
-        tag: free text, kept with the operation; that of a `te.tag_scope` around if empty.
-        attrs: free values, kept with the operation.
-        varargs_names: names of the axes that go into a `*indices` parameter.
+        shape: Extents in elements: ints or integer expressions of `te.var` sizes.
+        fcompute: Function that is called once with one variable per axis and returns the element,
+            or a tuple of elements for several tensors of this shape. Its parameters name the axes;
+            a parameter with a default value is not an axis. A function of the leading axes only
+            must return a call of an intrinsic, which computes tiles of the other axes.
+        name: Name of the tensor in printed text.
+        tag: Text stored with the operation. Default: the tag of the enclosing `te.tag_scope`.
+        attrs: Attributes stored with the operation; they have no effect on compilation.
+        varargs_names: Names of the axes passed to a `*indices` parameter.
 
     Returns:
-        The tensor; a tuple of them where `fcompute` gives several elements.
+        The tensor, or a tuple of tensors if `fcompute` returns several elements.
 
     Raises:
-        DefinitionError: the function does not fit the shape, or the element is no element-wise
-            expression and no reduction, or has too many operations.
-        TypeMismatchError: the function gives something else than expressions, or a literal that its
-            type cannot hold.
+        DefinitionError: If the parameters of `fcompute` do not match the shape, the element is
+            neither an element-wise expression nor a reduction, or has too many operations.
+        TypeMismatchError: If `fcompute` does not return expressions, or an element contains a
+            literal that its dtype cannot hold.
 
     Example:
         >>> from tecomp import te
@@ -140,9 +140,9 @@ def _axes(names: Sequence[str], extents: Sequence[Extent]) -> tuple[IterVar, ...
 def _tile(
     fcompute: Callable[..., object], extents: Sequence[Extent], where: str
 ) -> tuple[tuple[IterVar, ...], TensorIntrinCall] | None:
-    """The axes around tiles and the call that computes one, if a function of few indices gives it.
+    """Return the outer axes and the intrinsic call of a function that computes tiles.
 
-    None where it has an index for each axis, or gives something else.
+    The result is None if the function has a parameter for each axis, or returns something else.
     """
     try:
         parameters = list(inspect.signature(fcompute).parameters.values())
@@ -158,18 +158,18 @@ def _tile(
 
 
 def reduce_axis(dom: object, name: str = "rv", thread_tag: str = "") -> IterVar:
-    """An axis to reduce over: all values of `dom` together give one element.
+    """Return a reduction axis.
 
     Args:
-        dom: `(low, high)` without `high`, a `Range`, or a bare extent. Of `(low, high)` either may
-            depend on axes of the result, or on others that are reduced over: the axis then runs
-            through all values that there are, and reductions take those that count.
-        name: what printed text calls it.
-        thread_tag: kept with the axis, and of no effect: `s[T].bind` binds loops.
+        dom: Half-open interval `(low, high)`, a `Range`, or an extent. `low` and `high` may depend
+            on axes of the result or on other reduction axes. The domain of the axis is then the
+            bounding interval, and reductions over the axis mask the values outside `(low, high)`.
+        name: Name in printed text.
+        thread_tag: Tag stored with the axis, without effect; use `s[T].bind` to bind loops.
 
     Raises:
-        DefinitionError: the domain ends before it begins.
-        TypeMismatchError: a bound is no integer.
+        DefinitionError: If the domain ends before it begins.
+        TypeMismatchError: If a bound is not an integer.
 
     Example:
         >>> from tecomp import te
@@ -194,7 +194,7 @@ def reduce_axis(dom: object, name: str = "rv", thread_tag: str = "") -> IterVar:
 
 
 def _domain(dom: object, where: str) -> tuple[Extent, Extent]:
-    """The first value of an axis, and how many it takes."""
+    """Return the first value and the extent of a domain."""
     if isinstance(dom, Range):
         low = extent_of(dom.min, f"{where}: the first value", least=-(2**63))
         return low, extent_of(dom.extent, f"{where}: the extent")
@@ -214,16 +214,17 @@ def _domain(dom: object, where: str) -> tuple[Extent, Extent]:
 
 
 def var(name: str = "tindex", dtype: str = "int32") -> Var:
-    """A number that is known when the kernel is called.
+    """Return a variable whose value is known when the kernel is called.
 
-    In a shape it is a size, bound by the array that is passed; elsewhere it is a scalar argument.
+    A variable in a shape is a size, bound to the shape of the array passed for the tensor. Any
+    other variable is a scalar argument of the kernel.
 
     Args:
-        name: what it is called.
-        dtype: its type, of one lane.
+        name: Name of the variable.
+        dtype: Scalar dtype. Default: int32.
 
     Raises:
-        TypeMismatchError: there is no such type.
+        TypeMismatchError: If the dtype does not exist or has several lanes.
 
     >>> from tecomp import te
     >>> te.var("n"), te.var("x", "float32").dtype
@@ -239,14 +240,14 @@ def var(name: str = "tindex", dtype: str = "int32") -> Var:
 
 
 def size_var(name: str = "size", dtype: str = "int32") -> Var:
-    """A `te.var` for a size; of another type than integers it is a `te.var`, as in TVM.
+    """Return a `te.var` for a size; as in TVM, the dtype may be any scalar dtype.
 
     Args:
-        name: what it is called.
-        dtype: its type, of one lane.
+        name: Name of the variable.
+        dtype: Scalar dtype. Default: int32.
 
     Raises:
-        TypeMismatchError: there is no such type.
+        TypeMismatchError: If the dtype does not exist or has several lanes.
 
     >>> size_var("n")
     n
@@ -260,10 +261,11 @@ def _axis_names(
     varargs_names: Sequence[str] | None,
     where: str,
 ) -> tuple[str, ...]:
-    """A name for each axis, from the parameters of the function.
+    """Return a name for each axis, taken from the parameters of the index function.
 
     Raises:
-        DefinitionError: they are more or fewer than the axes.
+        DefinitionError: If the number of parameters does not match the number of axes.
+        TypeMismatchError: If `fcompute` is not callable, or its signature cannot be inspected.
     """
     if not callable(fcompute):
         raise TypeMismatchError(
@@ -279,7 +281,7 @@ def _axis_names(
             kind="index-function",
         ) from error
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    # A default binds a value of the surroundings, as in `lambda i, n=n: ...`.
+    # A parameter with a default captures a value, as in `lambda i, n=n: ...`, and is not an axis.
     names = [p.name for p in parameters if p.kind in plain and p.default is p.empty]
     rest = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
     axes = "1 axis" if rank == 1 else f"{rank} axes"
@@ -299,10 +301,10 @@ def _axis_names(
 
 
 def _free_names(free: range, given: Sequence[str] | None, where: str) -> Sequence[str]:
-    """Names for the axes that `*indices` takes.
+    """Return names for the axes passed to `*indices`.
 
     Raises:
-        DefinitionError: those that are given are more or fewer.
+        DefinitionError: If the number of given names does not match the number of axes.
     """
     if given is None:
         return [f"i{k}" for k in free]
@@ -344,10 +346,10 @@ def _body(result: object, where: str) -> tuple[Expr, ...]:
 
 
 def _check_size(body: tuple[Expr, ...], where: str) -> None:
-    """An expression is not too large to be compiled.
+    """Raise if the elements have more operations than the compiler supports.
 
     Raises:
-        DefinitionError: it is.
+        DefinitionError: If the number of operations exceeds `MOST_OPERATIONS`.
     """
     count = operations(*body)
     if count > MOST_OPERATIONS:
@@ -360,10 +362,11 @@ def _check_size(body: tuple[Expr, ...], where: str) -> None:
 
 
 def _check_reductions(body: tuple[Expr, ...], where: str) -> None:
-    """A reduction is the whole element, and that of every output.
+    """Raise if a reduction is nested in an element, or if outputs mix different reductions.
 
     Raises:
-        DefinitionError: it is not.
+        DefinitionError: If a reduction is not a whole element, or the outputs are not exactly the
+            values of one reduction.
     """
     tops = [expr for expr in body if isinstance(expr, Reduce)]
     inner = [inside for expr in body for inside in _inside(expr)]
@@ -398,10 +401,10 @@ def _inside(expr: Expr) -> tuple[Expr, ...]:
 
 
 def _check_axes(body: tuple[Expr, ...], axis: tuple[IterVar, ...], where: str) -> None:
-    """The elements depend on their own axes and on no others.
+    """Raise if the elements use axes other than their own axes and reduction axes.
 
     Raises:
-        DefinitionError: they do.
+        DefinitionError: If an element uses a foreign axis, or a reduction axis outside a reduction.
     """
     own = {*axis, *(a for expr in body if isinstance(expr, Reduce) for a in expr.axis)}
     for node in walk(*body):
@@ -421,10 +424,10 @@ def _check_axes(body: tuple[Expr, ...], axis: tuple[IterVar, ...], where: str) -
 
 
 def _check_literals(body: tuple[Expr, ...], where: str) -> None:
-    """What has met nothing of a wider type is a number of its own.
+    """Raise if a literal that was not promoted does not fit its default dtype.
 
     Raises:
-        TypeMismatchError: it is none.
+        TypeMismatchError: If the dtype of a literal cannot hold its value.
     """
     for node in walk(*body):
         if isinstance(node, Const) and not holds(node.dtype, node.value):

@@ -29,11 +29,11 @@ OPERATOR_NAMES: Mapping[Callable[..., object], str] = MappingProxyType({
     operator.rshift: "T_right_shift", operator.neg: "T_negative", operator.pos: "T_identity",
     operator.invert: "T_bitwise_not",
 })
-"""What TVM's topi calls the results of operators."""
+"""Names that TVM's topi gives to the results of operators."""
 
 
 class Arithmetic:
-    """Python's operators for a class that can say which expression it stands for."""
+    """Mixin that provides Python operators for objects that convert to expressions."""
 
     __slots__ = ()
 
@@ -41,27 +41,31 @@ class Arithmetic:
 
     @property
     def is_whole(self) -> bool:
-        """Whether operators are for all elements at once, and make a tensor."""
+        """Whether operators apply element-wise to all elements and return a tensor."""
         return False
 
     def as_expr(self) -> Expr:
-        """The expression that this stands for.
+        """Return the expression that this object stands for.
 
         Raises:
-            TypeMismatchError: it stands for many values and not for one.
+            TypeMismatchError: If the object stands for several values.
         """
         raise NotImplementedError
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
     ) -> Any:
-        """As of expressions."""
+        """Apply the operator that corresponds to a NumPy ufunc, as expressions do."""
         return self.operated(called(ufunc, method, inputs, options), *inputs)
 
     def __array_function__(
         self, function: Callable[..., Any], types: object, args: Any, options: Any
     ) -> NoReturn:
-        """Refused: NumPy's function would take it for an object."""
+        """Raise, because a NumPy function would treat this object as a Python object.
+
+        Raises:
+            TypeMismatchError: Always.
+        """
         raise TypeMismatchError(
             f"{numpy_name(function)} of `{self!r}`: NumPy computes with numbers that are there, "
             f"and a tensor has none before the kernel runs; {_INSTEAD}",
@@ -69,10 +73,11 @@ class Arithmetic:
         )
 
     def __array__(self, dtype: Any = None, copy: object = None) -> np.ndarray[Any, Any]:
-        """Return an array with this one object, if `dtype` is object.
+        """Return a zero-dimensional array that contains this object, if `dtype` is object.
 
         Raises:
-            TypeMismatchError: If numbers are requested, or an array is indexed with it.
+            TypeMismatchError: If a numeric dtype is requested, an array is indexed with the object,
+                or the object stands for several values and no dtype is given.
         """
         is_object = dtype is None or np.dtype(dtype) == object
         if not is_object or indexes_array(self, sys._getframe(1)):
@@ -88,7 +93,11 @@ class Arithmetic:
         return array
 
     def _refuse_many(self) -> None:
-        """Refuse a conversion to NumPy of what stands for many elements."""
+        """Raise if this object stands for several elements, for conversions to NumPy.
+
+        Raises:
+            TypeMismatchError: If the object does not convert to one expression.
+        """
         try:
             self.as_expr()
         except TecompError:
@@ -100,7 +109,11 @@ class Arithmetic:
             ) from None
 
     def __index__(self) -> NoReturn:
-        """Refused: what is computed later counts and indexes nothing now."""
+        """Raise, because the value is not known before the kernel runs.
+
+        Raises:
+            TypeMismatchError: Always.
+        """
         refused_number(self, sys._getframe(1))
         raise TypeMismatchError(
             f"`{self!r}` has no elements before the kernel runs, and cannot count or index things; "
@@ -109,26 +122,25 @@ class Arithmetic:
         )
 
     def operated(self, function: Callable[..., Any], *operands: Any) -> Any:
-        """What an operator makes of operands, of which this is one."""
+        """Apply an operator to operands, one of which is this object."""
         whole = next((each for each in operands if is_whole(each)), None)
         if whole is None:
             return self.of_element(function, operands)
         return whole.combined(function, operands)
 
     def of_element(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-        """What an operator makes of operands of which none stands for all its elements."""
+        """Apply an operator to operands none of which is a whole tensor."""
         return function(*map(value_of, operands))
 
     def combined(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-        """What an operator makes of operands, of which this one stands for all its elements."""
+        """Apply an operator element-wise to operands, one of which is this whole tensor."""
         raise NotImplementedError
 
     def astype(self, dtype: str) -> Any:
-        """The value converted to `dtype`.
+        """Cast the value to `dtype`.
 
         Raises:
-            TypeMismatchError: there is no such type, or this stands for many values and not for
-                one.
+            TypeMismatchError: If the dtype does not exist, or the object stands for several values.
 
         >>> from tecomp import te
         >>> te.placeholder((), "float32", "a").astype("int32")
@@ -137,10 +149,10 @@ class Arithmetic:
         return self.as_expr().astype(dtype)
 
     def equal(self, other: Value) -> Expr:
-        """`self == other` as a condition.
+        """Return `self == other` as a condition.
 
         Raises:
-            TypeMismatchError: this stands for many values and not for one.
+            TypeMismatchError: If the object stands for several values.
 
         >>> from tecomp import te
         >>> te.placeholder((), "int32", "a").equal(3)
@@ -252,29 +264,29 @@ Value: TypeAlias = "Like | Arithmetic"
 
 
 def is_whole(value: object) -> bool:
-    """Whether operators make a tensor of it."""
+    """Return whether operators on a value apply element-wise and return a tensor."""
     return isinstance(value, Arithmetic) and value.is_whole
 
 
 def value_of(value: Value, where: str = "") -> Expr:
-    """`value` as an expression: a node, a number, or what stands for a node.
+    """Convert an expression, a number or an expression-like object to an expression.
 
     Args:
-        value: as users give it.
-        where: what messages begin with.
+        value: Value given by the user.
+        where: Prefix of error messages.
 
     Raises:
-        TypeMismatchError: it is none of these.
+        TypeMismatchError: If the value cannot be converted.
     """
     return value.as_expr() if isinstance(value, Arithmetic) else as_expr(value, where=where)
 
 
-# A minute of compiling, nearly all of it LLVM's.
+# An expression of this size takes about a minute to compile, nearly all of it in LLVM.
 MOST_OPERATIONS = 1 << 16
 
 
 def operations(*roots: Expr) -> int:
-    """How many operations some expressions have, each shared part counted once.
+    """Count the operations of expressions; shared subexpressions count once.
 
     >>> x = Var("x")
     >>> operations(x + 1), operations((x + 1) * (x + 1))
@@ -287,5 +299,5 @@ def operations(*roots: Expr) -> int:
 
 
 def _is_operation(node: Any) -> bool:
-    # What is read has a name; its index is computed.
+    # A load is not an operation itself, but the operations of its index count.
     return not isinstance(node, Const | Var) and not hasattr(node, "tensor")

@@ -1,4 +1,4 @@
-"""Bit-level float functions."""
+"""Functions on the bit representation of floats and integers, and exp10."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tecomp.ir.nodes.operators import FLOAT_FORMATS
 
 
 def exp10(x: Value) -> Expr:
-    """10 to the power `x`, as `te.power(10, x)`.
+    """Compute 10 to the power `x`, the same as `te.power(10, x)`.
 
     Raises:
-        TypeMismatchError: `x` is no float.
+        TypeMismatchError: If `x` is not a float.
 
     >>> from tecomp import te
     >>> te.exp10(te.var("x", "float32"))
@@ -35,10 +35,10 @@ def exp10(x: Value) -> Expr:
 
 
 def copysign(x1: Value, x2: Value) -> Expr:
-    """The absolute value of `x1` with the sign of `x2`; zeros and NaN have one too.
+    """Combine the magnitude of `x1` with the sign bit of `x2`, also for zeros and NaN.
 
     Raises:
-        TypeMismatchError: they are no floats.
+        TypeMismatchError: If an operand is not a float.
 
     >>> from tecomp import te
     >>> te.copysign(te.var("x", "float32"), te.var("y", "float32")).dtype
@@ -52,10 +52,10 @@ def copysign(x1: Value, x2: Value) -> Expr:
 
 
 def nextafter(x1: Value, x2: Value) -> Expr:
-    """The number beside `x1` on the side of `x2`; `x2` where they are equal.
+    """Return the next representable value after `x1` towards `x2`; `x2` if both are equal.
 
     Raises:
-        TypeMismatchError: they are no floats.
+        TypeMismatchError: If an operand is not a float.
 
     >>> from tecomp import te
     >>> te.nextafter(te.var("x", "float32"), te.var("y", "float32")).dtype
@@ -65,7 +65,7 @@ def nextafter(x1: Value, x2: Value) -> Expr:
     zero = const(0.0, a.dtype)
     bits = _bits(a)
     one = const(1, bits.dtype)
-    # Bits of numbers of one sign are in the order of their sizes.
+    # For floats of one sign, the order of the bit patterns is the order of the magnitudes.
     grows = compare(CmpOp.EQ, compare(CmpOp.LT, a, b), compare(CmpOp.GT, a, zero))
     stepped = select(grows, binary(BinOp.ADD, bits, one), binary(BinOp.SUB, bits, one))
     sign, _ = _sign_bit(a.dtype)
@@ -77,13 +77,13 @@ def nextafter(x1: Value, x2: Value) -> Expr:
 
 
 def ldexp(x1: Value, x2: Value) -> Expr:
-    """`x1` times 2 to the power `x2`, an integer; rounded once where it is subnormal.
+    """Compute `x1` times 2 to the integer power `x2`; a subnormal result is rounded once.
 
     Raises:
-        TypeMismatchError: `x1` is no float, or `x2` no integer.
+        TypeMismatchError: If `x1` is not a float, or `x2` is not an integer.
 
     Source:
-        scalbn of musl 1.2, which does it in three steps.
+        scalbn of musl 1.2, which scales in three steps.
 
     >>> from tecomp import te
     >>> te.ldexp(te.var("x", "float32"), te.var("e")).dtype
@@ -97,14 +97,14 @@ def ldexp(x1: Value, x2: Value) -> Expr:
         )
     wide = a.dtype if a.dtype.bits >= 32 else DType("float32").with_lanes(a.dtype.lanes)
     fraction, most = FLOAT_FORMATS[wide.scalar]
-    # Three steps are all that there is between the greatest and the least number.
+    # Three steps cover the whole range from the smallest subnormal to the largest float.
     bound = 4 * most + fraction
     if exponent.dtype.bits > 16:
         low = 0 if exponent.dtype.kind == "uint" else -bound
         exponent = clip(exponent, low, bound)
     rest = cast(INT32, exponent)
     total = cast(wide, a)
-    # Down to numbers of full precision only: the last step rounds, if any does.
+    # The first two steps stay in the normal range, so that only the last step can round.
     down = 1 - most + fraction + 1
     for _ in range(2):
         is_above = compare(CmpOp.GT, rest, _number(most, rest))
@@ -118,10 +118,10 @@ def ldexp(x1: Value, x2: Value) -> Expr:
 
 
 def clz(x: Value) -> Expr:
-    """How many bits of an integer are 0 before the first 1, as an int32; all of them for 0.
+    """Count the leading zero bits of an integer, as an int32; the bit width for 0.
 
     Raises:
-        TypeMismatchError: `x` is no integer.
+        TypeMismatchError: If `x` is not an integer.
 
     >>> from tecomp import te
     >>> te.clz(te.var("x", "uint8")).dtype
@@ -163,12 +163,12 @@ def _bits(x: Expr) -> Expr:
 
 
 def _whole(dtype: DType) -> DType:
-    """The unsigned integers of as many bits."""
+    """Return the unsigned integer dtype of the same width and lanes."""
     return DType(f"uint{dtype.bits}").with_lanes(dtype.lanes)
 
 
 def _sign_bit(dtype: DType) -> tuple[Expr, Expr]:
-    """The bits of the sign of a type, and all others."""
+    """Return the mask of the sign bit of a dtype, and the mask of all other bits."""
     sign = 1 << (dtype.bits - 1)
     return const(sign, _whole(dtype)), const(sign - 1, _whole(dtype))
 
@@ -178,7 +178,7 @@ def _number(value: int, like: Expr) -> Expr:
 
 
 def _power_of_2(exponent: Expr, dtype: DType) -> Expr:
-    """2 to a power that is a normal number."""
+    """Return 2 to an integer power, which must be a normal number of `dtype`."""
     fraction, most = FLOAT_FORMATS[dtype.scalar]
     kind = _whole(dtype.scalar.with_lanes(exponent.dtype.lanes))
     biased = cast(kind.scalar, binary(BinOp.ADD, exponent, _number(most, exponent)))

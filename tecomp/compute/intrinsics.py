@@ -1,4 +1,4 @@
-"""Mathematical functions of elements; each names a `Call` of the IR."""
+"""Element-wise mathematical functions; each returns a `Call` node or simpler expressions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _call2(name: str, x: Value, y: Value) -> Expr:
 
 
 def _round(name: str, x: Value) -> Expr:
-    """A rounding function: an integer or a truth value is itself already."""
+    """Return a call of a rounding function; integers and booleans are returned unchanged."""
     node = value_of(x, f"te.{name}: ")
     return node if not node.dtype.is_float else _call(name, node)
 
@@ -50,7 +50,7 @@ def _require_float(name: str, node: Expr) -> None:
 
 
 def exp(x: Value) -> Expr:
-    """Euler's number to the power `x`.
+    """Compute the exponential of `x`.
 
     >>> from tecomp import te
     >>> te.exp(te.var("x", "float32"))
@@ -60,7 +60,7 @@ def exp(x: Value) -> Expr:
 
 
 def exp2(x: Value) -> Expr:
-    """2 to the power `x`.
+    """Compute 2 to the power `x`.
 
     >>> from tecomp import te
     >>> te.exp2(te.var("x", "float32"))
@@ -70,7 +70,7 @@ def exp2(x: Value) -> Expr:
 
 
 def expm1(x: Value) -> Expr:
-    """`exp(x) - 1`, exact for small `x` too.
+    """Compute `exp(x) - 1`, accurately near zero.
 
     >>> from tecomp import te
     >>> te.expm1(te.var("x", "float32"))
@@ -80,7 +80,7 @@ def expm1(x: Value) -> Expr:
 
 
 def log(x: Value) -> Expr:
-    """The natural logarithm.
+    """Compute the natural logarithm of `x`.
 
     >>> from tecomp import te
     >>> te.log(te.var("x", "float32"))
@@ -90,7 +90,7 @@ def log(x: Value) -> Expr:
 
 
 def log1p(x: Value) -> Expr:
-    """`log(1 + x)`, exact for small `x` too.
+    """Compute `log(1 + x)`, accurately near zero.
 
     >>> from tecomp import te
     >>> te.log1p(te.var("x", "float32"))
@@ -100,7 +100,7 @@ def log1p(x: Value) -> Expr:
 
 
 def log2(x: Value) -> Expr:
-    """The logarithm to base 2.
+    """Compute the base-2 logarithm of `x`.
 
     >>> from tecomp import te
     >>> te.log2(te.var("x", "float32"))
@@ -110,7 +110,7 @@ def log2(x: Value) -> Expr:
 
 
 def log10(x: Value) -> Expr:
-    """The logarithm to base 10.
+    """Compute the base-10 logarithm of `x`.
 
     >>> from tecomp import te
     >>> te.log10(te.var("x", "float32"))
@@ -120,7 +120,7 @@ def log10(x: Value) -> Expr:
 
 
 def sqrt(x: Value) -> Expr:
-    """The square root.
+    """Compute the square root of `x`.
 
     >>> from tecomp import te
     >>> te.sqrt(te.var("x", "float32"))
@@ -130,7 +130,7 @@ def sqrt(x: Value) -> Expr:
 
 
 def rsqrt(x: Value) -> Expr:
-    """1 divided by the square root.
+    """Compute the reciprocal square root of `x`.
 
     >>> from tecomp import te
     >>> te.rsqrt(te.var("x", "float32"))
@@ -140,7 +140,7 @@ def rsqrt(x: Value) -> Expr:
 
 
 def tanh(x: Value) -> Expr:
-    """The hyperbolic tangent.
+    """Compute the hyperbolic tangent of `x`.
 
     >>> from tecomp import te
     >>> te.tanh(te.var("x", "float32"))
@@ -150,7 +150,7 @@ def tanh(x: Value) -> Expr:
 
 
 def sigmoid(x: Value) -> Expr:
-    """`1 / (1 + exp(-x))`.
+    """Compute the logistic function `1 / (1 + exp(-x))`.
 
     >>> from tecomp import te
     >>> te.sigmoid(te.var("x", "float32"))
@@ -160,7 +160,7 @@ def sigmoid(x: Value) -> Expr:
 
 
 def erf(x: Value) -> Expr:
-    """The error function.
+    """Compute the error function of `x`.
 
     >>> from tecomp import te
     >>> te.erf(te.var("x", "float32"))
@@ -170,7 +170,7 @@ def erf(x: Value) -> Expr:
 
 
 def sin(x: Value) -> Expr:
-    """The sine of an angle in radians.
+    """Compute the sine of an angle in radians.
 
     >>> from tecomp import te
     >>> te.sin(te.var("x", "float32"))
@@ -180,7 +180,7 @@ def sin(x: Value) -> Expr:
 
 
 def cos(x: Value) -> Expr:
-    """The cosine of an angle in radians.
+    """Compute the cosine of an angle in radians.
 
     >>> from tecomp import te
     >>> te.cos(te.var("x", "float32"))
@@ -190,7 +190,7 @@ def cos(x: Value) -> Expr:
 
 
 def tan(x: Value) -> Expr:
-    """The tangent of an angle in radians.
+    """Compute the tangent of an angle in radians.
 
     >>> from tecomp import te
     >>> te.tan(te.var("x", "float32"))
@@ -200,7 +200,7 @@ def tan(x: Value) -> Expr:
 
 
 def asin(x: Value) -> Expr:
-    """The angle in [-pi/2, pi/2] whose sine is `x`.
+    """Compute the inverse sine of `x`, in [-pi/2, pi/2] radians.
 
     >>> from tecomp import te
     >>> te.asin(te.var("x", "float32"))
@@ -210,7 +210,7 @@ def asin(x: Value) -> Expr:
 
 
 def acos(x: Value) -> Expr:
-    """The angle in [0, pi] whose cosine is `x`.
+    """Compute the inverse cosine of `x`, in [0, pi] radians.
 
     >>> from tecomp import te
     >>> te.acos(te.var("x", "float32"))
@@ -220,7 +220,7 @@ def acos(x: Value) -> Expr:
 
 
 def atan(x: Value) -> Expr:
-    """The angle in [-pi/2, pi/2] whose tangent is `x`.
+    """Compute the inverse tangent of `x`, in [-pi/2, pi/2] radians.
 
     >>> from tecomp import te
     >>> te.atan(te.var("x", "float32"))
@@ -230,7 +230,7 @@ def atan(x: Value) -> Expr:
 
 
 def sinh(x: Value) -> Expr:
-    """The hyperbolic sine.
+    """Compute the hyperbolic sine of `x`.
 
     >>> from tecomp import te
     >>> te.sinh(te.var("x", "float32"))
@@ -240,7 +240,7 @@ def sinh(x: Value) -> Expr:
 
 
 def cosh(x: Value) -> Expr:
-    """The hyperbolic cosine.
+    """Compute the hyperbolic cosine of `x`.
 
     >>> from tecomp import te
     >>> te.cosh(te.var("x", "float32"))
@@ -250,7 +250,7 @@ def cosh(x: Value) -> Expr:
 
 
 def asinh(x: Value) -> Expr:
-    """The inverse of `sinh`.
+    """Compute the inverse hyperbolic sine of `x`.
 
     >>> from tecomp import te
     >>> te.asinh(te.var("x", "float32"))
@@ -260,7 +260,7 @@ def asinh(x: Value) -> Expr:
 
 
 def acosh(x: Value) -> Expr:
-    """The inverse of `cosh`, at least 0.
+    """Compute the non-negative inverse hyperbolic cosine of `x`.
 
     >>> from tecomp import te
     >>> te.acosh(te.var("x", "float32"))
@@ -270,7 +270,7 @@ def acosh(x: Value) -> Expr:
 
 
 def atanh(x: Value) -> Expr:
-    """The inverse of `tanh`.
+    """Compute the inverse hyperbolic tangent of `x`.
 
     >>> from tecomp import te
     >>> te.atanh(te.var("x", "float32"))
@@ -280,7 +280,7 @@ def atanh(x: Value) -> Expr:
 
 
 def atan2(y: Value, x: Value) -> Expr:
-    """The angle of the point (x, y), in [-pi, pi].
+    """Compute the angle of the point (x, y), in [-pi, pi] radians.
 
     >>> from tecomp import te
     >>> te.atan2(te.var("x", "float32"), te.var("y", "float32"))
@@ -290,7 +290,7 @@ def atan2(y: Value, x: Value) -> Expr:
 
 
 def hypot(x: Value, y: Value) -> Expr:
-    """`sqrt(x * x + y * y)` without overflow in between.
+    """Compute `sqrt(x * x + y * y)` without intermediate overflow.
 
     >>> from tecomp import te
     >>> te.hypot(te.var("x", "float32"), te.var("y", "float32"))
@@ -300,7 +300,7 @@ def hypot(x: Value, y: Value) -> Expr:
 
 
 def logaddexp(x: Value, y: Value) -> Expr:
-    """`log(exp(x) + exp(y))` without overflow in between.
+    """Compute `log(exp(x) + exp(y))` without intermediate overflow.
 
     >>> from tecomp import te
     >>> te.logaddexp(te.var("x", "float32"), te.var("y", "float32")).dtype
@@ -310,13 +310,13 @@ def logaddexp(x: Value, y: Value) -> Expr:
     _require_float("logaddexp", a)
     most = binary(BinOp.MAX, a, b)
     beyond = log1p(exp(binary(BinOp.SUB, binary(BinOp.MIN, a, b), most)))
-    # Two that are equal may be infinite, and have no difference then.
+    # Equal operands may be infinite, and their difference would be NaN.
     same = ir.select(ir.compare(ir.CmpOp.EQ, a, b), const(math.log(2), most.dtype), beyond)
     return binary(BinOp.ADD, most, same)
 
 
 def fmod(x: Value, y: Value) -> Expr:
-    """The remainder of `x / y` rounded towards zero, with the sign of `x`, as in C.
+    """Compute the remainder of `x / y` rounded towards zero, with the sign of `x`, as in C.
 
     >>> from tecomp import te
     >>> te.fmod(te.var("x", "float32"), te.var("y", "float32"))
@@ -326,10 +326,10 @@ def fmod(x: Value, y: Value) -> Expr:
 
 
 def power(x: Value, y: Value) -> Expr:
-    """`x` to the power `y`.
+    """Compute `x` to the power `y`.
 
-    Of two integers it wraps; to a negative power it is rounded towards zero, and 0 of 0. A power
-    that is known and not negative becomes products.
+    Integer powers wrap around on overflow. A negative integer power is rounded towards zero, and is
+    0 for a base of 0. A constant non-negative integer power is expanded into multiplications.
 
     >>> from tecomp import te
     >>> te.power(te.var("x", "float32"), te.var("y", "float32"))
@@ -346,7 +346,7 @@ def power(x: Value, y: Value) -> Expr:
 
 
 def _products(x: Expr, power: int) -> Expr:
-    """x**y = product of x**(2**b) over the bits b of y."""
+    """Return x**y by repeated squaring: the product of x**(2**b) over the set bits b of y."""
     total, square = None, x
     for bit in range(power.bit_length()):
         if bit:
@@ -360,7 +360,7 @@ pow = power
 
 
 def floor(x: Value) -> Expr:
-    """The greatest integer not above `x`, in the type of `x`.
+    """Round `x` down to an integer, in the dtype of `x`.
 
     >>> from tecomp import te
     >>> te.floor(te.var("x", "float32"))
@@ -370,7 +370,7 @@ def floor(x: Value) -> Expr:
 
 
 def ceil(x: Value) -> Expr:
-    """The least integer not below `x`, in the type of `x`.
+    """Round `x` up to an integer, in the dtype of `x`.
 
     >>> from tecomp import te
     >>> te.ceil(te.var("x", "float32"))
@@ -380,7 +380,7 @@ def ceil(x: Value) -> Expr:
 
 
 def trunc(x: Value) -> Expr:
-    """`x` without its fraction, in the type of `x`.
+    """Round `x` towards zero to an integer, in the dtype of `x`.
 
     >>> from tecomp import te
     >>> te.trunc(te.var("x", "float32"))
@@ -390,9 +390,9 @@ def trunc(x: Value) -> Expr:
 
 
 def round(x: Value) -> Expr:
-    """The nearest integer, of two the one away from 0, in the type of `x`; as `round` in C and TVM.
+    """Round to the nearest integer, ties away from zero, in the dtype of `x`; as in C and TVM.
 
-    `te.nearbyint` takes the even one, as `numpy.round` does.
+    `te.nearbyint` rounds ties to the even integer, as `numpy.round` does.
 
     >>> from tecomp import te
     >>> te.round(te.var("x", "float32"))
@@ -402,7 +402,7 @@ def round(x: Value) -> Expr:
 
 
 def nearbyint(x: Value) -> Expr:
-    """The nearest integer, of two the even one, in the type of `x`; as `numpy.round`.
+    """Round to the nearest integer, ties to even, in the dtype of `x`; as `numpy.round`.
 
     >>> from tecomp import te
     >>> te.nearbyint(te.var("x", "float32"))
@@ -412,7 +412,7 @@ def nearbyint(x: Value) -> Expr:
 
 
 def abs(x: Value) -> Expr:
-    """The absolute value; the least value of a signed integer type stays as it is.
+    """Compute the absolute value; the smallest value of a signed integer dtype is unchanged.
 
     >>> from tecomp import te
     >>> te.abs(te.var("x", "float32"))
@@ -427,7 +427,7 @@ def abs(x: Value) -> Expr:
 
 
 def fabs(x: Value) -> Expr:
-    """The absolute value of a float.
+    """Compute the absolute value of a float.
 
     >>> from tecomp import te
     >>> te.fabs(te.var("x", "float32"))
@@ -437,7 +437,7 @@ def fabs(x: Value) -> Expr:
 
 
 def isnan(x: Value) -> Expr:
-    """Whether `x` is no number; an integer always is one.
+    """Return whether `x` is NaN; False for integers.
 
     >>> from tecomp import te
     >>> te.isnan(te.var("x", "float32"))
@@ -447,7 +447,7 @@ def isnan(x: Value) -> Expr:
 
 
 def isinf(x: Value) -> Expr:
-    """Whether `x` is infinite, of either sign.
+    """Return whether `x` is positive or negative infinity; False for integers.
 
     >>> from tecomp import te
     >>> te.isinf(te.var("x", "float32"))
@@ -457,7 +457,7 @@ def isinf(x: Value) -> Expr:
 
 
 def isfinite(x: Value) -> Expr:
-    """Whether `x` is neither infinite nor NaN.
+    """Return whether `x` is neither infinite nor NaN; True for integers.
 
     >>> from tecomp import te
     >>> te.isfinite(te.var("x", "float32"))
@@ -467,10 +467,10 @@ def isfinite(x: Value) -> Expr:
 
 
 def popcount(x: Value) -> Expr:
-    """How many bits of an integer are 1, in the type of `x`.
+    """Count the set bits of an integer, in the dtype of `x`.
 
     Raises:
-        TypeMismatchError: `x` is no integer.
+        TypeMismatchError: If `x` is not an integer.
 
     >>> from tecomp import te
     >>> te.popcount(te.var("x", "uint8"))
@@ -483,11 +483,11 @@ def popcount(x: Value) -> Expr:
 
 
 def dot(a: Value, b: Value) -> Expr:
-    """The sum of the products of two short vectors: elements of tensors of such a type.
+    """Compute the dot product of two 32-bit vectors, which are elements of vector-dtype tensors.
 
-    For four int8 or uint8 (of one the one and of the other the other if you like) and for two
-    int16 the sum is an int32 and wraps, for two bfloat16 it is a float32 and the order of rounding
-    is open. Machines have instructions for this; what is packed so, `te.sum(te.dot(...))` adds.
+    Four int8 or uint8 lanes, also of mixed signedness, and two int16 lanes give an int32, which
+    wraps around on overflow. Two bfloat16 lanes give a float32 with unspecified rounding order.
+    Processors have instructions for these dot products; `te.sum(te.dot(...))` accumulates them.
 
     >>> from tecomp import te
     >>> A = te.placeholder((8, 16), dtype="int16x2", name="A")
@@ -498,7 +498,7 @@ def dot(a: Value, b: Value) -> Expr:
     'int32'
 
     Raises:
-        TypeMismatchError: they are no such vectors.
+        TypeMismatchError: If the operands are not such vectors.
     """
     x, y = value_of(a), value_of(b)
     sum_type = dot_type(x.dtype, y.dtype)
@@ -512,7 +512,7 @@ def dot(a: Value, b: Value) -> Expr:
 
 
 def joined(parts: Sequence[Expr]) -> Expr:
-    """A vector of 2, 4, 8, ... values of one type."""
+    """Concatenate a power-of-two number of values of one dtype into a vector."""
     values = list(parts)
     while len(values) > 1:
         values = [
@@ -523,7 +523,7 @@ def joined(parts: Sequence[Expr]) -> Expr:
 
 
 def reinterpret(dtype: str, x: Value) -> Expr:
-    """The bits of `x`, read as a value of another type of as many; the lowest come first.
+    """Reinterpret the bits of `x` in a dtype of the same size; lane 0 has the lowest bits.
 
     >>> from tecomp import te
     >>> A = te.placeholder((8,), name="A")
@@ -531,7 +531,7 @@ def reinterpret(dtype: str, x: Value) -> Expr:
     ('int32', 'int16x2')
 
     Raises:
-        TypeMismatchError: it has fewer bits, or more, or one of the types is bool.
+        TypeMismatchError: If the dtypes differ in size, or one of them is bool.
     """
     node, target = value_of(x), DType(dtype)
     bits = {kind.bits * kind.lanes for kind in (node.dtype, target)}
@@ -544,10 +544,10 @@ def reinterpret(dtype: str, x: Value) -> Expr:
 
 
 def clip(x: Value, a_min: Value, a_max: Value) -> Expr:
-    """`x` brought into [a_min, a_max]; plain numbers are taken in the type of `x`.
+    """Limit `x` to the interval [a_min, a_max]; Python numbers take the dtype of `x`.
 
     Raises:
-        TypeMismatchError: the type of `x` cannot hold a bound.
+        TypeMismatchError: If the dtype of `x` cannot hold a bound.
 
     >>> from tecomp import te
     >>> te.clip(te.var("x", "float32"), 0, 6)
@@ -563,10 +563,10 @@ def clip(x: Value, a_min: Value, a_max: Value) -> Expr:
 
 
 def cast(expr: Value, dtype: str) -> Expr:
-    """`expr` converted to `dtype`, as `expr.astype(dtype)`.
+    """Cast `expr` to `dtype`, the same as `expr.astype(dtype)`.
 
-    A float that an integer type cannot hold becomes the nearest integer that it can, NaN becomes
-    0; integers wrap; everything but zero becomes True.
+    A float out of the range of an integer dtype saturates, and NaN becomes 0. Integers wrap around.
+    A cast to bool gives True for every value except zero.
 
     >>> from tecomp import te
     >>> te.cast(te.var("x", "float32"), "int8")

@@ -1,4 +1,4 @@
-"""Statements written one after another, as TVM's `tir.ir_builder` has it: `create()`."""
+"""Imperative statement builder, compatible with TVM's `tir.ir_builder`."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _KINDS = {
     "vectorized": ForKind.VECTORIZED, "unroll": ForKind.UNROLLED, "unrolled": ForKind.UNROLLED,
 }  # fmt: skip
 _MARKS = ("pragma_", "hint_", "compute_scope", "extern_scope")
-"""How the names of what a loop may be told begin; nothing of it changes what is computed."""
+"""Prefixes of attribute names that `scope_attr` accepts and ignores."""
 
 Rest = Callable[[Stmt], Stmt]
-"""What comes around all that follows in a scope."""
+"""Function that wraps a statement around the remaining statements of a scope."""
 
 
 class BufferVar:
-    """Memory in an `IRBuilder`: `A[i, j]` reads an element, and `A[i, j] = x` emits a store.
+    """Buffer in an `IRBuilder`: `A[i, j]` reads an element, and `A[i, j] = x` emits a store.
 
-    One index counts elements in row-major order, where there are several axes.
+    A single index into a buffer of several axes is a row-major offset.
 
     Attributes:
-        operand: the memory.
+        operand: Operand that represents the buffer.
     """
 
     __slots__ = ("_emit", "operand")
@@ -44,15 +44,15 @@ class BufferVar:
 
     @property
     def dtype(self) -> DType:
-        """Type of an element."""
+        """Dtype of the elements."""
         return self.operand.dtype
 
     def asobject(self) -> Operand:
-        """The memory, as calls take it."""
+        """Return the operand, for use as a call argument."""
         return self.operand
 
     def access_ptr(self, *given: Any, **options: Any) -> Any:
-        """As `operand.access_ptr`."""
+        """Return a pointer argument; see `Operand.access_ptr`."""
         return self.operand.access_ptr(*given, **options)
 
     def __getitem__(self, indices: Any) -> Expr:
@@ -70,16 +70,16 @@ class BufferVar:
 
 
 class IRBuilder:
-    """Collects statements, in the order in which it is told of them; made by `create`."""
+    """Builder that collects statements in emission order; made by `create`."""
 
     def __init__(self) -> None:
         self._scopes: list[list[Stmt | Rest]] = [[]]
 
     def emit(self, stmt: Stmt) -> None:
-        """Add a statement.
+        """Append a statement to the current scope.
 
         Raises:
-            TypeMismatchError: it is none.
+            TypeMismatchError: If `stmt` is not a statement.
         """
         check_kind(
             stmt, Stmt, "ir_builder.emit: the statement",
@@ -88,10 +88,10 @@ class IRBuilder:
         self._scopes[-1].append(stmt)
 
     def get(self) -> Stmt:
-        """The statement that all that was emitted makes.
+        """Return the sequence of all emitted statements, and reset the builder.
 
         Raises:
-            DefinitionError: a scope is still open.
+            DefinitionError: If a scope is still open.
         """
         if len(self._scopes) > 1:
             raise DefinitionError(
@@ -103,10 +103,10 @@ class IRBuilder:
         return _joined(parts)
 
     def buffer_ptr(self, buffer: Any, shape: Any = None) -> BufferVar:
-        """An operand, to read and to write by indices.
+        """Return a buffer for an operand, with reads and stores by index.
 
         Raises:
-            TypeMismatchError: it is no operand.
+            TypeMismatchError: If `buffer` is not an operand.
         """
         check_kind(
             buffer, Operand, "ir_builder.buffer_ptr: the buffer",
@@ -115,10 +115,10 @@ class IRBuilder:
         return BufferVar(buffer, self.emit)
 
     def pointer(self, content_type: str, name: str = "ptr", scope: str = "") -> BufferVar:
-        """Refused: memory is an operand's, or allocated.
+        """Raise, because a pointer without memory is not supported.
 
         Raises:
-            DefinitionError: always.
+            DefinitionError: Always.
         """
         raise DefinitionError(
             f"ir_builder.pointer {name}: no memory is there for it; use ib.buffer_ptr(outs[0]) for "
@@ -134,18 +134,18 @@ class IRBuilder:
         axis_separators: None = None,
         scope: str | None = None,
     ) -> BufferVar:
-        """Memory that exists in the rest of this scope; its contents are undefined.
+        """Allocate an uninitialized buffer for the rest of the current scope.
 
         Args:
-            dtype: type of an element.
-            shape: extents, in elements.
-            name: of the memory.
-            axis_separators: not taken.
-            scope: which memory it is in; `local` if None.
+            dtype: Dtype of the elements.
+            shape: Extents in elements.
+            name: Name of the buffer.
+            axis_separators: Not supported; must be empty.
+            scope: Memory of the buffer. Default: `local`.
 
         Raises:
-            DefinitionError: an extent is no size, or there are separators.
-            TypeMismatchError: something is of another kind.
+            DefinitionError: If an extent is not a size, or `axis_separators` is given.
+            TypeMismatchError: If an argument has the wrong type.
         """
         where = f"ir_builder.allocate {name_of(name, 'ir_builder.allocate')}"
         if axis_separators:
@@ -158,24 +158,25 @@ class IRBuilder:
         return BufferVar(Operand(buffer), self.emit)
 
     def let(self, var_name: str, value: Value) -> Var:
-        """A variable that has `value`, computed once, in the rest of this scope."""
+        """Bind a variable to `value`, computed once, for the rest of the current scope."""
         given = value_of(value)
         var = Var(name_of(var_name, "ir_builder.let"), given.dtype)
         self._around(lambda body: Let(var, given, body))
         return var
 
     def likely(self, expr: Value) -> Expr:
-        """A condition that mostly holds, which changes nothing."""
+        """Return the condition unchanged; the branch hint has no effect."""
         return value_of(expr)
 
     def scope_attr(self, node: Any, attr_key: str, value: Any) -> None:
-        """What is said of the rest of this scope.
+        """Attach an attribute to the rest of the current scope.
 
-        `thread_extent` and `virtual_thread` of an axis make a loop over its values. Hints, pragmas,
-        `compute_scope` and `extern_scope` are taken without effect.
+        `thread_extent` and `virtual_thread` of an axis emit a serial loop over its values. Hints,
+        pragmas, `compute_scope` and `extern_scope` are accepted without effect.
 
         Raises:
-            DefinitionError: it would change what is computed.
+            DefinitionError: If the attribute is unknown and may affect the result.
+            TypeMismatchError: If `thread_extent` or `virtual_thread` is not given an axis.
         """
         if is_one_of(attr_key, ("thread_extent", "virtual_thread")):
             var = node if isinstance(node, Var) else getattr(node, "var", None)
@@ -203,18 +204,18 @@ class IRBuilder:
         dtype: str | None = None,
         kind: str = "serial",
     ) -> Iterator[Var]:
-        """A loop around what is emitted inside the `with`, which gives its variable.
+        """Emit a loop around the statements of the `with` block, and yield the loop variable.
 
         Args:
-            begin: first value.
-            end: after the last value.
-            name: of the variable.
-            dtype: as TVM's; variables of loops are int64.
+            begin: First value.
+            end: End of the half-open range.
+            name: Name of the loop variable.
+            dtype: Ignored, for compatibility with TVM; loop variables are int64.
             kind: `serial`, `parallel`, `vectorize` or `unroll`.
 
         Raises:
-            DefinitionError: there is no such kind.
-            TypeMismatchError: a bound is no integer.
+            DefinitionError: If the kind does not exist.
+            TypeMismatchError: If a bound is not an integer.
         """
         where = "ir_builder.for_range"
         if not is_one_of(kind, _KINDS):
@@ -231,25 +232,25 @@ class IRBuilder:
 
     @contextmanager
     def new_scope(self) -> Iterator[None]:
-        """A scope of its own: memory and variables made inside the `with` end with it."""
+        """Open a scope; buffers and variables of the `with` block end with the block."""
         with self._scope() as parts:
             yield
         self.emit(_joined(parts))
 
     @contextmanager
     def if_scope(self, cond: Value) -> Iterator[None]:
-        """What is emitted inside the `with` happens where a condition holds."""
-        if_stmt(cond, seq())  # refuses what is no condition
+        """Execute the statements of the `with` block if a condition holds."""
+        if_stmt(cond, seq())  # raises before the block runs if `cond` is not a condition
         with self._scope() as parts:
             yield
         self.emit(if_stmt(cond, _joined(parts)))
 
     @contextmanager
     def else_scope(self) -> Iterator[None]:
-        """What is emitted inside the `with` happens where the condition before does not hold.
+        """Execute the statements of the `with` block if the preceding `if_scope` does not hold.
 
         Raises:
-            DefinitionError: there is none before.
+            DefinitionError: If no `if_scope` directly precedes the block.
         """
         before = self._scopes[-1][-1] if self._scopes[-1] else None
         if not isinstance(before, IfThenElse) or before.else_case is not None:
@@ -262,10 +263,10 @@ class IRBuilder:
         self._scopes[-1][-1] = IfThenElse(before.condition, before.then_case, _joined(parts))
 
     def while_loop(self, condition: Value) -> Any:
-        """Refused: how often a loop runs is known when it begins.
+        """Raise, because loops need an extent that is known at their start.
 
         Raises:
-            DefinitionError: always.
+            DefinitionError: Always.
         """
         raise DefinitionError(
             "ir_builder.while_loop: how often a loop runs is known when it begins; write for_range "
@@ -288,7 +289,7 @@ class IRBuilder:
 
 
 def create() -> IRBuilder:
-    """A new builder of statements, for `te.extern` and intrinsics.
+    """Return a new statement builder, for `te.extern` and intrinsics.
 
     Example:
         >>> from tecomp import te
@@ -307,7 +308,7 @@ def create() -> IRBuilder:
 
 
 def _joined(parts: Sequence[Stmt | Rest]) -> Stmt:
-    """The statements in order; what is around a rest is around all that comes after it."""
+    """Join statements in order; each wrapper encloses all statements that follow it."""
     body = seq()
     for part in reversed(parts):
         body = seq(part, body) if isinstance(part, Stmt) else part(body)

@@ -1,4 +1,4 @@
-"""Iteration variables and IntImm-like extents."""
+"""Iteration variables, and integer extents with a `value` attribute."""
 
 from __future__ import annotations
 
@@ -12,30 +12,29 @@ from tecomp.ir.nodes.stmt import Extent, Range
 
 
 class IterKind(Enum):
-    """What an axis runs through."""
+    """Kind of an axis: data, reduction, or steps of a scan."""
 
     DATA = "data"
     REDUCE = "reduce"
     SCAN = "scan"
 
 
-# As in TVM's enum IterVarType.
+# Values of TVM's enum IterVarType.
 _ITER_TYPES = {IterKind.DATA: 0, IterKind.REDUCE: 2, IterKind.SCAN: 3}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IterVar(Var):
-    """A variable that takes the values of `dom`, the same as itself only.
+    """Iteration variable over the domain `dom`; compared by identity.
 
     Attributes:
-        name: what it is called in printed text.
-        dtype: int32, or int64 where the extent needs it.
-        dom: its values.
-        kind: whether each value gives an element, all together give one, or one follows from
-            those before.
-        thread_tag: what the user noted for threads; loops are bound by schedules.
-        inside: of a domain that depends on other axes the first value and the end, where they do;
-            `dom` has all values that there are anywhere.
+        name: Name in printed text.
+        dtype: int32, or int64 if the domain needs it.
+        dom: Domain; the bounding interval if the domain depends on other axes.
+        kind: Data axis, reduction axis, or step axis of a scan.
+        thread_tag: Thread tag set by the user, without effect; schedules bind loops.
+        inside: First value and end of a domain that depends on other axes; None for a bound that
+            does not.
 
     >>> from tecomp import te
     >>> k = te.reduce_axis((2, 10), name="k")
@@ -47,7 +46,7 @@ class IterVar(Var):
     (0, 3, 6)
     """
 
-    # The domain is where the variable comes from, not something it computes with.
+    # Traversals must not treat the domain as an operand of the variable.
     binds: ClassVar[tuple[str, ...]] = ("dom", "inside")
 
     dtype: DType = INT32
@@ -56,7 +55,8 @@ class IterVar(Var):
     thread_tag: str = field(kw_only=True, default="")
     inside: tuple[Expr | None, Expr | None] = field(kw_only=True, default=(None, None))
 
-    # TVM's numbers. Schedules keep how loops run beside the axes, so an axis has one of three.
+    # TVM's numbers. An axis has one of three kinds only, because schedules store loop annotations
+    # separately from the axes.
     DataPar: ClassVar[int] = 0
     ThreadIndex: ClassVar[int] = 1
     CommReduce: ClassVar[int] = 2
@@ -69,23 +69,23 @@ class IterVar(Var):
 
     @property
     def iter_type(self) -> int:
-        """The kind as TVM's number: `DataPar`, `CommReduce`, or `Ordered` for steps of a scan."""
+        """Kind as TVM's number: `DataPar`, `CommReduce`, or `Ordered` for a scan axis."""
         return _ITER_TYPES[self.kind]
 
     @property
     def var(self) -> IterVar:
-        """Itself; TVM tells an axis from its variable."""
+        """The axis itself; provided because TVM distinguishes an axis from its variable."""
         return self
 
     @property
     def extent(self) -> Extent:
-        """How many values it takes: an int where that is known."""
+        """Extent of the domain: an int if it is constant."""
         extent = self.dom.extent
         return int(extent.value) if isinstance(extent, Const) else extent
 
     @property
     def low(self) -> Extent:
-        """Its first value: an int where that is known."""
+        """First value of the domain: an int if it is constant."""
         low = self.dom.min
         return int(low.value) if isinstance(low, Const) else low
 
@@ -98,7 +98,7 @@ def make_axis(
     thread_tag: str = "",
     inside: tuple[Expr | None, Expr | None] = (None, None),
 ) -> IterVar:
-    """An axis of `extent` values from `low`."""
+    """Return an axis over `extent` values from `low`, of dtype int64 if a bound is wide."""
     first, count = as_expr(low), as_expr(extent)
     wide = any(_is_wide(bound.dtype) for bound in (first, count))
     dtype = INT64 if wide else INT32
@@ -116,7 +116,7 @@ def _typed(bound: Expr, dtype: DType) -> Expr:
 
 
 class Known(int):
-    """An extent that is known; an int in all that it does.
+    """Constant extent: an int with the attribute `value`, for compatibility with TVM's IntImm.
 
     >>> Known(8), Known(8).value
     (8, 8)
@@ -126,10 +126,10 @@ class Known(int):
 
     @property
     def value(self) -> int:
-        """The int."""
+        """Value as a plain int."""
         return int(self)
 
 
 def known(shape: tuple[Extent, ...]) -> tuple[Extent, ...]:
-    """The shape, of which all extents that are known say their value."""
+    """Return the shape with constant extents as `Known`."""
     return tuple(Known(extent) if isinstance(extent, int) else extent for extent in shape)

@@ -1,4 +1,4 @@
-"""The least and the greatest value of each type."""
+"""Smallest and largest values of dtypes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tecomp.ir.nodes.operators import FLOAT_FORMATS
 
 
 def max_value(dtype: str) -> Expr:
-    """The greatest finite value of `dtype`; True for bool.
+    """Return the largest finite value of `dtype`; True for bool.
 
     >>> from tecomp import te
     >>> te.max_value("int8")
@@ -25,7 +25,7 @@ def max_value(dtype: str) -> Expr:
 
 
 def min_value(dtype: str) -> Expr:
-    """The least finite value of `dtype`; False for bool.
+    """Return the smallest finite value of `dtype`; False for bool.
 
     >>> from tecomp import te
     >>> te.min_value("int8")
@@ -41,10 +41,10 @@ def min_value(dtype: str) -> Expr:
 
 
 def infinity(dtype: str = "float32") -> Expr:
-    """Infinity.
+    """Return positive infinity of `dtype`.
 
     Raises:
-        TypeMismatchError: `dtype` is no floating-point type.
+        TypeMismatchError: If `dtype` is not a floating-point dtype.
 
     >>> from tecomp import te
     >>> te.infinity("float32")

@@ -1,4 +1,4 @@
-"""What makes tensors: a placeholder that the caller passes in, or a definition by index."""
+"""The operation classes `PlaceholderOp` and `ComputeOp`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["ComputeOp", "Operation", "PlaceholderOp"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlaceholderOp(Operation):
-    """A tensor that the caller passes in; made by `te.placeholder`.
+    """Input tensor that the caller passes in; created by `te.placeholder`.
 
     Attributes:
-        name: what the tensor is called.
-        shape: its extents.
-        dtype: type of an element.
-        location: where the user defined it.
-        outputs: the tensor.
+        name: Name of the tensor.
+        shape: Extents of the tensor.
+        dtype: Dtype of the elements.
+        location: Source location of the definition.
+        outputs: The tensor, as a tuple of length 1.
 
     >>> from tecomp import te
     >>> op = te.placeholder((4, 5), "int8", "A").op
@@ -51,42 +51,42 @@ class PlaceholderOp(Operation):
 
     @property
     def axis(self) -> tuple[IterVar, ...]:
-        """None: the caller computes it."""
+        """No axes, because the caller computes the tensor."""
         return ()
 
     @property
     def reduce_axis(self) -> tuple[IterVar, ...]:
-        """None."""
+        """No reduction axes."""
         return ()
 
     @property
     def dtypes(self) -> tuple[DType, ...]:
-        """Type of an element."""
+        """Dtype of the elements, as a tuple of length 1."""
         return (self.dtype,)
 
     @property
     def tag(self) -> str:
-        """None."""
+        """Empty tag."""
         return ""
 
     @property
     def attrs(self) -> Mapping[str, object]:
-        """None."""
+        """No attributes."""
         return {}
 
     @property
     def input_tensors(self) -> tuple[Tensor, ...]:
-        """Nothing."""
+        """No input tensors."""
         return ()
 
     def elementwise(
         self, name: str, function: Callable[..., Any], operands: Sequence[Any]
     ) -> Tensor:
-        """A tensor of what a function gives for the elements of operands."""
+        """Return the tensor of a function applied element-wise to the broadcast operands."""
         return _elementwise(name, function, operands)
 
     def pieces(self) -> Pieces:
-        """The text, piece by piece."""
+        """Yield the pieces of the printed text."""
         yield Name(self.outputs[0])
         yield " = placeholder("
         yield from tuple_of(self.shape)
@@ -95,19 +95,22 @@ class PlaceholderOp(Operation):
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class ComputeOp(Operation):
-    """Element `axis` of output k is `body[k]`.
+    """Tensor definition by index: the element of output k at index `axis` is `body[k]`.
 
-    The bodies are `Reduce` nodes that differ in `value_index` only, or contain no `Reduce`.
+    The bodies are either `Reduce` nodes that differ in `value_index` only, or expressions without
+    `Reduce`.
 
     Attributes:
-        axis: one variable for each axis of the outputs.
-        body: one expression for each output.
-        tag: free text.
-        attrs: free values that the user attached.
-        location: where the user defined it.
-        outputs: its tensors.
-        input_tensors: tensors that it reads, each once, in order of appearance.
-        known: what was found out about it before, by who asked; it never changes.
+        name: Name of the operation and of its tensors.
+        axis: Iteration variables, one per axis of the outputs.
+        body: Expressions, one per output.
+        tag: Tag set by the user.
+        attrs: Attributes set by the user.
+        location: Source location of the definition.
+        outputs: Output tensors.
+        input_tensors: Tensors that the bodies read, without duplicates, in order of appearance.
+        known: Cache of analysis results; the keys identify the analysis. Entries never change,
+            because the operation is immutable.
 
     >>> from tecomp import te
     >>> A = te.placeholder((4, 5), name="A")
@@ -132,7 +135,8 @@ class ComputeOp(Operation):
     known: dict[object, Any] = field(init=False, repr=False, default_factory=dict)
 
     def __getstate__(self) -> tuple[list[Any], dict[str, Any]]:
-        # Parts before what they are parts of: a pickle of a deep expression is not deep then.
+        # Pickle subexpressions in post-order first, so that the recursion depth of pickle stays
+        # small for deep expressions.
         parts: list[Any] = []
         for value in self.body:
             fold(value, lambda node, _: parts.append(node))
@@ -151,37 +155,37 @@ class ComputeOp(Operation):
 
     @property
     def shape(self) -> tuple[Extent, ...]:
-        """Extents of the tensors."""
+        """Shape of the outputs."""
         return tuple(axis.extent for axis in self.axis)
 
     @property
     def dtypes(self) -> tuple[DType, ...]:
-        """Type of an element of each tensor."""
+        """Dtype of each output."""
         return tuple(expr.dtype for expr in self.body)
 
     @property
     def reduce_axis(self) -> tuple[IterVar, ...]:
-        """The axes that the body reduces over."""
+        """Reduction axes of the body."""
         first = self.body[0]
         return first.axis if isinstance(first, Reduce) else ()
 
     def rewritten(self, change: Callable[[Expr], Expr]) -> ComputeOp:
-        """The operation with changed expressions."""
+        """Return the operation with `change` applied to its expressions."""
         return replace(self, body=tuple(map(change, self.body)))
 
     @property
     def loops(self) -> tuple[IterVar, ...]:
-        """The loops before a schedule changes them: one for each axis, reductions innermost."""
+        """Loops of the default schedule: one per axis, reduction loops innermost."""
         return (*self.axis, *self.reduce_axis)
 
     def elementwise(
         self, name: str, function: Callable[..., Any], operands: Sequence[Any]
     ) -> Tensor:
-        """A tensor of what a function gives for the elements of operands."""
+        """Return the tensor of a function applied element-wise to the broadcast operands."""
         return _elementwise(name, function, operands)
 
     def pieces(self) -> Pieces:
-        """The text, piece by piece: `C[i, j] = sum(A[i, k] * B[k, j], axis=[k])`."""
+        """Yield the pieces of the printed text, `C[i, j] = sum(A[i, k] * B[k, j], axis=[k])`."""
         first = self.body[0]
         if isinstance(first, Reduce) and len(self.body) > 1:
             for k, tensor in enumerate(self.outputs):
@@ -199,9 +203,9 @@ class ComputeOp(Operation):
 
 
 def _elementwise(name: str, function: Callable[..., Any], operands: Sequence[Any]) -> Tensor:
-    """A tensor of what a function gives for the elements of operands, which are broadcast.
+    """Return the tensor of a function applied element-wise to the broadcast operands.
 
-    Its names, of axes too, and its tags are those of topi.
+    The names of the operation and its axes, and the tags, follow topi.
     """
     shapes = [each.shape for each in operands if isinstance(each, Tensor)]
     shape = broadcast_shape(shapes, name)

@@ -29,7 +29,7 @@ from tecomp.ir.nodes.expr import (
 
 
 def floordiv(a: Value, b: Value) -> Expr:
-    """`a // b`, rounded towards minus infinity.
+    """Compute `a // b`, rounded towards negative infinity.
 
     >>> from tecomp import te
     >>> te.floordiv(te.var("a"), te.var("b"))
@@ -39,7 +39,7 @@ def floordiv(a: Value, b: Value) -> Expr:
 
 
 def floormod(a: Value, b: Value) -> Expr:
-    """`a % b`, with the sign of `b`.
+    """Compute `a % b`, with the sign of `b`.
 
     >>> from tecomp import te
     >>> te.floormod(te.var("a"), te.var("b"))
@@ -53,10 +53,10 @@ indexmod = floormod
 
 
 def truncdiv(a: Value, b: Value) -> Expr:
-    """`a / b` of integers rounded towards zero, as in C; 0 where `b` is 0.
+    """Compute the integer quotient `a / b` rounded towards zero, as in C; 0 if `b` is 0.
 
     Raises:
-        TypeMismatchError: an operand is no integer.
+        TypeMismatchError: If an operand is not an integer.
 
     >>> from tecomp import te
     >>> te.truncdiv(te.var("a", "uint8"), te.var("b", "uint8"))
@@ -70,10 +70,10 @@ def truncdiv(a: Value, b: Value) -> Expr:
 
 
 def truncmod(a: Value, b: Value) -> Expr:
-    """The remainder of `truncdiv`, with the sign of `a`; 0 where `b` is 0.
+    """Compute the remainder of `truncdiv`, with the sign of `a`; 0 if `b` is 0.
 
     Raises:
-        TypeMismatchError: an operand is no integer.
+        TypeMismatchError: If an operand is not an integer.
 
     >>> from tecomp import te
     >>> te.truncmod(te.var("a", "uint8"), te.var("b", "uint8"))
@@ -87,7 +87,7 @@ def truncmod(a: Value, b: Value) -> Expr:
 
 
 def div(a: Value, b: Value) -> Expr:
-    """`a / b`: `truncdiv` of two integers, the quotient where one is a float.
+    """Compute `a / b`: `truncdiv` for integers, the exact quotient if an operand is a float.
 
     Source:
         tvm.te.div of TVM 0.18, "as in C".
@@ -101,7 +101,7 @@ def div(a: Value, b: Value) -> Expr:
 
 
 def _rounded_down(x: Expr, y: Expr) -> Expr:
-    """Whether the floor of `x / y` is less than the quotient without its fraction."""
+    """Return whether the floor of `x / y` is less than the quotient rounded towards zero."""
     zero = const(0, x.dtype)
     inexact = compare(CmpOp.NE, binary(BinOp.MOD, x, y), zero)
     opposite = compare(CmpOp.NE, compare(CmpOp.LT, x, zero), compare(CmpOp.LT, y, zero))
@@ -116,10 +116,12 @@ def _integers(a: Value, b: Value, who: str) -> tuple[Expr, Expr]:
 
 
 def if_then_else(cond: Value, t: Value, f: Value) -> Expr:
-    """`t` if `cond` holds, else `f`; only that one is evaluated, so the condition guards reads.
+    """Return `t` if `cond` holds, else `f`; only the selected branch is evaluated.
+
+    The condition therefore guards loads in the branches against out-of-bounds access.
 
     Raises:
-        TypeMismatchError: `cond` is no condition, or `t` and `f` have no common type.
+        TypeMismatchError: If `cond` is not a condition, or `t` and `f` have no common dtype.
 
     Example:
         >>> from tecomp import te
@@ -131,10 +133,10 @@ def if_then_else(cond: Value, t: Value, f: Value) -> Expr:
 
 
 def select(condition: Value, true_value: Value, false_value: Value) -> Expr:
-    """`true_value` where `condition` holds, else `false_value`; both are evaluated.
+    """Return `true_value` if `condition` holds, else `false_value`; both are evaluated.
 
     Raises:
-        TypeMismatchError: the condition is none, or the values have no common type.
+        TypeMismatchError: If `condition` is not a condition, or the values have no common dtype.
 
     >>> from tecomp import te
     >>> te.select(te.var("i") > 0, 1, 2)
@@ -147,11 +149,12 @@ Select = select
 
 
 def all(*conditions: Value, axis: Any = None) -> Expr:
-    """The condition that all of `conditions` hold.
+    """Return the logical conjunction of `conditions`.
 
     Raises:
-        DefinitionError: there are none, or an axis is given: this is not a reduction.
-        TypeMismatchError: one is a number.
+        DefinitionError: If there are no conditions, a list is given, or `axis` is given; use
+            `te.min` to reduce a condition.
+        TypeMismatchError: If an operand is a number.
 
     >>> from tecomp import te
     >>> te.all(te.var("i") > 0, te.var("j") > 0)
@@ -161,11 +164,12 @@ def all(*conditions: Value, axis: Any = None) -> Expr:
 
 
 def any(*conditions: Value, axis: Any = None) -> Expr:
-    """The condition that any of `conditions` holds.
+    """Return the logical disjunction of `conditions`.
 
     Raises:
-        DefinitionError: there are none, or an axis is given: this is not a reduction.
-        TypeMismatchError: one is a number.
+        DefinitionError: If there are no conditions, a list is given, or `axis` is given; use
+            `te.max` to reduce a condition.
+        TypeMismatchError: If an operand is a number.
 
     >>> from tecomp import te
     >>> te.any(te.var("i") > 0, te.var("j") > 0)
@@ -175,7 +179,7 @@ def any(*conditions: Value, axis: Any = None) -> Expr:
 
 
 def likely(cond: Value) -> Expr:
-    """`cond`: which branch is taken more often is not told to the processor.
+    """Return `cond` unchanged; the branch hint of TVM has no effect.
 
     >>> from tecomp import te
     >>> te.likely(te.var("i") > 0)
@@ -185,7 +189,7 @@ def likely(cond: Value) -> Expr:
 
 
 def logical_not(condition: Value) -> Expr:
-    """The condition that `condition` does not hold.
+    """Return the logical negation of `condition`.
 
     >>> from tecomp import te
     >>> te.logical_not(te.var("i") > 0)
@@ -212,7 +216,7 @@ def _conditions(who: str, reducer: str, given: tuple[Any, ...], axis: Any) -> li
 
 
 def add(lhs: Value, rhs: Value) -> Any:
-    """`lhs + rhs`.
+    """Compute `lhs + rhs`.
 
     >>> add(3, 4)
     int32(7)
@@ -221,7 +225,7 @@ def add(lhs: Value, rhs: Value) -> Any:
 
 
 def subtract(lhs: Value, rhs: Value) -> Any:
-    """`lhs - rhs`.
+    """Compute `lhs - rhs`.
 
     >>> subtract(3, 4)
     int32(-1)
@@ -230,7 +234,7 @@ def subtract(lhs: Value, rhs: Value) -> Any:
 
 
 def multiply(lhs: Value, rhs: Value) -> Any:
-    """`lhs * rhs`.
+    """Compute `lhs * rhs`.
 
     >>> multiply(3, 4)
     int32(12)
@@ -239,7 +243,7 @@ def multiply(lhs: Value, rhs: Value) -> Any:
 
 
 def divide(lhs: Value, rhs: Value) -> Any:
-    """`lhs / rhs`; of two integers rounded towards zero, as `te.div`.
+    """Compute `lhs / rhs`; integers are rounded towards zero, as by `te.div`.
 
     >>> divide(3.0, 4)
     float32(3.0) / float32(4.0)

@@ -1,4 +1,4 @@
-"""Reductions: many values combined into one, by a reducer that knows its identity."""
+"""Reductions: reducers with identity elements, `Reduce` nodes, and sum, prod, min and max."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ _IDENTITY = "give a function of the type of each value"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CommReducer:
-    """`result` combines `lhs` and `rhs`, one value or several at once, in any order.
+    """Commutative reducer of one value or of a tuple: `result` combines `lhs` and `rhs`.
 
     Attributes:
-        lhs: variables for the values so far.
-        rhs: variables for the values that come in.
-        result: the new values.
-        identity: values that change nothing when combined.
-        name: what printed text calls it.
-        given: variables for what else it uses, which is the same for all that it combines.
+        lhs: Variables of the accumulated values.
+        rhs: Variables of the new values.
+        result: Combined values, as expressions of `lhs`, `rhs` and `given`.
+        identity: Identity element of the combination, one value per component.
+        name: Name in printed text.
+        given: Variables of reduction-invariant values that `result` or `identity` uses.
     """
 
     lhs: tuple[Var, ...]
@@ -57,21 +57,27 @@ class CommReducer:
     given: tuple[Var, ...] = ()
 
     def bound(self) -> tuple[Var, ...]:
-        """The variables that this node binds."""
+        """Return the variables that this node binds."""
         return (*self.lhs, *self.rhs, *self.given)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Reduce(Expr):
-    """Value `value_index` of `source` combined over all points of `axis` where `condition` holds.
+    """Component `value_index` of a reduction of `source` over `axis` where `condition` holds.
 
     Attributes:
-        init: what the combination starts from, in place of the identity; empty for the identity.
-        location: where the user wrote it.
-        given: what the reducer uses beside the values that it combines.
+        combiner: Reducer.
+        source: Reduced values, one per component.
+        axis: Reduction axes.
+        condition: Condition for a point to take part in the reduction.
+        init: Initial values in place of the identity; empty for the identity.
+        value_index: Component that this expression stands for.
+        location: Source location of the reduction.
+        given: Reduction-invariant values, bound to `combiner.given`.
+        dtype: Dtype of the component.
     """
 
-    # The axes are made by the reduction, not used by it.
+    # The reduction binds its axes, and does not read them from an enclosing scope.
     binds: ClassVar[tuple[str, ...]] = ("axis",)
 
     combiner: CommReducer
@@ -89,18 +95,18 @@ class Reduce(Expr):
 
     @property
     def identity(self) -> tuple[Expr, ...]:
-        """Values that change nothing when combined."""
+        """Identity values of the reducer, with `given` substituted."""
         known = dict(zip(self.combiner.given, self.given, strict=True))
         return tuple(substitute(value, known) for value in self.combiner.identity)
 
     def pieces(self) -> Pieces:
-        """The text, piece by piece."""
+        """Yield the pieces of the printed text."""
         yield from self.call_pieces()
         if len(self.source) > 1:
             yield f"[{self.value_index}]"
 
     def call_pieces(self) -> Pieces:
-        """The text of the reduction of all its values."""
+        """Yield the printed text of the reduction without the selection of a component."""
         yield f"{self.combiner.name}("
         yield from _one_or_tuple(self.source)
         yield ", axis=["
@@ -124,7 +130,14 @@ def _one_or_tuple(values: tuple[Expr, ...]) -> Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Reducer:
-    """A way to reduce, made by `comm_reducer`; a call of it makes the reduction."""
+    """Reducer made by `comm_reducer`; calling it returns a reduction.
+
+    Attributes:
+        fcombine: Function that combines two values, or two tuples of values.
+        fidentity: Function from dtypes to the identity element.
+        name: Name in printed text.
+        room: Prefix of the name in error messages, such as `te.`.
+    """
 
     fcombine: Callable[[Any, Any], Any]
     fidentity: Callable[..., Any]
@@ -145,7 +158,7 @@ class Reducer:
         init: Sequence[Value] | None = None,
     ) -> tuple[Expr, ...]: ...
 
-    # Of expressions all of them combined, however many there are.
+    # Without an axis, all given expressions are combined, in any number.
     @overload
     def __call__(self, expr: Any, axis: Any, where: Any = None, init: Any = None, *args: Any
                  ) -> Any: ...
@@ -153,20 +166,22 @@ class Reducer:
     def __call__(
         self, expr: Any, axis: Any = None, where: Any = None, init: Any = None, *args: Any
     ) -> Any:
-        """The reduction of `expr` over `axis`: one expression, or one for each value of a tuple.
+        """Return the reduction of `expr` over `axis`: one expression, or one per tuple component.
 
-        Of two expressions, or more, it is what they are combined to, one after the other.
+        If `axis` is an expression, the call combines all given expressions from left to right.
 
         Args:
-            expr: what is combined; a tuple for a reducer of several values at once.
-            axis: one axis of `te.reduce_axis`, or several; or another expression.
-            where: only points where this condition holds count; or a third expression.
-            init: what the combination starts from, in place of the identity; or a fourth.
-            args: further expressions.
+            expr: Expression to reduce; a tuple for a reducer of several values.
+            axis: Reduction axis made by `te.reduce_axis`, or a list of axes; or a second operand.
+            where: Condition for a point to take part in the reduction; or a third operand.
+            init: Initial value in place of the identity; or a fourth operand.
+            args: Further operands.
 
         Raises:
-            DefinitionError: an axis is none of a reduction, or is given twice.
-            TypeMismatchError: a value has a type that the reducer does not take.
+            DefinitionError: If an axis is not a reduction axis or is given twice, or the number of
+                values or arguments does not match the reducer.
+            TypeMismatchError: If the reducer does not support the dtype of a value, or an axis is
+                not an axis object.
         """
         who = f"{self.room}{self.name}"
         if _is_operand(axis):
@@ -198,7 +213,7 @@ class Reducer:
         return reductions[0] if len(reductions) == 1 else reductions
 
     def _pairwise(self, who: str, operands: Sequence[Any]) -> Any:
-        """Operands combined, one after the other; each is a value, or as many as the first."""
+        """Combine operands from left to right; each is a value, or a tuple as long as the first."""
         several = isinstance(operands[0], list | tuple)
         made = [tuple(map(value_of, each if several else (each,))) for each in operands]
         result = made[0]
@@ -221,21 +236,22 @@ class Reducer:
 def comm_reducer(
     fcombine: Callable[[Any, Any], Any], fidentity: Callable[..., Any], name: str = "reduce"
 ) -> Reducer:
-    """A reducer of one's own; it is commutative and associative, which is not checked.
+    """Define a custom reducer, which must be commutative and associative; this is not checked.
 
-    One that keeps the first of several equal elements is not commutative. `rfactor` gives the same
-    result for it if one of the values is an index; `reorder` of reduction loops may give another.
+    A reducer that keeps the first of several equal elements is not commutative. `rfactor` preserves
+    its result if one of the values is an index; `reorder` of reduction loops may change it.
 
     Args:
-        fcombine: two values to one; for a tuple of values, two tuples to one.
-        fidentity: the type of the value (of a tuple: each type) to the value that changes nothing.
-        name: what printed text calls it.
+        fcombine: Function that combines two values into one, or two tuples into one tuple.
+        fidentity: Function from the dtype of the value (the dtypes of a tuple) to the identity.
+        name: Name in printed text.
 
     Raises:
-        TypeMismatchError: something is no function, or the name no text.
+        TypeMismatchError: If `fcombine` or `fidentity` is not a function, or `name` is not a
+            string.
 
     Returns:
-        A function `(expr, axis, where=None, init=None)`, for an `expr` of one value or of several.
+        A function `(expr, axis, where=None, init=None)`, where `expr` is a value or a tuple.
 
     Example:
         >>> from tecomp import te
@@ -290,7 +306,7 @@ def _axes(axis: object, who: str) -> tuple[IterVar, ...]:
 
 
 def _within(axes: Sequence[IterVar], condition: Expr) -> Expr:
-    """A condition that holds where axes are inside of domains that depend on other axes, too."""
+    """Return `condition` and the bounds of those axes whose domains depend on other axes."""
     inside = [
         part for axis in axes for part in (
             None if axis.inside[0] is None else axis >= axis.inside[0],
@@ -299,7 +315,8 @@ def _within(axes: Sequence[IterVar], condition: Expr) -> Expr:
     ]
     if not inside:
         return condition
-    # A condition of the user's may read where the others hold only; `and` alone does not guard.
+    # The loads of a user condition may be in bounds only where the other conditions hold;
+    # `logical_and` does not guard its operands, so use `if_then_else`.
     if any(isinstance(node, TensorLoad) for node in walk(condition)):
         condition = if_then_else(logical_and(*inside), condition, const(False, BOOL))
     elif is_const(condition, True):
@@ -310,7 +327,13 @@ def _within(axes: Sequence[IterVar], condition: Expr) -> Expr:
 def _combiner(
     reducer: Reducer, dtypes: tuple[DType, ...], *, several: bool
 ) -> tuple[CommReducer, tuple[Expr, ...]]:
-    """What a reducer does with values of some types, and what else it uses."""
+    """Instantiate a reducer for dtypes; return it with the invariant values that it uses.
+
+    Raises:
+        DefinitionError: If the combination uses a reduction axis or another reduction, or has the
+            wrong number of values.
+        TypeMismatchError: If the combination or the identity has the wrong dtype.
+    """
     who = f"{reducer.room}{reducer.name}"
     marks = [f"_{k}" for k in range(len(dtypes))] if several else [""]
     lhs = tuple(Var(f"x{mark}", dtype) for mark, dtype in zip(marks, dtypes, strict=True))
@@ -350,7 +373,12 @@ def _outside_of_indices(node: Any) -> Sequence[Any]:
 def _fitted(
     values: object, dtypes: tuple[DType, ...], what: str, *, several: bool
 ) -> tuple[Expr, ...]:
-    """`values`, one for each of `dtypes`; plain numbers take the type that they are for."""
+    """Return `values` as expressions, one per dtype; Python numbers take that dtype.
+
+    Raises:
+        DefinitionError: If the number of values does not match.
+        TypeMismatchError: If a value has another dtype.
+    """
     given: Sequence[Any] = values if isinstance(values, list | tuple) else (values,)
     if len(given) != len(dtypes) or isinstance(values, list | tuple) != several:
         count = f"a tuple of {len(given)}" if isinstance(values, list | tuple) else "one value"
@@ -408,16 +436,16 @@ def sum(
     init: Value | None = None,
     *args: Value,
 ) -> Expr:
-    """The sum of `expr` over `axis`, in the type of `expr`; 0 over no elements.
+    """Compute the sum of `expr` over `axis`, in the dtype of `expr`; an empty sum is 0.
 
-    Of expressions, with no axis, it is the sum of them all, as of `te.prod` the product.
+    If `axis` is an expression, the result is the sum of all given expressions.
 
     Args:
-        expr: what is added up.
-        axis: one axis of `te.reduce_axis`, or several.
-        where: only points where this condition holds count.
-        init: what the sum starts from, in place of 0.
-        *args: more expressions, where there is no axis.
+        expr: Expression to sum.
+        axis: Reduction axis made by `te.reduce_axis`, or a list of axes; or a second operand.
+        where: Condition for a point to take part in the sum; or a third operand.
+        init: Initial value of the sum. Default: 0. Or a fourth operand.
+        *args: Further operands.
 
     Example:
         >>> from tecomp import te
@@ -437,14 +465,16 @@ def prod(
     init: Value | None = None,
     *args: Value,
 ) -> Expr:
-    """The product of `expr` over `axis`, in the type of `expr`; 1 over no elements.
+    """Compute the product of `expr` over `axis`, in the dtype of `expr`; an empty product is 1.
+
+    If `axis` is an expression, the result is the product of all given expressions.
 
     Args:
-        expr: what is multiplied.
-        axis: one axis of `te.reduce_axis`, or several.
-        where: only points where this condition holds count.
-        init: what the product starts from, in place of 1.
-        *args: more expressions, where there is no axis.
+        expr: Expression to multiply.
+        axis: Reduction axis made by `te.reduce_axis`, or a list of axes; or a second operand.
+        where: Condition for a point to take part in the product; or a third operand.
+        init: Initial value of the product. Default: 1. Or a fourth operand.
+        *args: Further operands.
 
     >>> from tecomp import te
     >>> k = te.reduce_axis((0, 4), name="k")
@@ -462,16 +492,16 @@ def min(
     init: Value | None = None,
     *args: Value,
 ) -> Expr:
-    """The least of `expr` over `axis`, or, of expressions, the least at each element.
+    """Compute the minimum of `expr` over `axis`, or the minimum of several expressions.
 
-    NaN wins. Over no elements it is the greatest value of the type: infinity for floats.
+    NaN propagates. An empty minimum is the largest value of the dtype: infinity for floats.
 
     Args:
-        expr: what is compared.
-        axis: one axis of `te.reduce_axis`, or several; or the other expression.
-        where: only points where this condition holds count.
-        init: what the minimum starts from.
-        *args: more expressions, where there is no axis.
+        expr: Expression to reduce, or the first operand.
+        axis: Reduction axis made by `te.reduce_axis`, or a list of axes; or a second operand.
+        where: Condition for a point to take part in the minimum; or a third operand.
+        init: Initial value of the minimum; or a fourth operand.
+        *args: Further operands.
 
     Example:
         >>> min(3, 4)
@@ -490,16 +520,16 @@ def max(
     init: Value | None = None,
     *args: Value,
 ) -> Expr:
-    """The greatest of `expr` over `axis`, or, of expressions, the greatest at each element.
+    """Compute the maximum of `expr` over `axis`, or the maximum of several expressions.
 
-    NaN wins. Over no elements it is the least value of the type: -infinity for floats.
+    NaN propagates. An empty maximum is the smallest value of the dtype: -infinity for floats.
 
     Args:
-        expr: what is compared.
-        axis: one axis of `te.reduce_axis`, or several; or the other expression.
-        where: only points where this condition holds count.
-        init: what the maximum starts from.
-        *args: more expressions, where there is no axis.
+        expr: Expression to reduce, or the first operand.
+        axis: Reduction axis made by `te.reduce_axis`, or a list of axes; or a second operand.
+        where: Condition for a point to take part in the maximum; or a third operand.
+        init: Initial value of the maximum; or a fourth operand.
+        *args: Further operands.
 
     >>> from tecomp import te
     >>> te.max(te.var("a"), te.var("b"))
@@ -512,16 +542,17 @@ def max(
 
 
 def _is_axes(axis: object) -> TypeGuard[Axes]:
-    # An axis of the result is a number like any other here: te.max(i - 1, i).
+    # A data axis is an ordinary operand, as in `te.max(i - 1, i)`.
     if isinstance(axis, IterVar):
         return axis.kind is IterKind.REDUCE
     return isinstance(axis, list | tuple)
 
 
 def _is_operand(axis: object) -> bool:
-    """Whether what is in the place of an axis is a value to combine instead."""
+    """Return whether the `axis` argument is an operand to combine instead of axes."""
     if isinstance(axis, list | tuple):
-        # Of a reducer of tuples: no axes, but values of which one at least is no axis either.
+        # For a reducer of tuples, the argument is a tuple of values, none of which is an axis and
+        # at least one of which is an expression.
         return bool(axis) and not any(isinstance(each, IterVar) for each in axis) and any(
             isinstance(each, Expr | Arithmetic) for each in axis
         )
@@ -533,10 +564,10 @@ def _given(*values: Any) -> list[Any]:
 
 
 def _elementwise(op: BinOp, a: Any, b: Any, *others: Any) -> Expr:
-    """The least or greatest of expressions, of which the first two may be of any types.
+    """Return the minimum or maximum of expressions; the first two may have any dtypes.
 
     Raises:
-        DefinitionError: a later one is a condition, which was meant for a reduction.
+        DefinitionError: If a later operand is a condition, which only a reduction accepts.
     """
     first = binary(op, value_of(a), value_of(b))
     for other in map(value_of, others):

@@ -1,4 +1,4 @@
-"""Recurrences: `te.scan`, whose elements follow from those of earlier steps."""
+"""Recurrences: `te.scan`, whose steps depend on earlier steps."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tecomp.source_locations import user_location
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScanOp(ComputeOp):
-    """Element `axis` of output k is `start[k]` in the first steps, and `body[k]` in all others.
+    """Recurrence: output k is `start[k]` in the initial steps and `body[k]` in all other steps.
 
-    The first axis counts the steps; its range is that of the others. What the body is made of
-    reads elements of earlier steps in the place of `states`.
+    The first axis counts the steps after the initial ones. The tensors that `body` reads access
+    earlier steps of the outputs through the placeholders `states`.
 
     Attributes:
-        start: one expression for each output.
-        states: the placeholders that stand for the outputs.
+        start: Expressions of the initial steps, one per output.
+        states: State placeholders, one per output.
 
     >>> from tecomp import te
     >>> X, state = te.placeholder((5, 4), name="X"), te.placeholder((5, 4), name="state")
@@ -53,22 +53,22 @@ class ScanOp(ComputeOp):
         object.__setattr__(self, "input_tensors", tuple(dict.fromkeys(reads)))
 
     def rewritten(self, change: Callable[[Expr], Expr]) -> ScanOp:
-        """The operation with changed expressions, of the first steps too."""
+        """Return the operation with `change` applied to the bodies and initial expressions."""
         return replace(
             self, body=tuple(map(change, self.body)), start=tuple(map(change, self.start)))
 
     @property
     def shape(self) -> tuple[Extent, ...]:
-        """The count of all steps, and what the axes of one step have of the greatest tensors."""
+        """Number of all steps, followed by the maximum extents of one step over the outputs."""
         return (self.states[0].shape[0], *(axis.extent for axis in self.axis[1:]))
 
     @property
     def shapes(self) -> tuple[tuple[Extent, ...], ...]:
-        """Extents of each tensor."""
+        """Shape of each output."""
         return tuple(state.shape for state in self.states)
 
     def inside(self, k: int) -> Expr | None:
-        """The condition under which output k has an element; None where it has all.
+        """Return the condition under which output k has an element, or None if it is always true.
 
         >>> from tecomp import te
         >>> X, state = te.placeholder((5, 4), name="X"), te.placeholder((5, 4), name="state")
@@ -81,16 +81,16 @@ class ScanOp(ComputeOp):
 
     @property
     def scan_axis(self) -> IterVar:
-        """The steps that follow from others."""
+        """Axis of the steps that are computed from earlier steps."""
         return self.axis[0]
 
     @property
     def spatial_axis_(self) -> tuple[IterVar, ...]:
-        """The axes of one step; TVM has this name for them."""
+        """Axes of one step, under the name that TVM uses."""
         return self.axis[1:]
 
     def pieces(self) -> Pieces:
-        """The text, piece by piece: `S[t] = init[t] if t < 1 else update[t] with state = S`."""
+        """Yield the printed text: `S[t] = init[t] if t < 1 else update[t] with state = S`."""
         for k, (tensor, start) in enumerate(zip(self.outputs, self.start, strict=True)):
             if k:
                 yield NEWLINE
@@ -118,7 +118,7 @@ def scan(
 ) -> Tensor: ...
 
 
-# A list of one gives a tensor, as in TVM.
+# A list of length 1 gives a tensor, as in TVM, so the return type is Any.
 @overload
 def scan(
     init: Sequence[Tensor],
@@ -140,26 +140,27 @@ def scan(
     tag: str = "",
     attrs: Mapping[str, object] | None = None,
 ) -> Any:
-    """Tensors whose first axis counts steps, each of which follows from steps before it.
+    """Define a recurrence along the first axis, whose steps depend on earlier steps.
 
-    Step t is `init[t]` where `init` has so many steps, and `update[t]` after that. What `update` is
-    computed from reads steps before t of the placeholder, which stands for the result.
+    Step t is `init[t]` for the steps that `init` contains, and `update[t]` for all later steps.
+    The stages that compute `update` read steps before t through the state placeholder.
 
     Args:
-        init: the first steps: a tensor of one step or more.
-        update: the rule, a tensor of the shape of the result.
-        state_placeholder: stands for the result; its shape and type are those of the result.
-        inputs: the tensors that the rule reads; they are found without.
-        name: what printed text calls the result.
-        tag: free text, kept with the operation.
-        attrs: free values, kept with the operation.
+        init: Initial steps: a tensor with at least one step, or a list of tensors.
+        update: Tensor of the update rule, with the shape of the result; or a list of tensors.
+        state_placeholder: Placeholder of the result, with its shape and dtype; or a list.
+        inputs: Tensors that the update reads. Optional, because they are derived from `update`.
+        name: Name of the result in printed text.
+        tag: Text stored with the operation. Default: the tag of the enclosing `te.tag_scope`.
+        attrs: Attributes stored with the operation.
 
     Returns:
-        The result; a list of tensors where there are several states.
+        The result, or a list of tensors if there are several states.
 
     Raises:
-        DefinitionError: tensors do not belong together: in number, shape or type.
-        TypeMismatchError: something is no tensor.
+        DefinitionError: If the tensors do not match in number, shape or dtype, a state is not a
+            placeholder, or a state placeholder is given twice.
+        TypeMismatchError: If an argument is not a tensor.
 
     Example:
         >>> from tecomp import te
@@ -198,7 +199,7 @@ def scan(
 
 
 def _axes(start: Tensor, rules: Sequence[Tensor]) -> Iterator[IterVar]:
-    """The axes of a scan, called as those of its first rule, and as long as the longest."""
+    """Yield the axes of a scan, named as in the first update, with the maximum extents."""
     rule = rules[0]
     names = [axis.name for axis in rule.op.axis] or [f"i{k}" for k in range(rule.ndim)]
     first, steps = start.shape[0], rule.shape[0]
@@ -218,7 +219,7 @@ def _longest(extents: Sequence[Extent]) -> Extent:
 
 
 def _inside(axis: Sequence[IterVar], shape: Sequence[Extent]) -> Expr | None:
-    """The condition that elements of a step are in a tensor of some shape; None where all are."""
+    """Return the condition that an element of a step is within `shape`, or None if it always is."""
     shorter = [
         place < extent for place, extent in zip(axis[1:], shape[1:], strict=True)
         if not _alike([place.extent], [extent])

@@ -1,4 +1,4 @@
-"""Tensors, with the operations that make them: each knows the other."""
+"""The classes `Operation` and `Tensor`, slices of tensors, and element loads."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tecomp.source_locations import Location, user_location
 
 
 class Operation(ABC):
-    """Makes one or several tensors of one shape; the same as itself only.
+    """Abstract operation that produces one or several tensors; compared by identity.
 
     Attributes:
-        name: what its tensors are called.
-        outputs: its tensors.
-        location: where the user defined it.
+        name: Name of the operation and of its tensors.
+        outputs: Output tensors.
+        location: Source location of the definition.
 
     >>> from tecomp import te
     >>> n = te.reduce_axis((0, 5), name="n")
@@ -57,68 +57,68 @@ class Operation(ABC):
     @property
     @abstractmethod
     def axis(self) -> tuple[IterVar, ...]:
-        """One variable for each axis of what it computes; a placeholder has none."""
+        """Iteration variables, one per axis of the outputs; empty for a placeholder."""
 
     @property
     @abstractmethod
     def tag(self) -> str:
-        """Free text that the user gave it."""
+        """Tag set by the user, without effect on compilation."""
 
     @property
     @abstractmethod
     def reduce_axis(self) -> tuple[IterVar, ...]:
-        """The axes that it reduces over."""
+        """Reduction axes."""
 
     @property
     @abstractmethod
     def shape(self) -> tuple[Extent, ...]:
-        """Extents of the tensors; of those that it has for itself where they differ: none."""
+        """Shape common to all outputs; see `shapes` if the shapes of the outputs differ."""
 
     @property
     def shapes(self) -> tuple[tuple[Extent, ...], ...]:
-        """Extents of each tensor."""
+        """Shape of each output."""
         return (self.shape,) * len(self.outputs)
 
     @property
     def are_alike(self) -> bool:
-        """Whether all of its tensors have one shape."""
+        """Whether all outputs have the same shape."""
         return len({tuple(map(str, shape)) for shape in self.shapes}) == 1
 
     @property
     @abstractmethod
     def dtypes(self) -> tuple[DType, ...]:
-        """Type of an element of each tensor."""
+        """Dtype of each output."""
 
     @property
     @abstractmethod
     def input_tensors(self) -> tuple[Tensor, ...]:
-        """Tensors that it reads, each once, in order of appearance."""
+        """Tensors that the operation reads, without duplicates, in order of appearance."""
 
     @abstractmethod
     def elementwise(
         self, name: str, function: Callable[..., Any], operands: Sequence[Any]
     ) -> Tensor:
-        """A tensor of what a function gives for the elements of operands, which are broadcast."""
+        """Return the tensor of a function applied element-wise to the broadcast operands."""
 
     @abstractmethod
     def pieces(self) -> Pieces:
-        """The text, piece by piece."""
+        """Yield the pieces of the printed text."""
 
     @property
     @abstractmethod
     def attrs(self) -> Mapping[str, object]:
-        """Free values that the user attached."""
+        """Attributes set by the user, without effect on compilation."""
 
     @property
     def num_outputs(self) -> int:
-        """How many tensors it makes."""
+        """Number of outputs."""
         return len(self.dtypes)
 
     def output(self, index: int) -> Tensor:
-        """Tensor `index`, counted from 0.
+        """Return output number `index`, counted from 0.
 
         Raises:
-            IndexError: it makes fewer.
+            IndexError: If the operation has fewer outputs.
 
         >>> from tecomp import te
         >>> A = te.placeholder((4,), name="A")
@@ -135,10 +135,10 @@ class Operation(ABC):
 class Tensor(Arithmetic):
     """Output `value_index` of an operation.
 
-    Two are equal if they are the same output of the same operation. A tensor of no axes stands for
-    its element in arithmetic. Operators on others are for all elements, and make a tensor: `3 + A`
-    has all sums, and operands of other shapes are broadcast. An element is `A[i, j]`, `A(i, j)` or
-    `A[i][j]`.
+    Two tensors are equal if they are the same output of the same operation. In arithmetic, a
+    tensor without axes stands for its element. Operators on other tensors are element-wise with
+    broadcasting and return a tensor: `3 + A` adds 3 to each element. An element is written
+    `A[i, j]`, `A(i, j)` or `A[i][j]`.
 
     >>> from tecomp import te
     >>> A = te.placeholder((4, 5), name="A")
@@ -150,7 +150,7 @@ class Tensor(Arithmetic):
     T_add[ax0, ax1] = A[ax0, ax1] + float32(3.0)
     """
 
-    # `same` compares it as it does a variable.
+    # `structural_equality.same` compares a tensor by identity, as a variable.
     is_variable: ClassVar[bool] = True
 
     op: Operation
@@ -164,26 +164,30 @@ class Tensor(Arithmetic):
 
     @property
     def shape(self) -> tuple[Extent, ...]:
-        """Extents: ints where they are known, which have a `value` too."""
+        """Extents of the axes; constant extents are ints with a `value` attribute, as in TVM."""
         return known(self.op.shapes[self.value_index])
 
     @property
     def ndim(self) -> int:
-        """How many axes it has."""
+        """Number of axes."""
         return len(self.shape)
 
     @property
     def dtype(self) -> DType:
-        """Type of an element."""
+        """Dtype of the elements."""
         return self.op.dtypes[self.value_index]
 
     @property
     def name(self) -> str:
-        """Name of the operation; with `_v0`, `_v1`... where it has several outputs."""
+        """Name of the operation, with the suffix `_v0`, `_v1` ... if it has several outputs."""
         return self.op.name + (f"_v{self.value_index}" if self.op.num_outputs > 1 else "")
 
     def as_expr(self) -> Expr:
-        """The element of a tensor of no axes."""
+        """Return the load of the element of a tensor without axes.
+
+        Raises:
+            TypeMismatchError: If the tensor has axes.
+        """
         if not self.ndim:
             return TensorLoad(self, (), user_location())
         raise TypeMismatchError(
@@ -194,22 +198,23 @@ class Tensor(Arithmetic):
 
     @property
     def is_whole(self) -> bool:
-        """Whether operators are for all its elements, and make a tensor: it has axes."""
+        """Whether operators apply element-wise and return a tensor: the tensor has axes."""
         return bool(self.shape)
 
     def combined(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-        """A tensor of what an operator gives for elements, of broadcast shapes.
+        """Return the tensor of an operator applied element-wise to the broadcast operands.
 
         Raises:
-            DefinitionError: the shapes do not broadcast.
-            TypeMismatchError: an operand depends on axes, or the operator is none for tensors.
+            DefinitionError: If the shapes are not broadcast-compatible.
+            TypeMismatchError: If an operand depends on axes, or the operator does not support
+                tensors.
         """
         if function not in OPERATOR_NAMES or any(map(_has_axes, operands)):
             self.as_expr()
         return self.op.elementwise(OPERATOR_NAMES[function], function, operands)
 
     def of_element(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-        """A tensor of no axes, of such tensors and of numbers; it stands for its formula."""
+        """Return the zero-dimensional tensor of an operator on such tensors and on numbers."""
         if function not in OPERATOR_NAMES or not all(map(_is_alone, operands)):
             return Arithmetic.of_element(self, function, operands)
         formula = function(*map(value_of, operands))
@@ -217,13 +222,13 @@ class Tensor(Arithmetic):
         return Formula(made.op, 0, formula)
 
     def astype(self, dtype: str) -> Any:
-        """The element, or all elements, converted to `dtype`.
+        """Cast the tensor to `dtype` element-wise.
 
         Returns:
-            A tensor of the same shape; an expression for a tensor of no axes.
+            A tensor of the same shape, or an expression for a tensor without axes.
 
         Raises:
-            TypeMismatchError: there is no such type.
+            TypeMismatchError: If the dtype does not exist.
 
         >>> from tecomp import te
         >>> A = te.placeholder((4, 5), "float32", "A")
@@ -238,7 +243,8 @@ class Tensor(Arithmetic):
     @overload
     def __getitem__(self, indices: tuple[Any, ...]) -> Expr: ...
 
-    # An element of a vector, or a slice of more: the rank is not part of the type.
+    # One index gives an element of a vector or a slice of a higher-rank tensor; the static type
+    # does not contain the rank.
     @overload
     def __getitem__(self, indices: object) -> Any: ...
 
@@ -247,7 +253,7 @@ class Tensor(Arithmetic):
         return _element(self, tuple(_index(self, k, index) for k, index in enumerate(given)))
 
     def __call__(self, *indices: object) -> Expr:
-        """The element at `indices`, as `A[i, j]`."""
+        """Return the element at `indices`, the same as `A[i, j]`."""
         element = self[indices]
         if isinstance(element, TensorSlice):
             element.as_expr()
@@ -280,28 +286,31 @@ class Tensor(Arithmetic):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Formula(Tensor):
-    """A tensor of no axes that an operator made: in a larger formula it is what it computes.
+    """Zero-dimensional tensor made by an operator; in an expression, it stands for its formula.
 
-    So numbers that are passed in can be computed with in the function of a `te.compute`.
+    Scalar inputs can therefore be combined by operators inside the function of a `te.compute`.
+
+    Attributes:
+        formula: Expression that computes the element.
     """
 
     formula: Expr
 
     def as_expr(self) -> Expr:
-        """What it computes."""
+        """Return the formula of the element."""
         return self.formula
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TensorSlice(Arithmetic):
-    """A tensor with the first of its indices given, or with ranges for some: `A[i, 0:16]`.
+    """Tensor with leading indices or ranges, such as `A[i]` or `A[i, 0:16]`.
 
-    `A[i][j]` is `A[i, j]`. Parts of tensors are what intrinsics are called on.
+    `A[i][j]` equals `A[i, j]`. Slices with ranges are the arguments of intrinsics.
 
     Attributes:
-        tensor: of which it is a part.
-        indices: expressions, and slices of expressions.
-        location: where the user wrote it.
+        tensor: Sliced tensor.
+        indices: Index expressions, and slices of expressions.
+        location: Source location of the slice.
 
     >>> from tecomp import te
     >>> A = te.placeholder((4, 32), "int8", "A")
@@ -318,11 +327,16 @@ class TensorSlice(Arithmetic):
 
     @property
     def dtype(self) -> DType:
-        """Type of an element."""
+        """Dtype of the elements."""
         return self.tensor.dtype
 
     def as_expr(self) -> Expr:
-        """Refused: it stands for many elements."""
+        """Raise, because a slice is not a single element.
+
+        Raises:
+            DefinitionError: If indices are missing.
+            TypeMismatchError: If an index is a range.
+        """
         self._refuse_ranges()
         _refuse_count(self.tensor, len(self.indices), self.location)
 
@@ -354,7 +368,14 @@ class TensorSlice(Arithmetic):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TensorLoad(Expr):
-    """The element of `tensor` at `indices`; `location` is where the user wrote it."""
+    """Load of the element of `tensor` at `indices`.
+
+    Attributes:
+        tensor: Tensor to read.
+        indices: Index expressions, one per axis.
+        location: Source location of the access.
+        dtype: Dtype of the element.
+    """
 
     tensor: Tensor
     indices: tuple[Expr, ...]
@@ -369,12 +390,12 @@ class TensorLoad(Expr):
         _refuse_count(self.tensor, len(self.indices) + more)
 
     def pieces(self) -> Pieces:
-        """The text, piece by piece."""
+        """Yield the pieces of the printed text."""
         return access(self.tensor, self.indices)
 
 
 def access(tensor: Tensor, indices: tuple[Expr, ...]) -> Pieces:
-    """`A[i, j]`, or `A[()]` for no indices."""
+    """Yield the printed text of an access: `A[i, j]`, or `A[()]` without indices."""
     yield Name(tensor)
     yield "["
     yield from operands(indices) if indices else ("()",)
@@ -382,20 +403,20 @@ def access(tensor: Tensor, indices: tuple[Expr, ...]) -> Pieces:
 
 
 def example(tensor: Tensor) -> str:
-    """How an element of the tensor is written."""
+    """Return an example of an element access, for error messages."""
     names = ("i", "j", "k", "l") if tensor.ndim <= 4 else [f"i{k}" for k in range(tensor.ndim)]
     return f"{tensor.name}[{', '.join(names[: tensor.ndim]) or '()'}]"
 
 
 def _is_alone(operand: object) -> bool:
-    """Whether an operand is a tensor of no axes, or a number that depends on no axis."""
+    """Return whether an operand of `of_element` is a tensor or a value independent of axes."""
     if isinstance(operand, Expr):
         return not any(isinstance(node, IterVar) for node in walk(operand))
     return isinstance(operand, Tensor | int | float | np.generic)
 
 
 def _has_axes(operand: object) -> bool:
-    """Whether an operand beside a tensor is the value at one index of something."""
+    """Return whether an operand depends on axes; a tensor slice raises an error."""
     if isinstance(operand, TensorSlice):
         operand.as_expr()
     return isinstance(operand, Expr) and any(isinstance(node, IterVar) for node in walk(operand))
@@ -413,7 +434,7 @@ def _element(
 
 
 def range_text(index: Expr | slice) -> str:
-    """An index, or a range of them, as it is written."""
+    """Return the source text of an index or a range."""
     if isinstance(index, slice):
         return ":".join("" if end is None else range_text(end) for end in (index.start, index.stop))
     return str(index.value if isinstance(index, Const) else index)
@@ -430,10 +451,10 @@ def _refuse_count(tensor: Tensor, count: int, location: Location | None = None) 
 
 
 def _index(tensor: Tensor, axis: int, index: Any) -> Expr | slice:
-    """`index` as an expression, or a range with ends that are expressions.
+    """Return `index` as an expression, or as a slice whose bounds are expressions.
 
     Raises:
-        TypeMismatchError: it is no integer, or a range of steps other than 1.
+        TypeMismatchError: If the index is not an integer, or is a range with a step other than 1.
     """
     if not isinstance(index, slice):
         return _place(tensor, axis, index)
@@ -450,10 +471,10 @@ def _index(tensor: Tensor, axis: int, index: Any) -> Expr | slice:
 
 
 def _place(tensor: Tensor, axis: int, index: Any) -> Expr:
-    """`index` as an expression.
+    """Return `index` as a scalar integer expression.
 
     Raises:
-        TypeMismatchError: it is no integer.
+        TypeMismatchError: If the index is not an integer.
     """
     if isinstance(index, Arithmetic):
         index = index.as_expr()

@@ -227,8 +227,8 @@ def _at_iterations(value: Expr, found: Iterations) -> Expr:
 def _guarded(conditions: Sequence[Expr], condition: Expr) -> Expr:
     """Return `conditions` and `condition`, where loads in `condition` are guarded by the others."""
     if conditions and any(isinstance(node, TensorLoad) for node in walk(condition)):
-        # The condition loads elements and must not read out of bounds. `logical_and` evaluates both
-        # operands, so guard the condition explicitly.
+        # The condition loads elements and must not read out of bounds. `logical_and` does not
+        # guard its operands, so use `if_then_else`.
         condition = if_then_else(logical_and(*conditions), condition, Const(False, BOOL))
     return logical_and(*conditions, condition)
 
