@@ -44,7 +44,8 @@ from tecomp.ir.nodes.stmt import (
 from tecomp.ir.traversal.rewrite import free_variables, walk
 from tecomp.source_locations import user_location
 
-# What TVM asks of buffers for the sake of instructions; the schedule says where operands are.
+# Alignment options of TVM buffers. They have no effect, because the schedule determines the
+# addresses of operands.
 ALIGNMENT = ("offset_factor", "data_alignment")
 
 _LEAST = -(2**63)
@@ -61,25 +62,25 @@ def decl_buffer(
     data_alignment: int = -1,
     offset_factor: int = 0,
 ) -> Buffer:
-    """What is asked of the memory of a tensor, for `binds`.
+    """Declare the memory requirements of a tensor, for `binds`.
 
     Args:
-        shape: extents, in elements.
-        dtype: type of an element.
-        name: what messages call it.
-        scope: the memory that it has to be in; any if empty.
-        strides: how many elements further the next one of each axis is: numbers, which may be 0 or
-            negative, or variables. For `tecomp.build`, variables take their values from the arrays
-            of a call. For an intrinsic they are any; `operand.strides` says what they are.
-        elem_offset: Position of the first element, counted from the address of the operand: 0, or
-            a variable, which is 0. A call passes views by the address of their first element.
-        data_alignment: taken, and changes nothing: the schedule says where operands are.
-        offset_factor: as `data_alignment`.
+        shape: Extents in elements.
+        dtype: Dtype of the elements.
+        name: Name in error messages.
+        scope: Required memory; empty for any memory.
+        strides: Stride of each axis in elements: ints, which may be 0 or negative, or variables.
+            For `tecomp.build`, variables are bound to the strides of the passed arrays. For an
+            intrinsic, variables match any strides, which `operand.strides` returns.
+        elem_offset: Offset of the first element from the address of the operand: 0, or a variable,
+            which is 0. A call passes a view by the address of its first element.
+        data_alignment: Accepted without effect; the schedule determines the addresses of operands.
+        offset_factor: Accepted without effect, as `data_alignment`.
 
     Raises:
-        DefinitionError: an extent is no size, strides are not one for each axis, or `elem_offset`
-            is another number than 0.
-        TypeMismatchError: something is of another kind.
+        DefinitionError: If an extent is not a size, the number of strides differs from the number
+            of axes, or `elem_offset` is a number other than 0.
+        TypeMismatchError: If an argument has the wrong type.
 
     >>> from tecomp import te
     >>> te.decl_buffer((16,), "float32", "a", scope="local").scope
@@ -131,10 +132,10 @@ def _strides_of(given: Any, where: str) -> tuple[Extent, ...]:
 
 
 def check_without_gaps(buffer: Buffer, where: str) -> None:
-    """Strides that are asked of an operand are those that functions get.
+    """Raise if a buffer declares strides other than the contiguous strides passed to functions.
 
     Raises:
-        DefinitionError: they are others.
+        DefinitionError: If a constant stride differs from the contiguous stride of its axis.
     """
     strides = Operand(buffer).strides
     for axis, (asked, own) in enumerate(zip(buffer.strides or (), strides, strict=False)):
@@ -151,21 +152,22 @@ _NO_VALUE = ("", "void", "handle")
 
 
 def call_packed(name: str, *args: Any, multiply_adds: Value | None = None) -> Stmt:
-    """A statement that calls a Python function, which was registered or will be.
+    """Return a statement that calls a registered Python function.
 
-    The function gets NumPy arrays, which are views of the memory that the schedule gives the
-    operands: those of inputs are read-only, and none may be kept after the call. It runs under
-    Python's lock, wherever the call is. What it raises, the caller of the kernel gets.
+    The function receives NumPy views of the memory of the operands. Views of inputs are read-only,
+    and no view may be kept after the call. The function runs with the Python GIL held, also in
+    parallel loops. Its exceptions propagate to the caller of the kernel.
 
     Args:
-        name: under which `tecomp.register_func` has it when the kernel is built or loaded.
-        args: operands, as a whole; `operand.access_ptr(...)`; numbers; texts.
-        multiply_adds: how many it does, for `kernel.report()`, which says that it does not know
-            if None.
+        name: Name in `tecomp.register_func`. The function must be registered when the kernel is
+            built or loaded.
+        args: Whole operands, `operand.access_ptr(...)`, numbers and strings.
+        multiply_adds: Number of multiply-adds of the call, for `kernel.report()`. Default: unknown.
 
     Raises:
-        DefinitionError: the function is registered already and takes another number of arguments.
-        TypeMismatchError: an argument is of another kind.
+        DefinitionError: If the function is already registered and takes a different number of
+            arguments.
+        TypeMismatchError: If an argument has an unsupported type.
 
     Example:
         >>> import tecomp
@@ -192,22 +194,21 @@ def call_packed(name: str, *args: Any, multiply_adds: Value | None = None) -> St
 def call_extern(
     dtype: str, name: str, *args: Any, multiply_adds: Value | None = None
 ) -> Stmt:
-    """A statement that calls a C function, which was registered as a `tecomp.CFunction`.
+    """Return a statement that calls a C function registered as a `tecomp.CFunction`.
 
-    The function gets addresses and numbers, runs on the thread that comes to the call, and does
-    without Python. What it returns is not looked at.
+    The function receives addresses and numbers, and runs on the calling thread without Python. Its
+    return value is ignored.
 
     Args:
-        dtype: the type that it returns; `void` or `handle` as well.
-        name: under which `tecomp.register_func` has it.
-        args: `operand.access_ptr("r")` or `("w")`, which gives the address of elements in
-            row-major order without gaps; operands; numbers.
-        multiply_adds: how many it does, for `kernel.report()`, which says that it does not know
-            if None.
+        dtype: Return dtype of the function, also `void` or `handle`.
+        name: Name in `tecomp.register_func`.
+        args: `operand.access_ptr("r")` or `("w")`, which passes the address of contiguous row-major
+            elements; operands; numbers.
+        multiply_adds: Number of multiply-adds of the call, for `kernel.report()`. Default: unknown.
 
     Raises:
-        DefinitionError: no such function is registered, or it takes something else.
-        TypeMismatchError: an argument is of another kind.
+        DefinitionError: If the function is not registered, or has a different signature.
+        TypeMismatchError: If an argument has an unsupported type.
 
     >>> import ctypes
     >>> from tecomp import CFunction, register_func, te
@@ -235,18 +236,19 @@ def call_extern(
 
 
 def call_pure_extern(dtype: str, name: str, *args: Any) -> Expr:
-    """The number that a C function gives for numbers, and for nothing else: it has no effect.
+    """Return the result of a pure C function of numbers, as an expression.
 
-    It may be called for any element any number of times. A vectorized loop calls it lane by lane.
+    The compiler may evaluate the call any number of times for each element. A vectorized loop calls
+    the function once per lane.
 
     Args:
-        dtype: the type that it gives.
-        name: under which `tecomp.register_func` has it, as a `tecomp.CFunction` with `result=`; or
-            that of a function of the C math library, such as `expf` or `pow`.
-        args: numbers; those of Python are taken in the type that the function takes.
+        dtype: Result dtype.
+        name: Name in `tecomp.register_func` of a `tecomp.CFunction` with `result=`, or name of a
+            function of the C math library, such as `expf` or `pow`.
+        args: Numbers; Python numbers take the dtypes of the parameters.
 
     Raises:
-        DefinitionError: no such function is registered, or it takes or gives something else.
+        DefinitionError: If the function is not registered, or has a different signature.
 
     Example:
         >>> from tecomp import te
@@ -298,7 +300,7 @@ def _passed(given: Any, where: str) -> Passed:
 
 
 def _literal(given: Any) -> Expr | None:
-    """A number of Python's, which says no type of its own."""
+    """Return a Python int or float as an int64 or float64 constant, or None for other values."""
     if isinstance(given, bool | np.generic):
         return None
     if isinstance(given, int):
@@ -307,7 +309,7 @@ def _literal(given: Any) -> Expr | None:
 
 
 def _number_as(given: Any, declared: Argument) -> Any:
-    """A number of Python's in the type that a C function takes."""
+    """Convert a Python number to the dtype of a C parameter; return other values unchanged."""
     is_number = isinstance(given, bool | int | float)
     if not is_number or declared.is_pointer:
         return given
@@ -322,14 +324,14 @@ _ANYWHERE = "anywhere"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExternOp(ComputeOp):
-    """Tensors that a statement stores: opaque, so it is run as a whole and has no loops.
+    """Tensors computed by an opaque statement, which runs as a whole and has no loops to schedule.
 
-    The body says what is read: each input, at places that may be any. Where the shapes of the
-    tensors differ, they have no axes in common, and so the operation has none.
+    The body declares the reads: each input at unknown indices. If the outputs have different
+    shapes, they have no common axes, and the operation has no axes.
 
     Attributes:
-        buffers: stand for the inputs and then the outputs in the statement.
-        statement: stores the outputs.
+        buffers: Buffers of the inputs, followed by the buffers of the outputs.
+        statement: Statement that stores the outputs.
 
     >>> from tecomp import te
     >>> A = te.placeholder((4,), name="A")
@@ -348,23 +350,23 @@ class ExternOp(ComputeOp):
 
     @property
     def loops(self) -> tuple[IterVar, ...]:
-        """None that a schedule could change."""
+        """No loops, because the statement is opaque to the schedule."""
         return ()
 
     @property
     def shapes(self) -> tuple[tuple[Extent, ...], ...]:
-        """Extents of each tensor."""
+        """Shape of each output."""
         return tuple(buffer.shape for buffer in self.buffers[-len(self.body):])
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """What the first buffers stand for; a tensor may be there twice."""
+        """Input tensors in buffer order; a tensor may occur several times."""
         first = self.body[0]
         assert isinstance(first, Call)
         return tuple(load.tensor for load in first.args if isinstance(load, TensorLoad))
 
     def pieces(self) -> Pieces:
-        """The text, piece by piece: `E = extern(A, B)`."""
+        """Yield the pieces of the printed text, `E = extern(A, B)`."""
         for k, tensor in enumerate(self.outputs):
             yield ", " if k else ""
             yield Name(tensor)
@@ -414,30 +416,31 @@ def extern(
     tag: str = "",
     attrs: Mapping[str, object] | None = None,
 ) -> Any:
-    """Tensors that statements compute: for what no expression of an index says.
+    """Define tensors by statements, for computations that are not expressions of an index.
 
     Args:
-        shape: extents of the result; a list of them for several tensors.
-        inputs: the tensors that the statements read.
-        fcompute: called once with a list of operands for `inputs` and a list of operands for the
-            results. Gives the statement that stores all of the results: made of
+        shape: Shape of the result, or a list of shapes for several tensors.
+        inputs: Tensors that the statements read.
+        fcompute: Function that is called once with a list of operands for `inputs` and a list of
+            operands for the results. It returns the statement that stores all results, made of
             `operand.store(index, value)`, `te.for_range`, `te.if_stmt`, `te.allocate` and
             `te.stmt_seq`.
-        name: what printed text calls the result.
-        dtype: of the result, or one for each; that of the inputs if None.
-        in_buffers: for each input a `te.decl_buffer` of its shape and type, whose name the operand
-            has; its memory and layout come from the schedule.
-        out_buffers: for each result, as `in_buffers`; says types too.
-        tag: free text, kept with the operation.
-        attrs: free values, kept with the operation.
+        name: Name of the result in printed text.
+        dtype: Dtype of the result, or a list of dtypes. Default: the dtypes of `out_buffers`, or
+            the common dtype of the inputs.
+        in_buffers: `te.decl_buffer` for each input, with its shape and dtype. The buffer names the
+            operand; memory and layout come from the schedule.
+        out_buffers: `te.decl_buffer` for each result, as `in_buffers`; also gives the dtypes.
+        tag: Text stored with the operation. Default: the tag of the enclosing `te.tag_scope`.
+        attrs: Attributes stored with the operation.
 
     Returns:
-        The result; a list of tensors where there are several.
+        The result, or a list of tensors if there are several.
 
     Raises:
-        DefinitionError: types cannot be told, or the statement uses something else than its
-            operands, or leaves a result without a store.
-        TypeMismatchError: `fcompute` gives something else than a statement.
+        DefinitionError: If the dtypes cannot be derived, or the statement accesses anything except
+            its operands and allocated memory, stores to an input, or does not store a result.
+        TypeMismatchError: If `fcompute` does not return a statement.
 
     Example:
         >>> from tecomp import te
@@ -480,17 +483,17 @@ def extern(
 
 
 def _declared(given: object, where: str) -> tuple[Buffer, ...]:
-    """Buffers that a caller has declared for operands; none for None."""
+    """Return the buffers that the user declared for operands; empty for None."""
     buffers: Any = () if given is None else [given] if isinstance(given, Buffer) else given
     check_list(buffers, Buffer, where, "give a list of te.decl_buffer", TypeMismatchError)
     return tuple(buffers)
 
 
 def _named(own: Sequence[Buffer], given: Sequence[Buffer], where: str) -> Iterator[Buffer]:
-    """The buffers of operands under the names that were declared for them.
+    """Yield the buffers of operands under their declared names.
 
     Raises:
-        DefinitionError: what was declared is something else.
+        DefinitionError: If a declared buffer does not match its tensor.
     """
     if given and len(given) != len(own):
         raise DefinitionError(
@@ -510,7 +513,7 @@ def _named(own: Sequence[Buffer], given: Sequence[Buffer], where: str) -> Iterat
 
 
 def _anywhere(tensor: Tensor) -> Iterator[Expr]:
-    """Indices that may be any."""
+    """Return unknown indices for each axis of a tensor."""
     return (Call(_ANYWHERE, (), INT64) for _ in tensor.shape)
 
 
@@ -526,7 +529,7 @@ def _inputs(inputs: object, where: str) -> tuple[Tensor, ...]:
 
 
 def _shapes(shape: Any, where: str) -> list[tuple[Extent, ...]]:
-    """The shape of each result."""
+    """Return the shape of each result."""
     are_several = isinstance(shape, list | tuple) and shape and isinstance(shape[0], list | tuple)
     return [shape_of(each, where) for each in (shape if are_several else [shape])]
 
@@ -555,7 +558,7 @@ def _types(
 def _statement(
     fcompute: Callable[..., Stmt], buffers: Sequence[Buffer], n_inputs: int, where: str
 ) -> Stmt:
-    """What the function of the user gives for operands that stand for some buffers, checked."""
+    """Call the user function with operands for the buffers, and validate its statement."""
     check_function(
         fcompute, 2, f"{where}: fcompute", "give a function of the inputs and the outputs",
         TypeMismatchError,

@@ -1,4 +1,4 @@
-"""Validate shapes, extents, dtypes, names and attributes."""
+"""Validation of shapes, extents, dtypes, names and attributes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LARGEST = 2**63 - 1
 
 
 def shape_of(shape: object, where: str) -> tuple[Extent, ...]:
-    """`shape` as a tuple of ints and integer expressions; a bare extent is a shape of one axis.
+    """Convert `shape` to a tuple of extents; a bare extent is a shape with one axis.
 
     Raises:
-        DefinitionError: an extent is negative or too large, or is no size.
-        TypeMismatchError: an extent is no integer.
+        DefinitionError: If an extent is negative, too large or not a size.
+        TypeMismatchError: If `shape` is not a sequence, or an extent is not an integer.
     """
     if isinstance(shape, int | float | np.generic | Expr):
         return (extent_of(shape, f"{where}: the shape"),)
@@ -39,13 +39,13 @@ def shape_of(shape: object, where: str) -> tuple[Extent, ...]:
 
 
 def extent_of(value: object, where: str, *, least: int = 0) -> Extent:
-    """`value` as an int where it is known, else as an integer expression of sizes.
+    """Convert an extent to an int if it is constant, else to an integer expression of sizes.
 
-    Floats that are whole numbers, as `n / 2` gives them, are taken, as in TVM.
+    Floats with an integer value, such as the result of `n / 2`, are accepted, as in TVM.
 
     Raises:
-        DefinitionError: it is less than `least`, too large, or no size.
-        TypeMismatchError: it is no integer.
+        DefinitionError: If the value is less than `least`, too large, or not a size.
+        TypeMismatchError: If the value is not an integer.
     """
     if isinstance(value, Formula):
         value = value.as_expr()
@@ -89,10 +89,10 @@ def _size(value: Expr, where: str) -> Expr:
 
 
 def dtype_of(dtype: object, where: str) -> DType:
-    """`dtype`, a name or a NumPy type, as an element type.
+    """Convert a dtype name or a NumPy dtype to an element dtype.
 
     Raises:
-        TypeMismatchError: there is no such element type.
+        TypeMismatchError: If the dtype does not exist, or is `handle`.
     """
     if isinstance(dtype, np.dtype) or (isinstance(dtype, type) and issubclass(dtype, np.generic)):
         dtype = np.dtype(dtype).name
@@ -109,10 +109,10 @@ def dtype_of(dtype: object, where: str) -> DType:
 
 
 def name_of(name: object, where: str) -> str:
-    """`name`, if it can be printed.
+    """Return `name` after a check that it is a non-empty string.
 
     Raises:
-        TypeMismatchError: it is no text, or empty.
+        TypeMismatchError: If `name` is not a string or is empty.
     """
     if not isinstance(name, str) or not name:
         raise TypeMismatchError(
@@ -122,10 +122,10 @@ def name_of(name: object, where: str) -> str:
 
 
 def attributes_of(attrs: object, where: str) -> Mapping[str, Any]:
-    """`attrs` as what an operation keeps, which nobody can change.
+    """Return `attrs` as a read-only mapping.
 
     Raises:
-        DefinitionError: they are no dictionary.
+        DefinitionError: If `attrs` is not a dictionary.
     """
     return MappingProxyType(
         dictionary_of(attrs, object, object, f"{where}: attrs", "give a dictionary",

@@ -1,4 +1,4 @@
-"""Build statements for intrinsic and extern bodies."""
+"""Functional statement builder for the bodies of intrinsics and `te.extern`."""
 
 from __future__ import annotations
 
@@ -49,14 +49,13 @@ _KINDS = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL,
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An operand as the statements of an intrinsic see it: indexed as in its definition.
+    """Operand in the statements of an intrinsic or `te.extern`, with the indices of its definition.
 
-    Where the elements lie, with which strides and in which layout, is decided by the schedule that
-    uses the intrinsic.
+    The schedule that uses the statements determines address, strides and layout of the elements.
 
     Attributes:
-        buffer: stands for the memory.
-        is_input: whether the statements only read it.
+        buffer: Buffer that represents the memory.
+        is_input: Whether the statements only read the operand.
 
     >>> from tecomp import te
     >>> A = te.placeholder((2, 4), name="A")
@@ -76,40 +75,40 @@ class Operand:
 
     @property
     def name(self) -> str:
-        """What the definition calls it."""
+        """Name of the operand in the definition."""
         return self.buffer.name
 
     @property
     def shape(self) -> tuple[Extent, ...]:
-        """Extents of the tile, as those of a tensor."""
+        """Shape of the tile, with `Known` ints for constant extents, as for tensors."""
         return known(self.buffer.shape)
 
     @property
     def dtype(self) -> DType:
-        """Type of an element."""
+        """Dtype of the elements."""
         return self.buffer.dtype
 
     @property
     def scope(self) -> str:
-        """The memory that it has to be in; empty if any will do."""
+        """Required memory; empty for any memory."""
         return self.buffer.scope
 
     def __getitem__(self, indices: object) -> Expr:
-        """The element at `indices`."""
+        """Return the load of the element at `indices`."""
         return BufferLoad(self.buffer, self._place(indices))
 
     def vload(self, begin: object, dtype: str) -> Expr:
-        """As many elements as `dtype` has lanes, along the last axis from `begin`, as one value.
+        """Load a vector of adjacent elements along the last axis, starting at `begin`.
 
-        They are what a function such as `te.dot` takes at once, and the schedule has to lay them
-        side by side.
+        Functions such as `te.dot` take such a vector as one operand; the schedule must then make
+        its elements contiguous in memory.
 
         Args:
-            begin: the index of the first one, for several axes a tuple.
-            dtype: a vector of this operand's type, such as `float32x4`.
+            begin: Index of the first element; a tuple for several axes.
+            dtype: Vector dtype of this operand's dtype, such as `float32x4`.
 
         Raises:
-            TypeMismatchError: `dtype` is no vector of 2, 4, 8, ... of this operand's elements.
+            TypeMismatchError: If `dtype` is not a vector of 2, 4, 8, ... elements of this operand.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8,), "float32", "A")
@@ -128,16 +127,17 @@ class Operand:
         return joined(parts)
 
     def store(self, indices: object, value: Value) -> Stmt:
-        """The statement that stores `value`, converted to the type of an element.
+        """Return the statement that stores `value`, cast to the dtype of the operand.
 
-        A vector goes to as many elements, along the last axis from `indices`.
+        A vector is stored to adjacent elements along the last axis, starting at `indices`.
 
         Args:
-            indices: of the element, for several axes a tuple.
-            value: an expression, or a number.
+            indices: Index of the element; a tuple for several axes.
+            value: Expression or number.
 
         Raises:
-            TypeMismatchError: the value is a vector that elements here are no lanes of.
+            TypeMismatchError: If the value is a vector that cannot be split into lanes of this
+                dtype.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8,), "float32", "A")
@@ -174,20 +174,21 @@ class Operand:
 
     @property
     def strides(self) -> tuple[Extent, ...]:
-        """How many elements further the next one of each axis is, in an array that a call takes."""
+        """Strides in elements of the contiguous array that a call receives."""
         factors = self.buffer.shape[1:]
         return known(tuple(reduce(mul, factors[k:], 1) for k in range(len(self.buffer.shape))))
 
     @property
     def elem_offset(self) -> int:
-        """Position of the first element, counted from `data`: 0."""
+        """Offset of the first element from `data`, always 0."""
         return 0
 
     def vstore(self, begin: object, value: Value) -> Stmt:
-        """The statement that stores `value`, which may be a vector, at `begin`, as `store` does.
+        """Return the statement that stores `value` at `begin`, the same as `store`.
 
         Raises:
-            TypeMismatchError: the value is a vector that elements here are no lanes of.
+            TypeMismatchError: If the value is a vector that cannot be split into lanes of this
+                dtype.
 
         >>> from tecomp import te
         >>> A = te.placeholder((2,), "float32", "A")
@@ -201,14 +202,14 @@ class Operand:
 
     @property
     def data(self) -> ArrayArgument:
-        """The address of its first element, for a call."""
+        """Whole operand as a call argument, passed by the address of its first element."""
         return self.array(is_written=not self.is_input)
 
     def array(self, *, is_written: bool) -> ArrayArgument:
-        """All of it, as a call takes it.
+        """Return the whole operand as a call argument.
 
         Args:
-            is_written: whether the function that is called writes there.
+            is_written: Whether the called function writes to the operand.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -235,18 +236,19 @@ class Operand:
         offset: Value = 0,
         extent: Value | None = None,
     ) -> ArrayArgument:
-        """The address of elements in row-major order, for a call: all, if nothing else is said.
+        """Return a pointer argument to contiguous row-major elements, by default to all elements.
 
         Args:
-            access_mask: what the function does there: `"r"`, `"w"` or `"rw"`, or 1, 2 or 3.
-            ptr_type: the type of the address, which the function declares.
-            content_lanes: as `ptr_type`.
-            offset: of the first element, counted in row-major order.
-            extent: how many elements there are; those to the end if None.
+            access_mask: Access of the called function: `"r"`, `"w"` or `"rw"`, or 1, 2 or 3.
+            ptr_type: Ignored; the called function declares its pointer types.
+            content_lanes: Ignored, as `ptr_type`.
+            offset: Row-major offset of the first element.
+            extent: Number of elements. Default: all elements from `offset` to the end.
 
         Raises:
-            DefinitionError: there is no such access, or elements are known to be outside.
-            TypeMismatchError: an offset or an extent is no integer.
+            DefinitionError: If the access is unknown, or the elements are known to be out of
+                bounds.
+            TypeMismatchError: If `offset` or `extent` is not an integer.
 
         >>> import ctypes
         >>> from tecomp import CFunction, register_func, te
@@ -297,7 +299,11 @@ def _number(value: Expr) -> Extent:
 
 
 def _check_index(index: Extent, extent: Extent, where: str) -> None:
-    """Refuse an index that is known to be outside; where there is no element, nothing runs."""
+    """Raise if a constant index is out of bounds, except for empty axes, where nothing runs.
+
+    Raises:
+        DefinitionError: If the index is out of bounds.
+    """
     if not isinstance(index, int) or (isinstance(extent, int) and extent == 0):
         return
     if index < 0 or (isinstance(extent, int) and index >= extent):
@@ -308,7 +314,11 @@ def _check_index(index: Extent, extent: Extent, where: str) -> None:
 
 
 def _check_inside(start: Extent, count: Extent, size: Extent, where: str) -> None:
-    """Refuse elements that are known to be outside of a tensor of some size."""
+    """Raise if a range of elements is known to be out of the bounds of a tensor.
+
+    Raises:
+        DefinitionError: If the range is out of bounds.
+    """
     first = start if isinstance(start, int) else 0
     least = max(count, 0) if isinstance(count, int) else 0
     is_short = isinstance(size, int) and first + least > size
@@ -328,7 +338,7 @@ def _product(factors: Sequence[Expr]) -> Expr:
 
 
 def row_major(place: Expr, shape: Sequence[Extent]) -> tuple[Expr, ...]:
-    """The indices of an element, by its place in row-major order."""
+    """Return the indices of the element at a row-major offset."""
     found: list[Expr] = []
     rest = place
     for extent in reversed(shape[1:]):
@@ -340,18 +350,19 @@ def row_major(place: Expr, shape: Sequence[Extent]) -> tuple[Expr, ...]:
 def for_range(
     begin: Value, end: Value, body: Callable[[Var], Stmt], name: str = "i", kind: str = "serial"
 ) -> Stmt:
-    """A loop from `begin` to before `end`; `body` gives its statement for the variable.
+    """Return a loop over the half-open range from `begin` to `end`.
 
     Args:
-        begin: first value.
-        end: after the last value.
-        body: called once.
-        name: of the variable.
+        begin: First value.
+        end: End of the range.
+        body: Function that is called once with the loop variable and returns the loop body.
+        name: Name of the loop variable.
         kind: `serial`, `parallel`, `vectorized` or `unrolled`.
 
     Raises:
-        DefinitionError: there is no such kind.
-        TypeMismatchError: a bound is no integer, or the body no function that gives a statement.
+        DefinitionError: If the kind does not exist.
+        TypeMismatchError: If a bound is not an integer, or `body` is not a function that returns a
+            statement.
 
     >>> from tecomp import te
     >>> out = te.Operand(te.decl_buffer((4,), name="out"))
@@ -371,10 +382,10 @@ def for_range(
 
 
 def stmt_seq(*statements: Stmt) -> Stmt:
-    """The statements one after another.
+    """Return the sequence of the given statements.
 
     Raises:
-        TypeMismatchError: one is no statement.
+        TypeMismatchError: If an argument is not a statement.
 
     >>> from tecomp import te
     >>> out = te.Operand(te.decl_buffer((4,), name="out"))
@@ -388,10 +399,10 @@ def stmt_seq(*statements: Stmt) -> Stmt:
 
 
 def if_stmt(condition: Value, then: Stmt, otherwise: Stmt | None = None) -> Stmt:
-    """The statement `then` where a condition holds, and `otherwise` where it does not.
+    """Return a conditional statement: `then` if the condition holds, else `otherwise`.
 
     Raises:
-        TypeMismatchError: the condition is no condition, or a branch no statement.
+        TypeMismatchError: If `condition` is not boolean, or a branch is not a statement.
 
     >>> from tecomp import te
     >>> out = te.Operand(te.decl_buffer((4,), name="out"))
@@ -417,18 +428,18 @@ def allocate(
     name: str = "buffer",
     scope: str = "local",
 ) -> Stmt:
-    """Memory that exists during the statement that `body` gives for it; its contents are undefined.
+    """Return a statement that allocates an uninitialized buffer for the duration of a body.
 
     Args:
-        shape: extents, in elements.
-        dtype: type of an element.
-        body: called once, with the memory.
-        name: of the memory.
-        scope: which memory it is in.
+        shape: Extents in elements.
+        dtype: Dtype of the elements.
+        body: Function that is called once with the operand of the buffer and returns a statement.
+        name: Name of the buffer.
+        scope: Memory of the buffer. Default: `local`.
 
     Raises:
-        DefinitionError: an extent is no size.
-        TypeMismatchError: something is of another kind, or the body gives no statement.
+        DefinitionError: If an extent is not a size.
+        TypeMismatchError: If an argument has the wrong type, or `body` does not return a statement.
 
     >>> from tecomp import te
     >>> te.allocate((4,), "float32", lambda m: m.store(0, 1.0), "m")
@@ -443,14 +454,22 @@ def allocate(
 
 
 def check_scope(scope: object, where: str) -> None:
-    """Refuse what is no name of a memory."""
+    """Raise if `scope` is not a string.
+
+    Raises:
+        TypeMismatchError: If `scope` is not a string.
+    """
     check_kind(
         scope, str, f"{where}: scope", 'name a memory, such as "local"', TypeMismatchError
     )
 
 
 def integer(value: Any, where: str) -> Expr:
-    """An index or a bound of a loop, as an int64 expression."""
+    """Convert an index or loop bound to an int64 expression.
+
+    Raises:
+        TypeMismatchError: If the value is not an integer.
+    """
     whole = whole_number(value)
     given = whole if whole is not None else value_of(value)
     if isinstance(given, Expr) and not given.dtype.is_integer:
@@ -463,7 +482,7 @@ def integer(value: Any, where: str) -> Expr:
 
 
 def _body(body: Any, given: object, where: str, what: str) -> Stmt:
-    """The statement that a function gives for its variable or memory."""
+    """Call a body function with its variable or operand, and return its statement."""
     check_function(body, 1, f"{where}: the body", f"give a function of {what}", TypeMismatchError)
     made: Stmt = body(given)
     _check_statement(made, f"{where}: what the body gives")
@@ -484,17 +503,17 @@ def check_statement(
     where: str,
     cure: str,
 ) -> None:
-    """A statement that a user made touches its operands and what it allocates, and no more.
+    """Raise if a user statement accesses anything except its operands and its own allocations.
 
     Args:
-        statement: what to look at.
-        buffers: stand for the operands.
-        known_variables: those that it may use.
-        where: the call, for messages.
-        cure: what to do about a variable that it may not use.
+        statement: Statement to check.
+        buffers: Buffers of the operands.
+        known_variables: Variables that the statement may use.
+        where: Call, for error messages.
+        cure: Remedy for an unknown variable, for error messages.
 
     Raises:
-        DefinitionError: it uses something else.
+        DefinitionError: If the statement uses another buffer or variable.
     """
     known = {buffer.data for buffer in buffers}
     made = {node.buffer.data for node in walk(statement) if hasattr(node, "bound")

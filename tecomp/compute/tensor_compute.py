@@ -1,4 +1,4 @@
-"""Tensors that intrinsics compute: `te.compute` of `lambda i: vadd(A[i, 0:16], B[i, 0:16])`."""
+"""Tensors computed by intrinsic calls, such as `lambda i: vadd(A[i, 0:16], B[i, 0:16])`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tecomp.source_locations import user_location
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorComputeOp(ComputeOp):
-    """Tiles of the last axes, each computed by an intrinsic; the body says what that computes.
+    """Computation of tiles of the last axes by an intrinsic; `body` is the equivalent definition.
 
     Attributes:
-        intrin: the intrinsic, with numbers for all extents.
-        operands: the element of each of its inputs, in terms of the axes of this operation.
-        scalars: values of its scalar parameters.
-        outer: the axes of a reduction around the tiles.
+        intrin: Intrinsic with constant extents.
+        operands: Load of each input of the intrinsic, in terms of the axes of this operation.
+        scalars: Values of the scalar parameters.
+        outer: Reduction axes around the tiles.
 
     >>> from tecomp import te
     >>> a, b = (te.placeholder((4,), "float32", name) for name in "ab")
@@ -54,23 +54,23 @@ class TensorComputeOp(ComputeOp):
 
     @property
     def loops(self) -> tuple[IterVar, ...]:
-        """The loops around tiles: a schedule changes these only."""
+        """Loops around the tiles, which a schedule can transform."""
         return (*self.axis[: len(self.axis) - len(self.intrin.op.axis)], *self.outer)
 
     @property
     def inner_loops(self) -> tuple[IterVar, ...]:
-        """The loops that the intrinsic takes the place of."""
+        """Loops inside a tile, which the intrinsic replaces."""
         return tuple(axis for axis in (*self.axis, *self.reduce_axis) if axis not in self.loops)
 
     def rewritten(self, change: Callable[[Expr], Expr]) -> TensorComputeOp:
-        """The operation with changed expressions, of operands and scalar parameters too."""
+        """Return the operation with `change` applied to bodies, operands and scalars."""
         return replace(
             self, body=tuple(map(change, self.body)), operands=tuple(map(change, self.operands)),
             scalars=tuple(map(change, self.scalars)),
         )
 
     def pieces(self) -> Pieces:
-        """The text, piece by piece: `C[i, ax0] = A[i, ax0] + B[i, ax0] by vadd`."""
+        """Yield the pieces of the printed text, `C[i, ax0] = A[i, ax0] + B[i, ax0] by vadd`."""
         yield from ComputeOp.pieces(self)
         yield f" by {self.intrin.name}"
 
@@ -83,18 +83,19 @@ def tensor_compute(
     inside: Sequence[Extent],
     call: TensorIntrinCall,
 ) -> TensorComputeOp:
-    """The tensor whose last axes are tiles that a call computes.
+    """Return the operation whose tiles along the last axes are computed by an intrinsic call.
 
     Args:
-        name: of the tensor.
-        tag: of the operation.
-        attrs: of the operation.
-        around: its first axes.
-        inside: the extents of the others.
-        call: what computes a tile, in terms of the first axes.
+        name: Name of the tensor.
+        tag: Tag of the operation.
+        attrs: Attributes of the operation.
+        around: Leading axes, outside the tiles.
+        inside: Extents of the tile axes.
+        call: Intrinsic call that computes one tile, in terms of the leading axes.
 
     Raises:
-        DefinitionError: the intrinsic computes tiles of another shape.
+        DefinitionError: If the intrinsic computes tiles of another shape, or a size of the
+            intrinsic is not determined.
     """
     where = f"te.compute {name}"
     own = _known(call, inside, where)
@@ -117,7 +118,8 @@ def tensor_compute(
         return part.element(part.axes_as(node.tensor.ndim), node.indices)
 
     def moved(value: Expr) -> Expr:
-        # The axes of the program are no axes of the intrinsic, whose values take their place first.
+        # Substitute the axes of the intrinsic before its loads, because the indices of the
+        # replaced loads contain axes of the program, which must not be substituted.
         return bottom_up(substitute(value, axes), rule)
 
     body = tuple(_around(value, (*call.reduce_axis, *rest), moved) for value in own.op.body)
@@ -130,7 +132,11 @@ def tensor_compute(
 
 
 def _known(call: TensorIntrinCall, inside: Sequence[Extent], where: str) -> TensorIntrin:
-    """The intrinsic with numbers for the sizes that operands and the result say."""
+    """Return the intrinsic with the sizes that operands and result determine.
+
+    Raises:
+        DefinitionError: If the tile shape does not match, or a size is not determined.
+    """
     sizes = dict(call.sizes)
     extents = [axis.extent for axis in call.intrin.op.axis]
     if len(extents) != len(inside) or not all(

@@ -1,4 +1,4 @@
-"""Declarations of operations of a machine: what each computes, and the statements that do it."""
+"""Declarations of tensor intrinsics: a definition, and statements that implement it."""
 
 from __future__ import annotations
 
@@ -46,35 +46,36 @@ def decl_tensor_intrin(
     mode: str = "",
     check: Check = "now",
 ) -> TensorIntrin:
-    """Declare an operation that `s[T].tensorize` can put in the place of loops.
+    """Declare a tensor intrinsic, with which `s[T].tensorize` can replace loops.
 
     Args:
-        op: what it computes: a `te.compute` of placeholders. Extents that are variables become
-            numbers where the intrinsic is used; its statements are checked then.
-        fcompute: called once with a list of input operands, a list of output operands and, if there
-            are any, the scalar parameters. Gives the statement that computes the tile; or
-            `(body, reset, update)` for a reduction whose loops are split: what computes it from
-            nothing, what stores its initial value, and what adds the tile to what is there. Each
-            of them may be None.
-        name: what messages call it.
-        binds: for tensors of `op` a `te.decl_buffer` with the memory that they have to be in.
-        scalar_params: variables in `op` that stand for numbers of the program.
-        default_buffer_params: `{"scope": name}` for the operands that `binds` does not name.
-            `offset_factor` and `data_alignment` are taken, and change nothing: offsets and
-            alignment come from the schedule.
-        unit: which unit of a target's engine does it, such as `matmul`: what `kernel.report()`
-            takes cycles from. For a copy the link that makes it.
-        mode: of the unit, such as a fidelity, by its name in the unit's `cycles`; the usual one of
-            the operands' type if empty.
-        check: when the statements are run in the interpreter, on random values, and compared with
-            `op`: `now`, if all functions that they call are registered; `later`, by
-            `te.check_tensor_intrin`, for libraries with many operations, whose tests call that; or
-            `never`: only the machine computes what `op` says.
+        op: Definition: a `te.compute` of placeholders. Symbolic extents are bound to constants by
+            each use of the intrinsic, and the statements are then checked for these extents.
+        fcompute: Function that is called once with a list of input operands, a list of output
+            operands and, if there are any, the list of scalar parameters. It returns the statement
+            that computes the tile, or `(body, reset, update)` for a reduction with split loops:
+            `body` computes the tile from scratch, `reset` stores the initial value, and `update`
+            accumulates the tile into the output. Each of them may be None, but not both `body` and
+            `update`.
+        name: Name in error messages.
+        binds: `te.decl_buffer` with the required memory, for tensors of `op`.
+        scalar_params: Variables in `op` that are scalar parameters of the intrinsic.
+        default_buffer_params: `{"scope": name}` for the operands not in `binds`. `offset_factor`
+            and `data_alignment` are accepted without effect, because offsets and alignment come
+            from the schedule.
+        unit: Unit of the target's engine that executes the intrinsic, such as `matmul`, from which
+            `kernel.report()` takes the cycles. For a copy, the link.
+        mode: Mode of the unit, such as a fidelity, by its name in the `cycles` of the unit.
+            Default: the default mode of the operand dtypes.
+        check: Time at which the statements are run in the interpreter on random values and compared
+            with `op`. `now`: in this call, if all called functions are registered. `later`: by
+            `te.check_tensor_intrin`, for libraries with many intrinsics that check them in their
+            tests. `never`: for statements that only the hardware can execute.
 
     Raises:
-        DefinitionError: `op` is no computation of placeholders, `fcompute`
-            uses something else than its operands, or its statements compute something else.
-        TypeMismatchError: `fcompute` gives something else than statements.
+        DefinitionError: If `op` is not a computation of placeholders, `fcompute` accesses anything
+            except its operands, or its statements do not compute the definition.
+        TypeMismatchError: If `fcompute` does not return statements.
 
     Example:
         >>> from tecomp import te
@@ -117,7 +118,7 @@ def _called(
     fcompute: Callable[..., Statements], buffers: Sequence[Buffer], count: int,
     scalars: Sequence[Var], where: str,
 ) -> Statements:
-    """What the user's function gives of operands, the first `count` of which are inputs."""
+    """Call the user function with operands, the first `count` of which are inputs."""
     check_function(
         fcompute, 3 if scalars else 2, f"{where}: fcompute", "give a function of the inputs and "
         f"the outputs{' and the scalar parameters' if scalars else ''}", TypeMismatchError,
@@ -127,7 +128,7 @@ def _called(
 
 
 def _is_known(*statements: Stmt | None) -> bool:
-    """Whether all functions that statements call are registered, so that they can be run."""
+    """Return whether all functions that the statements call are registered, and thus can run."""
     calls = (node for node in walk(*filter(None, statements)) if isinstance(node, OutsideCall))
     return all(get_global_func(call.function, allow_missing=True) is not None for call in calls)
 
@@ -135,11 +136,12 @@ def _is_known(*statements: Stmt | None) -> bool:
 def _scopes(
     tensors: Sequence[Tensor], binds: object, default: object, where: str
 ) -> tuple[str, ...]:
-    """The memory that each operand has to be in.
+    """Return the required memory of each operand.
 
     Raises:
-        DefinitionError: something is asked for that is no operand, or no memory.
-        TypeMismatchError: what asks is no dictionary of such.
+        DefinitionError: If `binds` names a tensor that is not an operand, a buffer has other than
+            contiguous strides, or a parameter is unknown or invalid.
+        TypeMismatchError: If `binds` or `default` is not a dictionary of the expected types.
     """
     params = dictionary_of(
         default, str, str | int, f"{where}: default_buffer_params",
@@ -176,10 +178,11 @@ def _scopes(
 
 
 def check_tensor_intrin(intrin: TensorIntrin) -> None:
-    """Run the statements of an intrinsic on random values, and compare with what it declares.
+    """Run the statements of an intrinsic on random values, and compare with its definition.
 
     Raises:
-        DefinitionError: they compute something else.
+        DefinitionError: If the results differ, or the extents of the intrinsic are symbolic.
+        TypeMismatchError: If `intrin` is not an intrinsic.
 
     >>> from tecomp import te
     >>> a = te.placeholder((4,), name="a")

@@ -36,9 +36,10 @@ from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute, w
 
 Array = NDArray[Any]
 
-# Bits of the fraction, and one more: what a rounding may lose.
+# Relative spacing of adjacent floats for each dtype: 2 ** -(number of fraction bits).
 _PRECISION = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
-# So many roundings two forms of a function may differ by, in types that functions are computed in.
+# Minimum tolerance in units of `_PRECISION`, because two implementations of a mathematical function
+# may differ by several roundings in the dtypes in which functions are evaluated.
 _LEAST_ROUNDINGS = {"float32": 80, "float64": 80}
 
 
@@ -48,20 +49,22 @@ def difference(
     scalars: Sequence[Var],
     parts: Mapping[str, Stmt | None],
 ) -> str | None:
-    """Where the statements of an intrinsic do something else than they are for, in words.
+    """Describe the first difference between the statements of an intrinsic and its definition.
+
+    The statements and the definition run in the interpreter on the same random inputs.
 
     Args:
-        op: what they are to compute, of extents that are numbers.
-        buffers: stand for its inputs, and then for its output.
-        scalars: numbers that it takes.
-        parts: `body`, which computes the output from nothing, `reset`, which stores what a
-            reduction starts from, and `update`, which combines the reduction with what is there.
+        op: Definition, with constant extents.
+        buffers: Buffers of the inputs, followed by the buffer of the output.
+        scalars: Scalar parameters.
+        parts: Statements by name: `body`, which computes the output from scratch, `reset`, which
+            stores the initial value of a reduction, and `update`, which accumulates the reduction
+            into the output.
 
     Returns:
-        The first element that differs, with both values and the inputs it is made from; None if
-        there is none.
+        The first element that differs, with both values and its inputs; None if all elements agree.
     """
-    # Loaded with the first intrinsic: other definitions do not wait for the interpreter.
+    # Import lazily: only intrinsics need the interpreter.
     run = import_module("tecomp.ir.interpreter.evaluate").evaluate
     draw = np.random.default_rng(20)
     numbers = [_random(draw, (), var.dtype).item() for var in scalars]
@@ -90,7 +93,7 @@ def difference(
 
 
 def _meaning(op: ComputeOp, buffers: Sequence[Buffer], part: str) -> Stmt | None:
-    """What a part of an intrinsic is for, as statements; None for parts that only sums have."""
+    """Return reference statements for a part; None if the definition has no such part."""
     *inputs, out = buffers
     held = dict(zip(op.input_tensors, inputs, strict=True))
     axes: dict[IterVar, Expr] = {
@@ -122,7 +125,7 @@ def _over(loops: Sequence[IterVar], axes: Mapping[IterVar, Expr], body: Stmt) ->
 
 
 def _read(value: Expr, held: Mapping[Tensor, Buffer], axes: Mapping[IterVar, Expr]) -> Expr:
-    """An expression of tensors and axes as one of buffers and loops."""
+    """Rewrite an expression of tensors and axes to buffers and loop variables."""
 
     def rule(node: object) -> Expr | None:
         return BufferLoad(held[node.tensor], node.indices) if isinstance(node, TensorLoad) else None
@@ -136,7 +139,7 @@ def _shape(buffer: Buffer) -> tuple[int, ...]:
 
 
 def _random(draw: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Array:
-    """Numbers with few bits, so that the order in which they are added hardly matters."""
+    """Return random numbers with few significant bits, to keep rounding differences small."""
     if dtype.is_float:
         quarters = draw.integers(1, 17, shape) * draw.choice([-0.25, 0.25], shape)
         return np.asarray(quarters).astype(dtype.numpy)
@@ -172,7 +175,7 @@ def _given(
     op: ComputeOp, inputs: Sequence[Array], scalars: Sequence[Var], numbers: Sequence[Any],
     place: Sequence[int],
 ) -> str:
-    """The numbers that an element is made from, where they are read at axes."""
+    """Return text with the inputs of an element, for the error message."""
     told = [f"{var.name} = {number}" for var, number in zip(scalars, numbers, strict=True)]
     for tensor, array in zip(op.input_tensors, inputs, strict=True):
         at = _read_at(op, tensor, place)
@@ -187,7 +190,10 @@ def _given(
 def _read_at(
     op: ComputeOp, tensor: Tensor, place: Sequence[int]
 ) -> tuple[int | slice, ...] | None:
-    """Where a tensor is read for an element, if it is at axes; along those of a reduction all."""
+    """Return the index at which an element reads a tensor, with slices along reduction axes.
+
+    The result is None if an index of the load is not an axis.
+    """
     known: dict[Expr, int | slice] = {axis: slice(None) for axis in op.reduce_axis}
     known.update(zip(op.axis, place, strict=False))
     for node in walk(*op.body):
@@ -203,22 +209,23 @@ Sizes: TypeAlias = "Mapping[Var, int]"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorIntrin:
-    """An operation of a machine; made by `decl_tensor_intrin`.
+    """Tensor intrinsic of a target; made by `decl_tensor_intrin`.
 
-    A call of it, on parts of tensors and numbers, is what the function of a `te.compute` gives.
+    The index function of a `te.compute` can return a call of the intrinsic on parts of tensors and
+    numbers.
 
     Attributes:
-        name: what messages and traces call it.
-        op: what it computes.
-        buffers: stand for the operands in the statements: inputs in order, then the output.
-        scalar_params: numbers in `op` that take a value from the schedule.
-        body: computes the tile from nothing.
-        reset: stores what a reduction starts from.
-        update: combines the reduction over the tile into what is there.
-        scopes: for each operand the memory that it has to be in; empty if any will do.
-        unit: of the machine's engine that does it, or its link; empty if none is said to.
-        mode: of that unit; empty for the usual one of the operands' type.
-        check: when the statements were or will be compared with the operation.
+        name: Name in error messages and traces.
+        op: Definition of the computation.
+        buffers: Buffers of the operands in the statements: inputs in order, then the output.
+        scalar_params: Scalar parameters in `op`, bound by each use.
+        body: Statement that computes the tile from scratch, or None.
+        reset: Statement that stores the initial value of a reduction, or None.
+        update: Statement that accumulates the reduction over the tile into the output, or None.
+        scopes: Required memory of each operand; empty for any memory.
+        unit: Unit of the target's engine, or link, that executes the intrinsic; empty if unknown.
+        mode: Mode of the unit; empty for the default mode of the operand dtypes.
+        check: Time at which the statements are compared with the definition.
 
     >>> from tecomp import te
     >>> a = te.placeholder((2,), "float32", "a")
@@ -252,27 +259,27 @@ class TensorIntrin:
 
     @property
     def reduce_init(self) -> Stmt | None:
-        """Statement that stores the initial value of a reduction: TVM's name of `reset`."""
+        """Alias of `reset`, under the name that TVM uses."""
         return self.reset
 
     @property
     def reduce_update(self) -> Stmt | None:
-        """Statement that accumulates a tile: TVM's name of `update`."""
+        """Alias of `update`, under the name that TVM uses."""
         return self.update
 
     @property
     def tile(self) -> tuple[int, ...]:
-        """Extents of its data axes, and then of its reduction axes."""
+        """Extents of the data axes, followed by the extents of the reduction axes."""
         return tuple(map(length, (*self.op.axis, *self.op.reduce_axis)))
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """The tensors that the definition reads."""
+        """Tensors that the definition reads."""
         return self.op.input_tensors
 
     @property
     def sizes(self) -> tuple[Var, ...]:
-        """The variables in its extents, which become numbers where it is used."""
+        """Size variables in the extents, which each use of the intrinsic binds to constants."""
         axes = (*self.op.axis, *self.op.reduce_axis)
         extents = [*(axis.extent for axis in axes), *(n for t in self.inputs for n in t.shape)]
         open_ = [n for n in extents if not isinstance(n, int)]
@@ -281,15 +288,15 @@ class TensorIntrin:
     def __call__(
         self, *args: Any, reduce_axis: IterVar | Sequence[IterVar] | None = None
     ) -> TensorIntrinCall:
-        """The operation on parts of tensors, such as `A[i, 0:16]`, and on numbers.
+        """Apply the intrinsic to parts of tensors, such as `A[i, 0:16]`, and to numbers.
 
         Args:
-            *args: a part for each input, in their order, and values of the scalar parameters.
-            reduce_axis: axes of a reduction around, whose tiles are added up by `update`.
+            *args: Part of a tensor for each input, in order, and values of the scalar parameters.
+            reduce_axis: Outer reduction axis or axes, whose tiles `update` accumulates.
 
         Raises:
-            DefinitionError: they do not fit the declaration.
-            TypeMismatchError: something is no part of a tensor and no number.
+            DefinitionError: If the arguments do not match the declaration.
+            TypeMismatchError: If an argument is neither a part of a tensor nor a number.
         """
         where = f"{self.name}(...)"
         given = [part_of(arg, where) or value_of(arg) for arg in args]
@@ -353,14 +360,14 @@ class TensorIntrin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorIntrinCall(Arithmetic):
-    """An operation on parts of tensors.
+    """Call of a tensor intrinsic on parts of tensors.
 
     Attributes:
-        intrin: the operation.
-        parts: of tensors, one for each input.
-        reduce_axis: axes of a reduction around.
-        scalars: values of the scalar parameters.
-        sizes: values of those variables in its extents that the parts say.
+        intrin: Called intrinsic.
+        parts: Parts of tensors, one per input.
+        reduce_axis: Outer reduction axes.
+        scalars: Values of the scalar parameters.
+        sizes: Values of the size variables that the parts determine.
     """
 
     intrin: TensorIntrin
@@ -370,7 +377,11 @@ class TensorIntrinCall(Arithmetic):
     sizes: Sizes
 
     def as_expr(self) -> Expr:
-        """Refused: it stands for many elements."""
+        """Raise, because the call computes a tile and not a single element.
+
+        Raises:
+            TypeMismatchError: Always.
+        """
         parts = ", ".join(part.text for part in self.parts)
         raise TypeMismatchError(
             f"{self.intrin.name}({parts}) is a part of a tensor, not a number; return it as it is, "
@@ -380,10 +391,10 @@ class TensorIntrinCall(Arithmetic):
 
 
 def _check_part(own: Tensor, part: Part, sizes: dict[Var, int], where: str) -> None:
-    """A part has the type and the shape of an operand; it says sizes that are open.
+    """Raise if a part does not match an operand; record the size variables that it determines.
 
     Raises:
-        DefinitionError: it has not.
+        DefinitionError: If the dtype or the shape differs.
     """
     if part.tensor.dtype != own.dtype:
         raise DefinitionError(
@@ -404,7 +415,7 @@ def _check_part(own: Tensor, part: Part, sizes: dict[Var, int], where: str) -> N
 
 
 def fits(extent: Extent, number: int, sizes: dict[Var, int]) -> bool:
-    """Whether an extent of an intrinsic can be a number, given the sizes known, or says one.
+    """Return whether an extent can equal a number; an unbound size variable is bound to the number.
 
     >>> n, known = Var("n"), {}
     >>> fits(n, 8, known), fits(n + 1, 9, known), fits(n, 4, known)
@@ -423,10 +434,11 @@ def _literals(sizes: Sizes) -> dict[Var, Expr]:
 
 
 def with_sizes(intrin: TensorIntrin, sizes: Sizes) -> TensorIntrin:
-    """An intrinsic whose extents are variables, with numbers for them; checked where it is to be.
+    """Return an intrinsic with its size variables replaced by constants, and verify the statements.
 
     Raises:
-        DefinitionError: the statements compute something else for these numbers.
+        DefinitionError: If `check` is "now" and the statements do not compute the definition for
+            these sizes.
     """
     if not intrin.sizes:
         return intrin
@@ -459,7 +471,7 @@ def _sized_buffer(buffer: Buffer, numbers: Mapping[Var, Expr]) -> Buffer:
 
 
 def _sized(op: ComputeOp, numbers: Mapping[Var, Expr]) -> ComputeOp:
-    """A definition with numbers for variables in its extents."""
+    """Return a definition with constants substituted for the variables in its extents."""
     def extent(value: Extent) -> Extent:
         return value if isinstance(value, int) else simplified(substitute(value, numbers))
 
@@ -495,10 +507,10 @@ def _of_axes(value: Expr, axes: Mapping[IterVar, IterVar], moved: Any) -> Expr:
 
 
 def check_statements(intrin: TensorIntrin) -> None:
-    """Run the statements on random values, and compare with what the intrinsic declares.
+    """Run the statements on random values, and compare the results with the definition.
 
     Raises:
-        DefinitionError: they compute something else.
+        DefinitionError: If the results differ.
     """
     parts = {"body": intrin.body, "reset": intrin.reset, "update": intrin.update}
     found = difference(intrin.op, intrin.buffers, intrin.scalar_params, parts)
@@ -511,7 +523,7 @@ def check_statements(intrin: TensorIntrin) -> None:
 
 
 def length(axis: IterVar) -> int:
-    """The extent of an axis of an intrinsic, which is a number."""
+    """Return the extent of an axis, which must be constant."""
     extent = axis.extent
     assert isinstance(extent, int)
     return extent

@@ -1,4 +1,4 @@
-"""Rectangular regions of tensors (`A[i, 0:16]`)."""
+"""Rectangular regions of tensors, such as `A[i, 0:16]`, as operands of intrinsics."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tecomp.source_locations import Location, user_location
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Elements of a tensor, from some indices on, as many along each axis as an extent says.
+    """Rectangular region of a tensor, given by its first element and its extents.
 
     Attributes:
-        tensor: of which it is a part.
-        starts: the indices of the first element.
-        extents: how many there are along each axis; None where only one index was given.
-        text: how the user wrote it.
-        location: where the user wrote it.
+        tensor: Tensor that contains the region.
+        starts: Indices of the first element.
+        extents: Extent along each axis; None for an axis with a single index.
+        text: Text of the region, for error messages.
+        location: Source location of the region.
     """
 
     tensor: Tensor
@@ -31,28 +31,28 @@ class Part:
     location: Location | None
 
     def shape_as(self, rank: int) -> tuple[Extent, ...]:
-        """Its extents as those of an operand of some rank: with axes of one index left out.
-
-        As many as are too many for the operand are left out, the first ones first; where that are
-        none of one index, all are there.
-        """
+        """Return the shape of the region as an operand of the given rank; see `axes_as`."""
         return tuple(self.extent(k) for k in self.axes_as(rank))
 
     def axes_as(self, rank: int) -> tuple[int, ...]:
-        """Its axes that an operand of some rank has."""
+        """Return the axes of the region that correspond to the axes of an operand.
+
+        These are the axes given by ranges if there are at least `rank` of them, otherwise the last
+        `rank` axes.
+        """
         ranged = [k for k, extent in enumerate(self.extents) if extent is not None]
         if len(ranged) >= rank:
             return tuple(ranged)
-        # An operand of one element along an axis may be given the index of that.
+        # An operand axis of extent 1 may be given as a single index instead of a range.
         return tuple(range(max(len(self.extents) - rank, 0), len(self.extents)))
 
     def extent(self, axis: int) -> Extent:
-        """How many elements it has along an axis."""
+        """Return the extent along an axis, 1 for a single index."""
         extent = self.extents[axis]
         return 1 if extent is None else extent
 
     def element(self, axes: tuple[int, ...], index: tuple[Expr, ...]) -> TensorLoad:
-        """The element at an index, counted from the first one along some of the axes."""
+        """Return the load at `index` relative to the first element, along the given axes."""
         inside = dict(zip(axes, index, strict=True))
         place = tuple(
             start if k not in inside else _plus(start, inside[k])
@@ -62,10 +62,10 @@ class Part:
 
 
 def part_of(given: object, where: str) -> Part | None:
-    """What an operand of an intrinsic is; None for what is a number.
+    """Return the region that an intrinsic argument denotes, or None for a number.
 
     Raises:
-        DefinitionError: a range ends before it begins, or leaves its tensor.
+        DefinitionError: If a range is empty or out of bounds.
     """
     if isinstance(given, Tensor):
         given = TensorSlice(given, ())
@@ -112,7 +112,7 @@ def _count(first: Expr, last: Expr | int, extent: Extent, where: str) -> Extent:
 
 
 def _number(index: Expr) -> Extent:
-    """The number that an index is; itself if it is none."""
+    """Return the value of a constant index, or the index itself."""
     found = affine_of(index)
     return index if found.terms else found.const
 
