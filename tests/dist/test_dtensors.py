@@ -23,8 +23,10 @@ def test_numbers_and_refusals() -> None:
         "finalize_reduce: tensor 4294967297, float64[6] as [Shard(0)] on Mesh(m0=1), has no partial "
         "values; give Partial(op) to init_dtensor",
         "Mesh(m0=2) has 2 processes, and team 1 has 1; give a mesh whose extents multiply to 1",
-        "reduce: there is no operation 'mean'; give one of sum, prod, min, max, any, all",
-        "start_halo: padded is float64[4]; give the local array of NumPy, float64[8] on this rank",
+        *(f"{name}: there is no operation 'mean'; give one of sum, prod, min, max, any, all"
+          for name in ("allreduce", "allreduce_all", "reduce", "exscan")),
+        *(f"{name}: padded is float64[4]; give the local array of NumPy, float64[8] on this rank"
+          for name in ("start_halo", "start_halos", "update_halo")),
         "alltoall: 2 parts for the 1 processes of team 1; give one for each, of no elements if there is "
         "nothing to send",
     ]

@@ -73,7 +73,7 @@ def test_strides() -> None:
             "computation instead",
         ),
         (
-            lambda: strided((3, 5), "float32", ("a", 1)),
+            lambda: strided((3, 5), "float32", ("a", 1)),  # type: ignore[arg-type]
             "strided: strides is ('a', 1); give integers, one for each axis, such as (0, 1)",
         ),
         (

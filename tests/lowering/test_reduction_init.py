@@ -107,7 +107,8 @@ def test_the_first_of_partial_results_is_stored(combine: Any, dtype: str) -> Non
     s, args = of_four(combine, dtype=dtype)
     a = np.random.default_rng(0).integers(-3, 4, (5, 16)).astype(dtype)
     a[0], a[1, 3] = -0.0 if dtype == "float32" else 0, 7
-    expected = {te.sum: np.sum, te.prod: np.prod, te.max: np.max, te.min: np.min}[combine](a, 1)
+    numpy: dict[Any, Any] = {te.sum: np.sum, te.prod: np.prod, te.max: np.max, te.min: np.min}
+    expected = numpy[combine](a, 1)
 
     for func in lower_all(s, args).functions.values():
         b = np.full(5, 99, dtype)

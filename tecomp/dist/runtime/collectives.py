@@ -41,7 +41,7 @@ def allreduce(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array:
     >>> allreduce(1, [1.0, 2.0])
     array([1., 2.])
     """
-    found, given = team_of(team), _given(array, op)
+    found, given = team_of(team), _given(array, op, "allreduce")
     with found.call(f"allreduce {op} {_named(given)}"):
         return combined(found.comm, given, op)
 
@@ -65,7 +65,7 @@ def allreduce_all(
     >>> allreduce_all(1, [np.ones(2), np.zeros((1, 1))], "max")
     [array([1., 1.]), array([[0.]])]
     """
-    found, given = team_of(team), [_given(array, op) for array in arrays]
+    found, given = team_of(team), [_given(x, op, "allreduce_all") for x in arrays]
     made = list(given)
     for dtype in dict.fromkeys(array.dtype for array in given):
         chosen = [k for k, array in enumerate(given) if array.dtype == dtype]
@@ -99,7 +99,7 @@ def reduce(
     >>> reduce(1, [1.0, 2.0], root=0)
     array([1., 2.])
     """
-    found, given = team_of(team), _given(array, op)
+    found, given = team_of(team), _given(array, op, "reduce")
     made = np.empty_like(given) if found.rank == root else None
     with found.call(f"reduce {op} {_named(given)} to {root}"):
         kind, combine = operation(given.dtype, op, is_ordered=False)
@@ -125,7 +125,7 @@ def exscan(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array | None
     >>> print(exscan(1, [1.0, 2.0]))
     None
     """
-    found, given = team_of(team), _given(array, op)
+    found, given = team_of(team), _given(array, op, "exscan")
     made = np.empty_like(given)
     with found.call(f"exscan {op} {_named(given)}"):
         kind, combine = operation(given.dtype, op, is_ordered=False)
@@ -270,10 +270,10 @@ def _are_numbers(comm: Any, array: Array) -> bool:
     return not has_other[0]
 
 
-def _given(array: npt.ArrayLike, op: str) -> Array:
+def _given(array: npt.ArrayLike, op: str, where: str) -> Array:
     if op not in OPS:
         raise TeamError(
-            f"reduce: there is no operation {op!r}; give one of {', '.join(OPS)}",
+            f"{where}: there is no operation {op!r}; give one of {', '.join(OPS)}",
             kind="unknown-choice",
         )
     return _operand(np.asarray(array), op)

@@ -332,7 +332,7 @@ def start_halo(team: AnyTeam, halo: Halo, padded: Array) -> Transfer:
     >>> padded
     array([4., 1., 2., 3., 4., 1.])
     """
-    return start_halos(team, [(halo, padded)])
+    return _start_halos(team, [(halo, padded)], "start_halo")
 
 
 def start_halos(team: AnyTeam, wanted: Sequence[tuple[Halo, Array]]) -> Transfer:
@@ -358,11 +358,17 @@ def start_halos(team: AnyTeam, wanted: Sequence[tuple[Halo, Array]]) -> Transfer
     >>> first, second
     (array([2., 1., 2., 1.]), array([4., 3., 4., 3.]))
     """
+    return _start_halos(team, wanted, "start_halos")
+
+
+def _start_halos(
+    team: AnyTeam, wanted: Sequence[tuple[Halo, Array]], where: str
+) -> Transfer:
     found = team_of(team)
     jobs = []
     for halo, padded in wanted:
         found.check_mesh(halo.partition.mesh)
-        _check_shape(halo.shape(found.rank), halo.partition, padded, "start_halo: padded")
+        _check_shape(halo.shape(found.rank), halo.partition, padded, f"{where}: padded")
         jobs.append(Job(halo, padded[halo.core(found.rank)], padded))
     return Transfer(found, " and ".join(str(halo) for halo, _ in wanted), jobs)
 
@@ -386,7 +392,7 @@ def update_halo(team: AnyTeam, halo: Halo, padded: Array) -> None:
     >>> padded
     array([4., 1., 2., 3., 4., 1.])
     """
-    start_halo(team, halo, padded).wait()
+    _start_halos(team, [(halo, padded)], "update_halo").wait()
 
 
 def _kept(team: Team, partition: Partition) -> int:

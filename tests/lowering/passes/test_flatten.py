@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -270,6 +271,10 @@ def f(A: Buffer("float32", (3, n), strides=(6, 1)), O: Buffer("float32", (4,)), 
 """
 
 
+def _call(kernel: Kernel, args: Sequence[Any]) -> None:
+    kernel(*args)
+
+
 def test_a_view_with_the_strides_of_a_parameter_is_no_parameter() -> None:
     """Equal but for the name: the parameter keeps its shape, and its view has one axis.
 
@@ -289,7 +294,7 @@ def f(A: Buffer("float32", (3, n), strides=(6, 1), flat=True), O: Buffer("float3
     verify(func, flat=True)
     kernel = Kernel(func)
     for run in (
-        partial(evaluate, parse(STRIDED)), partial(evaluate, func), lambda args: kernel(*args)
+        partial(evaluate, parse(STRIDED)), partial(evaluate, func), partial(_call, kernel)
     ):
         memory, found = np.arange(18, dtype=np.float32), np.zeros(4, np.float32)
         run([np.lib.stride_tricks.as_strided(memory, (3, 4), (24, 4)), found, 4])
