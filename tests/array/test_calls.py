@@ -18,6 +18,11 @@ def calls_of(work: Callable[[], Any]) -> int:
     """The Python functions that are called, once everything is compiled and known."""
     for _ in range(5):
         work()
+    # Collections of garbage call functions of their own, in one run or another.
+    return min(_counted(work) for _ in range(3))
+
+
+def _counted(work: Callable[[], Any]) -> int:
     called = 0
 
     def note(frame: Any, event: str, argument: Any) -> None:
