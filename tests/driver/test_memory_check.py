@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from textwrap import indent
 from typing import Any
 
@@ -19,6 +20,7 @@ from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.nodes.stmt import Allocate, For
 from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.pipeline import lower_all
 from tecomp.lowering.storage.allocation import place_buffers
 from tecomp.lowering.storage.memory_planner import plan_arenas
@@ -380,6 +382,37 @@ def test_more_parts_are_smaller() -> None:
     assert error.value.message.endswith(
         "4096 bytes); use smaller tiles, or compute it closer to where it is used"
     )
+
+
+def test_views_of_rows_in_an_arena() -> None:
+    """Rows follow each other there, each aligned: a view has its own number of them."""
+    func = parse('''def main(A: Buffer("float32", (8,)), O: Buffer("float32", (12,))):
+    with Allocate(Buffer("float32", (4, 3, 5), scope="lx", axis_separators=(0, 1))) as X:
+        with DeclBuffer(Buffer("float32", (3, 4, 4), scope="lx", axis_separators=(0, 1), data=X.data)) as V:
+            with DeclBuffer(Buffer("float32x2", (2, 6, 2), axis_separators=(0, 1), data=X.data)) as W:
+                for i in range(4):
+                    for j in range(3):
+                        for k in range(5):
+                            X[i, j, k] = cast("float32", i * 100 + j * 10 + k)
+                V[2, 3, 3] = A[1]
+                W[0, 4, 1] = broadcast(A[2], 2)
+                for i in range(3):
+                    for j in range(4):
+                        O[i * 4 + j] = V[i, j, 3] + X[j, i, 3]
+''')
+    placed = place_buffers(func, plan_arenas(func, toy().memories))
+    verify(placed, flat=True)
+    a = np.arange(8, dtype="float32") + 1000
+    rows = np.add.outer(np.arange(4) * 100, np.arange(3) * 10).reshape(12, 1) + np.arange(5.0)
+    rows[11, 3], rows[4, 2:4] = a[1], a[2]
+    wanted = rows[:, 3] + rows[:, 3].reshape(4, 3).T.ravel()
+
+    for run in (
+        partial(evaluate, func), partial(evaluate, placed), lambda args: Kernel(placed)(*args)
+    ):
+        found = np.zeros(12, "float32")
+        run([a, found])
+        np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize(("index", "shown"), [(32, 128), (63, 252), (-1, -4), (-32, -128)])
