@@ -87,8 +87,9 @@ def both_points(pair: Pair) -> str:
 def lane_access(rule: LaneAccess, each: Computation) -> Iterator[Problem]:
     """Check that the lanes of the result access each input as the rule allows.
 
-    The result of a reduction along lanes has no lanes. The lanes of its terms are those of an input
-    whose lanes are reduced, and the accesses of all other inputs must match them.
+    The terms of a reduction have the lanes of an input, and all other inputs must match that input.
+    The result has no lanes if the reduction runs along them. Otherwise the result has the lanes of
+    the terms, and may have a dtype of another size.
     """
     for use in each.inputs:
         if (text := _read_across_lanes(use, each)) is not None:
@@ -96,13 +97,24 @@ def lane_access(rule: LaneAccess, each: Computation) -> Iterator[Problem]:
             return
     if "gather" in rule.allowed:
         return
-    if each.kind == "reduction" and (reduced := reduced_along_lanes(each)):
-        yield from _terms_across_lanes(rule, each, reduced)
-        return
+    is_reduction = each.kind == "reduction"
+    if is_reduction:
+        reduced = reduced_along_lanes(each)
+        models = reduced or [use for use in each.inputs if _along(use)]
+        if (problem := _terms_across_lanes(rule, each, models)) is not None:
+            yield problem
+        if reduced or problem is not None:
+            return
     for use in each.inputs:
         pair = _across_lanes(rule, each.out.places, use.places, len(each.op.axis))
-        if pair is not None:
+        if pair is not None and not (is_reduction and _is_converted(use, each.out)):
             yield Problem((use,), partial(_lanes_text, rule, use, each, pair))
+
+
+def _is_converted(use: Use, out: Use) -> bool:
+    """Whether an operand has the axis of the result along its lanes, in sticks of another size."""
+    sizes = {each.layout.physical_shape[-1:] for each in (use, out)}
+    return len(sizes) > 1 and bool(_along(use)) and _along(use) == _along(out)
 
 
 def _across_lanes(rule: LaneAccess, lanes: Places, read: Places, n_kept: int) -> Pair | None:
@@ -136,15 +148,15 @@ def reduced_along_lanes(each: Computation) -> list[Use]:
 
 
 def _terms_across_lanes(
-    rule: LaneAccess, each: Computation, reduced: Sequence[Use]
-) -> Iterator[Problem]:
-    """Yield the inputs of a reduction along lanes whose lanes do not match.
+    rule: LaneAccess, each: Computation, models: Sequence[Use]
+) -> Problem | None:
+    """Return the inputs of a reduction whose lanes do not match, or None.
 
-    One input in `reduced` defines the lanes of the terms; if all other inputs match any of these,
+    An input in `models` defines the lanes of the terms; if all other inputs match any of these,
     there is no problem.
     """
     first: Problem | None = None
-    for model in reduced:
+    for model in models:
         terms = _terms_like(model.places, len(each.axes))
         pairs = (
             (use, _across_lanes(rule, terms, use.places, len(each.axes)))
@@ -152,12 +164,11 @@ def _terms_across_lanes(
         )
         found = next(((use, pair) for use, pair in pairs if pair is not None), None)
         if found is None:
-            return
+            return None
         use, pair = found
         uses = model, use
         first = first or Problem(uses, partial(_terms_text, rule, uses, terms, pair))
-    assert first is not None
-    yield first
+    return first
 
 
 def _terms_like(places: Places, n_axes: int) -> Places:

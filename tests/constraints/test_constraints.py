@@ -519,6 +519,21 @@ class TestReductions:
         assert wrong.operands == ("A", "B")
         assert wrong.message.endswith("or one element in one lane of all sticks")
 
+    def test_a_wider_result(self) -> None:
+        """Sums in float32 of float16: the same axis is along the lanes, of which there are fewer."""
+        A, B = tensor("A", 4, 128), tensor("B", 4, 128)
+        k = te.reduce_axis((0, 4), name="k")
+        C = te.compute((128,), lambda j: te.sum(A[k, j].astype("float32"), axis=k), name="C")
+        D = te.compute(
+            (128,), lambda j: te.max(A[k, j].astype("float32") + B[k, j].astype("float32"), axis=k),
+            name="D",
+        )
+
+        assert found(C, {A: sticks(A), C: sticks(C)}, STICK) == []
+        assert found(C, {A: sticks(A, 0), C: sticks(C)}, STICK) == [(("C",), "C")]
+        assert found(D, {A: sticks(A), B: sticks(B), D: sticks(D)}, STICK) == []
+        assert found(D, {A: sticks(A), B: sparse(B), D: sticks(D)}, STICK)[0][0] == ("A", "B")
+
     def test_a_result_in_other_lanes(self) -> None:
         """Lanes that are kept are those of the result."""
         A = tensor("A", 128, 128, 4)
