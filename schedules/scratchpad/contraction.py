@@ -394,7 +394,8 @@ def _bring(
     for near in made:
         s[near].set_scope(where.scratchpad)
         s[near].transform_layout(_place(c, p, where, near, operand), loops="logical", pad_value=0)
-        walk(s, near, s[near].op.axis, where)
+        # Read in the order in which it lies; what is padded on the way has another shape.
+        walk(s, near, s[near].op.axis, where, None if x in c.padded else x)
         s[near].compute_at(s[sums], part)
     if p.is_doubled:
         s[made[-1]].double_buffer()
@@ -457,8 +458,8 @@ def walk(
         where: how that memory is laid out.
         source: what is in that memory, if it is not the tensor itself.
     """
-    blocks = [()] * (len(loops) - 2) + list(where.blocks(x.dtype))
-    shape, layout = sizes_of(x), where.whole(x if source is None else source)
+    source = x if source is None else source
+    shape, layout, blocks = sizes_of(x), where.whole(source), _blocks_of(source, where)
 
     def step(dim: int, weight: int) -> int:
         index = [0] * len(shape)
@@ -475,6 +476,14 @@ def walk(
     ordered = [loop for _, loop in sorted(found, key=lambda pair: -pair[0])]
     s[x].reorder(*ordered)
     s[x].vectorize(ordered[-1])
+
+
+def _blocks_of(x: te.Tensor, where: Placement) -> list[tuple[int, ...]]:
+    """Sizes of the blocks that each dimension of a whole tensor is cut into, the largest first."""
+    lane, units = where.lane_of(x), where.units(x)
+    if lane is not None and lane < len(x.shape) - 1:
+        return [(unit,) if unit > 1 else () for unit in units]
+    return [()] * (len(x.shape) - 2) + list(where.blocks(x.dtype))
 
 
 def _finish(

@@ -237,3 +237,19 @@ def test_elements_are_scattered_in_every_type(name: str, dtype: str) -> None:
     program = tecomp.compile(B, [A, where, U], name)
 
     np.testing.assert_array_equal(program(a, places, u), expected)
+
+
+def test_factors_are_loaded_in_the_order_in_which_they_lie() -> None:
+    """Weights of a dense layer, in sticks of their first axis: each stick is loaded once."""
+    X = te.placeholder((128, 256), "float16", name="X")
+    W = te.placeholder((256, 256), "float16", name="W")
+    program = tecomp.compile(topi.nn.dense(X, W), [X, W], "stick128")
+    (product,) = (
+        call.part.report() for call in program.kernels
+        if call.group.result.name == "T_matmul_NT" and not call.is_relayout
+    )
+    (load,) = (link for link in product.links if link.link == "load")
+
+    # Each of 32 cores has 16 rows of the one and 64 of the other.
+    assert load.bytes == 32 * (16 + 64) * 256 * 4
+    assert load.bytes / load.bursts > 1024
