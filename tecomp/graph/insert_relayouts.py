@@ -24,6 +24,7 @@ from tecomp.graph.layout_result import Layouts, Wish
 from tecomp.ir.nodes.expr import Expr
 from tecomp.ir.traversal.rewrite import top_down
 from tecomp.layout.core.layout import Layout
+from tecomp.schedules.scratchpad.placement import HOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class _Making:
         """What the caller passes, in the layout that it has on the machine."""
         layout = self.found.of[tensor]
         if tensor in self.packed:
-            if not is_plain(layout):
+            if not is_passed_as(layout):
                 self.stored[tensor] = layout
             self._add(tensor, tensor)
             return
@@ -129,7 +130,8 @@ class _Making:
         moved = self._reading(op)
         for before, after in zip(op.outputs, moved, strict=True):
             seat = self.found.seats[before]
-            if isinstance(seat, Layout) and before not in self.found.shown and not is_plain(seat):
+            is_shown = before in self.found.shown
+            if isinstance(seat, Layout) and not is_shown and not is_passed_as(seat):
                 self.stored[after] = seat
             self._add(before, after)
         if op in self.found.copying:
@@ -171,18 +173,20 @@ class _Making:
 
     def _copy(self, tensor: Tensor, name: str, layout: Layout | None) -> Tensor:
         """A copy in a layout, or in the order of NumPy: the same, if it is there."""
-        if tensor not in self.stored and (layout is None or is_plain(layout)):
+        if tensor not in self.stored and (layout is None or is_passed_as(layout)):
             return tensor
         made = compute(tensor.shape, lambda *i: tensor[i if i else ()], name=name)
         assert isinstance(made, Tensor)
         self.apart.add(made.op)
-        if layout is not None and not is_plain(layout):
+        if layout is not None and not is_passed_as(layout):
             self.stored[made] = layout
         return made
 
 
-def is_plain(layout: Layout) -> bool:
-    """Whether elements are where arrays of NumPy have them."""
+def is_passed_as(layout: Layout) -> bool:
+    """Whether elements are where arrays of NumPy have them, in the memory of the caller."""
+    if layout.memory != HOST:
+        return False
     index_map = layout.index_map
     axes, places = index_map.initial_indices, index_map.final_indices
     return len(axes) == len(places) and all(a is b for a, b in zip(axes, places, strict=True))

@@ -112,3 +112,23 @@ def test_the_storage_of_the_machine_is_followed() -> None:
     program = tecomp.compile(C, [A], "stick128", layouts={B: layout})
 
     assert program.layouts[B].device_layout == layout
+
+
+def test_rows_in_the_memory_of_the_device() -> None:
+    """They are copied there like sticks; without a memory they stay where the caller has them."""
+    A, B, C = chain()
+    a = np.random.default_rng(0).standard_normal(SIZE).astype("float32")
+    rows = Layout.row_major(SIZE, "float32")
+    near = replace(rows, memory="ddr")
+
+    outside = tecomp.compile(C, [A], "stick128", layouts={A: rows, B: rows, C: rows})
+    program = tecomp.compile(C, [A], "stick128", layouts={A: near, B: near, C: near})
+
+    for each in (outside, program):
+        assert_close(each(a), np.exp(a + a), rtol=1e-5)
+    assert {kernel.bound_by for kernel in program.report().kernels} >= {"host_in", "host_out"}
+    kernels = [call.group.result.name for call in program.kernels]
+    assert (kernels[0], kernels[-1]) == ("A", "C")
+    assert len(kernels) == len(outside.kernels) + 2
+    scopes = {param.scope for param in program.kernels[1].part.lowered.final.params}
+    assert scopes == {"ddr"}
