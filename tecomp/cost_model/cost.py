@@ -244,7 +244,8 @@ class _Model:
             if delay:
                 self._worker(core).awaits(link.name, delay)
             requests = transfers if link.burst_bytes is None else accesses.bursts
-            taken = cycles(link, moved, requests, delay)
+            # A request waits for the link and for the memory that it reads.
+            taken = cycles(link, moved, requests, delay + (memory.latency_cycles or 0))
             self._take(site, core, link.name, taken, is_shared=link.scope == "chip")
 
     def _place(self, core: Core) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import gcd
 from typing import Any, TypeAlias
@@ -77,12 +77,26 @@ class Granularity:
     block: int | None
     burst: int | None = None
 
+    @property
+    def step(self) -> int:
+        """Bytes that bursts are made of: transactions if they fit in, else elements."""
+        if self.block is None or self.burst is None or self.burst * self.size % self.block:
+            return self.size
+        return self.block
+
+    def steps_of(self, address: int) -> tuple[int, int]:
+        """The first and the last step of an element."""
+        return address // self.step, (address + self.size - 1) // self.step
+
 
 @dataclass(frozen=True, slots=True)
 class AccessSequence:
     """Sequence of accesses to single elements.
 
-    A run continues while the next access is to the next element, or to the same element again.
+    A run continues while the next access is to the next element, or to the same element again. A
+    stretch continues while the next access is to the same transaction, or to the next one: gaps
+    within a transaction are transferred as well. Where bursts do not consist of whole transactions,
+    stretches are runs.
 
     Attributes:
         count: Number of accesses.
@@ -93,7 +107,10 @@ class AccessSequence:
         head: Elements of the first run.
         tail: Elements of the last run.
         blocks: Number of transactions: blocks touched by a run, summed over all runs.
-        bursts: Number of bursts that the runs are split into.
+        bursts: Number of bursts that the stretches are split into.
+        stretches: Number of stretches.
+        opening: Transactions of the first stretch, or elements if stretches are runs.
+        closing: Transactions of the last stretch, or elements if stretches are runs.
     """
 
     count: int = 0
@@ -105,15 +122,15 @@ class AccessSequence:
     tail: int = 0
     blocks: int = 0
     bursts: int = 0
+    stretches: int = 0
+    opening: int = 0
+    closing: int = 0
 
     def shifted(self, amount: int) -> AccessSequence:
         """Return the sequence moved by `amount` bytes, a multiple of the transaction size."""
         if not amount or not self.count:
             return self
-        return AccessSequence(
-            self.count, self.first + amount, self.last + amount, self.runs, self.longest,
-            self.head, self.tail, self.blocks, self.bursts,
-        )
+        return replace(self, first=self.first + amount, last=self.last + amount)
 
 
 NOTHING = AccessSequence()
@@ -121,7 +138,12 @@ NOTHING = AccessSequence()
 
 def single(address: int, unit: Granularity) -> AccessSequence:
     """Return a sequence of one access."""
-    return AccessSequence(1, address, address, 1, 1, 1, 1, _blocks(address, unit), 1)
+    first, last = unit.steps_of(address)
+    length = last - first + 1
+    return AccessSequence(
+        1, address, address, 1, 1, 1, 1, _blocks(address, unit), _bursts(length, unit),
+        1, length, length,
+    )
 
 
 def _blocks(address: int, unit: Granularity) -> int:
@@ -135,11 +157,12 @@ def joined(a: AccessSequence, b: AccessSequence, unit: Granularity) -> AccessSeq
     """Return the accesses of `a` followed by those of `b`."""
     if not a.count or not b.count:
         return a if a.count else b
+    bursts, *stretches = _joined_stretches(a, b, unit)
     gap = b.first - a.last
     if gap not in (0, unit.size):
         return AccessSequence(
             a.count + b.count, a.first, b.last, a.runs + b.runs, max(a.longest, b.longest),
-            a.head, b.tail, a.blocks + b.blocks, a.bursts + b.bursts,
+            a.head, b.tail, a.blocks + b.blocks, bursts, *stretches,
         )
     middle = a.tail + b.head - (gap == 0)
     return AccessSequence(
@@ -147,15 +170,38 @@ def joined(a: AccessSequence, b: AccessSequence, unit: Granularity) -> AccessSeq
         max(a.longest, b.longest, middle),
         middle if a.runs == 1 else a.head,
         middle if b.runs == 1 else b.tail,
-        a.blocks + b.blocks - _shared(a.last, b.first, unit),
-        a.bursts + b.bursts
-        + _bursts(middle, unit) - _bursts(a.tail, unit) - _bursts(b.head, unit),
+        a.blocks + b.blocks - _shared(a.last, b.first, unit), bursts, *stretches,
     )
 
 
+def _joined_stretches(
+    a: AccessSequence, b: AccessSequence, unit: Granularity
+) -> tuple[int, int, int, int]:
+    """The bursts, stretches, opening and closing of the accesses of `a`, and then those of `b`."""
+    overlap = _overlap(a.last, b.first, unit)
+    if overlap is None:
+        return a.bursts + b.bursts, a.stretches + b.stretches, a.opening, b.closing
+    middle = a.closing + b.opening - overlap
+    return (
+        a.bursts + b.bursts
+        + _bursts(middle, unit) - _bursts(a.closing, unit) - _bursts(b.opening, unit),
+        a.stretches + b.stretches - 1,
+        middle if a.stretches == 1 else a.opening,
+        middle if b.stretches == 1 else b.closing,
+    )
+
+
+def _overlap(last: int, first: int, unit: Granularity) -> int | None:
+    """What two accesses of one stretch have in common; None if they are in two stretches."""
+    (start, end), (begin, _) = unit.steps_of(last), unit.steps_of(first)
+    if first == last:
+        return end - start + 1
+    return 1 - (begin - end) if begin - end in (0, 1) else None
+
+
 def _bursts(length: int, unit: Granularity) -> int:
-    """Return the number of bursts of a run."""
-    return ceil_div(length, unit.burst) if unit.burst else 1
+    """Return the number of bursts of a stretch."""
+    return ceil_div(length * unit.step, unit.burst * unit.size) if unit.burst else 1
 
 
 def _shared(last: int, first: int, unit: Granularity) -> int:
@@ -380,7 +426,9 @@ class Counter:
 
 def _apart(accesses: AccessSequence, block: int | None) -> AccessSequence:
     count = accesses.count
-    return AccessSequence(count, 0, 0, count, 1, 1, 1, count if block else 0, count)
+    return AccessSequence(
+        count, 0, 0, count, 1, 1, 1, count if block else 0, count, count, 1, 1
+    )
 
 
 def address_of(

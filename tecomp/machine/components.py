@@ -313,7 +313,8 @@ class Link:
         burst_bytes: the longest run that is moved at once.
         max_loops: nested loops that one descriptor has.
         instances: how many there are.
-        outstanding: requests that each has under way at one time; any number if not said.
+        outstanding: requests that each has under way at one time; any number if not said. Each
+            waits for the link and for the memory that it reads.
         ports: cores next to which it reaches a memory of the chip: a coordinate for each axis.
         topology: whether the last core along an axis of the grid is next to the first (`torus`).
     """

@@ -32,9 +32,36 @@ def counted(addresses: list[int], unit: Granularity) -> AccessSequence:
         {byte // block for address in run for byte in range(address, address + unit.size)}
         for run in runs
     ] if block else []
-    return AccessSequence(len(addresses), addresses[0], addresses[-1], len(runs), max(lengths),
-                    lengths[0], lengths[-1], sum(map(len, touched)),
-                    sum(-(-n // unit.burst) if unit.burst else 1 for n in lengths))
+    stretches = stretched(addresses, unit)
+    burst = unit.burst and unit.burst * unit.size // step_of(unit)
+    return AccessSequence(
+        len(addresses), addresses[0], addresses[-1], len(runs), max(lengths),
+        lengths[0], lengths[-1], sum(map(len, touched)),
+        sum(-(-n // burst) if burst else 1 for n in stretches),
+        len(stretches), stretches[0], stretches[-1],
+    )
+
+
+def step_of(unit: Granularity) -> int:
+    """Bytes that bursts are made of."""
+    if unit.block and unit.burst and unit.burst * unit.size % unit.block == 0:
+        return unit.block
+    return unit.size
+
+
+def stretched(addresses: list[int], unit: Granularity) -> list[int]:
+    """Transactions, or elements, that are accessed one after the other."""
+    size = step_of(unit)
+    lengths: list[int] = []
+    before = None
+    for address in addresses:
+        first, last = address // size, (address + unit.size - 1) // size
+        if before is not None and first - before in (0, 1):
+            lengths[-1] += last - before
+        else:
+            lengths.append(last - first + 1)
+        before = last
+    return lengths
 
 
 steps = st.builds(Granularity, st.sampled_from([1, 2, 4]), st.sampled_from([None, 4, 16, 12]),

@@ -27,7 +27,7 @@ source = "assumed"
 TARGET = read_target(MACHINE, "linked.toml")
 
 
-def copied(tiled: bool = False, **link: Any) -> Report:
+def copied(machine: tecomp.Target = TARGET, tiled: bool = False, **link: Any) -> Report:
     """Each of four cores copies four tiles of 16x16 from 64x64 elements of four bytes."""
     A = te.placeholder((64, 64), name="A")
     B = te.compute((64, 64), lambda i, j: A[i, j] + 1.0, name="B")
@@ -40,7 +40,7 @@ def copied(tiled: bool = False, **link: Any) -> Report:
     io, jo, _, _ = s[B].tile(i, j, 16, 16)
     s[B].bind(io, "core.x")
     s[copy].compute_at(s[B], jo)
-    target = TARGET.overridden(link={"load": link})
+    target = machine.overridden(link={"load": link})
     return tecomp.build(s, [A, B], target=target).report()
 
 
@@ -67,7 +67,7 @@ def test_bytes_alone() -> None:
 )
 def test_runs_are_cut_into_bursts(burst: int | None, tiled: bool, bursts: int) -> None:
     """The tiles of a core are one run where a tile is one piece of memory."""
-    assert [link.bursts for link in copied(tiled, burst_bytes=burst).links] == [bursts]
+    assert [link.bursts for link in copied(tiled=tiled, burst_bytes=burst).links] == [bursts]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,33 @@ def test_runs_are_cut_into_bursts(burst: int | None, tiled: bool, bursts: int) -
 def test_a_nest_that_is_too_deep_is_several_descriptors(
     loops: int | None, tiled: bool, transfers: int
 ) -> None:
-    assert [link.transfers for link in copied(tiled, max_loops=loops).links] == [transfers]
+    assert [link.transfers for link in copied(tiled=tiled, max_loops=loops).links] == [transfers]
+
+
+def test_requests_wait_for_the_memory_that_they_read() -> None:
+    """A load waits for the memory of the chip, which answers every request."""
+    waiting = TARGET.overridden(memory={"ddr": {"latency_cycles": 50}})
+    for outstanding in (1, 2):
+        report = copied(waiting, burst_bytes=64, latency_cycles=20, outstanding=outstanding)
+
+        assert busy(report) == [(64 * (20 + 50) + 256) / outstanding] * 4
+
+
+def test_gaps_within_transactions_are_moved() -> None:
+    """Rows that fill most of their last transaction are requests of several rows."""
+    for width, bursts in ((64, 32), (50, 32), (48, 64)):
+        A = te.placeholder((64, width), name="A")
+        B = te.compute((64, width), lambda i, j, A=A: A[i, j] + 1.0, name="B")
+        s = te.create_schedule(B)
+        s[A].set_scope("ddr")
+        s[A].transform_layout(lambda i, j: [i, j % 64], loops="logical")
+        copy = s.cache_read(A, "lx", [B])
+        s[copy].compute_at(s[B], s[B].op.axis[0])
+        target = TARGET.overridden(link={"load": {"burst_bytes": 512}})
+
+        (load,) = tecomp.build(s, [A, B], target=target).report().links
+
+        assert load.bursts == bursts, width
 
 
 @pytest.mark.parametrize(

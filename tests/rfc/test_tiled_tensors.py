@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tecomp.layout.core.layout import Layout
 from tecomp.layout.sticks.stick_layout import Sparse, SpyreTensorLayout
+from tests.bench import tiled_table
+from tests.bench.layouts_table import encoder
 
 
 def test_row_and_column_major_are_strides() -> None:
@@ -119,3 +123,15 @@ def test_restickify_changes_the_stick_dimension() -> None:
     assert (columns.device_size, columns.stride_map()) == ([2, 256, 64], [16384, 1, 256])
     i, j = np.indices((128, 256))
     assert np.array_equal(columns.offsets(), (i // 64 * 256 + j) * 64 + i % 64)
+
+
+def test_the_table_of_benefits() -> None:
+    """Cycles in docs/tiled-tensors.md are those that the command prints."""
+    text = (Path(__file__).parents[2] / "docs" / "tiled-tensors.md").read_text(encoding="utf-8")
+    for name, program in (*tiled_table.operations(), ("encoder layer", encoder())):
+        found = tiled_table.row(name, program)
+        assert found in text.splitlines()
+        in_rows, in_sticks, chosen = (
+            int(each.replace(",", "")) for each in found.split("|")[2:5]
+        )
+        assert in_rows >= in_sticks >= chosen

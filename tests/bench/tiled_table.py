@@ -1,0 +1,93 @@
+"""The table of layouts in docs/tiled-tensors.md: `python -m tests.bench.tiled_table`.
+
+Cycles of the kernels of programs on `stick128` by the model, without copies from the host and to it:
+with values in rows, with values in the sticks of the machine, and as `tecomp.compile` chooses.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from tecomp import Layout, StickLayout, Target, te
+from tecomp.graph.compilation_steps import details_of
+from tecomp.graph.compile_options import asked_for
+from tests.bench.layouts_table import Network, encoder
+
+MACHINE = Target.load("stick128")
+SIZE = 1024
+
+
+def rows(x: te.Tensor) -> Layout:
+    """The sticks of one row after the other, as arrays of NumPy have them."""
+    lanes = 128 // te.const(0, x.dtype).dtype.bytes
+    shape = [int(n) for n in x.shape]
+    return Layout.of(shape, x.dtype, lambda *i: [*i[:-1], i[-1] // lanes, i[-1] % lanes], memory="ddr")
+
+
+def sticks(x: te.Tensor) -> Layout:
+    """The first sticks of all rows, then the second ones: the layout of the machine."""
+    return StickLayout.for_target(MACHINE, [int(n) for n in x.shape], x.dtype, pad_all_dims=False)
+
+
+def values(output: te.Tensor) -> list[te.Tensor]:
+    """What a program reads and makes in full sticks, apart from vectors, of which there is one order."""
+    found: dict[te.Tensor, None] = {}
+    todo = [output]
+    while todo:
+        x = todo.pop()
+        if x not in found:
+            found[x] = None
+            todo += x.op.input_tensors
+    return [x for x in found if len(x.shape) > 1 and not _is_along_lanes(x)]
+
+
+def _is_along_lanes(x: te.Tensor) -> bool:
+    """Whether a reduction leaves one element in each stick."""
+    return bool(getattr(x.op, "reduce_axis", ())) and len(x.op.input_tensors) == 1
+
+
+def operations() -> Iterator[tuple[str, Network]]:
+    """Operations on matrices of two-byte values."""
+    X, W = (te.placeholder((SIZE, SIZE), "float16", name=name) for name in "XW")
+    k = te.reduce_axis((0, SIZE), name="k")
+    yield "exp", ([X], [], te.compute(X.shape, lambda i, j: te.exp(X[i, j]), name="Y"))
+    yield "sum of two", ([X, W], [], te.compute(X.shape, lambda i, j: X[i, j] + W[i, j], name="Y"))
+    yield "maxima of columns", (
+        [X], [], te.compute((SIZE,), lambda j: te.max(X[k, j], axis=k), name="Y"))
+    yield "maxima of rows", (
+        [X], [], te.compute((SIZE,), lambda i: te.max(X[i, k], axis=k), name="Y"))
+    yield "product", ([X, W], [], te.compute(X.shape, lambda i, j: te.sum(
+        te.cast(X[i, k], "float32") * te.cast(W[k, j], "float32"), axis=k), name="Y"))
+
+
+def cycles(program: Network, given: Mapping[te.Tensor, Layout]) -> float:
+    """What the kernels of a program take, without the copies from the host and to it."""
+    passed, constants, output = program
+    known = {x: np.zeros([int(n) for n in x.shape], str(x.dtype)) for x in constants}
+    asked = asked_for([output], passed, MACHINE, known, "program", given)
+    report = details_of(asked).report("program", MACHINE, 0, measured=False)
+    return sum(each.cycles for each in report.kernels if not each.bound_by.startswith("host"))
+
+
+def row(name: str, program: Network) -> str:
+    """A row of the table."""
+    own = values(program[2])
+    found = [cycles(program, {x: place(x) for x in own}) for place in (rows, sticks)]
+    found.append(cycles(program, {}))
+    return f"| {name} | {' | '.join(f'{each:,.0f}' for each in found)} |"
+
+
+def main() -> None:
+    """Print the table."""
+    print("| program | in rows | in sticks | chosen |")
+    print("| --- | ---: | ---: | ---: |")
+    for name, program in (*operations(), ("encoder layer", encoder())):
+        print(row(name, program))
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
