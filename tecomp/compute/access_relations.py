@@ -1,4 +1,4 @@
-"""Access relations of operations, free variables and index footprints."""
+"""Access relations of operations: reads, factors, work, footprints and free variables."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tecomp.ir.traversal.rewrite import children, fold, free_variables, post_ord
 
 
 def reach(index: Expr, sizes: Mapping[IterVar, int]) -> int | None:
-    """The greatest value less the least one, at most.
+    """Return an upper bound of the difference between the maximum and the minimum of an index.
 
     Args:
-        index: of whole numbers.
-        sizes: how many values each axis runs through; the others have one.
+        index: Integer expression.
+        sizes: Number of values of each axis in the region; other axes have one value.
 
     Returns:
-        It; None if that cannot be said, as of what is read from a tensor.
+        The bound, or None if it is unknown, as for an element of a tensor.
 
     >>> from tecomp.compute.iter_var import make_axis, IterKind
     >>> i, j = (make_axis(name, 0, 100, IterKind.DATA) for name in "ij")
@@ -57,7 +57,7 @@ def _of_both(node: Binary, parts: list[int]) -> int | None:
         return a + b
     if a == b == 0:
         return 0
-    # What changes no value of the other is a number, or the same for all.
+    # An operand with reach 0 is constant within the region.
     if node.op is BinOp.MUL and isinstance(node.b, Const):
         return a * abs(int(node.b.value))
     if node.op is BinOp.MUL and isinstance(node.a, Const):
@@ -71,12 +71,12 @@ def _of_both(node: Binary, parts: list[int]) -> int | None:
 
 
 def reads_tensors(index: Expr) -> bool:
-    """Whether an index depends on elements of tensors."""
+    """Return whether an index depends on elements of tensors."""
     return bool(fold(index, lambda node, parts: isinstance(node, TensorLoad) or any(parts)))
 
 
 def variables_of(op: Operation) -> list[Var]:
-    """Those of its shapes, its reductions and its body, as often as they are there."""
+    """Return the free variables of the shapes, reduction axes and bodies, with duplicates."""
     found = [var for shape in op.shapes for n in shape for var in variables_in(n)]
     if isinstance(op, ComputeOp):
         for axis in op.reduce_axis:
@@ -91,7 +91,7 @@ def variables_of(op: Operation) -> list[Var]:
 
 
 def variables_in(extent: Extent) -> list[Var]:
-    """Those of an extent."""
+    """Return the variables of an extent."""
     return [] if isinstance(extent, int) else [n for n in walk(extent) if isinstance(n, Var)]
 
 
@@ -108,17 +108,17 @@ _REDUCERS: dict[BinOp, Reducer] = {
 
 
 _FUNCTION = 10
-"""Operations that a function takes, such as `exp`."""
+"""Cost of a mathematical function such as `exp`, in operations."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Access:
-    """One read of a tensor.
+    """Read access to a tensor.
 
     Attributes:
-        tensor: what is read.
-        index: which element.
-        times: how often that is written.
+        tensor: Tensor that is read.
+        index: Index of the element, one linear combination per axis.
+        times: Number of occurrences of the access in the definition.
 
     >>> import tecomp
     >>> from tecomp import te
@@ -137,17 +137,17 @@ class Access:
 
     @property
     def axes(self) -> tuple[IterVar | None, ...]:
-        """For each index the axis that it is; None where it is anything else."""
+        """Axis that each index equals, or None for other indices."""
         return tuple(index.axis for index in self.index)
 
     @property
     def follows_data(self) -> bool:
-        """Whether which element it is depends on elements of tensors, as in a gather."""
+        """Whether the index depends on elements of tensors, as in a gather."""
         return any(reads_tensors(term) for index in self.index for term, _ in index.terms)
 
     @property
     def offset(self) -> Affine | None:
-        """How many elements lie before it in memory; None where that depends on sizes.
+        """Row-major offset of the element, or None if the shape contains size variables.
 
         Example:
             >>> import tecomp
@@ -170,7 +170,7 @@ class Access:
         return shortest(total)
 
     def at(self, places: Mapping[IterVar, Affine]) -> Access:
-        """The same read where each axis is a sum over other axes, as where its reader is inlined.
+        """Substitute linear combinations for axes, as for inlining the reader.
 
         Example:
             >>> import tecomp
@@ -186,13 +186,13 @@ class Access:
         return replace(self, index=tuple(index.at(places) for index in self.index))
 
     def footprint(self, sizes: Mapping[IterVar, int]) -> tuple[int, ...]:
-        """Extents of a box that has all that is read in a part of the axes, wherever that begins.
+        """Return the extents of a box that contains all elements read in a tile at any position.
 
         Args:
-            sizes: how many values in a row each axis runs through; the others have one.
+            sizes: Extent of the tile along each axis; 1 for other axes.
 
         Raises:
-            DefinitionError: an extent of the tensor is no number.
+            DefinitionError: If an extent of the tensor is symbolic.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -218,11 +218,11 @@ class Access:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """What is multiplied with something else.
+    """Factor of a product.
 
     Attributes:
-        axes: those that it depends on.
-        element: the element of a tensor that it is; None if it is anything else.
+        axes: Axes that the factor depends on.
+        element: Access, if the factor is an element of a tensor and no divisor; otherwise None.
     """
 
     axes: frozenset[IterVar]
@@ -231,28 +231,28 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Accesses:
-    """What an operation reads for each element, and how it combines that.
+    """Access relations and operation counts of one operation, per element of the result.
 
     Attributes:
-        axis: one variable for each axis of the result.
-        reduce_axis: the axes that it reduces over.
-        reducer: how; None if there is no reduction, or one of another kind.
-        reads: all that it reads, each place once.
-        factors: what is multiplied to give the element, or what is reduced for it, if that is a
-            product of elements of tensors alone, maybe converted to a wider type.
-        written: what is multiplied to give that, as it is written, if it is more than one.
-        is_plain: whether the reduction takes every element, and starts from its identity.
-        has_start: whether it starts from something else.
-        repeated: for each axis of the result the operations that give the same for every value of
-            it, but not for every element.
-        is_scan: whether its rows follow from one another; then it reads what its steps read.
-        work: operations for each element, or for each term of it; a function counts as ten.
-        paths: for each tensor that is read the operations that follow one upon the other from its
-            element to the result, at most; those of the whole formula at None.
-        rising: of a reducer that takes one of two tuples whole the number of a value that is
-            greater with each step along its one axis; None if there is none.
-        is_apart: whether several values are reduced, each by a common reducer of its own.
-        counted: the axes of the result whose numbers are values, not only indices.
+        axis: Axes of the result.
+        reduce_axis: Reduction axes.
+        reducer: Standard reducer; None without a reduction, or for a custom reducer.
+        reads: Read accesses, without duplicates.
+        factors: Factors of the element, or of the reduced term, if all of them are elements of
+            tensors up to lossless casts; otherwise empty.
+        written: Factors of the element or term in textual order; empty for a single factor.
+        is_plain: Whether the reduction has neither a condition nor an initial value.
+        has_start: Whether the reduction has an initial value.
+        repeated: For each axis of the result, the number of operations that are invariant along the
+            axis but depend on another axis.
+        is_scan: Whether the operation is a scan; its steps then define the reads.
+        work: Operations per element, or per reduced term; a mathematical function counts as 10.
+        paths: Length in operations of the longest dependence chain from each read tensor to the
+            result. The key None has the longest chain of the whole expression.
+        rising: For a reducer that selects one of two tuples, the index of a value that increases
+            along the only reduction axis; None if there is none.
+        is_apart: Whether several values are reduced, each independently by a standard reducer.
+        counted: Axes of the result that occur as values, and not only in indices.
 
     >>> import tecomp
     >>> from tecomp import te
@@ -295,13 +295,15 @@ class Accesses:
 
 
 def accesses(tensor: Tensor) -> Accesses:
-    """What the operation of a tensor reads for each element, whatever it is called or made by.
+    """Return the access relations of the operation that computes a tensor.
+
+    The result depends on the definition only, not on names or on the function that made it.
 
     Args:
-        tensor: any; a placeholder and what is no formula of its elements read nothing.
+        tensor: Tensor. For placeholders, scans and `te.extern`, the result has no reads.
 
     Raises:
-        DefinitionError: it is no tensor.
+        DefinitionError: If `tensor` is not a tensor.
 
     Example:
         >>> import tecomp
@@ -327,7 +329,7 @@ def accesses(tensor: Tensor) -> Accesses:
 
 
 def _accesses(op: ComputeOp, body: Expr) -> Accesses:
-    # Of a reduction of several values each has all that any of them is made of.
+    # Every component of a tuple reduction is attributed the reads of all components.
     bodies = op.body[:1] if isinstance(body, Reduce) else op.body
     loads = (node for node in walk(*bodies) if isinstance(node, TensorLoad))
     reads: dict[object, Access] = {}
@@ -356,9 +358,9 @@ def _accesses(op: ComputeOp, body: Expr) -> Accesses:
 
 
 def _rising(reduce: Reduce) -> int | None:
-    """The value of a tuple that is greater with each step, if its reducer takes tuples whole.
+    """Return the index of a value that increases along the reduction axis of a selecting reducer.
 
-    It says which of two partial results comes first, whichever elements they are made of.
+    This value gives the order of two partial results, independently of their elements.
     """
     if len(reduce.axis) != 1 or not is_selection(reduce.combiner):
         return None
@@ -367,7 +369,7 @@ def _rising(reduce: Reduce) -> int | None:
 
 
 def _rises(value: Expr, axis: IterVar) -> bool:
-    """Whether a value is a multiple of an axis and some more, and its types hold all of them."""
+    """Return whether a value is `c * axis + d` with `c > 0` and does not overflow its dtypes."""
     kinds = [value.dtype]
     while isinstance(value, Cast):
         value = value.value
@@ -392,7 +394,7 @@ def _rises(value: Expr, axis: IterVar) -> bool:
 
 
 def _repeated(op: ComputeOp) -> tuple[int, ...]:
-    """For each axis the work on values that do not depend on it, but on another one."""
+    """Return for each axis the work on values that depend on other axes only."""
     loads = [node for node in walk(*op.body) if isinstance(node, TensorLoad)]
     places = {id(node) for load in loads for node in walk(*load.indices)}
     used: dict[int, frozenset[IterVar]] = {}
@@ -408,19 +410,19 @@ def _repeated(op: ComputeOp) -> tuple[int, ...]:
 
 
 def _cost(node: Any) -> int:
-    """Operations that a node stands for itself."""
+    """Return the cost of a node without its operands, in operations."""
     if not isinstance(node, Expr) or isinstance(node, TensorLoad | Const | Var | Reduce | Cast):
         return 0
     return _FUNCTION if isinstance(node, Call) else 1
 
 
 def _work(body: tuple[Expr, ...]) -> int:
-    """Operations on elements; those of indices are not counted."""
+    """Return the number of operations on elements, without index arithmetic."""
     return sum(map(_cost, _outside_of_indices(body)))
 
 
 def _paths(body: tuple[Expr, ...]) -> Mapping[Tensor | None, int]:
-    """From each tensor to the result, and at None of all that is computed; see `Accesses`."""
+    """Return the longest dependence chains; see `Accesses.paths`."""
     behind = dict.fromkeys(map(id, body), 0)
     found: dict[Tensor | None, int] = {None: 0}
     for node in reversed([*post_order(*body)]):
@@ -437,17 +439,17 @@ def _paths(body: tuple[Expr, ...]) -> Mapping[Tensor | None, int]:
 
 
 def _outside_of_indices(body: tuple[Expr, ...]) -> Iterator[Any]:
-    """What is computed of elements, and not to find them."""
+    """Yield the nodes of bodies, without the indices of loads."""
     return walk(*body, parts=lambda node: () if isinstance(node, TensorLoad) else children(node))
 
 
 def _kind(combiner: CommReducer) -> Reducer | None:
-    """Which of the common reducers it is."""
+    """Return the standard reducer that a combiner of one value equals, or None."""
     return _kind_of(combiner, 0) if len(combiner.result) == 1 else None
 
 
 def _are_apart(combiner: CommReducer) -> bool:
-    """Whether each of several values is combined by a common reducer, without the others."""
+    """Return whether each of several values is combined independently by a standard reducer."""
     count = len(combiner.result)
     return count > 1 and all(_kind_of(combiner, k) is not None for k in range(count))
 
@@ -460,7 +462,7 @@ def _kind_of(combiner: CommReducer, k: int) -> Reducer | None:
 
 
 def _named(read: Access, axes: tuple[IterVar, ...]) -> Access:
-    """A read in which an index 0 is the axis at its place, if that has no other value either."""
+    """Replace index 0 by the axis at the same position if both extents are 1."""
     if len(read.index) != len(axes):
         return read
     index = tuple(
@@ -487,5 +489,5 @@ def _part(factor: Factor, axes: tuple[IterVar, ...]) -> Part:
 
 
 def access_of(load: TensorLoad) -> Access:
-    """Which element a read is of."""
+    """Return the access of a load."""
     return Access(load.tensor, tuple(map(affine_of, load.indices)))

@@ -31,11 +31,12 @@ from tecomp.ir.traversal.rewrite import fold, substitute, walk
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Affine:
-    """A sum over axes: `const` plus each coefficient times its term.
+    """Linear combination: `const` plus the sum of coefficient times term.
 
     Attributes:
-        terms: (term, coefficient); a term is an axis, or what is no such sum: `i // 4`, `I[i]`.
-        const: the constant.
+        terms: Pairs (term, coefficient); a term is an axis, a size, or an opaque non-linear
+            expression such as `i // 4` or `I[i]`.
+        const: Constant.
 
     >>> import tecomp
     >>> from tecomp import te
@@ -53,7 +54,7 @@ class Affine:
 
     @property
     def axis(self) -> IterVar | None:
-        """The axis that this is, as it is; None if it is anything else."""
+        """Axis that this combination equals, or None."""
         if len(self.terms) != 1 or self.const:
             return None
         ((term, coefficient),) = self.terms
@@ -61,18 +62,18 @@ class Affine:
 
     @property
     def is_affine(self) -> bool:
-        """Whether each term is an axis or a size."""
+        """Whether each term is an axis or a size, so that no term is opaque."""
         return all(isinstance(term, Var) for term, _ in self.terms)
 
     @property
     def axes(self) -> tuple[IterVar, ...]:
-        """The axes that it depends on, also those inside of terms."""
+        """Axes that the combination depends on, including axes in opaque terms."""
         return tuple(dict.fromkeys(axis for term, _ in self.terms for axis in axes_of(term)))
 
     def quotient(self, axis: IterVar) -> tuple[int, int] | None:
-        """The divisor and the coefficient of the one term `axis // divisor`; None if there is none.
+        """Return divisor and coefficient of the only term `axis // divisor` with `axis`, or None.
 
-        An axis that is multiplied itself is divided by 1.
+        A linear term of the axis has the divisor 1.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -88,10 +89,10 @@ class Affine:
         return found[0][0], found[0][1]
 
     def at(self, places: Mapping[IterVar, Affine]) -> Affine:
-        """The same where axes are sums over others, in its shortest form.
+        """Substitute linear combinations for axes, and simplify.
 
         Args:
-            places: for each axis the sum that takes its place; all others stay.
+            places: Replacement of each substituted axis; other axes are unchanged.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -108,7 +109,7 @@ class Affine:
 
     @property
     def value(self) -> Expr:
-        """This as an expression."""
+        """The linear combination as an expression."""
         total: Expr = index_value(self.const)
         for term, coefficient in self.terms:
             total = total + (term if coefficient == 1 else term * coefficient)
@@ -116,7 +117,7 @@ class Affine:
 
     @property
     def is_window(self) -> bool:
-        """Whether it is a sum of several axes that takes a value more than once."""
+        """Whether this is a sum of several axes that is not injective, as in a sliding window."""
         axes = [(axis, self.coefficient(axis)) for axis in self.axes]
         if not self.is_affine or len(axes) < 2:
             return False
@@ -128,7 +129,7 @@ class Affine:
         return False
 
     def coefficient(self, axis: IterVar) -> int | None:
-        """What one step of an axis adds; None if that is no constant.
+        """Return the coefficient of an axis, or None if an opaque term contains the axis.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -144,17 +145,20 @@ class Affine:
 
 
 def axes_of(term: Expr) -> dict[IterVar, None]:
-    """The axes in a term, in the order of its text."""
+    """Return the axes in a term, in textual order, as keys of a dictionary."""
     return {node: None for node in walk(term) if isinstance(node, IterVar)}
 
 
 def affine_of(index: Expr) -> Affine:
-    """An integer as a sum of terms."""
+    """Convert an integer expression to a linear combination of terms."""
     return fold(index, _affine)
 
 
 def shortest(index: Expr) -> Affine:
-    """An index in as few terms as the ranges of its axes allow; as it is where data is in it."""
+    """Simplify an index with the ranges of its axes, and convert it to a linear combination.
+
+    An index that depends on data is converted without simplification.
+    """
     own = {axis: Var(axis.name, INT64) for axis in axes_of(index)}
     if not all(_is_arithmetic(node) for node in walk(index)):
         return affine_of(index)
@@ -178,7 +182,7 @@ def _is_arithmetic(node: object) -> bool:
 
 
 def _wide(node: Any, parts: list[Expr], own: Mapping[IterVar, Var]) -> Expr:
-    """A part of an index in the type that indices have."""
+    """Rebuild a node of an index in the index dtype."""
     if isinstance(node, Const):
         return index_value(int(node.value))
     if isinstance(node, Binary):
@@ -189,7 +193,7 @@ def _wide(node: Any, parts: list[Expr], own: Mapping[IterVar, Var]) -> Expr:
 
 
 def _divisor(term: Expr, axis: IterVar) -> int | None:
-    """What an axis is divided by; None if the term is no such quotient."""
+    """Return the divisor of a term `axis // divisor`, or None for other terms."""
     if term is axis:
         return 1
     if isinstance(term, Binary) and term.op is BinOp.FLOORDIV and term.a is axis:
@@ -216,7 +220,7 @@ def _affine(node: Any, parts: list[Affine]) -> Affine:
 
 
 def added(a: Affine, b: Affine, factor: int) -> Affine:
-    """`a + factor * b`."""
+    """Return `a + factor * b`."""
     terms = dict(a.terms)
     for term, coefficient in b.terms:
         terms[term] = terms.get(term, 0) + factor * coefficient
@@ -225,20 +229,21 @@ def added(a: Affine, b: Affine, factor: int) -> Affine:
 
 
 def key_of(index: Affine) -> tuple[object, int]:
-    """The same for the same sum."""
+    """Return a key that is equal for equal linear combinations."""
     return frozenset((id(term), factor) for term, factor in index.terms), index.const
 
 
 def dependent_axis(
     name: str, low: Any, high: Any, where: str, thread_tag: str
 ) -> IterVar | None:
-    """An axis from `low` to before `high`, of which one depends on an axis; None if none does.
+    """Return a reduction axis whose bounds depend on other axes, or None if no bound does.
 
-    It runs through all values that it has anywhere. What of these it has at one place, reductions
-    over it take as a condition.
+    The domain of the axis is the bounding interval over all values of the other axes. Reductions
+    over the axis mask the values outside of the actual bounds.
 
     Raises:
-        DefinitionError: a bound is no sum of axes and sizes, or depends on elements of tensors.
+        DefinitionError: If the range of a bound is unknown, or a bound depends on elements of
+            tensors.
     """
     if not any(map(_has_axes, (low, high))):
         return None
@@ -255,7 +260,7 @@ def _has_axes(end: object) -> bool:
 
 
 def _end(end: object, where: str, *, greatest: bool) -> Extent:
-    """The least or the greatest value that a bound has anywhere."""
+    """Return the minimum or maximum of a bound over all values of its axes."""
     if not isinstance(end, Expr) or not _has_axes(end):
         return extent_of(end, where, least=-(2**63))
     if any(isinstance(node, Call | TensorLoad) for node in walk(end)) or not end.dtype.is_integer:
@@ -290,7 +295,7 @@ def _numeric_end(end: Expr, where: str, *, greatest: bool) -> int:
 
 
 def _interval(node: object, parts: list[tuple[int, int] | None]) -> tuple[int, int] | None:
-    """Values between which those of an expression are; None where they are not known."""
+    """Return an interval that contains the values of an expression, or None if unknown."""
     if isinstance(node, Const):
         return int(node.value), int(node.value)
     if isinstance(node, IterVar):

@@ -1,4 +1,4 @@
-"""Queries on definitions: factors, shared terms, topological order, substitution."""
+"""Analyses of definitions: factors, vector lanes, common terms, topological order."""
 
 from __future__ import annotations
 
@@ -35,21 +35,22 @@ from tecomp.ir.nodes.structural_equality import same
 from tecomp.ir.traversal.rewrite import bottom_up, children, fold, rebuild, substitute, walk
 
 _MOST_FACTORS = 64
-"""Longer products are values of their own."""
+"""Maximum number of factors of a product; a longer product counts as one factor."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factor:
-    """A value that another one is multiplied with, or divided by."""
+    """Factor of a product; with `divides`, the product is divided by `value`."""
 
     value: Expr
     divides: bool
 
 
 def written_factors(value: Expr) -> list[Factor]:
-    """What is multiplied to give `value`, as it is written: itself if it is no product.
+    """Return the factors of a product in textual order; a value that is no product is one factor.
 
-    So is one of very many factors: a square of squares has twice as many at each level.
+    A product with more than `_MOST_FACTORS` factors also counts as one factor, because the number
+    of factors of nested squares doubles at each level.
     """
     if fold(value, _number_of_factors, _multiplied) > _MOST_FACTORS:
         return [Factor(value, False)]
@@ -78,7 +79,7 @@ def _number_of_factors(node: Expr, inside: list[int]) -> int:
 
 
 def factors_of(value: Expr) -> list[TensorLoad]:
-    """The elements whose product `value` is; none if it is no such product."""
+    """Return the loads whose product is `value`; empty if a factor is not a load."""
     every = written_factors(value)
     found = [_without_casts(factor.value) for factor in every if not factor.divides]
     is_product = len(found) == len(every) and all(isinstance(x, TensorLoad) for x in found)
@@ -86,21 +87,21 @@ def factors_of(value: Expr) -> list[TensorLoad]:
 
 
 def _without_casts(node: Any) -> Any:
-    """What a value is before it is converted to wider types."""
+    """Strip lossless casts from a value."""
     while isinstance(node, Cast) and holds_every(node.dtype, node.value.dtype):
         node = node.value
     return node
 
 
 class NoLanesError(Exception):
-    """A part of a vector is not made lane by lane."""
+    """Raised if a vector expression cannot be split into lanes."""
 
 
 def lanes_of(vector: Expr) -> tuple[Expr, ...]:
-    """The lanes of a vector of elements that were put side by side and computed with.
+    """Split a vector expression into scalar expressions, one per lane.
 
     Raises:
-        NoLanesError: it has a part whose lanes are no values of their own.
+        NoLanesError: If a subexpression cannot be split into lanes.
     """
     return fold(vector, _lanes, _vectors)
 
@@ -142,15 +143,15 @@ def rebuilt(
     *,
     change: Callable[[Operation], Operation] = lambda op: op,
 ) -> dict[Tensor, Tensor]:
-    """Operations with other tensors in the place of what they read.
+    """Rebuild operations with substituted input tensors.
 
     Args:
-        operations: producers before consumers.
-        inputs: for tensors that they read, what they read instead.
-        change: what is done to each of them then; what it computes stays the same.
+        operations: Operations, producers before consumers.
+        inputs: Replacements of tensors that the operations read.
+        change: Function applied to each rebuilt operation; it must preserve the computed values.
 
     Returns:
-        What takes the place of each tensor: of the inputs, and of the outputs of the operations.
+        Replacement of each tensor: of the inputs, and of the outputs of changed operations.
 
     >>> from tecomp import te
     >>> A, P = te.placeholder((4,), name="A"), te.placeholder((4,), name="P")
@@ -184,7 +185,7 @@ def _moved(value: Expr, known: Mapping[Tensor, Tensor]) -> Expr:
 
 
 def is_selection(combiner: CommReducer) -> bool:
-    """Whether the result is one of both tuples, by one condition for all of their values."""
+    """Return whether a reducer selects one of its two operand tuples by a single condition."""
     parts = [_parts(value) for value in combiner.result]
     if len(parts) < 2 or len({str(part[0]) for part in parts if part}) != 1 or None in parts:
         return False
@@ -194,7 +195,10 @@ def is_selection(combiner: CommReducer) -> bool:
 
 
 def in_order(combiner: CommReducer, k: int) -> CommReducer:
-    """The same of partial results in any order: the one with the lesser value `k` comes first."""
+    """Return a reducer that first swaps its operands if value `k` of the left one is larger.
+
+    The result then does not depend on the order in which partial results are combined.
+    """
     swapped: dict[Var, Expr] = dict(zip(
         (*combiner.lhs, *combiner.rhs), (*combiner.rhs, *combiner.lhs), strict=True
     ))
@@ -206,7 +210,7 @@ def in_order(combiner: CommReducer, k: int) -> CommReducer:
 
 
 def _parts(value: Expr) -> tuple[Expr, Expr, Expr] | None:
-    """A condition, and what it chooses; None if it is no such value."""
+    """Return the condition and both branches of a selection, or None for other expressions."""
     if isinstance(value, Select):
         return value.condition, value.a, value.b
     if isinstance(value, Call) and value.name == "if_then_else":
@@ -216,16 +220,17 @@ def _parts(value: Expr) -> tuple[Expr, Expr, Expr] | None:
 
 
 def computes_terms(reader: Tensor, tensor: Tensor) -> bool:
-    """Whether an operation computes what another one reduces, maybe as a part of something else.
+    """Return whether an operation contains the term of a reduction as a subexpression.
 
-    Then `s.cache_terms` computes that once for both.
+    `s.cache_terms` then computes the term once for both operations.
 
     Args:
-        reader: of the one operation, for axes of the same extents.
-        tensor: of the other; one that is no reduction of one value has no terms.
+        reader: Result of the operation that may contain the term, over axes of the same extents.
+        tensor: Result of the reduction. The function returns False if `tensor` is not a reduction
+            of one value.
 
     Raises:
-        DefinitionError: one is no tensor.
+        DefinitionError: If an argument is not a tensor.
 
     Example:
         >>> import tecomp
@@ -246,14 +251,14 @@ def computes_terms(reader: Tensor, tensor: Tensor) -> bool:
 
 
 def has_term(op: ComputeOp, term: Expr) -> bool:
-    """Whether an operation computes a term, for axes of its own."""
+    """Return whether an operation contains a term, up to renaming of axes."""
     return any(axes_instead(node, term) is not None for node in walk(*op.body))
 
 
 def axes_instead(node: object, term: Expr) -> dict[Var, Expr] | None:
-    """The axes of a value for those of a term, if the two are the same but for their axes.
+    """Return the axis substitution that turns a term into a value, or None if there is none.
 
-    Axes come in the order of the text, which is the same for both.
+    Axes are matched in textual order, which is the same in both expressions.
     """
     if type(node) is not type(term) or not isinstance(node, Expr):
         return None
@@ -265,12 +270,12 @@ def axes_instead(node: object, term: Expr) -> dict[Var, Expr] | None:
 
 
 def _has_values_of(axis: IterVar, other: IterVar) -> bool:
-    """Whether an axis has the values that another one has."""
+    """Return whether two axes have the same dtype and domain."""
     return axis.dtype == other.dtype and same(axis.dom, other.dom)
 
 
 def post_order(outputs: Sequence[Operation]) -> tuple[Operation, ...]:
-    """`outputs` and all that they read, each once, producers before consumers."""
+    """Return `outputs` and all operations that they depend on, producers before consumers."""
     return tuple(inner_first(*outputs, parts=_producers))
 
 

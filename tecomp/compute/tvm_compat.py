@@ -1,4 +1,4 @@
-"""TVM class names, tag scopes and unsupported names."""
+"""Compatibility with TVM: class names, tag scopes, and messages for unsupported names."""
 
 from __future__ import annotations
 
@@ -90,25 +90,25 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
 
 
 def absent(module: str, name: str) -> AttributeError:
-    """What is said of a name that a module has not, by one that knows TVM or not.
+    """Return the error for a missing name of a module, with an alternative for TVM names.
 
     Args:
-        module: the name of the module.
-        name: what was asked for.
+        module: Name of the module.
+        name: Missing name.
     """
     return MissingError.of(module, module.rpartition(".")[2], name, ABSENT[module])
 
 
 def _comparison(op: CmpOp) -> Callable[[Value, Value], Expr]:
     def made(a: Value, b: Value) -> Expr:
-        """The condition that compares `a` and `b`."""
+        """Compare `a` and `b`, and return the condition."""
         return compare(op, value_of(a), value_of(b))
 
     return made
 
 
 def _conversion(dtype: str, value: Value) -> Expr:
-    """`value` converted to `dtype`, as `value.astype(dtype)`."""
+    """Cast `value` to `dtype`, the same as `value.astype(dtype)`."""
     return cast(value, dtype)
 
 
@@ -127,7 +127,7 @@ _CURRENT: ContextVar[TagScope | None] = ContextVar("tag_scope", default=None)
 
 
 class TagScope:
-    """Gives its tag to what is defined inside; a context manager and a decorator."""
+    """Context manager and decorator that tags the operations defined inside."""
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
@@ -154,7 +154,7 @@ class TagScope:
             )
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
-        """The function, whose operations have the tag."""
+        """Wrap a function so that the operations which the function defines get the tag."""
 
         @functools.wraps(function)
         def tagged(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -164,22 +164,23 @@ class TagScope:
         return tagged
 
     def used(self) -> str:
-        """The tag, of which an operation is made."""
+        """Return the tag, and record that an operation uses the scope."""
         self._is_used = True
         return self.tag
 
 
 def tag_scope(tag: str) -> TagScope:
-    """What is defined in a `with` block, or by the function decorated with this, has a tag.
+    """Return a scope that tags the operations of a `with` block or of a decorated function.
 
-    Tags are for those who read programs, such as libraries of schedules; they change nothing here.
+    Tags have no effect on compilation; code that inspects programs, such as a schedule library, can
+    read them.
 
     Args:
-        tag: of each `te.compute`, `te.scan` and `te.extern` that is defined inside.
+        tag: Tag of each `te.compute`, `te.scan` and `te.extern` defined inside.
 
     Raises:
-        DefinitionError: one scope is inside another, or an operation inside has a tag of its own.
-        TypeMismatchError: the tag is no text.
+        DefinitionError: If scopes are nested, or an operation inside has its own tag.
+        TypeMismatchError: If the tag is not a non-empty string.
 
     Example:
         >>> from tecomp import te
@@ -193,11 +194,10 @@ def tag_scope(tag: str) -> TagScope:
 
 
 def tag_of(tag: Any, where: str) -> str:
-    """The tag of a new operation: its own, or that of the scope around.
+    """Return the tag of a new operation: its own tag, or the tag of the enclosing scope.
 
     Raises:
-        DefinitionError: it has both.
-        TypeMismatchError: it is no text.
+        DefinitionError: If the operation has a tag inside a tag scope, or the tag is not a string.
     """
     check_kind(tag, str, f"{where}: tag", "give a text", DefinitionError)
     scope = _CURRENT.get()

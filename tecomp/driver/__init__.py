@@ -1,1 +1,1 @@
-"""The whole way at once: a schedule becomes a kernel that can be called."""
+"""The compiler driver: build callable kernels from schedules, and compile programs."""

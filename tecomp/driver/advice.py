@@ -1,4 +1,4 @@
-"""Performance warnings, and a smaller tile that fits."""
+"""Performance warnings, and a suggestion of a smaller tile that fits the memory."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule
 
 _TIMES = 4
-"""How often elements are computed before that is much."""
+"""Minimum recomputation factor, and minimum number of lanes, for a warning."""
 
 _ELEMENTS = 2**20
-"""How many elements more than needed are much."""
+"""Minimum number of redundantly computed elements for a warning."""
 
 _LINE = 64
-"""Bytes of a cache line: lanes that are as far apart share none."""
+"""Size of a cache line in bytes: lanes with at least this stride share no line."""
 
 _FAR = 2**20
-"""Bytes of a buffer that no first cache holds."""
+"""Minimum size of a buffer in bytes for a stride warning; larger than any first-level cache."""
 
 Loops = tuple[For, ...]
 
 
 def advise(schedule: Schedule, lowered: Lowered, target: Target) -> None:
-    """Warn of calls of the user's, each once. Schedules that others make are left alone."""
+    """Warn of slow primitive calls in user code, once per call; ignore calls of the library."""
     calls = {call[2] for call, place in schedule.calls if place is not None}
     func = lowered.functions["flatten_buffer"]
     if "compute_at" in calls:
@@ -50,7 +50,7 @@ def advise(schedule: Schedule, lowered: Lowered, target: Target) -> None:
 
 
 def _statements(func: PrimFunc) -> Iterator[tuple[Stmt, Loops]]:
-    """Every statement with the loops around it."""
+    """Yield every statement with its enclosing loops, outermost first."""
     todo: list[tuple[Stmt, Loops]] = [(func.body, ())]
     while todo:
         stmt, loops = todo.pop()
@@ -117,7 +117,7 @@ def _check_strides(schedule: Schedule, func: PrimFunc) -> None:
 
 
 def _step(indices: tuple[Expr, ...], buffer: Buffer, lanes: For) -> int:
-    """How far apart the lanes are, if that is far; else 0."""
+    """Return the stride of the lanes in elements if it is large enough for a warning, else 0."""
     extents = [n for n in buffer.shape if isinstance(n, int)]
     if len(extents) < len(buffer.shape) or prod(extents) * buffer.dtype.bytes < _FAR:
         return 0
@@ -148,17 +148,25 @@ def _check_copies(schedule: Schedule, func: PrimFunc, limit: int) -> None:
 
 
 _MOST = 24
-"""Schedules that are tried; each takes as long as a build."""
+"""Maximum number of schedules to try; each takes as long as lowering in a build."""
 _MOST_NODES = 20_000
-"""Nodes of lowered functions after which no other is tried: the message is due, and this is only
-its end. It takes about five seconds to make them, on whichever machine the message is the same."""
+"""Maximum number of nodes of all tried functions, about five seconds of lowering. A node count
+instead of a time limit makes the message the same on every machine."""
 _MOST_PARTS = 1 << 16
-"""Parts of an axis that are tried."""
+"""Maximum `nparts` to try."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """A call of the trace with another factor, or number of parts."""
+    """Alternative factor or number of parts for one call of the trace.
+
+    Attributes:
+        step: Index of the call in the trace.
+        place: Position or keyword of the changed argument.
+        old: Value in the trace.
+        new: Alternative value.
+        text: Text of the changed call, for the message.
+    """
 
     step: int
     place: int | str
@@ -168,7 +176,7 @@ class _Choice:
 
     @property
     def times(self) -> float:
-        """How much smaller the tile is."""
+        """Factor by which the tile is smaller."""
         return max(self.old / self.new, self.new / self.old)
 
 
@@ -179,14 +187,14 @@ def smaller_tile(
     needed: Callable[[Schedule, Lowered], int],
     limit: int,
 ) -> str:
-    """What to change so that it fits, as the end of a message.
+    """Suggest a smaller split factor that makes a schedule fit a memory, as the end of a message.
 
     Args:
-        schedule: what does not fit.
-        args: parameters of the kernel.
-        name: of the kernel.
-        needed: the bytes that a schedule needs, from it and what it is lowered to.
-        limit: the bytes there are.
+        schedule: Schedule that exceeds the memory.
+        args: Arguments of the kernel.
+        name: Name of the kernel.
+        needed: Function from a schedule and its lowered form to the required bytes.
+        limit: Capacity in bytes.
     """
     found: list[tuple[int, _Choice]] = []
     tried = nodes = 0
@@ -210,13 +218,13 @@ def smaller_tile(
 
 
 def _choices(schedule: Schedule) -> Iterator[list[_Choice]]:
-    """For each factor of a split or a tile, the greatest first, what may be there instead."""
+    """Yield the alternatives of each factor of a split or tile, largest factor first."""
     found = [options for options in _factors(schedule) if options]
     yield from sorted(found, key=lambda options: -options[0].old)
 
 
 def _factors(schedule: Schedule) -> Iterator[list[_Choice]]:
-    """For each factor of a split or a tile its halves, for parts their doubles, nearest first."""
+    """Yield the alternatives of each split factor (halves) and number of parts (doubles)."""
     for k, step in enumerate(json.loads(schedule.trace.to_json())["steps"]):
         if step["call"] == "split":
             for position, (word, changed) in enumerate(_WAYS, 1):
@@ -235,7 +243,7 @@ def _factors(schedule: Schedule) -> Iterator[list[_Choice]]:
 
 
 def halves(number: int) -> list[int]:
-    """A half of a number, a quarter and so on.
+    """Return a half of a number, a quarter and so on, rounded down, to 1.
 
     >>> halves(12)
     [6, 3, 1]
@@ -244,7 +252,7 @@ def halves(number: int) -> list[int]:
 
 
 def doubles(number: int) -> list[int]:
-    """Twice a number, four times and so on, as far as parts are likely to be.
+    """Return twice a number, four times and so on, up to about `_MOST_PARTS`.
 
     >>> doubles(12)[:3]
     [24, 48, 96]
@@ -256,7 +264,7 @@ _WAYS = (("factor", halves), ("nparts", doubles))
 
 
 def _start(step: Any, axis: int) -> str:
-    """The call, up to the factor."""
+    """Return the text of a call up to its factor."""
     loop = step["args"][axis]
     shown = loop.get("axis", loop) if isinstance(loop, dict) else loop
     return f"s[{step['stage']}].{step['call']}({shown}, "
@@ -265,7 +273,7 @@ def _start(step: Any, axis: int) -> str:
 def _lowered(
     schedule: Schedule, args: Sequence[object], name: str, choice: _Choice
 ) -> tuple[Schedule, Lowered] | None:
-    """The schedule with that choice, and what it is lowered to; None where there is no such."""
+    """Return the changed schedule and its lowered form, or None if the change is invalid."""
     document = json.loads(schedule.trace.to_json())
     step = document["steps"][choice.step]
     step["kwargs" if isinstance(choice.place, str) else "args"][choice.place] = choice.new
@@ -281,7 +289,7 @@ def _lowered(
 def _need(
     schedule: Schedule, lowered: Lowered, needed: Callable[[Schedule, Lowered], int]
 ) -> int | None:
-    """The bytes that it needs; None where it cannot run."""
+    """Return the required bytes, or None if the target cannot run the schedule."""
     try:
         return needed(schedule, lowered)
     except TecompError:

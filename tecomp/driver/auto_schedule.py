@@ -1,4 +1,4 @@
-"""Build programs that have no schedule: default scheduler and its cache."""
+"""Automatic scheduling of tensors without a schedule, and the cache keys of such builds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SCHEDULER = EntryPoint("auto", "tecomp.schedules.auto:auto", "tecomp.schedulers
 
 
 def is_program(value: object) -> bool:
-    """Whether it is a tensor, or are tensors, that a schedule can be made for."""
+    """Return whether a value is a tensor or a non-empty list of tensors."""
     values = value if isinstance(value, list | tuple) else [value]
     return bool(values) and all(isinstance(each, Tensor) for each in values)
 
@@ -40,9 +40,15 @@ def scheduled(
     strides: Mapping[Tensor, Sequence[Extent]] = MappingProxyType({}),
     near: Collection[Tensor] = (),
 ) -> Schedule:
-    """The schedule for results without one, layouts and strides of tensors, and a division.
+    """Return the automatic schedule of outputs.
 
-    What is `near` stays in the scratchpads of cores.
+    Args:
+        outputs: Output tensor or tensors.
+        target: Target of the schedule.
+        layouts: Layouts of tensors.
+        division: Work division among cores, by tensor.
+        strides: Strides of argument tensors.
+        near: Tensors that stay resident in the scratchpads of cores.
     """
     many = outputs if isinstance(outputs, list | tuple) else [outputs]
     names = ", ".join(each.name for each in many if isinstance(each, Tensor))
@@ -54,17 +60,17 @@ def scheduled(
 
 @dataclass(frozen=True)
 class Unscheduled:
-    """What `tecomp.build` was asked for, of results without a schedule, for a processor.
+    """Request of `tecomp.build` for outputs without a schedule.
 
     Attributes:
-        outputs: the results.
-        args: as of a `Build`, and so are the others.
-        name: of the kernel.
-        target: the machine.
-        options: how code is generated.
-        binds: what says the strides of arguments.
-        verify: whether the interpreter checks each call.
-        strides: of each argument, as `binds` has them.
+        outputs: Output tensor or tensors.
+        args: Tensors and size variables, in the parameter order of the kernel.
+        name: Name of the kernel.
+        target: Target of the kernel.
+        options: Code generation options.
+        binds: Buffers with the strides of arguments.
+        verify: Whether the interpreter checks each call.
+        strides: Strides of each argument from `binds`, or None.
     """
 
     outputs: Tensor | Sequence[Tensor]
@@ -78,7 +84,7 @@ class Unscheduled:
 
     @cached_property
     def build(self) -> Build:
-        """The same with the schedule that the library finds."""
+        """Build request with the schedule of the automatic scheduler."""
         known = {
             arg: each for arg, each in zip(self.args, self.strides, strict=False)
             if isinstance(arg, Tensor) and each is not None
@@ -90,11 +96,11 @@ class Unscheduled:
         )
 
     def lowered(self) -> Lowered:
-        """The function after each pass."""
+        """Return the function after each pass."""
         return self.build.lowered()
 
     def keys(self) -> Iterator[str]:
-        """Names of the program: without, and with the places where it was written; or none."""
+        """Yield the cache keys without and with source locations; none if it is not encodable."""
         if not isinstance(self.args, list | tuple):
             return
         outputs = (self.outputs,) if isinstance(self.outputs, Tensor) else tuple(self.outputs)

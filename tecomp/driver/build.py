@@ -1,4 +1,4 @@
-"""`build`: lower a schedule, check it against the target, compile it."""
+"""`build`: lower a schedule, check memories and core grid of the target, generate code."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ if TYPE_CHECKING:
     from tecomp.lowering.pipeline import Lowered
 
 _MOMENT = 0.1
-"""Seconds that a kernel is measured for where its roofline is asked for."""
+"""Measurement time of a kernel for its roofline, in seconds."""
 
 
 class ScheduledKernel(Kernel):
-    """A kernel that knows its schedule: it can show every pass and convert arrays to its layouts.
+    """Kernel with its schedule, its lowered functions, cost reports and layout conversion.
 
     Attributes:
-        lowered: the function after each pass.
+        lowered: Function after each lowering pass.
 
     >>> from tecomp import te
     >>> A = te.placeholder((6,), name="A")
@@ -91,7 +91,8 @@ class ScheduledKernel(Kernel):
         self._packing: dict[Any, Packing] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Machine code stays where it is trusted: the other process finds its own, or builds.
+        # Do not pickle machine code, for security: the receiving process loads the kernel from its
+        # own cache or builds it.
         return _built, (self._build,)
 
     @property
@@ -104,12 +105,12 @@ class ScheduledKernel(Kernel):
 
     @property
     def schedule(self) -> Schedule:
-        """What it was built from, or what was found where nobody scheduled."""
+        """Schedule of the kernel, given by the user or found by the automatic scheduler."""
         return self._build.schedule
 
     @property
     def lowered(self) -> Lowered:
-        """The function after each pass."""
+        """Function after each lowering pass; computed on first access."""
         if self._lowered is None:
             self._lowered = self._build.lowered()
         return self._lowered
@@ -121,7 +122,7 @@ class ScheduledKernel(Kernel):
         return quick
 
     def _verified(self, quick: Quick) -> Quick:
-        """A call after which the interpreter computes the same."""
+        """Wrap a call with bounds checks before, and a comparison with the interpreter after it."""
         verifier = import_module("tecomp.driver.verification").Verifier(
             self.name, self._build.args, self._state, self.lowered, self._packing_of,
             [p.position for p in self._parameters if p.is_written],
@@ -130,7 +131,7 @@ class ScheduledKernel(Kernel):
         def verified(*arguments: Any) -> Any:
             if len(arguments) == len(self.signature):
                 self._careful(self._block(), arguments)
-                # Code that reads or writes outside of its memory is not run.
+                # Do not run code that accesses memory out of bounds.
                 verifier.check_bounds(arguments, self.sizes_of(arguments))
             before = [
                 np.array(each, order="C") if getattr(each, "ndim", 0) else each
@@ -177,12 +178,13 @@ class ScheduledKernel(Kernel):
         return self._packing_of(tensor)
 
     def pack(self, tensor: Tensor, array: Any) -> np.ndarray[Any, Any]:
-        """`array`, in the shape of the computation, as this kernel takes `tensor`.
+        """Convert an array of logical shape to the layout in which the kernel takes `tensor`.
 
-        Places that hold no element get the tensor's pad value, or 0.
+        Padding is filled with the pad value of the tensor, or 0.
 
         Raises:
-            CallError: the tensor is not in the schedule, or the array does not fit it.
+            CallError: If the tensor is not in the schedule, or the array does not match its dtype,
+                shape or layout.
 
         >>> from tecomp import te
         >>> A = te.placeholder((6,), name="A")
@@ -198,12 +200,16 @@ class ScheduledKernel(Kernel):
         return self._packing_of(tensor).pack(array)
 
     def unpack(self, tensor: Tensor, array: Any, **sizes: int) -> np.ndarray[Any, Any]:
-        """The elements of `tensor`, as this kernel leaves it, in the shape of the computation.
+        """Convert an array from the layout of `tensor` in this kernel to its logical shape.
 
-        `sizes` are the size variables, by name, that the array's own shape does not tell.
+        Args:
+            tensor: Tensor of the schedule.
+            array: Array in the layout of the tensor.
+            sizes: Size variables by name that the shape of the array does not determine.
 
         Raises:
-            CallError: the tensor is not in the schedule, or the array does not fit it.
+            CallError: If the tensor is not in the schedule, or the array does not match its dtype,
+                shape or layout.
 
         >>> from tecomp import te
         >>> A = te.placeholder((6,), name="A")
@@ -219,19 +225,19 @@ class ScheduledKernel(Kernel):
         return self._packing_of(tensor).unpack(array, sizes)
 
     def report(self, **sizes: int) -> Report:
-        """What a call costs on the target: traffic, memory, work of cores, cycles.
+        """Return the modelled cost of a call: traffic, memory, work per core, and cycles.
 
-        Counted from loops and conditions, exactly, and not by running anything.
+        The counts are exact and are derived from loops and conditions, without running the kernel.
 
         Args:
-            sizes: the size variables of the program, by name.
+            sizes: Size variables of the program, by name.
 
         Raises:
-            CallError: a size is missing.
-            LowerError: there is too much to count.
+            CallError: If a size is missing.
+            LowerError: If there are too many iterations to count.
 
         Source:
-            docs/cost-model.md, which says what is counted, and how cycles follow.
+            docs/cost-model.md, which defines the counts and the computation of cycles.
 
         >>> from tecomp import te
         >>> A = te.placeholder((64,), name="A")
@@ -241,7 +247,7 @@ class ScheduledKernel(Kernel):
         ('main', 'cpu', {'mul float32': 64})
         """
         assert self._build.target is not None
-        # What counts is loaded with the first report.
+        # Import lazily: only reports need the cost model.
         reporting = import_module("tecomp.driver.profiling")
         report: Report = reporting.report_of(
             self.name, self._state, self.lowered, self._build.target, sizes
@@ -249,25 +255,24 @@ class ScheduledKernel(Kernel):
         return report
 
     def timeline(self, *arguments: Any, measured: bool = False, **sizes: int) -> Trace:
-        """What the kernel does when, as a trace that chrome://tracing and Perfetto open.
+        """Return a modelled or measured timeline as a trace for chrome://tracing and Perfetto.
 
-        By the model, or measured: a bar for each outermost loop or statement, with the time that
-        it took in the quickest of five calls. The clock is read between them, which takes some ten
-        nanoseconds; threads that share a loop are one bar.
+        A measured timeline has one bar for each outermost loop or statement, with its time in the
+        fastest of five calls. The clock is read between the bars, which takes about 10 ns. A
+        parallel loop is one bar.
 
         Args:
-            arguments: as for a call, where it is measured: outputs are written. Without any, the
-                call is one on zeros.
-            measured: whether to run it; else all is modelled, as `report().trace()` has it.
-            sizes: the size variables of the program, by name, where no arguments tell them.
+            arguments: Arguments of a measured call; outputs are written. Default: arrays of zeros.
+            measured: If True, run the kernel; otherwise return `report().trace()`.
+            sizes: Size variables of the program by name, if no arguments determine them.
 
         Returns:
-            JSON, which a notebook shows as a picture; times are microseconds.
+            JSON text, which a notebook displays as a figure; times are in microseconds.
 
         Raises:
-            CallError: an argument does not fit, a size is missing, or the kernel is for a machine
-                that is only described.
-            LowerError: there is too much to count.
+            CallError: If an argument is invalid, a size is missing, or a measurement is requested
+                for a target that cannot run here.
+            LowerError: If there are too many iterations to count.
 
         >>> from tecomp import te
         >>> A = te.placeholder((4,), name="A")
@@ -283,7 +288,7 @@ class ScheduledKernel(Kernel):
         if not measured:
             return self.report(**sizes).trace()
         arguments = arguments or self._zeros("timeline", sizes)
-        # What does not fit is refused in the kernel's own words.
+        # An ordinary call first reports invalid arguments with the kernel's own messages.
         self(*arguments)
         trace: Trace = import_module("tecomp.driver.profiling").measured_trace(
             self.lowered.final, self.signature, self._build.options, arguments
@@ -291,7 +296,7 @@ class ScheduledKernel(Kernel):
         return trace
 
     def _zeros(self, what: str, sizes: Mapping[str, int]) -> tuple[Any, ...]:
-        """Arguments for a call of which only the time counts."""
+        """Return arrays of zeros and default scalars, for a call that only measures time."""
         known = known_sizes(self.lowered.final, sizes, f"{self.name}.{what}")
         made: list[Any] = []
         for each in self._build.args:
@@ -306,27 +311,27 @@ class ScheduledKernel(Kernel):
     def roofline(
         self, *arguments: Any, measured: bool = False, label: str | None = None, **sizes: int
     ) -> Roofline:
-        """How fast the kernel is, below the roofs of computing and of each memory; `a + b` is both.
+        """Return the roofline of the kernel; `a + b` combines two rooflines in one figure.
 
-        On a processor a kernel is at its operations for each byte of its arguments, counted once
-        (compulsory traffic), and roofs are those of one core: `tecomp.calibrate` measures them
-        where the target does not state them. On other machines it is at the bytes that it moves,
-        for each memory and link, and all is modelled, by cycles.
+        On a processor, the arithmetic intensity is the number of operations per byte of compulsory
+        traffic, which counts each argument once. The roofs are those of one core: the target states
+        them, or `tecomp.calibrate` measures them. On other targets, there is one intensity for each
+        memory and link, from the modelled traffic in bytes, and times are modelled cycles.
 
         Args:
-            arguments: as for a call, where it is measured: outputs are written. Without any, the
-                call is one on zeros.
-            measured: whether to run it; else its time is the least that the roofs allow.
-            label: what the picture calls it, if not by its name.
-            sizes: the size variables of the program, by name, where no arguments tell them.
+            arguments: Arguments of a measured call; outputs are written. Default: arrays of zeros.
+            measured: If True, run the kernel; otherwise use the minimum time that the roofs allow.
+            label: Label in the figure. Default: the name of the kernel.
+            sizes: Size variables of the program by name, if no arguments determine them.
 
         Returns:
-            What a notebook shows, `print` prints, and `.save("x.svg")` writes as a picture.
+            Roofline, which a notebook displays, `print` shows as text, and `.save("x.svg")` writes
+            as a figure.
 
         Raises:
-            CallError: an argument does not fit, a size is missing, or the kernel is for a machine
-                that is only described.
-            LowerError: there is too much to count.
+            CallError: If an argument is invalid, a size is missing, or a measurement is requested
+                for a target that cannot run here.
+            LowerError: If there are too many iterations to count.
 
         Source:
             Williams, Waterman, Patterson: Roofline, Communications of the ACM 52 (4), 2009.
@@ -352,7 +357,7 @@ class ScheduledKernel(Kernel):
             seconds = self.timeit(*arguments, seconds=_MOMENT).min
             sizes = self.sizes_of(arguments)
         assert self._build.target is not None
-        # What counts is loaded with the first roofline.
+        # Import lazily: only rooflines need the cost model.
         drawing = import_module("tecomp.driver.profiling")
         found: Roofline = drawing.kernel_roofline(
             self.name if label is None else label, self._state, self.lowered, self._build.target,
@@ -363,7 +368,12 @@ class ScheduledKernel(Kernel):
     def _check_measured(
         self, what: str, measured: bool, arguments: Sequence[Any], sizes: Mapping[str, int]
     ) -> None:
-        """Refuse arguments without a measurement, and measurements of what does not run here."""
+        """Raise if `measured` contradicts the other arguments or the target.
+
+        Raises:
+            CallError: If arguments are given without `measured`, the target cannot run here, or
+                both arguments and sizes are given.
+        """
         where = f"{self.name}.{what}"
         check_kind(measured, bool | np.bool_, f"{where}: measured", "give True or False", CallError)
         if not measured:
@@ -388,12 +398,14 @@ class ScheduledKernel(Kernel):
             )
 
     def empty(self, tensor: Tensor, **sizes: int) -> np.ndarray[Any, Any]:
-        """An array for `tensor` as this kernel takes it, contents undefined.
+        """Return an uninitialized array in the layout in which the kernel takes `tensor`.
 
-        `sizes` are the size variables that its shape depends on, by name.
+        Args:
+            tensor: Tensor of the schedule.
+            sizes: Size variables by name on which the shape depends.
 
         Raises:
-            CallError: the tensor is not in the schedule, or a size is missing.
+            CallError: If the tensor is not in the schedule, or a size is missing.
 
         >>> from tecomp import te
         >>> A = te.placeholder((6,), name="A")
@@ -419,7 +431,7 @@ class ScheduledKernel(Kernel):
         return self._packing[key]
 
 
-# Import lazily: a kernel from the cache needs none of these.
+# The following modules are imported lazily: a kernel from the cache needs none of them.
 
 
 def _memory_check() -> Any:
@@ -451,34 +463,34 @@ def build(
     binds: Mapping[Tensor, Buffer] | None = None,
     verify: bool = False,
 ) -> ScheduledKernel:
-    """A kernel that computes what a schedule describes.
+    """Build a kernel from a schedule.
 
     Args:
-        schedule: from `te.create_schedule`; or the results alone, a tensor or several, for which
-            `tecomp.schedules.auto` makes one.
-        args: tensors and size variables, in the order in which the kernel takes them. Those that
-            nothing reads or that are computed inline are checked as the others, and not touched.
-        target: the machine: its name, a description, or a path to one.
-        name: of the kernel.
-        check_bounds: check every access while it runs, and that nothing is written around the
-            memories of an accelerator; for finding errors in this compiler.
-        fast_math: let sums be reordered, divisions become multiplications, and `min` and `max` of
-            NaN and a number be either; changes results.
-        fp_contract: let `a * b + c` be rounded once (FMA) instead of twice.
-        binds: for tensors among the arguments a `te.decl_buffer` of the same shape and type, whose
-            `strides` are those of their arrays: numbers, which may be 0 or negative, and variables,
-            which take what an array has at the call. Others have to be without gaps.
-        verify: let the interpreter compute the same at each call, and compare; for finding errors
-            in this compiler, on small arrays. Functions that kernels call are called twice.
+        schedule: Schedule from `te.create_schedule`; or output tensor or tensors, which
+            `tecomp.schedules.auto` schedules.
+        args: Tensors and size variables in the parameter order of the kernel. Arguments that are
+            not read or are computed inline are validated like the others, but not accessed.
+        target: Target: its name, a description, or a path to a description.
+        name: Name of the kernel.
+        check_bounds: If True, check every access at run time, and detect writes around the
+            allocations in memories of an accelerator; for finding errors in this compiler.
+        fast_math: If True, allow reassociation of sums, multiplication by reciprocals, and either
+            operand as the `min` or `max` of NaN and a number. Changes results.
+        fp_contract: If True, allow `a * b + c` to be rounded once (FMA) instead of twice.
+        binds: `te.decl_buffer` of the same shape and dtype for tensors among the arguments, whose
+            `strides` are the strides of the passed arrays: ints, which may be 0 or negative, or
+            variables, which are bound by each call. Other arrays must be C-contiguous.
+        verify: If True, compare each call with the interpreter; for finding errors in this
+            compiler, on small arrays. External functions of the kernel are called twice.
 
     Returns:
         The kernel; call it with arrays: `kernel(a, b, c)`.
 
     Raises:
-        LowerError: the schedule has no code that keeps its meaning.
-        TargetError: the target lacks a memory, a rank, or an axis of its grid, that the schedule
-            uses, or cores share what is in the memory of one.
-        CapacityError: what is needed at one time does not fit into a memory.
+        LowerError: If the schedule cannot be lowered without changing its meaning.
+        TargetError: If the schedule uses a memory, rank or grid axis that the target does not have,
+            or cores share data in a memory that belongs to one core.
+        CapacityError: If the buffers that are live at the same time exceed a memory.
 
     >>> from tecomp import te
     >>> A = te.placeholder((4,), name="A")
@@ -518,7 +530,7 @@ def build(
         if lowered is None:
             try:
                 return ScheduledKernel(asked, made)
-            except Exception:  # of any kind: a crafted entry of the cache
+            except Exception:  # a corrupt cache entry can raise any exception
                 discard(program_keys(asked))
                 made, lowered = _made(schedule, asked, page)
         return ScheduledKernel(asked, made, lowered)
@@ -527,9 +539,10 @@ def build(
 
 
 def _unscheduled(asked: Unscheduled) -> ScheduledKernel:
-    """The kernel of results without a schedule, which is looked for if there is no kernel yet."""
+    """Build a kernel of unscheduled outputs; search a schedule only if no kernel is cached."""
     page = _asked_page(asked.name)
-    # Cores with scratchpads have layouts, which the schedule says.
+    # For targets with scratchpads, layouts are part of the schedule, so the cache cannot be keyed
+    # by the unscheduled program.
     is_kept = page is None and asked.target.core is not None and current_store() is not None
     tried, keys = tee(asked.keys() if is_kept else ())
     found = found_by(tried, asked)
@@ -537,7 +550,7 @@ def _unscheduled(asked: Unscheduled) -> ScheduledKernel:
         tell("build %s: found, as it was built before", asked.name)
         try:
             return ScheduledKernel(asked, found)
-        except Exception:  # as above
+        except Exception:  # a corrupt cache entry can raise any exception
             discard(asked.keys())
     made, lowered = _made(asked.build.schedule, asked.build, page)
     keep([*keys], made)

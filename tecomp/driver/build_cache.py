@@ -1,4 +1,4 @@
-"""Cache of built kernels, keyed by everything they depend on."""
+"""Cache of built kernels, keyed by everything that a kernel depends on."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[1]
 
 DUMP_FOLDER = "TECOMP_DUMP"
-"""Environment variable: folder in which every build writes its page."""
+"""Environment variable with the folder to which every build writes an HTML page."""
 
 
 def fingerprint(package: Path) -> str:
-    """A name for the source files below a folder as they are now: where, how long, how old.
+    """Return a hash of the paths, sizes and modification times of the source files in a folder.
 
-    A version would not do: a checkout changes without it.
+    A version number is not sufficient, because files of a checkout change without it.
     """
     return sha256("\n".join(_files(str(package), "")).encode()).hexdigest()
 
 
 @cache
 def schedules() -> str:
-    """A name for the source files of the library of schedules, which are part of the compiler."""
+    """Return the fingerprint of the schedule library, whose sources affect built kernels."""
     found = find_spec("tecomp.schedules")
     assert found is not None
     return fingerprint(Path(str(found.origin)).parent)
@@ -67,7 +67,7 @@ def schedules() -> str:
 
 @cache
 def _isl() -> str:
-    """Return a name for the installed isl binding; importing it would take 20 ms."""
+    """Return a hash of the installed isl binding without importing it, which takes 20 ms."""
     found = find_spec("islpy")
     assert found is not None
     with os.scandir(Path(str(found.origin)).parent) as files:
@@ -87,7 +87,7 @@ def _files(folder: str, place: str) -> Iterator[str]:
                 yield from _files(item.path, name)
 
 
-# Taken when the compiler is loaded: the files may have changed since when it is first used.
+# Compute the fingerprint at import time: the files may change before the first build.
 SOURCES = fingerprint(PACKAGE)
 
 
@@ -95,7 +95,7 @@ FACES = (
     PrimFunc, SeqStmt, Buffer, Var, Const, Binary, BinOp, Call, Cast, CmpOp, Compare, Not, Select,
     Interface, Callee, ArrayType, NumberType, Convention,
 )  # fmt: skip
-"""What functions without statements, parameters and their extents are made of."""
+"""Classes that may occur in a serialized interface: function heads, parameters and extents."""
 
 Signature = tuple[Buffer | Var, ...]
 Shapes = tuple[tuple[Extent, ...] | None, ...]
@@ -103,16 +103,16 @@ Shapes = tuple[tuple[Extent, ...] | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What `tecomp.build` was asked for.
+    """Request of `tecomp.build`.
 
     Attributes:
-        schedule: with the decisions as they are now; later calls do not change it.
-        args: tensors and size variables, in the order of the kernel's parameters.
-        name: of the kernel.
-        target: the machine; None where every one will do.
-        options: how code is generated.
-        binds: what says the strides of arguments.
-        verify: whether the interpreter checks each call.
+        schedule: Copy of the schedule, which later primitive calls do not change.
+        args: Tensors and size variables, in the parameter order of the kernel.
+        name: Name of the kernel.
+        target: Target of the kernel; None for any target.
+        options: Code generation options.
+        binds: Buffers with the strides of arguments.
+        verify: Whether the interpreter checks each call.
     """
 
     schedule: Schedule
@@ -124,11 +124,11 @@ class Build:
     verify: bool = False
 
     def lowered(self) -> Lowered:
-        """The function after each pass; the last one puts buffers into the target's memories.
+        """Return the function after each pass, including the placement in memories of the target.
 
         Raises:
-            LowerError: the schedule has no code that keeps its meaning.
-            TargetError: the target cannot run the function.
+            LowerError: If the schedule cannot be lowered without changing its meaning.
+            TargetError: If the target cannot run the function.
         """
         # Import lazily: a kernel from the cache does not need the passes.
         pipeline = import_module("tecomp.lowering.pipeline")
@@ -144,12 +144,12 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A built schedule.
+    """Result of building a schedule.
 
     Attributes:
-        compiled: its code.
-        signature: the parameters in the shapes that callers pass.
-        logical: the shapes of those that are arrays in the computation, in the same variables.
+        compiled: Compiled code.
+        signature: Parameters with the shapes that callers pass.
+        logical: Logical shapes of array parameters in the same variables; None for scalars.
     """
 
     compiled: Compiled
@@ -158,28 +158,31 @@ class Made:
 
 
 class Asked(Protocol):
-    """What a kernel is built from."""
+    """Interface of a build request."""
 
     @property
     def options(self) -> Options:
-        """How code is generated."""
+        """Code generation options."""
 
     def lowered(self) -> Lowered:
-        """The function after each pass."""
+        """Return the function after each pass."""
 
 
 MADE: Recent[Made] = Recent()
 
 
 def make(build: Build, lowered: Lowered | None = None) -> tuple[Made, Lowered | None]:
-    """The code of a schedule, and its lowered functions where they had to be made for it.
+    """Return the code of a schedule from the cache, or lower and compile the schedule.
 
     Args:
-        build: what is asked for.
-        lowered: its functions, where they are there already.
+        build: Build request.
+        lowered: Functions after each pass, if already available; the cache is then not searched.
+
+    Returns:
+        The code, and the lowered functions or None if the code came from the cache.
 
     Raises:
-        TecompError: lowering, the target or code generation refuses it.
+        TecompError: If lowering, a check of the target or code generation fails.
     """
     tried, keys = tee(program_keys(build) if current_store() is not None else ())
     if lowered is None and (found := found_by(tried, build)) is not None:
@@ -197,11 +200,11 @@ def make(build: Build, lowered: Lowered | None = None) -> tuple[Made, Lowered | 
 
 
 def found_by(keys: Iterable[str], asked: Asked) -> Made | None:
-    """What was made under one of these names, by this process or another one.
+    """Return the cached result for the first key that has one, also from other processes.
 
     Args:
-        keys: as `keys_of` gives them; no more are asked for than it takes.
-        asked: what says the rest, if somebody asks for more than the code.
+        keys: Keys from `keys_of`, consumed lazily.
+        asked: Build request, from which the cached kernel can compute its lowered functions.
     """
     store = current_store()
     for key in keys:
@@ -214,18 +217,18 @@ def found_by(keys: Iterable[str], asked: Asked) -> Made | None:
 
 
 def keep(keys: Sequence[str], made: Made) -> None:
-    """Keep what was made under the name that says enough of it, if it has names."""
+    """Store a result in the cache, under the least specific key that is sufficient."""
     store = current_store()
     if store is None or not keys:
         return
-    # The second key has the places in the user's files in it.
+    # Code that reports source locations needs the second key, which includes the locations.
     key = keys[-1 if made.compiled.interface.sites else 0]
     store.put(key, _saved(made))
     _kept(key, made)
 
 
 def discard(keys: Iterable[str]) -> None:
-    """Remove what is kept under these names, as no kernel can be made of it."""
+    """Remove the entries of the given keys, after an entry proved to be unusable."""
     store = current_store()
     for key in keys:
         MADE.remove(key)
@@ -234,12 +237,15 @@ def discard(keys: Iterable[str]) -> None:
 
 
 def _kept(key: str, made: Made) -> Made:
-    """The same, which is found again if it cannot call other functions the next time."""
+    """Add a result to the cache of the process, unless it is bound to external functions.
+
+    External functions may be registered anew, so such a result must be bound again by each build.
+    """
     return made if made.compiled.interface.calls else MADE.put(key, made)
 
 
 def program_keys(build: Build) -> Iterator[str]:
-    """Names of the program: without, and with the places where it was written; or none."""
+    """Yield the cache keys without and with source locations; none if it is not encodable."""
     if not isinstance(build.schedule, Schedule) or not isinstance(build.args, list | tuple):
         return
     yield from keys_of((
@@ -249,10 +255,13 @@ def program_keys(build: Build) -> Iterator[str]:
 
 
 def keys_of(asked: object, *makers: str) -> Iterator[str]:
-    """Names of what is made of something: without, and with the places where it was written.
+    """Yield the cache keys of a request, without and with the source locations in it.
 
-    There are none where it is not made of plain parts. `makers` say who makes it, besides the
-    compiler itself.
+    There are no keys if the request contains objects that cannot be encoded.
+
+    Args:
+        asked: Request.
+        makers: Fingerprints of code that affects the result, in addition to the compiler.
     """
     places: list[Location] = []
 
@@ -261,7 +270,7 @@ def keys_of(asked: object, *makers: str) -> Iterator[str]:
         return "place"
 
     try:
-        # Code does not depend on rates, which may be measured again.
+        # Exclude rates from the key: they may be measured again, and code does not depend on them.
         words = encode(asked, {Location: place, Rates: lambda _: encode(None)[0]})
     except NotPlainError:
         return
@@ -273,7 +282,7 @@ def keys_of(asked: object, *makers: str) -> Iterator[str]:
 
 
 def _signature(args: Sequence[object], lowered: Lowered) -> Signature:
-    # Integers are 64 bits wide in the function, but were declared with a type of their own.
+    # Scalar integers are int64 in the function; the signature has the declared dtypes.
     return tuple(
         Var(param.name, arg.dtype) if isinstance(param, Var) and isinstance(arg, Var) else param
         for param, arg in zip(lowered.signature.params, args, strict=True)
@@ -308,10 +317,10 @@ def _load(store: Store, key: str, asked: Asked) -> Made | None:
 
 
 def _described(content: bytes) -> tuple[Interface, Signature, Shapes, str]:
-    """What is known of the code of an entry, and the key of the code.
+    """Decode a cache entry to interface, signature, logical shapes and key of the code.
 
     Raises:
-        Exception: of any kind, if `_saved` did not write it.
+        Exception: Any exception, if the entry was not written by `_saved`.
     """
     head, written, entry, sites, is_parallel, calls, signature, logical, code = decode(
         json.loads(content), FACES
@@ -326,10 +335,10 @@ def _described(content: bytes) -> tuple[Interface, Signature, Shapes, str]:
 
 
 def check_face(face: Interface) -> None:
-    """Check the types of a decoded interface, which the decoder makes of any values.
+    """Raise if a decoded interface has fields of wrong types, which the decoder does not check.
 
     Raises:
-        TypeError: one of them is wrong.
+        TypeError: If a field has a wrong type.
     """
     check_members((face.head,), PrimFunc)
     check_members((face.entry,), str)
@@ -344,10 +353,10 @@ def check_face(face: Interface) -> None:
 
 
 def check_members(values: object, kind: type | UnionType) -> None:
-    """Check that a value is a tuple of values of a type.
+    """Raise if a value is not a tuple of instances of a type.
 
     Raises:
-        TypeError: it is not.
+        TypeError: If the value is not such a tuple.
     """
     if type(values) is not tuple or not all(isinstance(each, kind) for each in values):
         raise TypeError(f"expected a tuple of {kind}")

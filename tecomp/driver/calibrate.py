@@ -1,4 +1,4 @@
-"""`calibrate`: how fast the processor at hand computes and reads, measured by small kernels."""
+"""`calibrate`: measure compute and bandwidth rates of the host with small kernels."""
 
 from __future__ import annotations
 
@@ -34,53 +34,54 @@ from tecomp.scheduling.schedule import Schedule, create_schedule
 
 _TYPES = ("float32", "float64", "int32")
 _SCALARS = ("float32", "float64")
-"""Types whose single elements are measured: sums of integers become vectors anyhow."""
+"""Dtypes with a scalar measurement; LLVM vectorizes scalar integer sums in any case."""
 _TERMS, _TILES = 128, 64
-"""Terms of a sum, and sums that one call computes: some ten microseconds."""
+"""Terms per sum, and tiles of sums per call; a call takes about 10 microseconds."""
 _VECTORS = 4
-"""That are read side by side: enough that no sum waits for itself."""
+"""Vectors read per row: independent accumulators that hide the latency of the addition."""
 _UNROLLED = 8
-"""Such rows in one turn of a loop: where its code lies in memory matters little then."""
+"""Rows per loop iteration; unrolling makes the result insensitive to code alignment."""
 _READ = 8 << 20
-"""Bytes that one call reads at least, again and again where they are in a cache."""
+"""Minimum number of bytes read per call; arrays in a cache are read repeatedly."""
 _LEAST_MEMORY, _MOST_MEMORY = 64 << 20, 256 << 20
-"""Bytes that stand for memory: more than all caches have, as far as that is no burden."""
+"""Bounds of the array size for the memory measurement in bytes: larger than all caches, but with
+limited memory consumption."""
 _LINE = 64
 _SECONDS, _LEAST_ROUNDS = 0.75, 3
-"""How long is measured at most, and how often at least."""
+"""Maximum measurement time in seconds, and minimum number of rounds."""
 _STEADY_ROUNDS, _GAIN = 8, 0.01
-"""After so many rounds in which nothing was quicker by so much, nothing will be."""
+"""Number of rounds without a relative improvement of `_GAIN` after which measurement ends."""
 _CALLS = 3
-"""Of each kernel in a row: the first one brings to the cache what others took its place from."""
+"""Consecutive calls of each kernel per round; the first call refills the caches."""
 
 _KNOWN: dict[str, Rates] = {}
-"""The rates that this process has measured or read, by the machine."""
+"""Rates measured or loaded by this process, by machine key."""
 
 Array = np.ndarray[Any, Any]
 
 
 def calibrate(target: str | Path | Target = "cpu", *, again: bool = False) -> Target:
-    """The processor at hand with its rates, of one core: what a roofline is drawn with.
+    """Measure the compute and bandwidth rates of one core of the host, for rooflines.
 
-    Small kernels measure them: operations in a second by type, with vectors and one by one, and
-    bytes in a second that are read from each cache and from memory. That takes half a second, once
-    for each machine: they are kept with compiled kernels. Of all runs the quickest counts, as other
-    work only slows them down; and a cache is taken to be as quick as what lies behind it at least.
+    Small kernels measure operations per second by dtype, vectorized and scalar, and bytes per
+    second read from each cache and from memory. Calibration takes half a second, once per machine;
+    the rates are stored in the kernel cache. The fastest run counts, because other work can only
+    slow a run down. A cache level is assumed to be at least as fast as the next level.
 
     Args:
-        target: a processor: its name, a description, or a path to one. Rates that it states are
-            left as they are.
-        again: measure, although rates are known or stated.
+        target: Processor target: its name, a description, or a path to a description. Rates stated
+            by the target are kept.
+        again: If True, measure even if rates are known or stated.
 
     Returns:
-        The target; `target.rates` has them. Kernels for it are those for the target without.
+        The target with `rates`. Kernels for this target and the target without rates are the same.
 
     Raises:
-        TargetError: the target is only described, so that nothing can be measured.
+        TargetError: If the target cannot run here, so that nothing can be measured.
 
     Source:
-        Williams, Waterman, Patterson: Roofline, Communications of the ACM 52 (4), 2009; ceilings
-        that are measured are those of the Empirical Roofline Toolkit.
+        Williams, Waterman, Patterson: Roofline, Communications of the ACM 52 (4), 2009. The
+        measured ceilings follow the Empirical Roofline Toolkit.
 
     >>> import tecomp
     >>> rates = calibrate("cpu").rates
@@ -111,11 +112,11 @@ def calibrate(target: str | Path | Target = "cpu", *, again: bool = False) -> Ta
 
 
 def measured(core: Core) -> Rates:
-    """The rates of one core of the processor at hand; see `calibrate`."""
+    """Measure the rates of one core of the host; see `calibrate`."""
     probes = [*_computing(core), *_reading(core)]
     best = dict.fromkeys((probe.name for probe in probes), float("inf"))
     until, rounds, steady = time.perf_counter() + _SECONDS, 0, 0
-    # All of them in each round: what disturbs some calls does not disturb all of one kernel.
+    # Interleave the kernels, so that a disturbance does not affect all calls of one kernel.
     while rounds < _LEAST_ROUNDS or (steady < _STEADY_ROUNDS and time.perf_counter() < until):
         rounds, steady = rounds + 1, steady + 1
         for probe in probes:
@@ -127,10 +128,10 @@ def measured(core: Core) -> Rates:
 
 
 def rates_of(found: Mapping[tuple[str, str], float]) -> Rates:
-    """Rates that go together, of measured ones by `(kind, name)`.
+    """Return consistent rates from measured rates by `(kind, name)`.
 
-    A measurement only ever says too little. So what is nearer to the core is as quick as what is
-    further away, and vectors are as quick as single elements, at least.
+    A measurement can only underestimate a rate. Therefore each cache level is at least as fast as
+    the next level, and vector operations are at least as fast as scalar operations.
 
     >>> rates = rates_of({
     ...     ("vectors", "float32"): 3.0, ("scalars", "float32"): 4.0,
@@ -150,12 +151,12 @@ def rates_of(found: Mapping[tuple[str, str], float]) -> Rates:
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """A kernel that is measured.
+    """Measured kernel.
 
     Attributes:
-        name: what it measures: `vectors`, `scalars` or `read`, and of which type or level.
-        call: runs it.
-        work: operations or bytes of one call.
+        name: Kind (`vectors`, `scalars` or `read`), and dtype or memory level.
+        call: Function that runs the kernel.
+        work: Operations or bytes per call.
     """
 
     name: tuple[str, str]
@@ -163,14 +164,14 @@ class _Probe:
     work: int
 
     def seconds(self) -> float:
-        """That one call takes."""
+        """Return the time of one call in seconds."""
         start = time.perf_counter_ns()
         self.call()
         return max(time.perf_counter_ns() - start, 1) / 1e9
 
 
 def _computing(core: Core) -> Iterator[_Probe]:
-    """Products of a few rows and columns, which stay in registers."""
+    """Yield the compute kernels: products of small matrices whose tiles stay in registers."""
     rows = max(3 * core.vector_registers // 8, 1)
     wide = [("vectors", dtype, core.lanes(dtype)) for dtype in _TYPES]
     for kind, dtype, lanes in (*wide, *(("scalars", dtype, 1) for dtype in _SCALARS)):
@@ -196,7 +197,7 @@ def _product(
 
 
 def _reading(core: Core) -> Iterator[_Probe]:
-    """Sums of arrays as large as half of a cache, and of one that has no room in any."""
+    """Yield the read kernels: sums of arrays of half of each cache size, and of a larger array."""
     numbers = _VECTORS * core.lanes("int32")
     rows, times = var("rows"), var("times")
     x = placeholder((rows, _UNROLLED, numbers), "int32", "x")
@@ -221,7 +222,7 @@ def _reading(core: Core) -> Iterator[_Probe]:
 def _in_registers(
     s: Schedule, tile: Tensor, result: Tensor, args: list[Tensor]
 ) -> tuple[Kernel, Sequence[Tensor]]:
-    """The kernel that has what a turn of the outermost loop computes in registers."""
+    """Build a kernel that keeps the tile of each outermost iteration in registers."""
     s[tile].compute_at(s[result], _axes(result)[0])
     s[tile].reorder(*cast(Any, tile.op).reduce_axis, *_axes(tile)[1:])
     made, _ = make(Build(s, args, "calibrate", None, Options()))
@@ -229,7 +230,7 @@ def _in_registers(
 
 
 def _ones(shape: Sequence[int], dtype: str) -> Array:
-    """Ones from the start of a line of the cache on, so that no vector lies in two."""
+    """Return an array of ones aligned to a cache line, so that no vector crosses a line."""
     count = prod(shape) * np.dtype(dtype).itemsize
     space = np.empty(count + _LINE, np.uint8)
     start = -space.ctypes.data % _LINE
@@ -252,14 +253,14 @@ def _bound(kernel: Kernel, *arrays: Array) -> Callable[[], object]:
 
 
 def _key(core: Core) -> str:
-    """The name of the machine: which processor, in which computer, measured with which kernels."""
+    """Return the cache key of the rates: host name, processor, core description and compiler."""
     one = replace(core, count=1)
     facts = ("rates", platform.node(), host().cpu, host().features, one)
     return f"rates-{next(iter(keys_of(facts)))}"
 
 
 def _kept(key: str) -> Rates | None:
-    """The rates that were measured before, if they are there, and whole."""
+    """Return the stored rates, or None if they are missing or corrupt."""
     store = current_store()
     return None if store is None else store.read(key, _read)
 

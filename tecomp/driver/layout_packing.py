@@ -1,4 +1,4 @@
-"""Pack arrays into layouts and call kernels with logical arrays."""
+"""Conversion of arrays to and from layouts, and kernel calls with logical arrays."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def _boxes() -> Any:
 
 
 class Packing:
-    """How one tensor of a schedule is stored.
+    """Conversion between the logical shape and the layout of one tensor of a schedule.
 
     Attributes:
-        tensor: it, in the shape of the computation.
+        tensor: Tensor with its logical shape.
     """
 
     def __init__(self, stage: StageState, output: int) -> None:
@@ -50,7 +50,11 @@ class Packing:
         self.tensor = stage.op.output(output)
 
     def pack(self, array: Any) -> np.ndarray[Any, Any]:
-        """`array`, in the shape of the computation, in the tensor's layout."""
+        """Convert an array of logical shape to the layout of the tensor.
+
+        Raises:
+            CallError: If the array does not match the tensor, or is already in another layout.
+        """
         self._check_mark(array, plain_mark(len(self.tensor.shape)), "pack", {})
         source = np.asarray(as_array(array, "pack"), order="C")
         self._check_logical(source, "pack")
@@ -71,17 +75,21 @@ class Packing:
         return stored
 
     def copy_in(self, array: Any, stored: np.ndarray[Any, Any]) -> None:
-        """Write an array in the shape of the computation to one in the layout."""
+        """Copy an array of logical shape into an array in the layout."""
         self._packer(array, stored)
 
     def copy_out(self, stored: np.ndarray[Any, Any], array: Any) -> None:
-        """Write the elements of an array in the layout to one in the shape of the computation."""
+        """Copy an array in the layout into an array of logical shape."""
         self._unpacker(stored, array)
 
     def _check_mark(
         self, array: Any, wanted: Mark, who: str, sizes: Mapping[str, int]
     ) -> None:
-        """Refuse an array that is in another layout for these sizes."""
+        """Raise if an array is tagged with a layout that differs from `wanted` for these sizes.
+
+        Raises:
+            CallError: If the layouts differ.
+        """
         found = mark_of(array)
         if found is None or found.formula == wanted.formula:
             return
@@ -98,7 +106,11 @@ class Packing:
             )
 
     def unpack(self, array: Any, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
-        """The elements of `array`, in the tensor's layout, in the shape of the computation."""
+        """Convert an array in the layout of the tensor to its logical shape.
+
+        Raises:
+            CallError: If the array does not match the layout, or a size is missing.
+        """
         known = {**sizes, **_sizes_in(stored_shape(self._stage), array)}
         self._check_mark(array, self._mark, "unpack", known)
         if not self._stage.layout.maps:
@@ -113,16 +125,16 @@ class Packing:
         return result
 
     def empty(self, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
-        """An array in the tensor's layout, contents undefined."""
+        """Return an uninitialized array in the layout of the tensor, for sizes by name."""
         return self.empty_of(self._numbers(stored_shape(self._stage), sizes, "empty"))
 
     def empty_of(self, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-        """The same of a shape that is known."""
+        """Return an uninitialized array of a physical shape, tagged with the layout."""
         return empty(shape, self.tensor.dtype.numpy, self._mark)
 
     @cached_property
     def _shape(self) -> tuple[Extent, ...]:
-        """The shape of the computation; extents computed from sizes are sizes, as arrays tell."""
+        """Logical shape; extents that are expressions of sizes are replaced by size variables."""
         return tuple(
             extent if isinstance(extent, int | Var) else Var(f"extent{axis}", extent.dtype)
             for axis, extent in enumerate(self.tensor.shape)
@@ -133,7 +145,7 @@ class Packing:
         return mark_of_maps(len(self.tensor.shape), self._stage.layout.maps)
 
     def _fits(self, array: np.ndarray[Any, Any]) -> bool:
-        """Whether an array has the type and the shape of the computation."""
+        """Return whether an array has the dtype and the logical shape of the tensor."""
         shape = self.tensor.shape
         return array.dtype == self.tensor.dtype.numpy and array.ndim == len(shape) and all(
             not isinstance(extent, int) or extent == found
@@ -152,7 +164,11 @@ class Packing:
     def _numbers(
         self, shape: tuple[Extent, ...], sizes: Mapping[str, int], who: str
     ) -> tuple[int, ...]:
-        """The extents of `shape`, which may depend on `sizes`."""
+        """Return the values of the extents of `shape` for `sizes`.
+
+        Raises:
+            CallError: If a size is missing or ambiguous, or is not a non-negative integer.
+        """
         found = sorted(var.name for var in _sizes_of(shape))
         for name in found:
             if found.count(name) > 1:
@@ -179,7 +195,7 @@ class Packing:
 
     @cached_property
     def _sides(self) -> tuple[tuple[int, ...], Side, Side] | None:
-        """The shape, and where elements are in the computation and in memory; for known sizes."""
+        """Shape, logical side and stored side of the copy, or None for symbolic shapes."""
         shape = tuple(n for n in self.tensor.shape if isinstance(n, int))
         stored = tuple(n for n in stored_shape(self._stage) if isinstance(n, int))
         if len(shape) < len(self.tensor.shape):
@@ -193,7 +209,7 @@ class Packing:
         return shape, side(PlainIndexMap(axes, axes), shape), side(index_map, stored)
 
     def _copy(self, *, packs: bool, fill: int) -> Kernel | None:
-        """The copy of a tensor of known sizes."""
+        """Return the specialized copy kernel of a constant shape, or None for symbolic shapes."""
         if self._sides is None:
             return None
         shape, logical, stored = self._sides
@@ -232,7 +248,7 @@ class Packing:
         return _compiled(schedule, [stored, copy], "unpack")
 
     def _copied(self) -> tuple[Tensor, Tensor]:
-        """A tensor of this one's name, shape and type, and a copy of it."""
+        """Return a placeholder like the tensor, and a tensor that copies the placeholder."""
         source = placeholder(self._shape, self.tensor.dtype, self.tensor.name)
         copy = compute(source.shape, lambda *i: source[i if i else ()], name="copy")
         assert isinstance(copy, Tensor)
@@ -245,7 +261,7 @@ def _compiled(schedule: Schedule, args: list[Tensor], name: str) -> Kernel:
 
 
 def _sizes_in(shape: tuple[Extent, ...], array: Any) -> dict[str, int]:
-    """The sizes that an array's shape tells, whether or not the rest of it fits."""
+    """Return the sizes that the shape of an array determines, without validating the shape."""
     found = getattr(array, "shape", ())
     if len(found) != len(shape):
         return {}
@@ -264,9 +280,12 @@ def _sizes_of(shape: tuple[Extent, ...]) -> set[Var]:
 def stored_arguments(
     state: State, args: Sequence[object], shapes: Sequence[Shape | None]
 ) -> dict[int, Stored]:
-    """How each tensor among the arguments of a schedule's kernel is stored, by position.
+    """Return the storage of each tensor argument of a scheduled kernel, by position.
 
-    `shapes` are those of the computation, in the variables of the kernel's function.
+    Args:
+        state: State of the schedule.
+        args: Arguments of the kernel.
+        shapes: Logical shapes of the arguments, in terms of the variables of the function.
     """
     found = {}
     for position, tensor in enumerate(args):
@@ -281,7 +300,7 @@ def stored_arguments(
 
 
 def plain_arguments(args: Sequence[object]) -> dict[int, Stored]:
-    """The same where no tensor has a layout."""
+    """Return the storage of each tensor argument of a kernel without layouts, by position."""
     return {
         position: Stored(plain_mark(len(tensor.shape)), None)
         for position, tensor in enumerate(args) if isinstance(tensor, Tensor)
@@ -289,7 +308,7 @@ def plain_arguments(args: Sequence[object]) -> dict[int, Stored]:
 
 
 def logical_parameter(parameter: Parameter) -> Parameter:
-    """The same parameter for an array in the shape of the computation."""
+    """Return the parameter that accepts an array of logical shape."""
     if parameter.logical is None:
         return parameter
     buffer = Buffer(parameter.buffer.name, parameter.logical, parameter.buffer.dtype)
@@ -306,14 +325,14 @@ def run_logical(
     packings: Callable[[Parameter], Packing],
     sizes: Mapping[Var, Size],
 ) -> None:
-    """Run a kernel on arrays of its own in place of those that have a layout.
+    """Run a kernel on logical arrays, through temporary arrays in the layouts of the kernel.
 
     Args:
-        run: takes arrays in their layouts.
-        parameters: of the kernel.
-        arguments: arrays in the shape of the computation, which fit.
-        packings: how the tensor of a parameter is stored.
-        sizes: the size variables of the kernel's function.
+        run: Function that runs the kernel on arrays in their layouts.
+        parameters: Parameters of the kernel.
+        arguments: Validated arrays of logical shape.
+        packings: Function from a parameter to the packing of its tensor.
+        sizes: Values of the size variables of the kernel.
     """
     given = list(arguments)
     mapped = [(p, packings(p)) for p in parameters if p.logical is not None]

@@ -36,10 +36,10 @@ from tecomp.scheduling.state import StageState
 from tecomp.scheduling.transform_layout import stored_shape
 
 _MOST_LINES = 3000
-"""Of two texts that are compared; longer ones take too long."""
+"""Maximum length of texts for which differences are computed; longer texts take too long."""
 
 _AROUND = 3
-"""Lines that stay the same which are shown beside those that do not."""
+"""Number of unchanged context lines around each difference."""
 
 _STYLE = """
 :root{color-scheme:light dark;--soft:#59626d;--line:#cbd2d9;
@@ -84,11 +84,11 @@ for(const two of document.querySelectorAll('.two'))two.addEventListener('mouseov
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page.
+    """Section of the HTML page.
 
     Attributes:
-        name: its heading.
-        content: HTML.
+        name: Heading.
+        content: HTML text.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Section:
 
 
 def page(title: str, sections: Sequence[Section], times: Sequence[tuple[str, float]]) -> str:
-    """The page: its parts, and how long those took that are among `times`."""
+    """Return the HTML page with its sections, and a table of the times of passes."""
     links = " ".join(f'<a href="#{escape(x.name)}">{escape(x.name)}</a>' for x in sections)
     parts = "".join(
         f'<section id="{escape(x.name)}"><h2>{escape(x.name)}</h2>{x.content}</section>'
@@ -122,12 +122,12 @@ def _table(times: Sequence[tuple[str, float]]) -> str:
 
 
 def plain(text: str) -> str:
-    """Text as it is."""
+    """Return HTML for preformatted text."""
     return f"<pre>{''.join(_line(line) for line in text.splitlines())}</pre>"
 
 
 def differences(before: str, after: str) -> str:
-    """What is new and what is gone between two texts, and the second one as a whole."""
+    """Return HTML with the line differences of two texts, and the second text in full."""
     if before == after:
         return '<p class="soft">the same</p>'
     whole = f'<div class="w">{plain(after)}</div>'
@@ -147,7 +147,7 @@ def differences(before: str, after: str) -> str:
 
 
 def numbered(left: Sequence[tuple[int, str]], right: Sequence[tuple[int, str]]) -> str:
-    """Two texts beside each other; lines of one number are marked together."""
+    """Return HTML with two texts side by side; hovering highlights lines of the same number."""
     sides = (
         f"<pre>{''.join(_line(text, number=number) for number, text in side)}</pre>"
         for side in (left, right)
@@ -162,7 +162,11 @@ def _line(text: str, kind: str = "", number: int = 0) -> str:
 
 
 def asked_page(name: str) -> Path | None:
-    """Where a build of that name is to leave its page; None if nobody asked for any."""
+    """Return the unused path for the page of a build, or None if no dump is requested.
+
+    Raises:
+        LowerError: If the dump folder cannot be created.
+    """
     folder = os.environ.get(DUMP_FOLDER)
     if not folder:
         return None
@@ -181,12 +185,12 @@ def asked_page(name: str) -> Path | None:
 
 @dataclass(slots=True)
 class Dump:
-    """A page in the making; it is written anew after each part, so that it survives a crash.
+    """HTML page under construction; rewritten after each section, so that it survives a crash.
 
     Attributes:
-        path: of the file.
-        title: of the page.
-        sections: so far.
+        path: Path of the file.
+        title: Title of the page.
+        sections: Sections added so far.
     """
 
     path: Path
@@ -196,10 +200,10 @@ class Dump:
     _text: str = ""
 
     def add(self, name: str, content: str, seconds: float | None = None) -> None:
-        """Add a part.
+        """Append a section and write the page.
 
         Raises:
-            LowerError: the file cannot be written.
+            LowerError: If the file cannot be written.
         """
         self.sections.append(Section(name, content))
         if seconds is not None:
@@ -216,23 +220,23 @@ class Dump:
             ) from error
 
     def after(self, name: str, func: PrimFunc, seconds: float) -> None:
-        """Add what a pass has made."""
+        """Append the function after a pass, as differences to the previous one."""
         before, self._text = self._text, str(func).rstrip("\n")
         self.add(name, differences(before, self._text), seconds)
 
 
 def dump_build(build: Build, path: str | Path) -> Lowered:
-    """Write the page of a build: lowering, code for the machine at hand, and cost.
+    """Write the HTML page of a build: lowering, LLVM IR and assembly for the host, and cost.
 
     Args:
-        build: what is asked for.
-        path: of the file, which is written over.
+        build: Build request.
+        path: Path of the file, which is overwritten.
 
     Returns:
         The function after each pass.
 
     Raises:
-        TecompError: as `tecomp.build`; the page has all until then, and the error.
+        TecompError: As `tecomp.build`; the page then contains all finished sections and the error.
     """
     machine = "" if build.target is None else f" for {build.target.name}"
     dump = Dump(Path(path), f"{build.name}{machine}")
@@ -302,7 +306,7 @@ def _listed(shape: Sequence[Extent]) -> str:
 
 
 def _picture(stage: StageState) -> str:
-    """Where the elements of a stage are; nothing where its shape is known at the call alone."""
+    """Return a figure of the layout of a stage; empty if the shape is symbolic."""
     tensor = stage.op.output(0)
     shape = constant_shape(tensor.shape)
     if shape is None:
@@ -311,7 +315,7 @@ def _picture(stage: StageState) -> str:
     try:
         return Layout.of(shape, tensor.dtype, whole).picture()._repr_html_()
     except TecompError as error:
-        # The page says what else there is.
+        # Show the error in place of the figure, so that the page keeps its other sections.
         return plain(error.message)
 
 
@@ -325,30 +329,28 @@ def lower(
     binds: Mapping[Tensor, Buffer] | None = None,
     dump: str | Path | None = None,
 ) -> PrimFunc:
-    """The loops of a schedule as a function over buffers.
+    """Lower a schedule to a function over buffers.
 
     Args:
-        schedule: what to lower.
-        args: tensors and size variables, in the order of the function's parameters.
-        name: of the function.
-        stop_after: the last pass to run: `nest`, `apply_buffer_transforms`, `fill_padding`,
+        schedule: Schedule to lower.
+        args: Tensors and size variables, in the parameter order of the function.
+        name: Name of the function.
+        stop_after: Last pass to run: `nest`, `apply_buffer_transforms`, `fill_padding`,
             `roll_buffers`, `double_buffers`, `lower_storage`, `flatten_buffer`,
-            `expand_tensor_ops`, `pack_reads`,
-            `vectorize_loops`, `unroll_loops` or `simplify`.
-        simple_mode: show loops as they were scheduled, before any is vectorized or unrolled; the
-            same as stopping after `flatten_buffer`.
-        binds: for tensors among the arguments a `te.decl_buffer` with the strides that their arrays
-            have.
-        dump: the path of an HTML page to write: the schedule, layouts, all passes with what they
-            changed and how long they took, code for the processor at hand beside the loops that
-            it comes from, and the cost there. What was done until an error is there too.
+            `expand_tensor_ops`, `pack_reads`, `vectorize_loops`, `unroll_loops` or `simplify`.
+            Default: all passes.
+        simple_mode: If True, stop after `flatten_buffer`, before loops are vectorized or unrolled.
+        binds: `te.decl_buffer` with the strides of the arrays, for tensors among the arguments.
+        dump: Path of an HTML page to write, with the schedule, layouts, all passes with their
+            differences and times, the code for the host beside the loops that it implements, and
+            the cost on the host. After an error, the page contains the finished passes.
 
     Returns:
         The function; `print` shows it.
 
     Raises:
-        LowerError: the schedule has no code that keeps its meaning, or there is no such pass; or
-            the page cannot be written.
+        LowerError: If the schedule cannot be lowered without changing its meaning, the pass does
+            not exist, or the page cannot be written.
 
     >>> from tecomp import te
     >>> A = te.placeholder((8, 4), name="A")

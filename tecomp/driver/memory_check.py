@@ -1,4 +1,4 @@
-"""Check memory capacities and the core grid of the target."""
+"""Check memory capacities and the core grid of the target, and place buffers in memories."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 def check_grid(state: State, target: Target) -> None:
-    """Every loop bound to a grid axis has its cores, and none asks a core to be many.
+    """Raise if a loop is bound to a grid axis that does not exist, is too short or is in use.
 
     Raises:
-        TargetError: there is no such axis, it has fewer cores than the loop has iterations, or a
-            loop around it has the axis already.
+        TargetError: If the axis does not exist, has fewer cores than the loop has iterations, or an
+            enclosing loop is bound to the axis.
     """
     for stage in state:
         around = _around(stage, state)
@@ -56,7 +56,7 @@ def check_grid(state: State, target: Target) -> None:
 
 
 def _around(stage: StageState, state: State) -> dict[str, str]:
-    """The tags of the loops of consumers that a stage is computed in, with the loops."""
+    """Return the thread tags of the consumer loops around a stage, with text for each loop."""
     found: dict[str, str] = {}
     while isinstance(attach := stage.attach, At):
         stage = state.stage(attach.stage)
@@ -74,12 +74,12 @@ Known: TypeAlias = "Callable[[PrimFunc], PrimFunc]"
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """A buffer that is in a memory for the whole run.
+    """Buffer that occupies a memory for the whole run.
 
     Attributes:
-        buffer: an argument, or what all cores of a memory of cores have their parts of.
-        memory: where it is.
-        bytes: that one instance of the memory holds of it.
+        buffer: Argument, or buffer that is distributed over the memories of all cores.
+        memory: Memory of the buffer.
+        bytes: Bytes of the buffer in one instance of the memory.
     """
 
     buffer: Buffer
@@ -89,12 +89,12 @@ class Resident:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """What is in the memories of a target.
+    """Buffers in the memories of a target.
 
     Attributes:
-        residents: for the whole run.
-        arenas: of parts of the program.
-        func: which the arenas belong to: the function after the last pass before this one.
+        residents: Buffers that occupy a memory for the whole run.
+        arenas: Arenas of buffers with limited live ranges.
+        func: Function to which the arenas belong: the result of the previous pass.
     """
 
     residents: tuple[Resident, ...]
@@ -102,7 +102,7 @@ class MemoryPlan:
     func: PrimFunc
 
     def peak(self, name: str) -> int:
-        """The most bytes of a memory that are in use at one time."""
+        """Return the peak usage of a memory in bytes."""
         fixed = sum(each.bytes for each in self.residents if each.memory.name == name)
         return fixed + max((a.peak for a in self.arenas if a.memory.name == name), default=0)
 
@@ -110,11 +110,12 @@ class MemoryPlan:
 def in_memories(
     schedule: Schedule, args: Sequence[object], lowered: Lowered, target: Target, *, guards: bool
 ) -> Lowered:
-    """`lowered` with a pass that places buffers, where the target has memories of some capacity.
+    """Add a pass that places buffers, if the target has memories of limited capacity.
 
     Raises:
-        TargetError: the target lacks a memory, or cores share what is in the memory of one.
-        CapacityError: what is needed at one time does not fit.
+        TargetError: If the target does not have a memory, or cores share data in a memory that
+            belongs to one core.
+        CapacityError: If the buffers that are live at the same time exceed a memory.
     """
     check_memories(lowered.final, target)
     if all(memory.capacity_bytes is None for memory in target.memories.values()):
@@ -132,10 +133,10 @@ def check_fits(
     target: Target,
     sizes: Mapping[str, int],
 ) -> None:
-    """Refuse sizes, by name, for which a program needs more of a memory than there is.
+    """Raise if a program exceeds a memory for given sizes, by name.
 
     Raises:
-        CapacityError: it does.
+        CapacityError: If the peak usage exceeds the capacity of a memory.
     """
     known = partial(in_numbers, sizes=sizes)
     _check_capacities(
@@ -143,7 +144,7 @@ def check_fits(
 
 
 def is_open(lowered: Lowered, target: Target) -> bool:
-    """Whether a memory of some capacity has something of a size that only the call tells."""
+    """Return whether a memory of limited capacity holds a buffer of symbolic size."""
     func = lowered.functions["flatten_buffer"]
     made = (node.buffer for node in _allocations(func.body))
     return any(
@@ -153,28 +154,28 @@ def is_open(lowered: Lowered, target: Target) -> bool:
 
 
 def check_memories(func: PrimFunc, target: Target) -> None:
-    """Every buffer lives in a memory that the target has, at a rank that this memory has.
+    """Raise if a buffer is in a memory that the target does not have, or has an unsupported rank.
 
     Raises:
-        TargetError: one does not; names the buffer, the memory and the rank.
+        TargetError: If a buffer is invalid; the message names the buffer, the memory and the rank.
     """
     allocated = (node.buffer for node in _allocations(func.body))
     for buffer in (*(param for param in func.params if isinstance(param, Buffer)), *allocated):
-        # Whether it fits is asked for all that is needed at one time, and for parts of cores.
+        # Capacity is checked later, for all buffers that are live together and per core.
         with suppress(CapacityError):
             target.check_buffer(buffer)
 
 
 def plan(lowered: Lowered, target: Target, known: Known = lambda func: func) -> MemoryPlan:
-    """Where everything is.
+    """Assign buffers to memories, resident or in arenas.
 
     Args:
-        lowered: the function after each pass.
-        target: with the memories.
-        known: puts in what is known of its sizes beyond what the build knows.
+        lowered: Function after each pass.
+        target: Target with the memories.
+        known: Function that substitutes sizes known at the call. Default: no substitution.
 
     Raises:
-        TargetError: cores share what is in the memory of one.
+        TargetError: If cores share data in a memory that belongs to one core.
     """
     passes = [func for name, func in lowered.functions.items() if name != "place_buffers"]
     func = distinct(known(passes[-1]))
@@ -184,7 +185,7 @@ def plan(lowered: Lowered, target: Target, known: Known = lambda func: func) -> 
 
 
 def _shapes(lowered: Lowered) -> dict[Var, Shape]:
-    """The shapes of buffers before they are flattened, by their memory."""
+    """Return the shapes of buffers before flattening, by data variable."""
     shapes = {
         node.buffer.data: node.buffer.shape
         for node in _allocations(lowered.functions["lower_storage"].body)
@@ -194,7 +195,7 @@ def _shapes(lowered: Lowered) -> dict[Var, Shape]:
 
 
 def _exchange() -> Any:
-    # Processors have no memories of one core: their kernels do without the model.
+    # Import lazily: processors have no per-core memories and do not need the cost model.
     return import_module("tecomp.cost_model.interconnect")
 
 
@@ -219,7 +220,11 @@ def _residents(
 def _part_of_a_core(
     buffer: Buffer, shape: Shape, memory: Memory, uses: Uses, axes: Sequence[str], target: Target
 ) -> int:
-    """The bytes of a buffer that a core has, each of which is its own."""
+    """Return the bytes of a buffer on one core, if no other core uses them.
+
+    Raises:
+        TargetError: If cores share an element, or the access of cores is not affine.
+    """
     where = f"{buffer.name}: memory `{memory.name}` of target {target.name} belongs to one core"
     link: Link | None = _exchange().link_between(target, memory.name, memory.name)
     if not axes:
@@ -243,7 +248,7 @@ def _part_of_a_core(
 
 
 def _cure(memory: Memory, link: Link | None, axes: Sequence[str]) -> str:
-    """What to do where cores need the same element."""
+    """Return the remedy for an element that several cores use, for the error message."""
     inside = f"or compute it inside the loop bound to {axes[-1]}"
     if link is None:
         return f"copy it to a memory of the chip first, {inside}"
@@ -264,7 +269,7 @@ def _clash(buffer: Buffer, shape: Shape, found: Shared, axes: Sequence[str]) -> 
 
 
 def _in_shape(index: tuple[int, ...], shape: Shape) -> tuple[int, ...]:
-    """An index of flat memory as one of the shape that it had before, where that is known."""
+    """Convert a flat index to an index of the original shape, if the shape is constant."""
     extents = [extent for extent in shape if isinstance(extent, int)]
     if len(index) > 1 or len(extents) < len(shape):
         return index
@@ -277,7 +282,7 @@ def _in_shape(index: tuple[int, ...], shape: Shape) -> tuple[int, ...]:
 
 
 def _allocated_around_cores(func: PrimFunc) -> list[Buffer]:
-    """Buffers that exist before a loop over cores begins that uses them."""
+    """Return the buffers allocated outside of a loop over cores that uses them."""
     found: list[Buffer] = []
     for node in _allocations(func.body):
         every = walk(node.body, parts=statements_in)
@@ -288,7 +293,7 @@ def _allocated_around_cores(func: PrimFunc) -> list[Buffer]:
 
 
 def _allocations(root: Stmt) -> Iterator[Allocate]:
-    # Expressions are most of a function, and hold none.
+    # Visit statements only: most nodes are expressions, which contain no allocations.
     return (n for n in walk(root, parts=statements_in) if isinstance(n, Allocate))
 
 
@@ -324,7 +329,7 @@ def _check_capacities(
 
 
 def _largest(lowered: Lowered, found: MemoryPlan, memory: Memory) -> list[str]:
-    """The largest buffers that are in a memory together, each with its shape and its bytes."""
+    """Return text for the largest three buffers at the peak of a memory, with shape and bytes."""
     arenas = [arena for arena in found.arenas if arena.memory is memory]
     parts = [(each.buffer, each.bytes) for each in found.residents if each.memory is memory]
     if arenas:

@@ -1,4 +1,4 @@
-"""Machine code of a kernel sequence."""
+"""Machine code of a sequence of kernels."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tecomp.ir.nodes.stmt import Buffer
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Kernels that run one after another, as one function in machine code.
+    """Machine code of kernels that run in sequence, as one function.
 
     Attributes:
-        face: what a caller has to know.
-        params: arrays that a caller passes, as they are seen in a program.
-        images: the code of the kernels, each once, and of what calls them.
-        has_places: whether an error at run time says where the user wrote what fails.
+        face: Call interface of the function.
+        params: Array parameters with their shapes in the program.
+        images: Object code of the distinct kernels, followed by the function that calls them.
+        has_places: Whether run-time errors can report the source location in user code.
     """
 
     face: Interface
@@ -29,7 +29,7 @@ class Code:
     has_places: bool
 
     def linked(self) -> Kernel:
-        """It, ready to be called."""
+        """Link the code, and return a callable kernel."""
         head = self.face.head
         code = link(self.images, self.face.entry, bind(self.face.calls))
         return Kernel(Compiled(self.face, code, Options(), lambda: head), self.params)

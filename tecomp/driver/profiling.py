@@ -51,22 +51,22 @@ from tecomp.scheduling.transform_layout import stored_shape
 
 _CLOCK = "tecomp.clock_gettime"
 _CALLS = 5
-"""How many calls are measured; the quickest one is shown, which other work disturbed least."""
+"""Number of measured calls; the fastest is reported, because other work disturbed it least."""
 
 
 def measured_trace(
     func: PrimFunc, signature: Sequence[Buffer | Var], options: Options, arguments: Sequence[Any]
 ) -> Trace:
-    """The outermost loops and statements of a function as a trace, with the times of a call.
+    """Measure the outermost loops and statements of a function, and return a trace.
 
     Args:
-        func: what runs.
-        signature: its parameters as callers see them.
-        options: how code is generated.
-        arguments: as for a call; outputs are written.
+        func: Function to run.
+        signature: Parameters as the caller passes them.
+        options: Code generation options.
+        arguments: Arguments of the call; outputs are written.
 
     Raises:
-        CallError: an argument does not fit.
+        CallError: If an argument is invalid.
     """
     timed, parts = with_clock(func)
     register_func(_CLOCK, CFunction(ctypes.CDLL(None), "clock_gettime", ["int32", "handle"]),
@@ -80,13 +80,13 @@ def measured_trace(
     for _ in range(_CALLS + 1):
         kernel(*arguments, ticks.reshape(-1))
         runs.append(ticks[:, 0] * 10**9 + ticks[:, 1])
-    # The first call loads code and memory.
+    # Discard the first call, which loads code and touches memory.
     best = min(runs[1:], key=lambda run: int(run[-1] - run[0]))
     return _trace(func.name, parts, [int(tick - best[0]) for tick in best])
 
 
 def with_clock(func: PrimFunc) -> tuple[PrimFunc, list[Stmt]]:
-    """The function with the clock written to one more parameter around each part; and the parts.
+    """Add a parameter that receives the clock around each outermost part; return also the parts.
 
     >>> from tecomp.ir.parser.func_parser import parse
     >>> func = parse('''def two(A: Buffer("float32", (4,))):
@@ -99,7 +99,7 @@ def with_clock(func: PrimFunc) -> tuple[PrimFunc, list[Stmt]]:
     (['for i in range(4):', 'A[0] = float32(2.0)'], 2)
     """
     parts: list[Stmt] = []
-    # Seconds and nanoseconds, before the first part and after each.
+    # Pairs of seconds and nanoseconds: one before the first part and one after each part.
     clock = Buffer("clock", (2 * _count(func.body) + 2,), INT64)
 
     def tick(number: int) -> Stmt:
@@ -116,7 +116,7 @@ def with_clock(func: PrimFunc) -> tuple[PrimFunc, list[Stmt]]:
 
 
 def _mapped(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
-    """The statement with each outermost loop or statement changed; memory and names stay around."""
+    """Apply `change` to each outermost loop or statement, below allocations and bindings."""
     match stmt:
         case SeqStmt(stmts):
             return seq(*[_mapped(each, change) for each in stmts])
@@ -149,11 +149,11 @@ def _trace(name: str, parts: Sequence[Stmt], ticks: Sequence[int]) -> Trace:
 def report_of(
     name: str, state: State, lowered: Lowered, target: Target, sizes: Mapping[str, int]
 ) -> Report:
-    """The report of a kernel called `name`.
+    """Return the cost report of a kernel.
 
     Raises:
-        CallError: a size is missing, or no number.
-        LowerError: there is too much to count.
+        CallError: If a size is missing or invalid.
+        LowerError: If there are too many iterations to count.
     """
     flat, known = counted_form(name, lowered, sizes)
     found = plan(lowered, target, partial(in_numbers, sizes=known))
@@ -171,10 +171,10 @@ def report_of(
 def counted_form(
     name: str, lowered: Lowered, sizes: Mapping[str, int]
 ) -> tuple[PrimFunc, Mapping[str, int]]:
-    """The function that is counted, in numbers, and the sizes that it has.
+    """Return the function with constant sizes to which the cost model applies, and its sizes.
 
-    It is the one before loops become vectors. Every access is counted as often as it is written in
-    the printed form.
+    The function precedes vectorization. Shared subexpressions are duplicated, so that every access
+    counts as often as it occurs in the printed form.
     """
     func = lowered.functions["flatten_buffer"]
     known = known_sizes(func, sizes, "report")
@@ -182,7 +182,7 @@ def counted_form(
 
 
 def _padding(state: State, sizes: Mapping[str, int]) -> Mapping[str, int]:
-    """Bytes of places without an element of the tensors that are stored whole, by memory."""
+    """Return the bytes of padding of placeholders and root stages, by memory."""
     found: Counter[str] = Counter()
     for stage in state:
         if not stage.layout.maps or not (stage.is_placeholder or isinstance(stage.attach, AtRoot)):
@@ -200,19 +200,19 @@ def kernel_roofline(
     name: str, state: State, lowered: Lowered, target: Target, sizes: Mapping[str, int],
     seconds: float | None,
 ) -> Roofline:
-    """The roofline of a kernel; the rates of the processor at hand are measured if need be.
+    """Return the roofline of a kernel; calibrate the host if the target does not state its rates.
 
     Args:
-        name: how to call it.
-        state: its schedule.
-        lowered: its functions.
-        target: the machine.
-        sizes: of the program, by name.
-        seconds: that it took, if that was measured.
+        name: Label of the kernel.
+        state: State of the schedule.
+        lowered: Function after each pass.
+        target: Target of the kernel.
+        sizes: Sizes of the program, by name.
+        seconds: Measured time of a call in seconds, or None.
 
     Raises:
-        CallError: a size is missing, or no number.
-        LowerError: there is too much to count.
+        CallError: If a size is missing or invalid.
+        LowerError: If there are too many iterations to count.
     """
     is_here = target.core is not None and target.code.kind == "host"
     machine = calibrate(target) if is_here else target

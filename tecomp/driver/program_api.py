@@ -1,4 +1,4 @@
-"""`compile` and `load`, and the `CompiledProgram` protocol."""
+"""`compile`, `load`, and the `CompiledProgram` protocol."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.machine.descriptor import Target
 
 if TYPE_CHECKING:
-    # It is for type checkers alone, and nothing is loaded for it.
+    # Imported for type checkers only.
     from tecomp.codegen.dispatch.kernel import Timing
     from tecomp.drawing.chrome_trace import Trace
     from tecomp.drawing.svg import Svg
@@ -21,64 +21,64 @@ if TYPE_CHECKING:
 
 
 class CompiledProgram(Protocol):
-    """Compiled operations that are called as one, as `tecomp.compile` gives them.
+    """Interface of a compiled program, as returned by `tecomp.compile`.
 
-    What is made of rooms above is of any type here.
+    Attributes with types from packages above this one are declared as Any.
     """
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Name of the program."""
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """What it is called with, in order."""
+        """Input tensors, in call order."""
 
     @property
     def outputs(self) -> tuple[Tensor, ...]:
-        """What it gives, in order."""
+        """Output tensors, in order."""
 
     @property
     def target(self) -> Target:
-        """The machine."""
+        """Target of the program."""
 
     @property
     def packed(self) -> Mapping[Tensor, Layout]:
-        """The layouts of what it is called with, and gives, as it lies on the machine."""
+        """Layouts of the inputs and outputs that are passed in their device layout."""
 
     @property
     def details(self) -> Any:
-        """What it is made of."""
+        """Internal structure of the program."""
 
     @property
     def kernels(self) -> tuple[Any, ...]:
-        """The calls of kernels, in order."""
+        """Kernel calls, in execution order."""
 
     @property
     def layouts(self) -> Any:
-        """Where each value is."""
+        """Layout of each value."""
 
     @property
     def memory(self) -> Any:
-        """Where the values between kernels lie."""
+        """Memory plan of the intermediate values."""
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
-        """The array of the output, or a tuple of them where there are several."""
+        """Run the program; return the output array, or a tuple if there are several outputs."""
 
     def timeit(self, *arrays: Any, out: Any = None, seconds: float = 0.5) -> Timing:
-        """How long a call with these arrays takes, checks included."""
+        """Measure the time of a call with these arrays, including argument checks."""
 
     def save(self, folder: str | PathLike[str]) -> None:
-        """Write the program to a folder, which `tecomp.load` reads on the same machine."""
+        """Write the program to a folder that `tecomp.load` can read on the same machine."""
 
     def report(self, *, measured: bool = False) -> Any:
-        """What the program is made of, and what its kernels cost."""
+        """Return the structure of the program and the cost of its kernels."""
 
     def timeline(self, *, measured: bool = False) -> Trace:
-        """The program as a trace that Perfetto and chrome://tracing open."""
+        """Return the timeline of the program as a trace for Perfetto and chrome://tracing."""
 
     def picture(self) -> Svg:
-        """The program as SVG."""
+        """Draw the program as SVG."""
 
 
 _COMPILER = EntryPoint("compile", "tecomp.graph.compile:compile_program", "tecomp.compilers")
@@ -97,36 +97,37 @@ def compile(
     packed: Sequence[Tensor] = (),
     name: str = "program",
 ) -> CompiledProgram:
-    """A program that computes tensors from others, all of its operations compiled as one.
+    """Compile the operations between input and output tensors into one program.
 
     Args:
-        outputs: what it computes: a tensor, or several.
-        inputs: placeholders, in the order in which it is called with arrays.
-        target: the machine: its name, a description, or a path to one.
-        constants: the values of placeholders that are the same in every call. What follows from
-            them alone is computed now. A program that is saved or pickled reads the arrays again:
-            leave them as they are.
-        layouts: of values on the machine: a layout, `"default"` for the one that the machine has
-            for such a tensor, or a list of those to choose from. Other inputs come in the default,
-            everything else lies where relayouts cost least; callers have arrays of NumPy anyhow.
-        hints: wishes about layouts and divisions among cores, of `tecomp.hint`.
-        relayouts: whether values are brought to other layouts where their readers want that.
-            Without, layouts follow from those of the inputs.
-        packed: inputs and outputs that it is called with as they lie on the machine, so that no
-            kernel copies them from the host or to it. An input needs its layout in `layouts`; an
-            output lies where the program makes it, as `program.packed` says.
-        name: of it.
+        outputs: Output tensor, or a list of output tensors.
+        inputs: Placeholders, in call order.
+        target: Target: its name, a description, or a path to a description.
+        constants: Values of placeholders that are the same in every call. Values that depend on
+            constants only are computed at compile time. Saving or pickling the program reads the
+            arrays again, so do not modify them.
+        layouts: Device layouts of values: a layout, `"default"` for the default layout of the
+            target, or a list of candidates. Inputs without an entry have the default layout. All
+            other values get the layouts with the lowest relayout cost. Callers pass and receive
+            NumPy arrays in any case.
+        hints: Hints about layouts and work division among cores, from `tecomp.hint`.
+        relayouts: If True, insert relayouts where consumers need other layouts. If False, all
+            layouts follow from the layouts of the inputs.
+        packed: Inputs and outputs that the caller passes in their device layout, so that no kernel
+            copies them between host and device. An input needs its layout in `layouts`; the layout
+            of an output is in `program.packed`.
+        name: Name of the program.
 
     Returns:
         The `tecomp.graph.program.Program`; call it with arrays: `y = program(x)`.
 
     Raises:
-        DefinitionError: an output needs what is neither computed nor given, something is given
-            twice, or a size is no number.
-        CallError: a constant has another shape or type than its placeholder.
-        LayoutError: the machine allows an operation no layouts, or none that go together, or a
-            hint that has to be kept cannot be.
-        LowerError: an operation has no code.
+        DefinitionError: If an output depends on a placeholder that is neither an input nor a
+            constant, a tensor is given twice, or a size is symbolic.
+        CallError: If a constant differs in shape or dtype from its placeholder.
+        LayoutError: If the target supports no layouts for an operation or no consistent
+            combination, or a required hint cannot be satisfied.
+        LowerError: If an operation cannot be lowered.
 
     >>> import numpy as np
     >>> from tecomp import te
@@ -147,17 +148,18 @@ def compile(
 
 
 def load(folder: str | PathLike[str]) -> CompiledProgram:
-    """A program that `program.save` wrote: nothing is compiled, its machine code is run as it is.
+    """Load a program written by `program.save`, without compilation.
 
     Args:
-        folder: that it was saved to, by the same compiler for the same machine. Its code can do
-            what you can: load what you trust.
+        folder: Folder written by the same compiler for the same machine. The machine code runs with
+            the permissions of the user, so load trusted folders only.
 
     Returns:
-        The `tecomp.graph.program.Program`, with tensors of its own.
+        The `tecomp.graph.program.Program`, with new tensor objects.
 
     Raises:
-        CacheError: it is for another processor, from another compiler, cut short or damaged.
+        CacheError: If the program is for another processor, from another compiler version,
+            truncated or corrupt.
 
     >>> import tempfile
     >>> import numpy as np

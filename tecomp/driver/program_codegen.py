@@ -1,4 +1,4 @@
-"""Compile kernels of programs in a background thread."""
+"""Code generation for programs: compile kernels in a background thread, and link sequences."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class _Task:
-    """A module whose machine code a thread makes."""
+    """Compilation task of one module."""
 
     source: Source
     is_done: Event = field(default_factory=Event)
@@ -52,30 +52,30 @@ class _Task:
         self.is_done.set()
 
 
-# Not of `concurrent.futures`: that, and `logging` with it, takes locks before a fork.
+# Do not use `concurrent.futures`: it imports `logging`, and both take locks before a fork.
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """Machine code of modules, which may still be in the making.
+    """Machine code of modules that a background thread compiles.
 
     Attributes:
-        tasks: what one thread does, until None comes. LLVM asks nothing of Python, so it runs
-            beside it; more threads would wait for each other, as its binding lets one of them in at
-            a time.
+        tasks: Queue of the compilation thread; None ends the thread. LLVM runs without the GIL, in
+            parallel with Python. More threads would not help, because the LLVM binding admits one
+            thread at a time.
     """
 
     tasks: SimpleQueue[_Task | None] = field(default_factory=SimpleQueue)
     _found: dict[str, _Task] = field(default_factory=dict)
 
     def add(self, module: ModuleText) -> None:
-        """Begin to make the code of a module."""
+        """Enqueue a module for compilation."""
         self._found[module.entry] = task = _Task(module.source)
         self.tasks.put(task)
 
     def image(self, module: ModuleText) -> bytes:
-        """The code of a module that was added.
+        """Wait for the object code of an added module, and return the code.
 
         Raises:
-            InternalError: LLVM refuses the module.
+            InternalError: If LLVM rejects the module.
         """
         task = self._found[module.entry]
         task.is_done.wait()
@@ -84,12 +84,12 @@ class Codes:
         return task.image
 
     def work(self) -> None:
-        """Do the tasks in order."""
+        """Run tasks in order until None arrives."""
         while (task := self.tasks.get()) is not None:
             task.run()
 
     def end(self) -> None:
-        """Forget what is not begun."""
+        """Discard all tasks that have not started, and end the thread."""
         with suppress(Empty):
             while True:
                 self.tasks.get_nowait()
@@ -98,7 +98,7 @@ class Codes:
 
 @contextmanager
 def codes() -> Iterator[Codes]:
-    """A thread that makes machine code; what is not begun when an error ends this is forgotten."""
+    """Run a compilation thread; tasks that have not started when the block ends are discarded."""
     made = Codes()
     with no_fork:
         thread = Thread(target=no_fork.joined(made.work), name="tecomp-code")
@@ -111,19 +111,19 @@ def codes() -> Iterator[Codes]:
 
 
 _MOMENT = 0.05
-"""Seconds that a kernel is measured for."""
+"""Measurement time of a kernel in seconds."""
 _COPIED = 1 << 26
-"""Bytes: more than the caches of one core hold."""
+"""Size of the measured copy in bytes, larger than the caches of one core."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One kernel of a sequence.
+    """Kernel of a sequence.
 
     Attributes:
-        build: what it is built from.
-        lowered: the function after each pass.
-        module: its LLVM IR.
+        build: Build request.
+        lowered: Function after each pass.
+        module: LLVM IR of the kernel.
     """
 
     build: Build
@@ -132,25 +132,25 @@ class Part:
 
     @property
     def is_parallel(self) -> bool:
-        """Whether it can use more than one thread."""
+        """Whether the kernel can use several threads."""
         return self.module.is_parallel
 
     @property
     def has_places(self) -> bool:
-        """Whether an error at run time says where the user wrote what fails."""
+        """Whether run-time errors can report the source location in user code."""
         return bool(self.lowered.final.sites)
 
     @property
     def rows(self) -> tuple[Rows | None, ...]:
-        """How the arguments lie that it takes as tables of rows."""
+        """Row layout of each array parameter with several physical axes; None for others."""
         params = (p for p in self.lowered.final.params if isinstance(p, Buffer))
         return tuple(_rows(p) if len(p.shape) > 1 else None for p in params)
 
     def report(self) -> Report:
-        """What a call costs on the target.
+        """Return the modelled cost of a call on the target.
 
         Raises:
-            LowerError: there is too much to count.
+            LowerError: If there are too many iterations to count.
         """
         assert self.build.target is not None
         reporting = import_module("tecomp.driver.profiling")
@@ -160,19 +160,20 @@ class Part:
         return report
 
     def measured(self) -> float:
-        """Seconds of a call on arrays of zeros, the least of many."""
+        """Measure the minimum time of a call on arrays of zeros, in seconds."""
         image = cached_object(self.module.source)
         linked = link([image], self.module.entry, bind(self.module.calls))
         face = interface_of(self.lowered.final, self.module)
         kernel = Kernel(Compiled(face, linked, self.build.options, lambda: self.lowered.final))
         params = [p for p in self.lowered.final.params if isinstance(p, Buffer)]
-        # Zeros that nobody wrote would all be one page of memory, in the first cache.
+        # Write the zeros explicitly: untouched pages of `np.zeros` all map to one physical page,
+        # which stays in the first-level cache.
         arrays = [np.full([int(n) for n in p.shape], 0, p.dtype.numpy) for p in params]
         return kernel.timeit(*arrays, seconds=_MOMENT).min
 
 
 def copy_rate(target: Target) -> float:
-    """Bytes of a second that a copy by all threads of a processor reads and writes in memory."""
+    """Measure the memory bandwidth of a copy by all threads, reads plus writes, in bytes/s."""
     source = placeholder((_COPIED // 4,), "float32", "source")
     result = compute(source.shape, lambda i: source[i], name="copy")
     assert isinstance(result, Tensor)
@@ -186,7 +187,7 @@ def _rows(buffer: Buffer) -> Rows:
 
 
 def part_of(build: Build, lowered: Lowered | None = None) -> Part:
-    """A kernel up to its LLVM IR, of its function after each pass if that is known."""
+    """Lower a kernel, unless `lowered` is given, and generate its LLVM IR."""
     lowered = build.lowered() if lowered is None else lowered
     return Part(build, lowered, module_text(lowered.final, build.options))
 
@@ -199,18 +200,18 @@ def sequence_of(
     bytes_held: int,
     codes: Codes,
 ) -> Code:
-    """The kernel that calls others in order.
+    """Return the function that calls kernels in sequence.
 
     Args:
-        name: of it.
-        calls: in order, each with the kernel's arguments.
-        params: arrays that a caller passes.
-        outputs: those of them that are written to.
-        bytes_held: of the memory between kernels.
-        codes: where the machine code of the kernels is made.
+        name: Name of the function.
+        calls: Kernel calls in order, each with its arguments.
+        params: Array parameters of the function.
+        outputs: Parameters that are written.
+        bytes_held: Size of the memory for intermediate values, in bytes.
+        codes: Compilation of the kernels.
 
     Raises:
-        InternalError: LLVM refuses a module.
+        InternalError: If LLVM rejects a module.
     """
     parts = list({id(part): part for part, _ in calls}.values())
     steps = [Step(p.module.entry, tuple(given), p.module.sites, p.rows) for p, given in calls]

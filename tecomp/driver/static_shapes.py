@@ -14,7 +14,7 @@ from tecomp.lowering.storage.buffer_rewrite import replace_variables
 
 
 def extent_at(extent: Extent, sizes: Mapping[str, int]) -> int | None:
-    """What an extent is for sizes given by name; None where one of them is missing."""
+    """Return the value of an extent for sizes given by name, or None if a size is missing."""
     if isinstance(extent, int):
         return extent
     known = [var for var in free_variables(extent) if var.name in sizes]
@@ -24,15 +24,15 @@ def extent_at(extent: Extent, sizes: Mapping[str, int]) -> int | None:
 
 
 def known_sizes(func: PrimFunc, sizes: Mapping[str, int], where: str) -> dict[str, int]:
-    """The sizes that a function depends on, of those that were given by name.
+    """Return the validated sizes that a function depends on.
 
     Args:
-        func: the function; its arguments that are integers are sizes too.
-        sizes: as they were given.
-        where: what was asked, for messages; the method's name is its last part.
+        func: Function; its integer scalar parameters count as sizes.
+        sizes: Sizes by name.
+        where: Call for error messages; its last component is the name of the method.
 
     Raises:
-        CallError: a size is missing, no number, or none of the function's.
+        CallError: If a size is missing, is not a non-negative integer, or is unknown.
     """
     scalars = [*func.sizes, *(p for p in func.params if isinstance(p, Var))]
     names = [var.name for var in scalars if var.dtype.is_integer]
@@ -60,7 +60,7 @@ def known_sizes(func: PrimFunc, sizes: Mapping[str, int], where: str) -> dict[st
 
 
 def in_numbers(func: PrimFunc, sizes: Mapping[str, int]) -> PrimFunc:
-    """`func` with its size variables, by name, replaced by numbers."""
+    """Return `func` with constants substituted for its size variables, by name."""
     scalars = {p for p in func.params if isinstance(p, Var)}
     values = {
         var: Const(sizes[var.name], var.dtype) for var in (*func.sizes, *scalars)

@@ -1,4 +1,4 @@
-"""Kernels checked against the interpreter on each call."""
+"""Verification of kernel calls against the interpreter."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from tecomp.lowering.pipeline import Lowered
 from tecomp.scheduling.state import State
 
 _ROUNDINGS = 1024
-"""How many units in the last place of the largest element results may differ by: a product and a
-sum are rounded once or twice, and functions are exact to a few units."""
+"""Tolerance in units in the last place of the largest element. A multiply-add is rounded once or
+twice, and mathematical functions are accurate to a few units."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """Compares what code has computed with what the interpreter computes.
+    """Comparison of kernel results with the interpreter.
 
     Attributes:
-        name: of the kernel.
-        args: tensors and variables, in the order of its parameters.
-        state: the schedule, which has the layouts.
-        lowered: the function after each pass; the first has loops over tensors.
-        packing: how a tensor is stored.
-        written: positions of arguments that are results.
+        name: Name of the kernel.
+        args: Tensors and variables, in the parameter order of the kernel.
+        state: State of the schedule, which contains the layouts.
+        lowered: Function after each pass; `nest` has loops over tensors.
+        packing: Function from a tensor to its packing.
+        written: Positions of the output arguments.
     """
 
     name: str
@@ -46,10 +46,15 @@ class Verifier:
     def check(
         self, before: Sequence[Any], after: Sequence[Any], sizes: Mapping[str, int]
     ) -> None:
-        """Compare the arrays of a call with what the loops over tensors make of those before it.
+        """Compare the outputs of a call with the interpreted loops over tensors.
+
+        Args:
+            before: Arguments before the call.
+            after: Arguments after the call.
+            sizes: Sizes of the call, by name.
 
         Raises:
-            InternalError: an element is another number.
+            InternalError: If an element differs; the message names the first pass that is wrong.
         """
         wanted = self._results("nest", before, sizes)
         found = self._elements(after, sizes)
@@ -63,12 +68,13 @@ class Verifier:
                 )
 
     def check_bounds(self, given: Sequence[Any], sizes: Mapping[str, int]) -> None:
-        """Refuse to run code of a function that the interpreter cannot run to its end.
+        """Raise if a lowering pass introduced an out-of-bounds access.
 
-        What the loops over tensors cannot do either, as reads where data says, is left to the code.
+        Faults that already occur in the loops over tensors, such as data-dependent indices, are
+        left to the compiled code.
 
         Raises:
-            InternalError: after a pass it leaves the bounds of a buffer.
+            InternalError: If the interpreter fails on the final function but not on the first one.
         """
         if self._fault("simplify", given, sizes) is None or self._fault("nest", given, sizes):
             return
@@ -81,7 +87,7 @@ class Verifier:
         )
 
     def _fault(self, name: str, given: Sequence[Any], sizes: Mapping[str, int]) -> str | None:
-        """What stops the interpreter in the function after a pass; None if nothing does."""
+        """Return the error of the interpreter on the function after a pass, or None."""
         try:
             self._results(name, given, sizes)
         except (CallError, InternalError) as error:
@@ -106,7 +112,7 @@ class Verifier:
     def _culprit(
         self, before: Sequence[Any], wanted: Mapping[int, NDArray[Any]], sizes: Mapping[str, int]
     ) -> str:
-        """Since when the numbers are others."""
+        """Return text that names the first pass after which the results differ."""
         last: PrimFunc = self.lowered.functions["nest"]
         for name, func in self.lowered.functions.items():
             if func is last:
@@ -120,7 +126,7 @@ class Verifier:
     def _results(
         self, name: str, before: Sequence[Any], sizes: Mapping[str, int]
     ) -> dict[int, NDArray[Any]]:
-        """The elements of results, as the function after a pass computes them."""
+        """Return the arrays after interpreting the function of a pass, in logical shapes."""
         func = in_numbers(self.lowered.functions[name], sizes)
         if name == "nest":
             elements = self._elements(before, sizes)
@@ -139,7 +145,7 @@ class Verifier:
     def _elements(
         self, stored: Sequence[Any], sizes: Mapping[str, int]
     ) -> dict[int, NDArray[Any]]:
-        """Copies of the arrays in the shapes of the computation, by position."""
+        """Return copies of the arrays in logical shapes, by position."""
         return {
             k: self.packing(tensor).unpack(np.asarray(stored[k]), sizes)
             for k, tensor in enumerate(self.args) if isinstance(tensor, Tensor)
@@ -147,7 +153,7 @@ class Verifier:
 
 
 def _first_difference(found: NDArray[Any], wanted: NDArray[Any]) -> tuple[int, ...] | None:
-    """The first index at which elements differ by more than rounding; None if none does."""
+    """Return the first index at which elements differ by more than the tolerance, or None."""
     if found.dtype.kind in "biu":
         wrong = found != wanted
     else:
@@ -162,10 +168,10 @@ def _first_difference(found: NDArray[Any], wanted: NDArray[Any]) -> tuple[int, .
 
 
 def _unit(dtype: np.dtype[Any]) -> float:
-    """The distance from 1 to the next number of a type."""
+    """Return the machine epsilon of a dtype: the distance from 1 to the next larger number."""
     if dtype.kind in "fc":
         return float(np.finfo(dtype).eps)
-    # Types that NumPy does not have: the first number above 1 that is told from it.
+    # NumPy has no finfo for extension dtypes, so search the smallest distinguishable step.
     unit = 1.0
     while np.array(1.0 + unit / 2).astype(dtype) != np.array(1.0).astype(dtype):
         unit /= 2

@@ -1,4 +1,4 @@
-"""`te.hybrid`: tensors that Python functions describe by loops over elements."""
+"""`te.hybrid`: tensors defined by Python functions with loops over elements."""
 
 from __future__ import annotations
 

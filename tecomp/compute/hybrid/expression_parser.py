@@ -1,4 +1,4 @@
-"""Parse expressions of hybrid functions."""
+"""Evaluate expressions of hybrid functions to IR expressions and Python values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOOPS: Mapping[str, str] = MappingProxyType({
     "range": "serial", "serial": "serial", "parallel": "parallel", "vectorize": "vectorize",
     "unroll": "unroll", "bind": "serial", "const_range": "const",
 })
-"""How loops run; those bound to threads run one iteration after the other."""
+"""Loop kind of each loop function; loops bound to threads run sequentially."""
 
 _TYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
@@ -43,12 +43,12 @@ _NUMPY = (
 
 
 def ceil_div(a: Any, b: Any) -> Any:
-    """`a / b`, rounded up."""
+    """Return `a / b` rounded up."""
     return (a + b - 1) // b
 
 
 def likely(condition: Any) -> Any:
-    """The condition, which mostly holds."""
+    """Return the condition unchanged; the branch hint has no effect."""
     return condition
 
 
@@ -63,7 +63,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "ceil_div": ceil_div, "likely": likely,
     "max_num_threads": lambda allow_none=True: 1,
 })
-"""What gives a value in a definition."""
+"""Functions that a hybrid definition can call."""
 
 
 def _zeros(shape: Any, dtype: object = "float32", scope: str = "global") -> np.ndarray[Any, Any]:
@@ -94,19 +94,19 @@ PYTHON: Mapping[str, Any] = MappingProxyType({
     "likely": likely,
     "max_num_threads": lambda allow_none=True: 1,
 })
-"""What these names mean to Python, besides its own `range`, `len`, `min` and `max`."""
+"""Python implementations of the hybrid names, besides `range`, `len`, `min` and `max`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text of a function.
+    """Source of a hybrid function.
 
     Attributes:
-        name: of the function.
-        tree: its definition.
-        text: all of it.
-        first: the number of its first line in the file.
-        known: what names outside of it stand for.
+        name: Name of the function.
+        tree: Syntax tree of the definition.
+        text: Source text.
+        first: Number of its first line in the file.
+        known: Values of global and captured names.
     """
 
     name: str
@@ -116,10 +116,10 @@ class Source:
     known: Mapping[str, Any]
 
     def refuse(self, node: ast.AST, why: str) -> NoReturn:
-        """Raise the error that says where something is that cannot be.
+        """Raise an error at a node, with its line and source text.
 
         Raises:
-            DefinitionError: always.
+            DefinitionError: Always.
         """
         line = self.first + getattr(node, "lineno", 1) - 1
         part = (ast.get_source_segment(self.text, node) or "").partition("\n")[0]
@@ -128,36 +128,36 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """Memory, or a part of it: the first axes have these indices."""
+    """Array, or the subarray at the given indices of the leading axes."""
 
     operand: Operand
     indices: tuple[Any, ...] = ()
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Extents of the other axes."""
+        """Extents of the remaining axes."""
         return self.operand.shape[len(self.indices) :]
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A local variable that gets values more than once."""
+    """Local variable that is assigned more than once, stored in memory of one element."""
 
     operand: Operand
 
 
 class Names(Protocol):
-    """What expressions ask their function for."""
+    """Interface to the enclosing function that the evaluation of expressions needs."""
 
     @property
     def source(self) -> Source:
-        """The text, which refuses what cannot be."""
+        """Source of the function, for error messages."""
 
     def look_up(self, node: ast.Name) -> Any:
-        """What a name stands for."""
+        """Return the value of a name."""
 
     def call(self, function: Any, arguments: Sequence[Any]) -> Any:
-        """What another hybrid function returns."""
+        """Call another hybrid function, and return its results."""
 
 
 def _power(a: Any, b: Any) -> Any:
@@ -183,14 +183,14 @@ _OUTSIDE = (
     "conditions and functions"
 )
 _MOST_BITS = 1024
-"""Of an integer that is known here, which is as many as the greatest float has."""
+"""Maximum size of an integer constant in bits, about the exponent range of float64."""
 
 
 def evaluate(names: Names, node: ast.expr, *, is_target: bool = False) -> Any:
-    """What an expression stands for.
+    """Evaluate an expression of a hybrid function.
 
     Raises:
-        DefinitionError: it is outside of the subset.
+        DefinitionError: If the expression is outside of the supported subset.
     """
     if isinstance(node, ast.Subscript):
         base, index = evaluate(names, node.value), evaluate(names, node.slice)
@@ -249,7 +249,7 @@ def _operated(names: Names, node: ast.BinOp) -> Any:
 
 
 def _joined(parts: list[Any], *, is_all: bool) -> Any:
-    """`a and b`, `a or b`; parts that are known here are decided."""
+    """Return the conjunction or disjunction of conditions; constant operands are folded."""
     known = [part for part in parts if isinstance(part, bool | int)]
     open_parts = [part for part in parts if not isinstance(part, bool | int)]
     decided = any(not part for part in known) if is_all else any(known)
@@ -323,7 +323,7 @@ def _call(names: Names, node: ast.Call) -> Any:
 
 
 def _applied(names: Names, node: ast.expr, function: Callable[..., Any], *values: Any) -> Any:
-    """What a function gives; texts, lists and numbers known here are Python's to compute with."""
+    """Apply a function to values, and turn Python errors into errors at the node."""
     try:
         return function(*values)
     except TecompError:
@@ -333,7 +333,11 @@ def _applied(names: Names, node: ast.expr, function: Callable[..., Any], *values
 
 
 def _check_count(names: Names, node: ast.Call, function: Callable[..., Any]) -> None:
-    """Refuse a call with more or fewer arguments than the function takes."""
+    """Raise if a call has a wrong number of arguments.
+
+    Raises:
+        DefinitionError: If the function does not take this number of arguments.
+    """
     known = list(signature(function).parameters.values())
     least = sum(each.default is Parameter.empty for each in known)
     if not least <= len(node.args) <= len(known):
@@ -344,7 +348,7 @@ def _check_count(names: Names, node: ast.Call, function: Callable[..., Any]) -> 
 
 
 def _bits(op: ast.operator, a: int, b: int) -> int:
-    """As many as a power or a shift of integers has at least, before it is computed."""
+    """Estimate the size in bits of an integer power or shift before it is computed."""
     if isinstance(op, ast.Pow):
         return (a.bit_length() - 1) * b
     return a.bit_length() + b if isinstance(op, ast.LShift) else 0

@@ -1,4 +1,4 @@
-"""`te.hybrid.script`, and the definitions that it produces."""
+"""`te.hybrid.script`, and the conversion of hybrid functions to tensor definitions."""
 
 from __future__ import annotations
 
@@ -40,10 +40,15 @@ from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
 
 
 def defined(function: Any, arguments: Sequence[Any]) -> Any:
-    """The tensor that a function defines for tensors, numbers and lists of them; or a list.
+    """Return the tensor, or the list of tensors, that a hybrid function defines.
+
+    Args:
+        function: Hybrid function.
+        arguments: Tensors, numbers, and lists of them.
 
     Raises:
-        DefinitionError: something in the function is outside of the subset.
+        DefinitionError: If the function is outside of the supported subset, returns anything
+            except its output tensors, or does not return one of them.
     """
     inputs, reader, returned = _read_once(function, arguments, ())
     if reader.changed:
@@ -72,9 +77,9 @@ def defined(function: Any, arguments: Sequence[Any]) -> Any:
 def _read_once(
     function: Any, arguments: Sequence[Any], changed: Sequence[Tensor]
 ) -> tuple[dict[Tensor, Operand], Reader, list[Array]]:
-    """The inputs of a function, what read it, and what it returns.
+    """Return the inputs of a function, its reader, and the arrays that it returns.
 
-    Inputs that are `changed` are copied first: the arrays of a caller stay as they are.
+    Inputs in `changed` are copied first, so that the arrays of the caller are not modified.
     """
     inputs: dict[Tensor, Operand] = {}
     copies: dict[Tensor, Operand] = {}
@@ -109,7 +114,7 @@ def _copied(given: Operand, builder: IRBuilder) -> Operand:
 def _plain(
     statement: Stmt, outputs: Sequence[Buffer], inputs: Mapping[Tensor, Operand]
 ) -> Tensor | None:
-    """A `te.compute` for loops that store each element of one tensor once; None for all else."""
+    """Return a `te.compute` if the loops store each element of one tensor once, else None."""
     if len(outputs) != 1:
         return None
     (out,) = outputs
@@ -132,7 +137,7 @@ def _plain(
         return None
     variables = [var for var in axes if var is not None]
     tensors = {operand.buffer.data: tensor for tensor, operand in inputs.items()}
-    # The axes of the tensor are its loops; their order is the schedule's.
+    # The loops become the axes of the tensor; the schedule determines their order.
     made: Tensor = compute(
         out.shape,
         lambda *own: cast_value(_read(value, dict(zip(variables, own, strict=True)), tensors),
@@ -157,7 +162,7 @@ def _variable(index: Expr) -> Var | None:
 
 
 def _stored(body: Stmt, out: Buffer) -> tuple[tuple[Expr, ...], Expr] | None:
-    """The one place that a statement stores to in any case, and the value."""
+    """Return index and value of the only store of a statement on every path, or None."""
     match body:
         case BufferStore(buffer, value, indices) if buffer.data is out.data:
             return indices, value
@@ -175,7 +180,7 @@ def _stored(body: Stmt, out: Buffer) -> tuple[tuple[Expr, ...], Expr] | None:
 
 
 def _read(value: Expr, axes: Mapping[Var, Expr], tensors: Mapping[Var, Tensor]) -> Expr:
-    """A value in terms of axes and elements of tensors."""
+    """Rewrite a value from loop variables and buffers to axes and tensors."""
 
     def rule(node: Any) -> Any:
         match node:
@@ -189,14 +194,14 @@ def _read(value: Expr, axes: Mapping[Var, Expr], tensors: Mapping[Var, Tensor]) 
 
 
 def _index(index: Expr) -> Expr:
-    """An index in the type that it was written in."""
+    """Return an index without its cast to the index dtype."""
     return index.value if isinstance(index, Cast) and index.value.dtype.is_integer else index
 
 
 def _opaque(
     name: str, statement: Stmt, outputs: Sequence[Buffer], inputs: Mapping[Tensor, Operand]
 ) -> Any:
-    """A `te.extern`; results that are read before they are stored begin as zeros, as in Python."""
+    """Return a `te.extern`; outputs that the statement reads are zeroed first, as in Python."""
     read = {node.buffer.data for node in walk(statement) if isinstance(node, BufferLoad)}
     zeros = [_zeros(out) for out in outputs if out.data in read]
     whole = seq(*zeros, statement)
@@ -230,9 +235,9 @@ def _zeros(out: Buffer) -> Stmt:
 
 
 class HybridFunction:
-    """A function that `te.hybrid.script` has made.
+    """Hybrid function made by `te.hybrid.script`.
 
-    Called with tensors it defines tensors, called with arrays it computes them, as Python.
+    A call with tensors defines tensors. A call with arrays runs the function as Python.
     """
 
     def __init__(self, function: FunctionType) -> None:
@@ -242,21 +247,22 @@ class HybridFunction:
 
     @property
     def source(self) -> Source:
-        """The text, as a syntax tree.
+        """Parsed source of the function.
 
         Raises:
-            DefinitionError: there is no text.
+            DefinitionError: If the source text is not available, or is not a `def`.
         """
         if self._source is None:
             self._source = _source(self.function)
         return self._source
 
     def __call__(self, *args: Any) -> Any:
-        """The tensors that it defines, for tensors; the arrays that it computes, for arrays.
+        """Define tensors if an argument is a tensor or expression, else run the Python function.
 
         Raises:
-            DefinitionError: something in it is outside of the subset; says which line.
-            TypeMismatchError: there are neither tensors nor arrays, and Python does not run it.
+            DefinitionError: If the function is outside of the supported subset; the message gives
+                the line.
+            TypeMismatchError: If there are neither tensors nor arrays, and Python raises an error.
         """
         if any(map(_is_symbolic, args)):
             return defined(self, args)
@@ -273,7 +279,7 @@ class HybridFunction:
             ) from error
 
     def _python(self) -> Callable[..., Any]:
-        """The function as Python runs it, which knows the names of hybrid functions."""
+        """Return the Python function with the hybrid names in its globals."""
         known = {**self.function.__globals__, **PYTHON}
         return FunctionType(
             self.function.__code__, known, self.function.__name__, self.function.__defaults__,
@@ -282,20 +288,21 @@ class HybridFunction:
 
 
 def script(pyfunc: Callable[..., Any]) -> HybridFunction:
-    """Make a function that defines tensors by loops over elements; also as a decorator.
+    """Convert a Python function with loops over elements to a tensor definition; a decorator.
 
-    Its text is read when it is called with tensors, `te.var` sizes or `te.const` numbers: loops
-    (`range`, `parallel`, `vectorize`, `unroll`, `bind`; `const_range` is written out), `if`,
-    assignments to elements of `output_tensor(shape, dtype)` and `allocate(shape, dtype, scope)`,
-    local variables, arithmetic, and mathematical functions. It returns its output tensors. An input
-    that it stores to is copied first. Called with NumPy arrays, Python runs it; only then it looks
-    at `assert`.
+    A call with tensors, `te.var` sizes or `te.const` numbers parses the source of the function. The
+    supported subset has loops (`range`, `parallel`, `vectorize`, `unroll`, `bind`, and
+    `const_range`, which is expanded), `if`, assignments to elements of `output_tensor(shape,
+    dtype)` and `allocate(shape, dtype, scope)`, local variables, arithmetic, and mathematical
+    functions. The function returns its output tensors. An input that the function stores to is
+    copied first. A call with NumPy arrays runs the function as Python; only then `assert` is
+    evaluated.
 
-    A function whose loops store each element of one tensor once gives a `te.compute`, whose axes
-    are its loops. All others give a `te.extern`: it has no loops that a schedule could change.
+    A function whose loops store each element of one tensor once gives a `te.compute` whose axes are
+    the loops. Any other function gives a `te.extern`, which has no loops to schedule.
 
     Raises:
-        TypeMismatchError: it is no Python function.
+        TypeMismatchError: If `pyfunc` is not a Python function.
 
     Example:
         >>> from tecomp import te
@@ -341,7 +348,7 @@ def _source(function: FunctionType) -> Source:
     try:
         tree: ast.stmt | None = ast.parse(text).body[0]
     except SyntaxError:
-        # A lambda has the lines of what is around it.
+        # The source lines of a lambda contain the enclosing statement, which may not parse.
         tree = None
     if not isinstance(tree, ast.FunctionDef):
         raise DefinitionError(

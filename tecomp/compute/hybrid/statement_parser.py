@@ -1,4 +1,4 @@
-"""Parse statements of hybrid functions."""
+"""Convert statements of hybrid functions to IR statements."""
 
 from __future__ import annotations
 
@@ -29,15 +29,17 @@ from tecomp.ir.nodes.stmt import Buffer
 from tecomp.ir.traversal.rewrite import walk
 
 _MOST_CALLS = 32
-"""Of hybrid functions inside of each other."""
+"""Maximum depth of nested calls of hybrid functions."""
 
 
 class Reader:
-    """Reads one function, and those that it calls.
+    """Converter of one hybrid function and of the functions that it calls.
 
     Attributes:
-        outputs: the tensors that it makes.
-        changed: the inputs that it stores to.
+        source: Source of the function.
+        builder: Builder that receives the statements.
+        outputs: Buffers of the output tensors.
+        changed: Buffers of the inputs that the function stores to.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class Reader:
         self._often = _assigned_often(source.tree)
 
     def run(self, arguments: Sequence[Any]) -> list[Array]:
-        """Emit all statements for these arguments; what the function returns."""
+        """Emit the statements of the function for the arguments, and return its results."""
         names = [each.arg for each in self.source.tree.args.args]
         if len(names) != len(arguments):
             raise DefinitionError(
@@ -105,7 +107,7 @@ class Reader:
                 )
 
     def assign(self, target: ast.expr, value: ast.expr) -> None:
-        """Store to an element, or give a name to a value."""
+        """Emit a store to an element, or bind a name to a value."""
         if isinstance(target, ast.Subscript):
             place = self.value(target, is_target=True)
             if not isinstance(place, Array) or len(place.indices) != len(place.operand.shape):
@@ -131,13 +133,13 @@ class Reader:
                 known[name] = variable = Variable(memory.operand)
             self.builder.emit(variable.operand.store(0, value))
         elif isinstance(value, Expr) and any(isinstance(n, BufferLoad) for n in walk(value)):
-            # What it reads may change before it is used.
+            # The value reads memory, which may change before its use, so evaluate it here.
             known[name] = self.builder.let(name, value)
         else:
             known[name] = value
 
     def memory(self, name: str, node: ast.expr) -> Array | None:
-        """What `output_tensor` or `allocate` makes under a name; None for all else."""
+        """Create the array of a call of `output_tensor` or `allocate`; return None otherwise."""
         match node:
             case ast.Call(ast.Name("output_tensor" | "allocate" as word), given, options):
                 pass
@@ -161,7 +163,7 @@ class Reader:
         return Array(Operand(buffer))
 
     def loop(self, node: ast.For, name: str, word: str) -> None:
-        """Emit a loop, or its body for each value of `const_range`."""
+        """Emit a loop; for `const_range`, emit the body once per value."""
         assert isinstance(node.iter, ast.Call)
         given = [self.value(each) for each in node.iter.args]
         bounds = given[1:] if word == "bind" else given
@@ -185,7 +187,7 @@ class Reader:
             self.block(node.body)
 
     def branch(self, node: ast.If) -> None:
-        """Emit a condition; one that is known here is decided."""
+        """Emit a conditional statement; a constant condition selects its branch."""
         test = self.value(node.test)
         if isinstance(test, bool | int):
             self.block(node.body if test else node.orelse)
@@ -197,18 +199,18 @@ class Reader:
                 self.block(node.orelse)
 
     def value(self, node: ast.expr, *, is_target: bool = False) -> Any:
-        """What an expression stands for: a number, an expression of the IR, memory, a list."""
+        """Evaluate an expression to a number, an IR expression, an array or a list."""
         return evaluate(self, node, is_target=is_target)
 
     def number(self, node: ast.expr) -> Any:
-        """As `value`, for what is one number."""
+        """Evaluate an expression that must be a single number."""
         found = self.value(node)
         if isinstance(found, Array | list | tuple | str):
             self.source.refuse(node, "is no number; store elements one by one")
         return found
 
     def look_up(self, node: ast.Name) -> Any:
-        """What a name stands for."""
+        """Return the value of a name."""
         found = self._found(node.id)
         if found is None:
             known = [*FUNCTIONS, *(name for scope in self._scopes for name in scope)]
@@ -222,7 +224,7 @@ class Reader:
         return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
 
     def call(self, function: Any, arguments: Sequence[Any]) -> Any:
-        """What another hybrid function returns, whose statements are emitted here."""
+        """Inline a call of another hybrid function, and return its results."""
         if self._depth == _MOST_CALLS:
             raise DefinitionError(
                 f"te.hybrid {function.source.name}: it is called inside of {_MOST_CALLS} other "
@@ -240,7 +242,7 @@ class Reader:
 
 
 def _assigned_often(tree: ast.FunctionDef) -> frozenset[str]:
-    """The names that get a value more than once: they are memory."""
+    """Return the names that are assigned more than once, which are stored in memory."""
     count: Counter[str] = Counter()
     for node in ast.walk(tree):
         match node:
