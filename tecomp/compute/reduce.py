@@ -306,7 +306,7 @@ def _axes(axis: object, who: str) -> tuple[IterVar, ...]:
 
 
 def _within(axes: Sequence[IterVar], condition: Expr) -> Expr:
-    """Return `condition` and the bounds of those axes whose domains depend on other axes."""
+    """Combine `condition` with the bounds of axes whose domains depend on other axes."""
     inside = [
         part for axis in axes for part in (
             None if axis.inside[0] is None else axis >= axis.inside[0],

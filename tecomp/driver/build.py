@@ -314,8 +314,8 @@ class ScheduledKernel(Kernel):
         """Return the roofline of the kernel; `a + b` combines two rooflines in one figure.
 
         On a processor, the arithmetic intensity is the number of operations per byte of compulsory
-        traffic, which counts each argument once. The roofs are those of one core: the target states
-        them, or `tecomp.calibrate` measures them. On other targets, there is one intensity for each
+        traffic, which counts each argument once. The roofs are rates of one core, stated by the
+        target or measured by `tecomp.calibrate`. On other targets, there is one intensity for each
         memory and link, from the modelled traffic in bytes, and times are modelled cycles.
 
         Args:

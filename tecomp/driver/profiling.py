@@ -173,7 +173,7 @@ def counted_form(
 ) -> tuple[PrimFunc, Mapping[str, int]]:
     """Return the function with constant sizes to which the cost model applies, and its sizes.
 
-    The function precedes vectorization. Shared subexpressions are duplicated, so that every access
+    The function precedes vectorization. Repeated statements are duplicated, so that every access
     counts as often as it occurs in the printed form.
     """
     func = lowered.functions["flatten_buffer"]

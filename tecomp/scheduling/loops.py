@@ -135,7 +135,7 @@ def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
     stage = state.stage(key)
     if not axes:
         fused = _derived("singleton", 1, IterKind.DATA)
-        stage.compute  # noqa: B018  (a placeholder is refused in its own words)
+        stage.compute  # noqa: B018  (raises for a placeholder)
         relation = Fuse((), fused)
         return state.update(
             replace(stage, leaves=(fused, *stage.leaves), relations=(*stage.relations, relation))

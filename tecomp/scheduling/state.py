@@ -306,7 +306,7 @@ def leaf_position(stage: StageState, axis: object, call: str) -> int:
             f"the loops are {_names(stage.leaves)}: {hint}",
             kind="no-such-loop",
         )
-    stage.compute  # noqa: B018  (a placeholder is refused in its own words)
+    stage.compute  # noqa: B018  (raises for a placeholder)
     for position, leaf in enumerate(stage.leaves):
         if leaf is axis:
             return position
