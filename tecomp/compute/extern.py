@@ -44,8 +44,7 @@ from tecomp.ir.nodes.stmt import (
 from tecomp.ir.traversal.rewrite import free_variables, walk
 from tecomp.source_locations import user_location
 
-# Alignment options of TVM buffers. They have no effect, because the schedule determines the
-# addresses of operands.
+# Alignment options of TVM, without effect because the schedule determines addresses of operands.
 ALIGNMENT = ("offset_factor", "data_alignment")
 
 _LEAST = -(2**63)

@@ -52,7 +52,7 @@ class BufferVar:
         return self.operand
 
     def access_ptr(self, *given: Any, **options: Any) -> Any:
-        """Return a pointer argument; see `Operand.access_ptr`."""
+        """Return a pointer argument of the operand, as `operand.access_ptr`."""
         return self.operand.access_ptr(*given, **options)
 
     def __getitem__(self, indices: Any) -> Expr:

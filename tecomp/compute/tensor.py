@@ -72,7 +72,7 @@ class Operation(ABC):
     @property
     @abstractmethod
     def shape(self) -> tuple[Extent, ...]:
-        """Shape common to all outputs; see `shapes` if the shapes of the outputs differ."""
+        """Shape common to all outputs; `shapes` has the shapes of outputs that differ."""
 
     @property
     def shapes(self) -> tuple[tuple[Extent, ...], ...]:

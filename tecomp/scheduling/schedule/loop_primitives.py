@@ -214,8 +214,8 @@ class MarkPrimitives(StageCalls):
         """Unroll a loop completely: replicate its body once per iteration.
 
         Args:
-            var: Loop of this stage. Lowering rejects more than 4096 iterations. A loop whose extent
-                is known only at run time is not unrolled.
+            var: Loop of this stage. Lowering rejects a loop that expands to more than 4096
+                statements. A loop without a constant bound of its extent is not unrolled.
 
         Raises:
             ScheduleError: If `var` is not a loop of this stage.

@@ -298,7 +298,7 @@ class Group:
         return len(own) + sum(each.parent is self._key for each in state.groups.values())
 
     def compute_at(self, parent: Stage | Handle, scope: IterVar) -> None:
-        """Compute the stages of the group in each iteration of a loop; see `Schedule.place_group`.
+        """Compute the stages of the group in each iteration of a loop, as `Schedule.place_group`.
 
         Args:
             parent: Consumer of the group, as a stage, tensor or operation.
