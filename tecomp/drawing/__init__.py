@@ -1,1 +1,1 @@
-"""What pictures are drawn with: SVG text, a canvas, colours, widths of words, a legend, a page."""
+"""Drawing primitives: SVG output, a canvas, colours, text metrics, legends and HTML pages."""

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from tecomp.drawing.svg import Svg
 
-# Hundredths of the size, rounded up, for the characters from the space on.
+# Advance widths in hundredths of the font size, rounded up, for characters from U+0020 on.
 _SANS_WIDTHS = (
     32, 41, 46, 84, 64, 96, 78, 28, 40, 40, 50, 84, 32, 37, 32, 34, 64, 64, 64, 64, 64, 64, 64, 64,
     64, 64, 34, 34, 84, 84, 84, 54, 100, 69, 69, 70, 78, 64, 58, 78, 76, 30, 30, 66, 56, 87, 75, 79,
@@ -24,18 +24,18 @@ _BOLD = (
 )
 _MONO_WIDTH = 61
 _OTHER = 105
-"""Of any other character: those of most scripts are no wider than the size."""
+"""Width of every other character: glyphs of most scripts are no wider than the font size."""
 ASCENT, DESCENT = 0.8, 0.24
-"""How far letters reach above and below their baseline, for a size of 1."""
+"""Extent of glyphs above and below the baseline, in units of the font size."""
 
 
 def text_width(words: str, size: float, style: str = "") -> float:
-    """At most how wide words are, in pixels.
+    """Return an upper bound of the width of a line of text, in pixels.
 
     Args:
-        words: one line.
-        size: of the font, in pixels.
-        style: classes such as `mono` and `bold`.
+        words: Text of one line.
+        size: Font size in pixels.
+        style: Space-separated style classes such as `mono` and `bold`.
 
     >>> text_width("ii", 10), text_width("ii", 10, "mono"), text_width("WW", 10, "bold")
     (5.6, 12.2, 22.2)
@@ -55,7 +55,7 @@ def text_width(words: str, size: float, style: str = "") -> float:
 
 
 def with_tail(name: str, tail: str, width: float, size: float, style: str = "") -> str:
-    """A name and what is said of it, the name cut where there is no room for both.
+    """Return the name followed by the tail, with the name truncated so that both fit into `width`.
 
     >>> with_tail("convolution", ": 8 B", 70, 10), with_tail("ReLU", ": 8 B", 70, 10)
     ('convol…: 8 B', 'ReLU: 8 B')
@@ -64,7 +64,7 @@ def with_tail(name: str, tail: str, width: float, size: float, style: str = "") 
 
 
 def fitted(words: str, width: float, size: float, style: str = "") -> str:
-    """The words, cut and ended by `…` where they are wider than `width`; nothing fits in nothing.
+    """Return the text, truncated with `…` if it is wider than `width`; empty if nothing fits.
 
     >>> fitted("convolution", 40, 10), fitted("ReLU", 40, 10), fitted("ReLU", 5, 10)
     ('conv…', 'ReLU', '')
@@ -92,15 +92,15 @@ HUES = (
     ("#f6bfae", "#ee9a81", "#e57f62", "#d9694a"),
     ("#a8e3ea", "#74d0db", "#43bccb", "#279fae"),
 )
-"""Of parts that are told apart; words on any of them are dark."""
+"""Fill colours of distinguished parts, four shades per hue; dark text is legible on all of them."""
 
 NEUTRAL = "#dfe3e8"
 STRONG = "#dc8813"
-"""What a picture is about, such as a relayout."""
+"""Colour of the subject of a figure, such as a relayout."""
 
 
 def colour(hue: int, shade: int = 0) -> str:
-    """A colour; hues repeat after the last, shades end with the darkest.
+    """Return a palette colour; hues wrap around, shades saturate at the darkest.
 
     >>> colour(0), colour(8), colour(0, 9)
     ('#aad2ef', '#aad2ef', '#3a8bcf')
@@ -111,7 +111,7 @@ def colour(hue: int, shade: int = 0) -> str:
 
 _SANS_FONT = "system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"
 _MONO_FONT = "ui-monospace,'SF Mono','DejaVu Sans Mono',Menlo,Consolas,monospace"
-# Each rule is for pictures alone: a notebook has them inside of its own page.
+# Every rule is scoped to class `te`: notebooks embed the style sheet in their own page.
 _STYLE = f"""\
 .te text{{font-family:{_SANS_FONT};fill:#1a1d21}}
 .te text.mono{{font-family:{_MONO_FONT}}}
@@ -150,11 +150,11 @@ MARGIN = 24.0
 
 
 class Canvas:
-    """A picture under way: what is on it, and how far it reaches.
+    """An SVG figure under construction, and its extent.
 
     Attributes:
-        right: of all that is drawn.
-        bottom: of all that is drawn.
+        right: Right edge of the bounding box of everything drawn, in pixels.
+        bottom: Bottom edge of the bounding box of everything drawn, in pixels.
     """
 
     def __init__(self) -> None:
@@ -166,17 +166,18 @@ class Canvas:
         self, x: float, y: float, words: str, *, size: float = 11, style: str = "",
         anchor: str = "start", title: str = "", width: float | None = None,
     ) -> float:
-        """One line of words, and where it ends to the right.
+        """Draw one line of text and return the x coordinate of its right end.
 
         Args:
-            x: left, middle or right end of the line, as `anchor` says.
-            y: its baseline.
-            words: what is written.
-            size: of the font, in pixels.
-            style: classes such as `mono soft bold`.
+            x: Left end, middle or right end of the line, depending on `anchor`.
+            y: Baseline.
+            words: Text.
+            size: Font size in pixels.
+            style: Space-separated style classes such as `mono soft bold`.
             anchor: `start`, `middle` or `end`.
-            title: what a mouse over it shows.
-            width: where the words are wider than this, they are cut, and `title` has all of them.
+            title: Tooltip text.
+            width: Width at which the text is truncated; the tooltip then holds the full text.
+                Default: no limit.
         """
         line = _BLANKS.sub(" ", clean(words)).strip()
         shown = line if width is None else fitted(line, width, size, style)
@@ -196,18 +197,18 @@ class Canvas:
         self, x: float, y: float, width: float, height: float, fill: str, title: str = "",
         words: str = "", *, size: float = 9, style: str = "mono dark",
     ) -> None:
-        """A rectangle with words in its middle, as far as they fit.
+        """Draw a rectangle with a centred label.
 
         Args:
-            x: left.
-            y: top.
-            width: in pixels.
-            height: in pixels.
-            fill: a colour, `pad`, which is hatched, or `plain`.
-            title: what a mouse over it shows.
-            words: in its middle; left out where there is no room for all of them.
-            size: of the words.
-            style: of the words.
+            x: Left edge.
+            y: Top edge.
+            width: Width in pixels.
+            height: Height in pixels.
+            fill: Hex colour, `pad` (hatched) or `plain`.
+            title: Tooltip text.
+            words: Label; omitted if it does not fit completely.
+            size: Font size of the label in pixels.
+            style: Style classes of the label.
         """
         self._reach(x + width, y + height)
         paint = f'fill="{fill}"' if fill.startswith("#") else f'class="{fill}"'
@@ -229,7 +230,7 @@ class Canvas:
         self, x: float, y: float, width: float, height: float, *, colour: str = "",
         thick: float = 1.0, is_dashed: bool = False, title: str = "",
     ) -> None:
-        """The border of a rectangle, which may be dashed."""
+        """Draw the border of a rectangle, optionally dashed."""
         self._reach(x + width + thick, y + height + thick)
         paint = f' style="stroke:{colour}"' if colour else ""
         dashes = ' stroke-dasharray="3 3"' if is_dashed else ""
@@ -241,7 +242,7 @@ class Canvas:
         )
 
     def arrow(self, start: tuple[float, float], end: tuple[float, float], title: str = "") -> None:
-        """A straight line with a head at its end."""
+        """Draw a straight line with an arrowhead at its end."""
         self._reach(max(start[0], end[0]) + 4, max(start[1], end[1]) + 4)
         self._path([start, end], 'class="line" stroke-width="1.3" marker-end="url(#head)"', title)
 
@@ -249,7 +250,7 @@ class Canvas:
         self, points: Sequence[tuple[float, float]], colour: str = "", *, title: str = "",
         width: float = 1.3, style: str = "line", is_dashed: bool = False,
     ) -> None:
-        """A line through points, without a head."""
+        """Draw a polyline without an arrowhead."""
         for x, y in points:
             self._reach(x, y)
         paint = f' style="stroke:{colour}"' if colour else ""
@@ -257,7 +258,7 @@ class Canvas:
         self._path(points, f'class="{style}" stroke-width="{_n(width)}"{dashes}{paint}', title)
 
     def dot(self, x: float, y: float, radius: float, fill: str, title: str = "") -> None:
-        """A filled circle."""
+        """Draw a filled circle."""
         self._reach(x + radius, y + radius)
         inner = _title(title)
         paint = f'fill="{fill}"' if fill.startswith("#") else f'class="{fill}"'
@@ -267,7 +268,7 @@ class Canvas:
         )
 
     def finished(self, title: str) -> Svg:
-        """The picture, with a title for those who do not see it."""
+        """Return the figure as SVG, with a title for screen readers."""
         width, height = _n(self.right + MARGIN), _n(self.bottom + MARGIN)
         inner = "\n".join([
             f"<style>\n{_STYLE}\n</style>",
@@ -275,7 +276,7 @@ class Canvas:
             f'<rect width="{width}" height="{height}" class="paper"/>',
             *self._parts,
         ])
-        # Several pictures of one page have shapes of their own: the first may be hidden.
+        # Ids are unique per figure: a reference into a hidden figure would not resolve.
         key = f"{crc32(inner.encode()):08x}"
         for name in ("hatch", "head"):
             inner = inner.replace(f'id="{name}"', f'id="te-{name}-{key}"')
@@ -296,7 +297,7 @@ class Canvas:
 
 
 def clean(words: str) -> str:
-    r"""The words without characters that no file of XML may have.
+    r"""Replace characters that are not allowed in XML by U+FFFD.
 
     >>> clean("a\x00b") == "a\ufffdb"
     True

@@ -11,9 +11,9 @@ from tecomp.drawing.drawable import Pictured, drawn_by
 
 
 class Trace(str, Pictured):
-    """The JSON of a trace, which Perfetto and chrome://tracing open; a notebook shows its picture.
+    """JSON text of a trace for Perfetto and chrome://tracing; notebooks show it as a figure.
 
-    The picture has a lane for each thread or resource, with a bar for each thing that was done.
+    The figure has one lane per thread or resource, with one bar per activity.
 
     >>> from tecomp import te
     >>> import tecomp
@@ -32,13 +32,13 @@ class Trace(str, Pictured):
         return f"<Trace of {len(self):_} characters>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace to `x.json`, its picture to `x.svg`, or a page with it to `x.html`.
+        """Write the trace to `x.json`, its figure to `x.svg` or a page with the figure to `x.html`.
 
         Args:
-            path: of the file; one that is there is written anew.
+            path: Path of the file; an existing file is replaced.
 
         Raises:
-            CallError: the path ends otherwise, or nothing can be written there.
+            CallError: If the path has another suffix or cannot be written.
 
         >>> import tempfile
         >>> from pathlib import Path
@@ -55,12 +55,12 @@ class Trace(str, Pictured):
 
 
 def trace_of(events: Iterable[Mapping[str, Any]]) -> Trace:
-    """The trace of events, in the order in which they are shown."""
+    """Build a trace from events, in display order."""
     return Trace(json.dumps({"traceEvents": list(events), "displayTimeUnit": "ns"}))
 
 
 def process_named(process: int, name: str) -> dict[str, Any]:
-    """What a process of a trace is called.
+    """Build the metadata event that names a process.
 
     >>> process_named(0, "core 0")
     {'ph': 'M', 'name': 'process_name', 'pid': 0, 'tid': 0, 'args': {'name': 'core 0'}}
@@ -69,7 +69,7 @@ def process_named(process: int, name: str) -> dict[str, Any]:
 
 
 def lane_named(process: int, lane: int, name: str) -> dict[str, Any]:
-    """What a lane of a process is called."""
+    """Build the metadata event that names a lane of a process."""
     return _named("thread_name", process, lane, name)
 
 
@@ -77,16 +77,16 @@ def bar(
     name: str, kind: str, start: float, duration: float, *, process: int = 0, lane: int = 0,
     said: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Something that was done, and when, in microseconds.
+    """Build a complete event: one activity with start and duration, in microseconds.
 
     Args:
-        name: what is written on it.
-        kind: its category, by which viewers choose.
-        start: when it began.
-        duration: for how long.
-        process: that did it.
-        lane: of the process.
-        said: what else a viewer shows of it.
+        name: Label of the bar.
+        kind: Category, by which viewers filter.
+        start: Start time in microseconds.
+        duration: Duration in microseconds.
+        process: Process number.
+        lane: Lane number within the process.
+        said: Further values that viewers show in the details of the event. Default: none.
     """
     event = {"ph": "X", "name": name, "cat": kind, "pid": process, "tid": lane, "ts": start,
              "dur": duration}
@@ -94,7 +94,7 @@ def bar(
 
 
 def level(name: str, time: float, unit: str, value: float) -> dict[str, Any]:
-    """How much there is of something from a time on, such as bytes."""
+    """Build a counter event: a quantity, such as bytes, from a time in microseconds on."""
     return {"ph": "C", "name": name, "pid": 0, "ts": time, "args": {unit: value}}
 
 

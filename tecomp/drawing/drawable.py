@@ -7,32 +7,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    # Loaded with the first picture.
+    # Imported lazily by `drawn_by` with the first figure.
     from tecomp.drawing.svg import Svg
 
 
 def drawn_by(where: str, *arguments: Any) -> Any:
-    """What a function of the room of pictures, `module:function`, makes of its arguments."""
+    """Call the drawing function `module:function` of `tecomp.viz` with the given arguments."""
     module, _, name = where.partition(":")
     return getattr(import_module(f"tecomp.viz.{module}"), name)(*arguments)
 
 
 class Drawable:
-    """An object with a picture.
+    """An object that can be drawn.
 
-    The room of pictures stands above all that it draws, and is loaded with the first picture.
+    `tecomp.viz` depends on all packages that it draws, so it is imported with the first figure.
     """
 
     __slots__ = ()
 
     _drawn_by: ClassVar[str]
-    """Where the function is that draws it, as `module:function`."""
+    """Name of the drawing function in `tecomp.viz`, as `module:function`."""
 
     def picture(self) -> Svg:
-        """The object as SVG, text that a notebook shows as the picture.
+        """Return the object as an SVG figure; notebooks display it.
 
         Returns:
-            The text; `.save("x.svg")` and `.save("x.html")` write it to a file.
+            SVG text; `.save("x.svg")` and `.save("x.html")` write it to a file.
 
         >>> import tecomp
         >>> tecomp.Layout.row_major((4, 8), "int8").picture().startswith("<svg")
@@ -42,13 +42,13 @@ class Drawable:
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture to a file `x.svg`, or a page with it to `x.html`.
+        """Write the figure to `x.svg`, or a page with the figure to `x.html`.
 
         Args:
-            path: of the file; one that is there is written anew.
+            path: Path of the file; an existing file is replaced.
 
         Raises:
-            CallError: the path ends otherwise, or nothing can be written there.
+            CallError: If the path has another suffix or cannot be written.
 
         >>> import tempfile
         >>> from pathlib import Path
@@ -62,7 +62,7 @@ class Drawable:
 
 
 class Pictured(Drawable):
-    """An object that notebooks show as its picture."""
+    """A `Drawable` that notebooks display as its figure."""
 
     __slots__ = ()
 

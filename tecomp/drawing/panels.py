@@ -10,13 +10,13 @@ from tecomp.drawing.canvas import MARGIN, Canvas, text_width
 
 _LANE = 13.0
 _MOST = 40
-"""Lanes; lines that find no room in these share the last."""
+"""Maximum number of lanes; connectors that do not fit share the last lane."""
 
 T = TypeVar("T", bound=Hashable)
 
 
 def lanes_of(lives: Mapping[T, tuple[int, int]]) -> dict[T, int]:
-    """The first lane for each thing in which no other has a row of its own.
+    """Assign each interval of rows to the first lane that is free at its start.
 
     >>> lanes_of({"B": (0, 3), "A": (0, 1), "C": (1, 2)})
     {'A': 0, 'B': 1, 'C': 0}
@@ -34,15 +34,15 @@ def connect(
     canvas: Canvas, right: float, flows: Mapping[T, tuple[int, Sequence[int]]],
     starts: Sequence[float], ends: Sequence[float], names: Mapping[T, str],
 ) -> float:
-    """Draw a line for each thing; where the lines end to the right.
+    """Draw one connector per item and return the x coordinate of the right end of the connectors.
 
     Args:
-        canvas: the picture.
-        right: where rows end.
-        flows: for each thing the row that makes it, and those that take it.
-        starts: of each row, where lines leave.
-        ends: of each row, where lines arrive.
-        names: of things, for a mouse over a line.
+        canvas: Canvas to draw on.
+        right: Right edge of the rows.
+        flows: Producer row and consumer rows of each item.
+        starts: For each row, the y coordinate at which connectors leave.
+        ends: For each row, the y coordinate at which connectors arrive.
+        names: Tooltip text of each item.
     """
     taken = {thing: flow for thing, flow in flows.items() if flow[1]}
     lanes = lanes_of({thing: (row, max(rows)) for thing, (row, rows) in taken.items()})
@@ -59,11 +59,11 @@ def connect(
 
 
 WIDEST = 1100.0
-"""How far lines of words reach before they go on below."""
+"""Width at which lines of text are truncated and legends are wrapped, in pixels."""
 
 
 def head(canvas: Canvas, title: str, *lines: str) -> float:
-    """The title of a picture with lines below it; where they end."""
+    """Draw the title of a figure and the lines below it; return the bottom y coordinate."""
     canvas.text(MARGIN, 30, title, size=18, style="bold", width=WIDEST)
     y = 34.0
     for line in lines:
@@ -74,7 +74,7 @@ def head(canvas: Canvas, title: str, *lines: str) -> float:
 
 
 def heading(canvas: Canvas, x: float, y: float, words: str, remark: str = "") -> float:
-    """The heading of a panel, with a remark beside it; where it ends to the right."""
+    """Draw the heading of a panel with a remark beside it; return the right x coordinate."""
     right = canvas.text(x, y, words, size=13, style="bold")
     return canvas.text(right + 8, y, remark, style="soft") if remark else right
 
@@ -82,13 +82,13 @@ def heading(canvas: Canvas, x: float, y: float, words: str, remark: str = "") ->
 def legend(
     canvas: Canvas, y: float, entries: Iterable[tuple[str, str]], remarks: Sequence[str] = ()
 ) -> float:
-    """What colours mean, as many to a line as fit, and remarks; where it ends.
+    """Draw a legend, wrapped at `WIDEST`, with remarks below it; return the bottom y coordinate.
 
     Args:
-        canvas: the picture.
-        y: top.
-        entries: a fill, as for `Canvas.box`, and what it means.
-        remarks: lines below.
+        canvas: Canvas to draw on.
+        y: Top edge.
+        entries: Pairs of a fill, as for `Canvas.box`, and its meaning.
+        remarks: Lines of text below the entries.
     """
     x = MARGIN
     row = 0
@@ -106,7 +106,7 @@ def legend(
 
 
 def many(count: int, word: str) -> str:
-    """So many of something, with thousands set apart.
+    """Return a count with its noun, with thousands separators.
 
     >>> many(1, "run"), many(262144, "run")
     ('1 run', '262,144 runs')
@@ -115,7 +115,7 @@ def many(count: int, word: str) -> str:
 
 
 def sampled(count: int, most: int, last: int = 1) -> list[int | None]:
-    """Numbers below `count`: all if there are at most `most`, else the first, None, the last.
+    """Return the indices below `count`; if more than `most`, the first ones, None and the last one.
 
     >>> sampled(4, 6), sampled(1000, 4)
     ([0, 1, 2, 3], [0, 1, 2, None, 999])
@@ -128,15 +128,15 @@ def sampled(count: int, most: int, last: int = 1) -> list[int | None]:
 def ticks(
     canvas: Canvas, left: float, right: float, y: float, end: float, unit: str
 ) -> None:
-    """Draw numbers from 0 to at most `end` below an axis.
+    """Draw tick marks from 0 to at most `end` below an axis.
 
     Args:
-        canvas: the picture.
-        left: where 0 is.
-        right: where `end` is, above 0.
-        y: of the axis.
-        end: the largest number.
-        unit: written behind the numbers.
+        canvas: Canvas to draw on.
+        left: x coordinate of 0.
+        right: x coordinate of `end`.
+        y: y coordinate of the axis.
+        end: Largest value, greater than 0.
+        unit: Unit, written after the last number.
     """
     step = 10.0 ** floor(log10(end))
     step = next(step * part for part in (0.1, 0.2, 0.5, 1.0, 2.0) if end / (step * part) <= 6.5)
@@ -148,7 +148,7 @@ def ticks(
 
 
 def short(value: float) -> str:
-    """A number in few letters.
+    """Format a number compactly, with an SI suffix.
 
     >>> short(0.0), short(2500.0), short(3e9), short(0.5)
     ('0', '2.5k', '3G', '0.5')
@@ -160,7 +160,7 @@ def short(value: float) -> str:
 
 
 def in_bytes(value: float) -> str:
-    """Bytes in few letters, by powers of a thousand as rates are.
+    """Format a byte count with a decimal (SI) unit, as transfer rates use.
 
     >>> in_bytes(42.0), in_bytes(2.2e11)
     ('42 B', '220 GB')

@@ -23,7 +23,7 @@ _TITLE = re.compile("<title>(.*?)</title>", re.DOTALL)
 
 
 class Page(str):
-    """The text of a page of HTML, which a notebook shows as it is.
+    """Text of an HTML page; notebooks display it in a frame.
 
     >>> import tecomp
     >>> page = tecomp.Layout.row_major((4, 8), "int8").explore()
@@ -44,10 +44,10 @@ class Page(str):
         """Write the page to a file `x.html`.
 
         Args:
-            path: of the file; one that is there is written anew.
+            path: Path of the file; an existing file is replaced.
 
         Raises:
-            CallError: the path ends otherwise, or nothing can be written there.
+            CallError: If the path has another suffix or cannot be written.
 
         >>> import tecomp
         >>> page = tecomp.Layout.row_major((4, 8), "int8").explore()
@@ -60,7 +60,7 @@ class Page(str):
 
 
 class Svg(str):
-    """The text of a picture, which a notebook shows as the picture.
+    """SVG text of a figure; notebooks display it.
 
     >>> import tecomp
     >>> picture = tecomp.Layout.row_major((4, 8), "int8").picture()
@@ -77,11 +77,11 @@ class Svg(str):
         return str(self)
 
     def _repr_html_(self) -> str:
-        """The picture as a part of the page, where a mouse over it finds its words."""
+        """Return the figure inline in HTML, so that tooltips work."""
         return f'<div style="overflow-x:auto">{self}</div>'
 
     def with_text(self, text: str) -> str:
-        """The picture as a part of a page, and below it a text for whoever opens it.
+        """Return the figure as HTML, followed by a collapsed text.
 
         >>> import tecomp
         >>> picture = tecomp.Layout.row_major((4, 8), "int8").picture()
@@ -92,7 +92,7 @@ class Svg(str):
         return self._repr_html_() + more
 
     def page(self) -> Page:
-        """A page with the picture and nothing else.
+        """Return an HTML page that contains only the figure.
 
         >>> import tecomp
         >>> "<html" in tecomp.Layout.row_major((4, 8), "int8").picture().page()
@@ -102,13 +102,13 @@ class Svg(str):
         return Page(_PAGE.format(title=found.group(1) if found else "picture", body=str(self)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture to a file `x.svg`, or a page with it to `x.html`.
+        """Write the figure to `x.svg`, or a page with the figure to `x.html`.
 
         Args:
-            path: of the file; one that is there is written anew.
+            path: Path of the file; an existing file is replaced.
 
         Raises:
-            CallError: the path ends otherwise, or nothing can be written there.
+            CallError: If the path has another suffix or cannot be written.
 
         >>> import tecomp
         >>> picture = tecomp.Layout.row_major((4, 8), "int8").picture()
@@ -121,10 +121,10 @@ class Svg(str):
 
 
 def written(kinds: dict[str, str], path: str | os.PathLike[str]) -> None:
-    """Write the text for a path's suffix; the file is complete as soon as it is there.
+    """Write the text that belongs to the suffix of a path, atomically.
 
     Raises:
-        CallError: there is no text for it, or nothing can be written there.
+        CallError: If no text belongs to the suffix, or the path cannot be written.
     """
     try:
         place = Path(path)
@@ -141,7 +141,7 @@ def written(kinds: dict[str, str], path: str | os.PathLike[str]) -> None:
     try:
         _replace(place, text)
     except (OSError, ValueError) as error:
-        # The other words of the system's are about a file that only this function knows.
+        # `strerror` omits the name of the temporary file, which is internal to this function.
         why = getattr(error, "strerror", None) or error
         raise CallError(
             f"save: {str(path)!r} cannot be written ({why}); give a file in a folder that exists",
