@@ -1,1 +1,1 @@
-"""What users hold, as pictures: a file for each kind, with a function from the object to an SVG."""
+"""Figures of user-visible objects: one module per kind, with a function that returns SVG."""

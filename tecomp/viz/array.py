@@ -28,7 +28,7 @@ Runs = tuple[tuple[int, int], ...]
 
 
 def draw_array(array: Array) -> Svg:
-    """The picture of an array; nothing is computed."""
+    """Draw an array without evaluating it."""
     node = node_of(array, "picture")
     title = f"array {node.type.dtype}{list(array.shape)}"
     partition = array.partition
@@ -56,7 +56,7 @@ def draw_array(array: Array) -> Svg:
 
 
 def _layout(node: Node) -> Layout | None:
-    """Where the elements are; None if there are none yet, or none that a layout describes."""
+    """Return the layout of the elements; None if pending or not described by a layout."""
     if node.stored is not None:
         return node.stored.layout
     data = node.data
@@ -66,7 +66,7 @@ def _layout(node: Node) -> Layout | None:
 
 
 def _operations(canvas: Canvas, work: Pending, y: float) -> None:
-    """The operations that are to come, each behind what it needs."""
+    """Draw the pending operations in topological order."""
     heading(canvas, MARGIN, y, "Operations", "in an order in which they can run; lines are values")
     rows = [(f"x{k}: {_type(leaf)}", NEUTRAL) for k, leaf in enumerate(work.leaves)]
     for node in work.nodes:
@@ -96,9 +96,10 @@ def _operations(canvas: Canvas, work: Pending, y: float) -> None:
 
 
 def _ordered(work: Pending) -> tuple[list[int], dict[int, list[int]]]:
-    """Values in the order in which they are shown, and the readers of each.
+    """Return the values in display order, and the readers of each value.
 
-    What is there comes just before its first reader: so operations are seen, however much there is.
+    Each available value precedes its first reader directly, so that operations are shown even if
+    there are many available values.
     """
     count = len(work.leaves)
     order: dict[int, None] = {}
@@ -117,7 +118,7 @@ def _type(node: Node) -> str:
 
 
 def _parts(canvas: Canvas, partition: Partition, y: float) -> float:
-    """Which process has what, along two axes, those that are cut first; where it ends."""
+    """Draw the shards along two axes, split axes first; return the bottom y coordinate."""
     axes = _drawn_axes(partition)
     names = " and ".join(f"axis {axis}" for axis in axes) or "no axes"
     heading(canvas, MARGIN, y, "Parts", f"numbers are processes; {names} of the array")
@@ -153,7 +154,7 @@ def _drawn_axes(partition: Partition) -> list[int]:
 
 
 def _runs(places: Places) -> Runs:
-    """What lies side by side, as starts and ends; the first of many."""
+    """Return the contiguous runs of indices as (start, stop) pairs, at most `_MOST_RUNS`."""
     if isinstance(places, slice) and places.step in (1, None):
         return ((places.start, places.stop),) if places.start < places.stop else ()
     indices = np.sort(np.arange(places.start, places.stop, places.step)

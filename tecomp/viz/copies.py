@@ -26,7 +26,7 @@ _HIGH = 22.0
 
 
 def draw_core_grid(grid: GridMap) -> Svg:
-    """The picture of a virtual grid: the cores of the machine, each with the one it stands for."""
+    """Draw a virtual grid: the physical cores, each labelled with its virtual core."""
     canvas = Canvas()
     lines = [shortened(grid.index_map.formula, 140),
              f"{counted(prod(grid.shape), 'virtual core')} on {list(grid.physical)}, "
@@ -50,7 +50,7 @@ def draw_core_grid(grid: GridMap) -> Svg:
 def _device(
     canvas: Canvas, grid: GridMap, first: int, extents: tuple[int, int], wide: float, y: float
 ) -> float:
-    """The cores of one device; where they end."""
+    """Draw the cores of one device; return the bottom y coordinate."""
     rows = sampled(extents[0], _MOST_ROWS)
     for line, row in enumerate(rows):
         top = y + line * _HIGH
@@ -71,7 +71,7 @@ _MOST_LENGTHS = 12
 
 
 def draw_dma_nest(nest: DmaNest) -> Svg:
-    """The picture of loops that a DMA engine runs: how far each goes in both memories."""
+    """Draw the loop nest of a DMA transfer, with the strides of each loop in both memories."""
     canvas = Canvas()
     start = f"from host {nest.host_offset:,} to device {nest.device_offset:,} on"
     y = head(canvas, "loops of a DMA engine", f"{counted(nest.size, 'element')}, {start}") + 24
@@ -86,14 +86,14 @@ def draw_dma_nest(nest: DmaNest) -> Svg:
 
 
 def draw_copy_runs(runs: Runs) -> Svg:
-    """The picture of the runs of a copy."""
+    """Draw the contiguous runs of a copy."""
     canvas = Canvas()
     draw_runs(canvas, runs, head(canvas, "runs of a copy") + 24)
     return canvas.finished("the runs of a copy")
 
 
 def draw_runs(canvas: Canvas, runs: Runs, y: float) -> float:
-    """How many runs there are of each length; where they end."""
+    """Draw a histogram of run lengths; return the bottom y coordinate."""
     heading(canvas, MARGIN, y, "Runs",
             f"{many(runs.count, 'sequence')} of elements that follow each other on both sides: "
             f"{runs.elements:,} of {many(runs.total, 'element')}")
@@ -114,7 +114,7 @@ def draw_runs(canvas: Canvas, runs: Runs, y: float) -> float:
 
 
 def draw_relayout(relayout: Relayout) -> Svg:
-    """The picture of a copy from one layout to another."""
+    """Draw a copy from one layout to another."""
     src, dst = relayout.src, relayout.dst
     canvas = Canvas()
     title = f"{src.dtype}{list(src.shape)}"
@@ -136,7 +136,7 @@ def draw_relayout(relayout: Relayout) -> Svg:
 def _memory(
     canvas: Canvas, words: str, layout: Layout, y: float
 ) -> tuple[float, Sequence[Piece]]:
-    """The memory of one side; where it ends, and what is shown of it."""
+    """Draw the memory of one side; return the bottom y coordinate and the pieces shown."""
     try:
         parts = parts_of(layout, by_rows=True)
     except LayoutError:
@@ -149,7 +149,7 @@ def _memory(
 
 
 def draw_index_map(index_map: IndexMap) -> Svg:
-    """The picture of an index map: which index each result takes."""
+    """Draw an index map: which indices each result depends on."""
     canvas = Canvas()
     indices, results = index_map.initial_indices, index_map.final_indices
     names = [shortened(variable.name, 40) for variable in indices]

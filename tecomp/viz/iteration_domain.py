@@ -35,24 +35,24 @@ Numbers = npt.NDArray[np.int64]
 At = Mapping[Var, Any]
 
 SIZE = 16
-"""What a size is in a picture that is known when the kernel is called."""
+"""Value assumed in figures for sizes that are bound at call time."""
 _MOST_ROWS, _MOST_COLUMNS = 12, 16
 _MOST_READS, _MOST_TERMS = 64, 16
 
 
 @dataclass(frozen=True)
 class Domain:
-    """The points of a picture: those of two axes, or of one, in a corner of all.
+    """The iteration points of a figure: a corner of the domain of one or two axes.
 
     Attributes:
-        axes: the axes, the first of which goes down.
-        extents: how many values each has.
-        firsts: the first value of each.
-        is_inside: whether there is a point.
-        leaves: for each loop its value at each point.
-        thread: a number for each point: those with one number run after each other.
-        time: when each runs among those of its thread; what runs at once has one number.
-        at: the values of all variables.
+        axes: Drawn axes; of two axes the first runs downwards.
+        extents: Full extent of each axis.
+        firsts: First value of each axis.
+        is_inside: Whether each point belongs to the iteration domain.
+        leaves: Value of each loop at each point.
+        thread: Number of the thread of each point; points with equal numbers run sequentially.
+        time: Position of each point in its thread; points that run at once have equal numbers.
+        at: Values of all variables.
     """
 
     axes: tuple[IterVar, ...]
@@ -66,11 +66,11 @@ class Domain:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many rows and columns of points there are."""
+        """Number of rows and columns of points."""
         return self.is_inside.shape
 
     def in_order(self) -> list[list[tuple[int, ...]]]:
-        """For each thread its points, as they are met."""
+        """Return the points of each thread in execution order."""
         found: dict[int, list[tuple[int, ...]]] = {}
         points = [tuple(map(int, point)) for point in np.argwhere(self.is_inside)]
         lanes = [*self.leaves.values()]
@@ -80,7 +80,7 @@ class Domain:
 
 
 def domain_of(state: State, stage: StageState, axes: tuple[IterVar, ...]) -> Domain:
-    """The points of some axes; all others have their first value."""
+    """Compute the iteration points of the given axes, with all other axes at their first value."""
     op = stage.compute
     at: dict[Var, Any] = {size: np.asarray(SIZE) for size in _sizes(state, stage)}
     extents, firsts = [], []
@@ -105,7 +105,7 @@ def domain_of(state: State, stage: StageState, axes: tuple[IterVar, ...]) -> Dom
 
 
 def _sizes(state: State, stage: StageState) -> Iterator[Var]:
-    """The variables that calls give, of shapes and of loops."""
+    """Yield the size variables of shapes and loops that are bound at call time."""
     yield from state.sizes.values()
     op = stage.compute
     bounds = (n for axis in (*op.axis, *op.reduce_axis) for n in (axis.low, axis.extent))
@@ -114,7 +114,7 @@ def _sizes(state: State, stage: StageState) -> Iterator[Var]:
 
 
 def _conditions(op: ComputeOp) -> Iterator[Expr]:
-    """What holds where there is an iteration."""
+    """Yield the conditions that restrict the iteration domain."""
     for axis in op.reduce_axis:
         first, end = axis.inside
         if first is not None:
@@ -127,7 +127,7 @@ def _conditions(op: ComputeOp) -> Iterator[Expr]:
 
 
 def _seen(expr: Expr, at: At, shape: tuple[int, ...]) -> Numbers:
-    """A value at each point; what reads memory is taken to be 1."""
+    """Evaluate an expression at each point; expressions that read memory evaluate to 1."""
     try:
         found = values(expr, at)
     except KeyError:
@@ -136,7 +136,7 @@ def _seen(expr: Expr, at: At, shape: tuple[int, ...]) -> Numbers:
 
 
 def _loops(stage: StageState) -> dict[IterVar, Expr]:
-    """The loops as functions of the axes."""
+    """Return each loop variable as an expression of the axes."""
     op = stage.compute
     roots: Frames = {
         axis: Frame(index_value(axis.low), axis.extent)
@@ -151,7 +151,7 @@ def _loops(stage: StageState) -> dict[IterVar, Expr]:
 
 
 def at_once(stage: StageState) -> tuple[IterVar, ...]:
-    """The loops of which all iterations run at once."""
+    """Return the loops whose iterations run simultaneously: vectorized and tensorized loops."""
     lanes = [leaf for leaf in stage.leaves if stage.marks.get(leaf) is ForKind.VECTORIZED]
     if stage.tensorized is not None:
         lanes += stage.leaves[stage.leaves.index(stage.tensorized.axis):]
@@ -159,7 +159,7 @@ def at_once(stage: StageState) -> tuple[IterVar, ...]:
 
 
 def shared(stage: StageState) -> tuple[IterVar, ...]:
-    """The loops that threads and cores share."""
+    """Return the loops that are distributed over threads and cores."""
     return tuple(
         leaf for leaf in stage.leaves
         if leaf in stage.threads or stage.marks.get(leaf) is ForKind.PARALLEL
@@ -167,7 +167,7 @@ def shared(stage: StageState) -> tuple[IterVar, ...]:
 
 
 def numbered(columns: Sequence[Numbers], shape: tuple[int, ...]) -> Numbers:
-    """Numbers for the values of some loops together, in their order."""
+    """Number the value combinations of the given loops in lexicographic order."""
     if not columns or 0 in shape:
         return np.zeros(shape, np.int64)
     stacked = np.stack([np.asarray(each).ravel() for each in columns], axis=1)
@@ -177,7 +177,7 @@ def numbered(columns: Sequence[Numbers], shape: tuple[int, ...]) -> Numbers:
 def _order(
     stage: StageState, leaves: Mapping[IterVar, Numbers], shape: tuple[int, ...]
 ) -> tuple[Numbers, Numbers]:
-    """The thread of each point, and when it runs there."""
+    """Compute the thread of each point and its position in the thread."""
     apart, lanes = shared(stage), at_once(stage)
     thread = numbered([leaves[leaf] for leaf in apart], shape)
     rest = [leaves[leaf] for leaf in stage.leaves if leaf not in (*apart, *lanes)]
@@ -192,7 +192,7 @@ Arrow = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def sums(domain: Domain) -> list[Arrow]:
-    """From each point of a reduction to the next one that adds to the same element."""
+    """Return the dependences from each reduction point to the next one with the same element."""
     down = [k for k, axis in enumerate(domain.axes) if axis.kind is not IterKind.REDUCE]
     found: list[Arrow] = []
     for points in domain.in_order():
@@ -210,11 +210,11 @@ def sums(domain: Domain) -> list[Arrow]:
 
 @dataclass(frozen=True)
 class Read:
-    """An element of an earlier step that a step reads.
+    """A read of an element of an earlier scan step.
 
     Attributes:
-        indices: which one.
-        conditions: where it is read.
+        indices: Indices of the element.
+        conditions: Conditions under which the element is read.
     """
 
     indices: tuple[Expr, ...]
@@ -222,7 +222,7 @@ class Read:
 
 
 def steps(state: State, stage: StageState, domain: Domain) -> list[Arrow]:
-    """From the points of earlier steps of a scan to those that read what they computed."""
+    """Return the dependences from points of earlier scan steps to the points that read them."""
     found: dict[Arrow, None] = {}
     axes = stage.compute.axis
     places = [axes.index(axis) for axis in domain.axes if axis in axes]
@@ -255,7 +255,7 @@ def _is_shown(point: tuple[int, ...], domain: Domain) -> bool:
 
 
 def _terms(read: Read, domain: Domain) -> Iterator[At]:
-    """The values of variables, with the first ones of what a reduction on the way adds up."""
+    """Yield variable bindings that enumerate the first terms of reductions inside the read."""
     variables = dict.fromkeys(
         node for node in walk(*read.indices, *read.conditions)
         if isinstance(node, IterVar) and node not in domain.axes
@@ -271,7 +271,7 @@ def _terms(read: Read, domain: Domain) -> Iterator[At]:
 
 
 def scan_around(state: State, stage: StageState) -> ScanOp | None:
-    """The scan that a stage is, or whose steps it computes; None of others."""
+    """Return the scan that a stage is or whose steps it computes, or None."""
     if isinstance(stage.op, ScanOp):
         return stage.op
     for each in state:
@@ -286,7 +286,7 @@ def scan_around(state: State, stage: StageState) -> ScanOp | None:
 
 
 def _reads(state: State, stage: StageState) -> Iterator[Read]:
-    """What the body of a step reads of earlier ones, through the stages between."""
+    """Yield the reads of earlier steps by the body of a step, through intermediate stages."""
     scan = scan_around(state, stage)
     if scan is None:
         return
@@ -297,7 +297,7 @@ def _reads(state: State, stage: StageState) -> Iterator[Read]:
 
 
 def _reaching(state: State, states: frozenset[Tensor]) -> set[Operation]:
-    """The stages that read states, also through others."""
+    """Return the stages that read the given states, directly or through other stages."""
     placeholders = {each.op for each in states}
     found: set[Operation] = set()
     for stage in state:
@@ -341,15 +341,15 @@ Point = tuple[int, ...]
 
 
 def draw_domain(stage: Stage, axes: Sequence[IterVar]) -> Svg:
-    """The picture of two axes of a stage.
+    """Draw two axes of the iteration domain of a stage.
 
     Args:
-        stage: of a schedule.
-        axes: those of its definition that go down and to the right; none for those that an
-            element follows from others along, or the first.
+        stage: Stage of a schedule.
+        axes: Axes of the definition to draw downwards and to the right. Default (empty): axes
+            that carry dependences, or the first axes.
 
     Raises:
-        ScheduleError: the stage is a placeholder, or has no such axes.
+        ScheduleError: If the stage is a placeholder or does not have these axes.
     """
     state, own = stage._schedule.state, stage._state
     chosen = _axes(state, own, axes)
@@ -373,10 +373,10 @@ def draw_domain(stage: Stage, axes: Sequence[IterVar]) -> Svg:
 
 
 def _axes(state: State, stage: StageState, given: Sequence[IterVar]) -> tuple[IterVar, ...]:
-    """The axes that are drawn.
+    """Return the axes to draw.
 
     Raises:
-        ScheduleError: they are not two of the stage.
+        ScheduleError: If `given` is not one or two distinct axes of the stage.
     """
     op = stage.compute
     known = (*op.axis, *op.reduce_axis)
@@ -396,7 +396,7 @@ def _axes(state: State, stage: StageState, given: Sequence[IterVar]) -> tuple[It
 
 
 def _slice(op: ComputeOp, chosen: Sequence[IterVar], domain: Domain) -> str:
-    """What is defined, and where the axes are that are not drawn."""
+    """Describe the definition and the fixed values of the axes that are not drawn."""
     text = shortened(" ".join(str(op).split()), 120)
     others = [axis for axis in (*op.axis, *op.reduce_axis) if axis not in chosen]
     fixed = ", ".join(f"{axis.name} = {int(domain.at[axis])}" for axis in others)
@@ -406,7 +406,7 @@ def _slice(op: ComputeOp, chosen: Sequence[IterVar], domain: Domain) -> str:
 def _dependences(
     state: State, stage: StageState, domain: Domain
 ) -> tuple[Sequence[Arrow], str]:
-    """Arrows from a point to those that need what it computed, and what is to be said of them."""
+    """Return the dependences between drawn points, and a remark on them."""
     reduces = any(axis.kind is IterKind.REDUCE for axis in domain.axes)
     if reduces:
         return sums(domain), "Arrows: each point adds to what the one before it left."
@@ -425,9 +425,10 @@ def _dependences(
 
 
 def _colours(stage: StageState, domain: Domain) -> tuple[dict[Point, str], str]:
-    """A colour for each point, and what points of one colour have in common.
+    """Return a colour for each point, and the legend of the colours.
 
-    It is the iteration of as many outer loops as few colours can show.
+    Points share a colour if they belong to the same iteration of the outer loops, as many loops as
+    the palette can distinguish.
     """
     best, used = np.zeros(domain.shape, np.int64), 0
     for count in range(1, len(stage.leaves) + 1):
@@ -452,7 +453,7 @@ def _draw(
     canvas: Canvas, stage: StageState, domain: Domain, arrows: Sequence[Arrow],
     fills: dict[Point, str], y: float,
 ) -> float:
-    """Draw the points with their order and their arrows; where they end."""
+    """Draw the points with their order and dependences; return the bottom y coordinate."""
     left, top = _names(canvas, domain, y)
 
     def middle(point: Point) -> tuple[float, float]:
@@ -473,7 +474,7 @@ def _draw(
 
 
 def _names(canvas: Canvas, domain: Domain, y: float) -> tuple[float, float]:
-    """Write the values of the axes; where the points begin."""
+    """Write the values of the axes; return the left and top coordinates of the points."""
     *down, across = domain.axes
     rows = [str(domain.firsts[0] + k) for k in range(domain.shape[0])] if down else []
     corner = f"{shortened(down[0].name, 20)} ↓" if down else ""
@@ -491,7 +492,7 @@ def _names(canvas: Canvas, domain: Domain, y: float) -> tuple[float, float]:
 
 
 def _ends(canvas: Canvas, domain: Domain, left: float, top: float) -> float:
-    """Mark where there are more points than those shown; where the picture of them ends."""
+    """Mark omitted points; return the bottom y coordinate."""
     rows = domain.shape[0] if len(domain.shape) > 1 else 1
     if domain.extents[-1] > domain.shape[-1]:
         canvas.text(left + domain.shape[-1] * _STEP + 6, top + 4, "⋯", style="soft")
@@ -522,7 +523,7 @@ def _at(domain: Domain, point: Point) -> str:
 def _arrow(
     canvas: Canvas, start: tuple[float, float], end: tuple[float, float], title: str
 ) -> None:
-    """An arrow from the border of one point to that of another."""
+    """Draw an arrow from the border of one point to the border of another."""
     across, down = end[0] - start[0], end[1] - start[1]
     length = hypot(across, down)
     x, y = across / length * (_DOT + 1), down / length * (_DOT + 1)
@@ -530,7 +531,7 @@ def _arrow(
 
 
 def _remarks(stage: StageState, domain: Domain) -> list[str]:
-    """What has to be said of the order, and what is left out."""
+    """Return remarks on the execution order and on omitted points."""
     found = []
     if lanes := [leaf.name for leaf in at_once(stage)]:
         found.append("Points with one number are computed at once, in lanes of "

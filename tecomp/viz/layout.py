@@ -1,4 +1,4 @@
-"""Layouts as pictures: where parts of a tensor go, the memory of each core, and the padding."""
+"""Draw layouts: the mapping of tensor parts to memory, the memory of each core, and padding."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from tecomp.viz.layout_parts import (
 
 _ROW, _BAR, _GAP = 22.0, 18.0, 2.0
 _BLOCK = 132.0
-"""Width of a whole block of memory."""
+"""Width of a full block of memory, in pixels."""
 _WIDEST = 1160.0
 _MOST_ROWS, _MOST_COLUMNS = 28, 6
 _TOO_MANY = 1 << 60
-"""Places that no machine addresses, nor NumPy."""
+"""Number of places beyond which neither machines nor NumPy can address memory."""
 
 
 def draw_layout_figure(layout: Layout) -> Svg:
-    """The picture of a layout: every place if there are few, else parts that stand for all."""
+    """Draw a layout: every place of a small layout, representative parts of a large one."""
     canvas = Canvas()
     title = f"{layout.dtype}{list(layout.shape)}"
     y = head(canvas, title, shortened(formula(layout), 160), *sizes_of(layout)) + 30
@@ -46,12 +46,12 @@ def draw_layout_figure(layout: Layout) -> Svg:
 
 
 def draw_tiled_layout(value: FixedTiledLayout) -> Svg:
-    """The picture of a value on the host and a device: that of its layout there."""
+    """Draw the device layout of a value that is stored on the host and a device."""
     return draw_layout_figure(value.device_layout)
 
 
 def draw_layout(canvas: Canvas, layout: Layout, y: float) -> str:
-    """Draw the tensor and its memory from `y` on; why there is nothing to draw, if so."""
+    """Draw the tensor and its memory from `y` on; return the reason if there is nothing to draw."""
     if not 0 < layout.num_places < _TOO_MANY:
         why = "more places than addresses" if layout.num_places else "no places"
         canvas.text(MARGIN, y, why, style="soft")
@@ -79,7 +79,7 @@ def draw_layout(canvas: Canvas, layout: Layout, y: float) -> str:
 
 
 def sizes_of(layout: Layout) -> list[str]:
-    """What is known of memory, in words."""
+    """Describe the memory sizes of a layout."""
     text = f"physical {list(layout.physical_shape)} in {layout.memory}"
     if len(layout.memory_shape) > 1:
         text += f", whose axes are {list(layout.memory_shape)}"
@@ -95,7 +95,7 @@ def sizes_of(layout: Layout) -> list[str]:
 
 
 class Scale:
-    """How wide pieces are, and what is written on them."""
+    """Widths, fills and labels of pieces."""
 
     def __init__(self, layout: Layout, parts: Parts) -> None:
         self._size = (shard_of(layout) or (1,))[-1]
@@ -107,25 +107,25 @@ class Scale:
         self._shades = shades_of(layout, rows_of(layout, parts.pieces))
 
     def width(self, count: int) -> float:
-        """Of a piece of so many places."""
+        """Return the width of a piece with `count` places, in pixels."""
         if self.is_few:
             return self._cell * count
         return max(_BLOCK * count / self._size, 14.0)
 
     def fill(self, piece: Piece) -> str:
-        """Its colour, as for `Canvas.box`."""
+        """Return the fill of a piece, as for `Canvas.box`."""
         if piece.first is None:
             return "pad"
         return colour(piece.part, self._shades[piece.core, piece.offset])
 
     @staticmethod
     def name(piece: Piece) -> str:
-        """The index of the first element."""
+        """Return the index of the first element of a piece as text."""
         return "" if piece.first is None else ",".join(map(str, piece.first)) or "()"
 
 
 def _grid(canvas: Canvas, layout: Layout, parts: Parts, y: float) -> float:
-    """The cores, and which of them are shown; where it ends."""
+    """Draw the core grid and mark the cores shown; return the bottom y coordinate."""
     shape = (1, *layout.grid_shape) if len(layout.grid_shape) == 1 else layout.grid_shape
     rows, columns = prod(shape[:-1]), shape[-1]
     shown = {memory.core: n for n, memory in enumerate(m for m in parts.memories if m)}
@@ -156,7 +156,7 @@ def _grid(canvas: Canvas, layout: Layout, parts: Parts, y: float) -> float:
 def _tensor(
     canvas: Canvas, layout: Layout, parts: Parts, scale: Scale, y: float
 ) -> float:
-    """The rows of the tensor that have elements in what is shown; where they end to the right."""
+    """Draw the tensor rows with elements in the pieces shown; return the right x coordinate."""
     remark = "number = place" if scale.is_few else "pieces that lie side by side in memory"
     right = heading(canvas, MARGIN, y, "Tensor", remark)
     rows = rows_of(layout, parts.pieces)
@@ -188,7 +188,7 @@ def _column(piece: Piece) -> int:
 
 
 def _slots(rows: dict[int, list[Piece]]) -> dict[int, int]:
-    """Columns where pieces start, in order, with the longest piece of each, as far as shown."""
+    """Return the start columns of pieces that are drawn, each with its longest piece."""
     found: dict[int, int] = {}
     for pieces in rows.values():
         for piece in pieces:
@@ -208,7 +208,7 @@ def _slots(rows: dict[int, list[Piece]]) -> dict[int, int]:
 
 
 def _lefts(slots: dict[int, int], scale: Scale, x: float) -> tuple[dict[int, float], float]:
-    """Where the pieces of each column are drawn, with room where columns are left out."""
+    """Return the x coordinate of each column, with gaps at omitted columns, and the right end."""
     found: dict[int, float] = {}
     end = 0
     for start, count in slots.items():
@@ -223,7 +223,7 @@ def _lefts(slots: dict[int, int], scale: Scale, x: float) -> tuple[dict[int, flo
 def _columns(
     canvas: Canvas, slots: dict[int, int], lefts: dict[int, float], scale: Scale, y: float
 ) -> None:
-    """The numbers of the columns above them, and marks where some are left out."""
+    """Draw column numbers above the columns, with marks at omitted columns."""
     end = 0
     for start, x in lefts.items():
         wide = scale.width(slots[start])
@@ -241,14 +241,14 @@ def _draw(
     canvas: Canvas, layout: Layout, piece: Piece, scale: Scale, x: float, y: float,
     *, is_memory: bool,
 ) -> None:
-    """A piece as a bar, which says in the tensor where it lies, and in memory what it holds."""
+    """Draw a piece as a bar, labelled with its address or (in memory) its element."""
     width = scale.width(piece.count) - (_GAP if is_memory or scale.is_few else 0)
     name = str(piece.offset) if scale.is_few and not is_memory else scale.name(piece)
     canvas.box(x, y, width, _BAR, scale.fill(piece), _title(layout, piece), name)
 
 
 def _title(layout: Layout, piece: Piece) -> str:
-    """What there is to know about a piece."""
+    """Return the tooltip of a piece."""
     place = f"place {piece.offset:,}"
     if piece.count > 1:
         place = f"places {piece.offset:,} to {piece.offset + piece.count - 1:,}"
@@ -265,7 +265,7 @@ def _title(layout: Layout, piece: Piece) -> str:
 
 
 def _byte(layout: StoredTensor, offset: int) -> int | None:
-    """The address of a place in its memory, where elements are whole bytes."""
+    """Return the byte address of a place in its memory; None if elements are not whole bytes."""
     places = layout.num_places // max(prod(layout.grid_shape), 1)
     size, rest = divmod(layout.shard_nbytes, places)
     return None if rest else offset * size
@@ -275,18 +275,18 @@ def draw_memories(
     canvas: Canvas, layout: Layout, parts: Parts, scale: Scale, start: tuple[float, float],
     words: tuple[str, str],
 ) -> float:
-    """Draw a panel for the memory of each core, beside each other as far as there is room.
+    """Draw a panel for the memory of each core, wrapped at the figure width.
 
     Args:
-        canvas: the picture.
-        layout: what is shown.
-        parts: of it.
-        scale: how wide they are.
-        start: left and top.
-        words: the heading, and a remark beside it.
+        canvas: Canvas to draw on.
+        layout: Layout to show.
+        parts: Parts of the layout to show.
+        scale: Widths, fills and labels of pieces.
+        start: Left and top coordinates.
+        words: Heading and a remark beside it.
 
     Returns:
-        where they end.
+        y coordinate of the bottom edge.
     """
     x0, y = start
     heading(canvas, x0, y, *words)
@@ -324,7 +324,7 @@ def _memory_name(memory: Memory) -> str:
 
 
 def _slab_name(layout: Layout, slab: Slab) -> str:
-    """Which part of the memory it is, and its address."""
+    """Return the index of a slab in its memory, and its address, as text."""
     byte = _byte(layout, slab.offset)
     where = f"@{slab.offset:,}" if byte is None else f"@{byte:#x}"
     return f"[{','.join(map(str, slab.at))}] {where}" if slab.at else where
@@ -333,7 +333,7 @@ def _slab_name(layout: Layout, slab: Slab) -> str:
 def _memory(
     canvas: Canvas, layout: Layout, memory: Memory, scale: Scale, corner: tuple[float, float]
 ) -> float:
-    """The panel of one memory; where it ends."""
+    """Draw the panel of one memory; return the bottom y coordinate."""
     x, y = corner
     top = y + 8
     if name := _memory_name(memory):
@@ -357,7 +357,7 @@ def _memory(
 def _slab(
     canvas: Canvas, layout: Layout, slab: Slab, scale: Scale, corner: tuple[float, float]
 ) -> float:
-    """Blocks below each other, with a border that is dashed; where it ends."""
+    """Draw the blocks of a slab in a dashed frame; return the bottom y coordinate."""
     x, y = corner
     name = _slab_name(layout, slab)
     canvas.text(x + 8, y + 12, name, size=9, style="mono soft")
@@ -384,7 +384,7 @@ def _slab(
 
 
 def _allocation(canvas: Canvas, layout: Layout, y: float) -> float:
-    """How much of the memory holds elements; where it ends."""
+    """Draw the shares of elements and padding in memory; return the bottom y coordinate."""
     share = layout.padding_share
     held = many(layout.num_elements, "element")
     rest = f"{many(layout.padding_count, 'place')} of padding"
@@ -402,7 +402,7 @@ def _allocation(canvas: Canvas, layout: Layout, y: float) -> float:
 
 
 def _colours(layout: Layout, parts: Parts) -> list[tuple[str, str]]:
-    """What colours mean."""
+    """Return the legend of the colours."""
     found: list[tuple[str, str]] = []
     if prod(layout.grid_shape) > 1:
         shown = [memory for memory in parts.memories if memory]
@@ -417,7 +417,7 @@ def _colours(layout: Layout, parts: Parts) -> list[tuple[str, str]]:
 
 
 def row_colours(shape: Sequence[int], pieces: Iterable[Piece]) -> list[tuple[str, str]]:
-    """What colours mean where they tell rows of a tensor apart: of the rows that are shown."""
+    """Return the legend of colours that distinguish tensor rows, for the rows shown."""
     rows = max(prod(shape[:-1]), 1)
     count = min(rows, 4)
     ends = [-(-k * rows // count) for k in range(count + 1)]
@@ -429,7 +429,7 @@ def row_colours(shape: Sequence[int], pieces: Iterable[Piece]) -> list[tuple[str
 
 
 def _remarks(layout: Layout, parts: Parts) -> Sequence[str]:
-    """What borders mean, and what is left out."""
+    """Return remarks on the meaning of borders and on omitted parts."""
     shard = shard_of(layout) or (1,)
     size = shard[-1]
     block = _byte(layout, size)

@@ -28,32 +28,33 @@ _OPERATORS = {
 
 @dataclass
 class Sizes:
-    """The constants by which indices are divided.
+    """Registry of the constant divisors of indices, which a reader of the page may change.
 
     Attributes:
-        found: for each constant and the indices that it divides, its number.
+        found: Number of each pair of a divisor and the names of the indices that it divides.
     """
 
     found: dict[tuple[int, tuple[str, ...]], int] = field(default_factory=dict)
 
     def number(self, value: int, names: tuple[str, ...]) -> int:
-        """The same for divisions and remainders of the same indices by the same constant."""
+        """Return the number of a divisor; equal divisors of the same indices share one number."""
         return self.found.setdefault((value, names), len(self.found))
 
 
 def function_text(
     name: str, variables: Sequence[Var], results: Sequence[Expr], sizes: Sizes | None = None
 ) -> str:
-    """A function of JavaScript from a list of indices, and one of sizes, to a list of results.
+    """Return a JavaScript function that maps index and size lists to a list of results.
 
     Args:
-        name: of the function.
-        variables: what the indices are.
-        results: what it gives.
-        sizes: where the constants that a reader may change are noted; None to keep all.
+        name: Function name.
+        variables: Index variables, in order.
+        results: Result expressions.
+        sizes: Registry that receives the divisors which become parameters. Default: divisors
+            stay constant.
 
     Raises:
-        InternalError: a part is no operation that index maps have.
+        InternalError: If an expression contains an operation that index maps do not have.
     """
     known: dict[int, str] = {}
     places = {variable: f"x[{k}]" for k, variable in enumerate(variables)}
@@ -239,10 +240,10 @@ build();draw();
 
 
 def explorer_page(layout: Layout) -> Page:
-    """The page of a layout.
+    """Build the explorer page of a layout.
 
     Raises:
-        LayoutError: it has no element.
+        LayoutError: If the layout has no elements.
     """
     if not layout.num_elements:
         raise LayoutError(
@@ -272,14 +273,14 @@ def explorer_page(layout: Layout) -> Page:
     parts = {
         "title": escape(clean(title)), "formula": escape(clean(formula(layout))), "place": place,
         "back": back or "function backOf(){return [];}",
-        # A name may be any text: none ends the script.
+        # Names are arbitrary text; escaping `<` prevents a name from closing the script element.
         "data": json.dumps(data).replace("<", "\\u003c"),
     }
     return Page(re.sub(f"@({'|'.join(parts)})@", lambda found: parts[found[1]], _PAGE))
 
 
 def _back(layout: Layout) -> str | None:
-    """From a place to the element; None where no expression for it is known."""
+    """Return the JavaScript of the inverse map; None if no closed form is known."""
     try:
         inverse = layout.inverse
     except LayoutError:
@@ -288,7 +289,7 @@ def _back(layout: Layout) -> str | None:
 
 
 def _moduli(layout: Layout, sizes: Sizes) -> list[dict[str, int | None] | None]:
-    """For each physical axis whose remainder declares its places, what it is divided by."""
+    """Return the divisor of each physical axis whose extent is given by a remainder, else None."""
     found: list[dict[str, int | None] | None] = []
     for expr, extent in zip(layout.index_map.final_indices, layout.physical_shape, strict=True):
         match expr:

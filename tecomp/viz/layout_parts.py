@@ -1,7 +1,7 @@
-"""Which parts of a layout a picture shows: a few of all cores, parts of their memory, and blocks.
+"""Select the parts of a layout that a figure shows: some cores, parts of their memory, and blocks.
 
-What is shown is chosen in memory, and the tensor's part of it follows from the layout. So both
-sides of a picture have the same elements, and no step of sampling leaves a core or a block.
+Parts are selected in memory, and the corresponding tensor elements follow from the layout. Both
+sides of a figure thus show the same elements, and sampling never omits a whole core or block.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Index: TypeAlias = tuple[int, ...]
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 _MOST_PLACES = 1 << 12
-"""Places of a block that are looked at; those of a longer one stand for the rest."""
+"""Number of places inspected per block; they represent the remainder of a longer block."""
 _MOST_TABLE = 1 << 16
 _FEW_PLACES = 256
 _FEW_CORES = 6
@@ -38,15 +38,15 @@ _FEW_CORES = 6
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Places side by side in one block, with elements that are side by side, or with padding.
+    """A run of places in one block that holds consecutive elements, or padding.
 
     Attributes:
-        start: number of the first place in its block.
-        count: how many places there are.
-        first: index of the first element; None for padding.
-        offset: of the first place, in the memory of its core.
-        core: number of the core.
-        part: which of the parts of the tensor, or which of the cores shown: its hue.
+        start: Number of the first place in its block.
+        count: Number of places.
+        first: Index of the first element; None for padding.
+        offset: Offset of the first place in the memory of its core.
+        core: Core number.
+        part: Number of the tensor part, or of the core among those shown; selects the hue.
     """
 
     start: int
@@ -59,7 +59,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Places along the last axis: `number` of its slab; None stands for pieces left out."""
+    """Places along the last axis: block `number` of its slab; None marks omitted pieces."""
 
     number: int
     pieces: tuple[Piece | None, ...]
@@ -67,7 +67,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Slab:
-    """Blocks below each other; `at` is its place on the axes before, `offset` in its core."""
+    """Blocks drawn below each other: outer index `at`, and `offset` in the memory of the core."""
 
     at: Index
     offset: int
@@ -76,7 +76,7 @@ class Slab:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What is shown of the memory of one core."""
+    """The parts of the memory of one core that are shown."""
 
     core: int
     at: Index
@@ -88,8 +88,8 @@ class Parts:
     """The parts of a layout that are shown.
 
     Attributes:
-        layout: what is shown.
-        memories: one for each core that is shown, or the only one.
+        layout: Layout to show.
+        memories: One entry per core shown, or a single one; None marks omitted cores.
     """
 
     layout: StoredTensor
@@ -97,7 +97,7 @@ class Parts:
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
-        """All that are shown, in the order of memory."""
+        """All pieces that are shown, in memory order."""
         return tuple(
             piece
             for memory in self.memories if memory
@@ -109,12 +109,12 @@ class Parts:
 
 @dataclass(frozen=True)
 class Space:
-    """The axes of a layout as a picture takes them, and where elements are.
+    """The axes of a layout as a figure uses them, and the lookup of elements.
 
     Attributes:
-        layout: what is shown.
-        few: whether each place is shown for itself.
-        by_rows: whether rows of the tensor are told apart, or cores.
+        layout: Layout to show.
+        few: Whether every place is shown individually.
+        by_rows: Whether colours distinguish tensor rows rather than cores.
     """
 
     layout: StoredTensor
@@ -123,38 +123,38 @@ class Space:
 
     @property
     def cores(self) -> int:
-        """How many memories there are."""
+        """Number of memories."""
         return prod(self.layout.grid_shape)
 
     @cached_property
     def shard(self) -> Index:
-        """The physical shape of one memory."""
+        """Physical shape of one memory."""
         return shard_of(self.layout) or (1,)
 
     @property
     def size(self) -> int:
-        """Places of a block."""
+        """Number of places of a block."""
         return self.shard[-1]
 
     @cached_property
     def rows_axis(self) -> int:
-        """The axis of a memory whose blocks lie below each other; -1 if there is one block."""
+        """Axis of a memory whose blocks are drawn below each other; -1 if there is one block."""
         axes = [k for k, n in enumerate(self.shard[:-1]) if n > 1]
         return axes[-1] if axes else -1
 
     @property
     def rows(self) -> int:
-        """Blocks of a slab."""
+        """Number of blocks of a slab."""
         return self.shard[self.rows_axis] if self.rows_axis >= 0 else 1
 
     @property
     def slabs(self) -> int:
-        """Slabs of a memory."""
+        """Number of slabs of a memory."""
         return prod(self.shard[:-1]) // self.rows
 
     @cached_property
     def _table(self) -> dict[int, int]:
-        """Of a layout without a written inverse: the element of each offset."""
+        """Element number at each offset, for a layout without a closed-form inverse."""
         return {int(offset): n for n, offset in enumerate(all_offsets(self.layout).flat)}
 
     @cached_property
@@ -168,7 +168,7 @@ class Space:
         return True
 
     def elements(self, core: int, start: int, count: int) -> Numbers:
-        """For places of a memory the index of each element, or -1 throughout."""
+        """Return the element index at each place of a memory; -1 in all components for padding."""
         grid = dict(zip(
             self.layout.grid_axes, unravel(core, self.layout.grid_shape), strict=True))
         inside = iter(np.unravel_index(np.arange(start, start + count), self.shard))
@@ -188,20 +188,20 @@ class Space:
 
 
 def shard_of(layout: StoredTensor) -> Index:
-    """The physical shape of what one core has, whatever a kind of layouts calls its shards."""
+    """Return the physical shape of the shard of one core, for any kind of layout."""
     grid = set(layout.grid_axes)
     return tuple(n for axis, n in enumerate(layout.physical_shape) if axis not in grid)
 
 
 def parts_of(layout: StoredTensor, *, by_rows: bool = False) -> Parts:
-    """The parts that are shown of a layout that has places.
+    """Select the parts of a non-empty layout to show.
 
     Args:
-        layout: what is shown.
-        by_rows: whether rows of the tensor are told apart where there are several cores too.
+        layout: Layout to show.
+        by_rows: Whether colours distinguish tensor rows even if there are several cores.
 
     Raises:
-        LayoutError: it is large, and no expression for its inverse was found.
+        LayoutError: If the layout is large and has no closed-form inverse.
     """
     space = Space(layout, layout.num_places <= _FEW_PLACES, by_rows or prod(layout.grid_shape) == 1)
     most = 4 if space.few else 3
@@ -216,7 +216,7 @@ def parts_of(layout: StoredTensor, *, by_rows: bool = False) -> Parts:
 
 
 def _cores(grid: Index) -> list[int]:
-    """The cores that are shown: all of a few, else the first, its neighbours, and the last."""
+    """Return the cores to show: all if few, else the first, its neighbours and the last."""
     count = prod(grid)
     if count <= _FEW_CORES:
         return list(range(count))
@@ -247,7 +247,7 @@ def _slab(space: Space, core: int, number: int, slab: int, most: int) -> Slab:
 
 
 def _pieces(space: Space, core: int, number: int, start: int) -> Iterator[Piece | None]:
-    """The pieces of the block that starts there."""
+    """Yield the pieces of the block that starts at `start`; None marks omitted pieces."""
     count = min(space.size, _MOST_PLACES)
     found = space.elements(core, start, count)
     cuts = _cuts(found, space.few)
@@ -257,7 +257,7 @@ def _pieces(space: Space, core: int, number: int, start: int) -> Iterator[Piece 
             yield None
             continue
         first, end = cuts[n], cuts[n + 1]
-        # What is looked at stands for all of a block that goes on alike.
+        # A block whose inspected places form one piece is assumed to continue uniformly.
         length = space.size - first if n == len(cuts) - 2 and first == 0 else end - first
         yield _piece(space, core, number, start, first, length, found[first])
     if count < space.size and len(cuts) > 2:
@@ -282,7 +282,7 @@ def _piece(
 
 
 def _cuts(found: Numbers, few: bool) -> list[int]:
-    """Where pieces start, and the end of the last."""
+    """Return the start of each piece, followed by the end of the last piece."""
     count = len(found)
     if few:
         return list(range(count + 1))
@@ -295,7 +295,7 @@ def _cuts(found: Numbers, few: bool) -> list[int]:
 
 
 def rows_of(layout: StoredTensor, pieces: Sequence[Piece]) -> dict[int, list[Piece]]:
-    """The rows of the tensor, which all indices but the last count, with what is shown of them."""
+    """Group the pieces shown by tensor row; rows are numbered by all indices but the last."""
     found: dict[int, list[Piece]] = {}
     for piece in pieces:
         if piece.first is None:
@@ -310,7 +310,7 @@ def rows_of(layout: StoredTensor, pieces: Sequence[Piece]) -> dict[int, list[Pie
 
 
 def shades_of(layout: StoredTensor, rows: dict[int, list[Piece]]) -> dict[tuple[int, int], int]:
-    """For the core and the offset of a piece, how often its row left a block on its way to it."""
+    """Return, by core and offset of a piece, the number of block changes before it in its row."""
     size = (shard_of(layout) or (1,))[-1]
     found: dict[tuple[int, int], int] = {}
     for pieces in rows.values():

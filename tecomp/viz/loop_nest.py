@@ -52,19 +52,19 @@ KINDS = {
     "condition": (colour(6), "a condition"),
     "statement": ("plain", "a statement"),
 }
-"""For each kind of row its fill, and what it is."""
+"""Fill and meaning of each kind of row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a nest.
+    """A row of a loop nest.
 
     Attributes:
-        depth: of nesting.
-        kind: one of `KINDS`.
-        words: what it is.
-        remark: beside it.
-        title: for a mouse over it.
+        depth: Nesting depth.
+        kind: Key of `KINDS`.
+        words: Label.
+        remark: Remark beside the label.
+        title: Tooltip text.
     """
 
     depth: int
@@ -75,7 +75,7 @@ class Row:
 
 
 def extent_text(extent: Expr | int) -> str:
-    """An extent as it is read: a number without its type.
+    """Format an extent; constants appear without their dtype.
 
     >>> from tecomp.ir.nodes.dtype import INT32
     >>> extent_text(Const(64, INT32)), extent_text(3)
@@ -85,7 +85,7 @@ def extent_text(extent: Expr | int) -> str:
 
 
 def draw_nest(canvas: Canvas, rows: Sequence[Row], x: float, y: float) -> tuple[float, float]:
-    """Draw the rows below each other; where they end to the right and at the bottom."""
+    """Draw the rows below each other; return the right and bottom coordinates."""
     right = x
     for number, row in enumerate(rows):
         left, top = x + min(row.depth, 24) * STEP, y + number * ROW
@@ -104,7 +104,7 @@ def draw_nest(canvas: Canvas, rows: Sequence[Row], x: float, y: float) -> tuple[
 
 
 def _bars(canvas: Canvas, rows: Sequence[Row], x: float, y: float) -> None:
-    """A line down from each row along all that is inside of it."""
+    """Draw a vertical line from each row along the rows nested in it."""
     for number, row in enumerate(rows):
         end = number
         while end + 1 < len(rows) and rows[end + 1].depth > row.depth:
@@ -116,14 +116,14 @@ def _bars(canvas: Canvas, rows: Sequence[Row], x: float, y: float) -> None:
 
 
 def kinds_of(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """The legend of the kinds that occur."""
+    """Return the legend of the kinds that occur."""
     used = {row.kind for row in rows}
     return [KINDS[kind] for kind in KINDS if kind in used]
 
 
 _MOST_ROWS, _MOST_BUFFERS = 72, 40
 _LETTERS = 48
-"""Of a name that something is said of behind it."""
+"""Maximum length of a name that is followed by a description."""
 _KINDS = {
     ForKind.SERIAL: "loop", ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized",
     ForKind.UNROLLED: "unrolled",
@@ -131,12 +131,12 @@ _KINDS = {
 
 
 def draw_function(func: PrimFunc) -> Svg:
-    """The picture of a function."""
+    """Draw a function."""
     return _drawn(func, [f"a function of {counted(len(func.params), 'parameter')}"])
 
 
 def draw_kernel(kernel: Kernel) -> Svg:
-    """The picture of a kernel: its loops before they become vectors, if its passes are known."""
+    """Draw the loops of a kernel, before vectorization if its lowering passes are known."""
     func = kernel.func
     note = "the loops that were compiled"
     lowered = getattr(kernel, "lowered", None)
@@ -147,7 +147,7 @@ def draw_kernel(kernel: Kernel) -> Svg:
 
 
 def draw_passes(lowered: Lowered) -> Svg:
-    """The picture of what the passes made: the loops that there are before vectors."""
+    """Draw the function of a lowering, with its loops before vectorization."""
     changed = [
         name for (name, func), before in zip(
             lowered.functions.items(), (None, *lowered.functions.values()), strict=False)
@@ -174,7 +174,7 @@ def _drawn(func: PrimFunc, lines: list[str]) -> Svg:
 
 
 def _rows(body: Stmt) -> Iterator[Row]:
-    """The rows of a statement, from the outside in, with no recursion on depth."""
+    """Yield the rows of a statement in pre-order, without recursion."""
     left: list[tuple[Stmt | str, int, int | None]] = [(body, 0, 1)]
     while left:
         node, depth, times = left.pop()
@@ -207,7 +207,7 @@ def _rows(body: Stmt) -> Iterator[Row]:
 
 
 def _times(extent: Expr, outer: int | None) -> int | None:
-    """How often the body of a loop runs; None where that is not known."""
+    """Return the total number of executions of a loop body; None if unknown."""
     return outer * int(extent.value) if outer is not None and isinstance(extent, Const) else None
 
 
@@ -232,7 +232,7 @@ def _memory(node: Allocate | DeclBuffer | BufferRealize) -> str:
 
 
 def _described(buffer: Buffer) -> str:
-    """What is said of a buffer behind its name."""
+    """Describe a buffer: dtype, shape, scope and size."""
     extents = ", ".join(map(extent_text, buffer.shape))
     text = f": {buffer.dtype}[{extents}] in {buffer.scope}"
     size = _bytes(buffer)
@@ -258,7 +258,7 @@ def _statement(node: Stmt, depth: int, times: int | None) -> Row:
 
 
 def _buffers(canvas: Canvas, func: PrimFunc, x: float, y: float) -> float:
-    """The buffers with what is done to them; where the list ends."""
+    """Draw the list of buffers, marked as read or written; return the bottom y coordinate."""
     params = [each for each in func.params if isinstance(each, Buffer)]
     held: dict[Var, Buffer] = {buffer.data: buffer for buffer in params}
     written: set[Var] = set()
@@ -294,7 +294,7 @@ _MARKS = {
 
 
 def draw_schedule(schedule: Schedule) -> Svg:
-    """The picture of a schedule."""
+    """Draw a schedule."""
     state = schedule.state
     canvas = Canvas()
     names = ", ".join(op.name for op in state.outputs)
@@ -308,7 +308,7 @@ def draw_schedule(schedule: Schedule) -> Svg:
 
 
 def draw_stage(stage: Stage) -> Svg:
-    """The picture of a stage: its loops alone."""
+    """Draw the loops of a stage."""
     canvas = Canvas()
     state = stage._state
     y = head(canvas, f"stage {stage.op.name}") + 20
@@ -319,14 +319,14 @@ def draw_stage(stage: Stage) -> Svg:
 
 
 def draw_step(schedule: Schedule, step: int) -> Svg:
-    """The picture of one call of a schedule: the stages that it changes, before and after it.
+    """Draw one schedule call: the stages that it changes, before and after.
 
     Args:
-        schedule: what was scheduled.
-        step: number of the call; negative ones count from the end.
+        schedule: Schedule.
+        step: Number of the call; negative numbers count from the end.
 
     Raises:
-        ScheduleError: there is no such call, or it was made in another process.
+        ScheduleError: If there is no such call, or it was recorded in another process.
     """
     calls = schedule._calls
     number = whole_number(step)
@@ -358,7 +358,7 @@ def _draw_stages(
     canvas: Canvas, state: State, x: float, y: float, *,
     connects: bool = False, only: set[Operation] | None = None,
 ) -> tuple[list[Row], float]:
-    """Draw stages below each other; their rows, and where they end."""
+    """Draw stages below each other; return their rows and the bottom y coordinate."""
     stages = [stage for stage in state if only is None or stage.key in only]
     shown = stages[:_MOST_STAGES]
     rows: list[Row] = []
@@ -387,7 +387,7 @@ def _outputs(stage: StageState) -> Sequence[Tensor]:
 
 
 def _flows(stages: Sequence[StageState]) -> dict[Tensor, tuple[int, list[int]]]:
-    """For each tensor the stage that makes it, and those that read it."""
+    """Return the producer stage and the consumer stages of each tensor."""
     made: dict[Tensor, tuple[int, list[int]]] = {
         tensor: (k, []) for k, stage in enumerate(stages) for tensor in _outputs(stage)
     }
@@ -399,7 +399,7 @@ def _flows(stages: Sequence[StageState]) -> dict[Tensor, tuple[int, list[int]]]:
 
 
 def _rows_of(stage: StageState) -> Iterator[Row]:
-    """A stage, and its loops below it."""
+    """Yield the row of a stage, followed by the rows of its loops."""
     yield Row(0, "stage", stage.name, _place(stage))
     for depth, axis in enumerate(stage.leaves):
         tag = stage.threads.get(axis)
@@ -413,7 +413,7 @@ def _rows_of(stage: StageState) -> Iterator[Row]:
 
 
 def _place(stage: StageState) -> str:
-    """Where it is computed and what becomes of its elements."""
+    """Describe the compute location and storage of a stage."""
     words = [f"in {stage.scope}"]
     match stage.attach:
         case At():

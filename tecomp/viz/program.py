@@ -22,7 +22,7 @@ _MOST_PLAN_ROWS = 160
 
 
 def draw_memory_plan(plan: Plan) -> Svg:
-    """The picture of a plan of memory."""
+    """Draw a memory plan."""
     canvas = Canvas()
     y = head(canvas, "memory between kernels", sizes_of(plan)) + 30
     rows = 1 + max((value.last for value in plan.values), default=-1)
@@ -39,7 +39,7 @@ def draw_memory_plan(plan: Plan) -> Svg:
 
 
 def sizes_of(plan: Plan) -> str:
-    """How much memory it is, in words."""
+    """Describe the memory size of a plan."""
     if not plan.values:
         return "none"
     return f"{plan.bytes:,} bytes, of which {plan.lower_bound:,} are needed at one time"
@@ -49,15 +49,15 @@ def draw_values(
     canvas: Canvas, plan: Plan, left: float, top_of: Callable[[float], float], bar: float,
     rows: int,
 ) -> float:
-    """Draw the values at their addresses while they are needed; where they end.
+    """Draw the values at their addresses over their live ranges; return the bottom y coordinate.
 
     Args:
-        canvas: the picture.
-        plan: the values.
-        left: where address 0 is.
-        top_of: where the row of a kernel begins.
-        bar: how high a row is drawn.
-        rows: how many kernels are shown.
+        canvas: Canvas to draw on.
+        plan: Memory plan.
+        left: x coordinate of address 0.
+        top_of: Function that returns the top y coordinate of a kernel row.
+        bar: Height of a row.
+        rows: Number of kernels shown.
     """
     if not plan.values:
         canvas.text(left, top_of(0) + 14, "none", style="soft")
@@ -85,20 +85,20 @@ def draw_values(
 _TOP, _ROW, _BOX = 104.0, 46.0, 34.0
 _MOST_ROWS = 120
 _WIDEST = 64
-"""Letters of a line of text in a box."""
+"""Maximum number of characters of a line in a box."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the picture: an input, or a kernel.
+    """A row of the figure: an input or a kernel.
 
     Attributes:
-        name: what it is.
-        made: the values that it gives.
-        read: those that it takes.
-        remark: the values with their shapes.
-        relayouts: what it takes in an order of its own, with the shape in memory.
-        colour: the same for calls of one kernel.
+        name: Label.
+        made: Values that the row produces.
+        read: Values that the row reads.
+        remark: Produced values with their shapes.
+        relayouts: Operands that the kernel packs, with their shapes in memory.
+        colour: Fill; equal for all calls of one kernel.
     """
 
     name: str
@@ -110,7 +110,7 @@ class Row:
 
 
 def draw_program(program: Program) -> Svg:
-    """The picture of a program."""
+    """Draw a program."""
     details, stored = program.details, program.details.stored
     rows = [Row(x.name, (x,), (), _text(x, stored), "", NEUTRAL) for x in details.inputs]
     colours: dict[int, str] = {}
@@ -183,7 +183,7 @@ def _draw_row(canvas: Canvas, y: float, row: Row, width: float) -> None:
 
 
 def _draw_values(canvas: Canvas, rows: Sequence[Row], right: float) -> float:
-    """Lines from what makes a value to what reads it; where they end."""
+    """Draw connectors from producers to consumers of values; return the right x coordinate."""
     made: dict[Tensor, tuple[int, list[int]]] = {
         tensor: (k, []) for k, row in enumerate(rows) for tensor in row.made
     }
@@ -199,7 +199,7 @@ def _draw_values(canvas: Canvas, rows: Sequence[Row], right: float) -> float:
 
 
 def _draw_memory(canvas: Canvas, plan: Plan, above: int, rows: int, left: float) -> None:
-    """The values between kernels, at their addresses; so many rows are above the first kernel."""
+    """Draw the values between kernels at their addresses; `above` rows precede the first kernel."""
     heading(canvas, left, 82, "Memory between kernels")
     if plan.values:
         canvas.text(left, 98, sizes_of(plan), style="soft")

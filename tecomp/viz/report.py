@@ -18,13 +18,13 @@ from tecomp.ir.nodes.printer import counted
 _PLOT_WIDTH, _PLOT_HEIGHT = 560.0, 280.0
 _LINE, _WORDS, _SIZE = 15.0, 330.0, 11.0
 _SAME = 0.01
-"""Between the logarithms of rates whose lines lie on each other."""
+"""Difference of logarithmic rates below which two roofs count as coincident."""
 _SPARE = 1.5
-"""How much further than the outermost point the axes reach."""
+"""Factor by which the axes extend beyond the outermost points."""
 
 
 def draw_roofline(roofline: Roofline) -> Svg:
-    """The picture of a roofline."""
+    """Draw a roofline."""
     canvas = Canvas()
     kernels = list(dict.fromkeys(mark.kernel for mark in roofline.marks))
     title = f"{kernels[0]} on {roofline.target}" if len(kernels) == 1 else roofline.target
@@ -33,7 +33,7 @@ def draw_roofline(roofline: Roofline) -> Svg:
 
 
 def panel(canvas: Canvas, roofline: Roofline, y: float) -> float:
-    """Operations in a time over operations for a byte, on logarithmic axes; where it ends."""
+    """Draw performance over arithmetic intensity on log axes; return the bottom y coordinate."""
     heading(canvas, MARGIN, y, "Roofline",
             f"operations in a {roofline.unit}, by operations for a byte moved")
     if not roofline.memories:
@@ -44,7 +44,7 @@ def panel(canvas: Canvas, roofline: Roofline, y: float) -> float:
     high = max(_PLOT_HEIGHT, _LINE * len(labels))
     plot = _plot(roofline, (MARGIN + 60, y + 16, _PLOT_WIDTH, high))
     plot.axes(canvas)
-    # What others lie on is drawn the wider, so that all are seen.
+    # A line that other lines cover is drawn wider, so that all remain visible.
     below = _covered([(log10(roof.rate), fills[roof.name]) for roof in roofline.memories])
     for roof, covers in zip(roofline.memories, below, strict=True):
         _slope(canvas, plot, roof, fills[roof.name], 2 + 3 * covers, roofline)
@@ -66,7 +66,7 @@ def panel(canvas: Canvas, roofline: Roofline, y: float) -> float:
 
 
 def _covered(things: Sequence[tuple[float, str]]) -> list[int]:
-    """How many later ones of other colours are in the same place, and drawn over each.
+    """Count, for each item, the other colours drawn later at the same position.
 
     >>> _covered([(1.0, "a"), (2.0, "a"), (1.0, "b"), (1.0, "b")])
     [1, 0, 0, 0]
@@ -79,7 +79,7 @@ def _covered(things: Sequence[tuple[float, str]]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """Words beside the frame, and the point that they are about."""
+    """A label beside the frame, and the point that it refers to."""
 
     words: str
     x: float
@@ -89,7 +89,7 @@ class _Label:
 
 
 def _labels(roofline: Roofline) -> list[_Label]:
-    """What is named beside the frame: roofs of computing, and each kernel once."""
+    """Return the labels beside the frame: compute roofs, and each kernel once."""
     found = [
         _Label(f"{roof.title}: {short(roof.rate)}", 0.0, roof.rate, "bold")
         for roof in roofline.compute
@@ -103,9 +103,9 @@ def _labels(roofline: Roofline) -> list[_Label]:
 
 
 def _write(canvas: Canvas, plot: _Plot, labels: Sequence[_Label]) -> None:
-    """Words below each other on the right, in the order of their points, each with a line to it."""
+    """Write the labels in a column on the right, ordered by their points, with leader lines."""
     points = [plot.at(label.x or plot.high, label.y) for label in labels]
-    # Of points on one height the rightmost first: so their lines do not cross.
+    # At equal height the rightmost point comes first, so that leader lines do not cross.
     order = sorted(range(len(labels)), key=lambda k: (round(points[k][1]), -points[k][0]))
     for k, y in zip(order, _apart([points[k][1] for k in order], plot.bottom_edge), strict=True):
         label, left = labels[k], plot.right_edge + 24
@@ -115,7 +115,7 @@ def _write(canvas: Canvas, plot: _Plot, labels: Sequence[_Label]) -> None:
 
 
 def _apart(places: Sequence[float], last: float) -> list[float]:
-    """Places in order, moved until they are a line apart and end before the last.
+    """Move positions until they are a line apart and stay above `last`, keeping their order.
 
     >>> _apart([10.0, 12.0, 100.0], 200.0), _apart([190.0, 195.0], 200.0)
     ([10.0, 25.0, 100.0], [182.0, 197.0])
@@ -131,7 +131,7 @@ def _apart(places: Sequence[float], last: float) -> list[float]:
 
 
 def _plot(roofline: Roofline, frame: tuple[float, float, float, float]) -> _Plot:
-    """Axes that are wide enough for all marks, and for where each memory meets computing."""
+    """Build axes that contain all marks and the ridge points of all memories."""
     ys = [roof.rate for roof in roofline.compute] + [mark.speed for mark in roofline.marks]
     ys = ys or [max(roof.rate for roof in roofline.memories)]
     ridges = [_peak(roof, roofline, max(ys)) / roof.rate for roof in roofline.memories]
@@ -139,7 +139,7 @@ def _plot(roofline: Roofline, frame: tuple[float, float, float, float]) -> _Plot
 
 
 def _peak(roof: Roof, roofline: Roofline, highest: float) -> float:
-    """How high a memory's roof goes: up to that of computing on as many cores, if it is known."""
+    """Return the height of a memory roof: the compute roof of as many cores, if known."""
     return max((each.rate for each in roofline.compute if each.cores <= roof.cores),
                default=highest)
 
@@ -147,7 +147,7 @@ def _peak(roof: Roof, roofline: Roofline, highest: float) -> float:
 def _slope(
     canvas: Canvas, plot: _Plot, roof: Roof, fill: str, width: float, roofline: Roofline
 ) -> None:
-    """The roof of a memory, up to where computing is one."""
+    """Draw the roof of a memory, up to its ridge point."""
     title = f"{roof.title}: at most {roof.rate:,.4g} bytes in a {roofline.unit}"
     end = min(_peak(roof, roofline, plot.top) / roof.rate, plot.high)
     plot.line(canvas, [(plot.low, plot.low * roof.rate), (end, end * roof.rate)], fill, title,
@@ -155,7 +155,7 @@ def _slope(
 
 
 class _Plot:
-    """Logarithmic axes in a frame, wide enough for all that is to be shown."""
+    """Logarithmic axes in a frame that contains all given values."""
 
     def __init__(
         self, frame: tuple[float, float, float, float], xs: Sequence[float], ys: Sequence[float]
@@ -166,13 +166,13 @@ class _Plot:
         self.right_edge, self.bottom_edge = self._x + self._wide, self._y + self._high
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """Where a point is in the picture."""
+        """Return the canvas coordinates of a point."""
         across = (log10(x) - log10(self.low)) / (log10(self.high) - log10(self.low))
         up = (log10(y) - log10(self.bottom)) / (log10(self.top) - log10(self.bottom))
         return self._x + across * self._wide, self._y + (1 - up) * self._high
 
     def axes(self, canvas: Canvas) -> None:
-        """The frame, and powers of ten along it."""
+        """Draw the frame and the powers of ten along it."""
         canvas.frame(self._x, self._y, self._wide, self._high)
         for power in _powers(self.low, self.high, 8):
             x, _ = self.at(10.0**power, self.bottom)
@@ -187,7 +187,7 @@ class _Plot:
         self, canvas: Canvas, points: Sequence[tuple[float, float]], fill: str, title: str,
         *, is_dashed: bool, width: float = 2.0,
     ) -> None:
-        """A straight line, cut where it leaves the frame below."""
+        """Draw a straight line, clipped at the bottom of the frame."""
         (x0, y0), (x1, y1) = points
         if y0 < self.bottom and y1 > y0:
             x0, y0 = x0 * self.bottom / y0, self.bottom
@@ -195,7 +195,7 @@ class _Plot:
                     is_dashed=is_dashed)
 
     def dot(self, canvas: Canvas, mark: Mark, fill: str, radius: float, unit: str) -> None:
-        """A kernel: full where its time was measured, else a ring."""
+        """Draw a kernel: a filled dot if its time was measured, else a ring."""
         across, up = self.at(mark.intensity, mark.speed)
         bound = "" if mark.bound == float("inf") else f", of {mark.bound:,.4g}"
         canvas.dot(across, up, radius, fill,
@@ -206,7 +206,7 @@ class _Plot:
 
 
 def _around(values: Sequence[float]) -> tuple[float, float]:
-    """Powers of ten below and above all values, with some room.
+    """Return powers of ten that enclose all values with a margin.
 
     >>> _around([2.0, 300.0]), _around([1.0])
     ((1.0, 1000.0), (0.1, 10.0))
@@ -221,14 +221,14 @@ def _powers(low: float, high: float, most: int) -> range:
 
 
 _Named = tuple[str, tuple[Activity, ...], tuple[Event, ...]]
-"""A core or the chip: its name, what it does, and when."""
+"""A core or the chip: name, activities and events."""
 _TIMELINE_WIDTH = 820.0
 _ROW = 20.0
 _MOST_BARS, _MOST_NAMES, _MOST_CORES = 220, 24, 128
 
 
 def draw_report(report: Report) -> Svg:
-    """The picture of a report: all of it, below each other."""
+    """Draw a complete report: timeline, cores, roofline and memories."""
     canvas = Canvas()
     y = _with_timeline(canvas, report) + 40
     for part in (_cores, _roofline, _memories):
@@ -237,21 +237,21 @@ def draw_report(report: Report) -> Svg:
 
 
 def draw_timeline(report: Report) -> Svg:
-    """When each resource works."""
+    """Draw the timeline of each resource."""
     canvas = Canvas()
     _with_timeline(canvas, report)
     return canvas.finished(f"the timeline of {report.kernel} on {report.target}")
 
 
 def draw_kernel_roofline(report: Report) -> Svg:
-    """How fast the kernel is, beside what compute and each memory allow."""
+    """Draw the roofline of a kernel: its performance against the compute and memory bounds."""
     canvas = Canvas()
     _roofline(canvas, report, _head(canvas, report) + 34)
     return canvas.finished(f"the roofline of {report.kernel} on {report.target}")
 
 
 def _with_timeline(canvas: Canvas, report: Report) -> float:
-    """The head and the timeline, which say how long all of it takes; where they end."""
+    """Draw the head with the total time and the timeline; return the bottom y coordinate."""
     lanes = report.timelines()
     end = max((event.end for _, _, found in lanes for event in found), default=0.0)
     order = f"{_cycles(end)} in the order of the timeline" if end else ""
@@ -268,7 +268,7 @@ def _head(canvas: Canvas, report: Report, order: str = "") -> float:
 
 
 def _cycles(count: float) -> str:
-    """Whole cycles, but where there are few.
+    """Format a cycle count, rounded to an integer unless the count is small.
 
     >>> _cycles(61595.5), _cycles(0.03125)
     ('61,596', '0.0312')
@@ -277,7 +277,7 @@ def _cycles(count: float) -> str:
 
 
 def _timeline(canvas: Canvas, lanes: Sequence[_Named], end: float, y: float) -> float:
-    """Bars of what works when; where they end."""
+    """Draw bars of the activities of each resource; return the bottom y coordinate."""
     shown = _lanes(lanes)
     heading(canvas, MARGIN, y, "Timeline", "each resource of some cores; a colour for each buffer")
     if not end:
@@ -311,7 +311,7 @@ def _timeline(canvas: Canvas, lanes: Sequence[_Named], end: float, y: float) -> 
 
 
 def _lanes(lanes: Sequence[_Named]) -> list[int]:
-    """Those that are shown: the chip, the first core, the next one, and the one that ends last."""
+    """Select the lanes to draw: the first two cores, the core that ends last, and the chip."""
     chip = [len(lanes) - 1] if lanes and lanes[-1][0] == "chip" else []
     cores = range(len(lanes) - len(chip))
     if len(cores) <= 3:
@@ -323,7 +323,7 @@ def _lanes(lanes: Sequence[_Named]) -> list[int]:
 def _bars(
     activities: Sequence[Activity], found: Sequence[Event], resource: str
 ) -> Iterator[tuple[Activity, float, float]]:
-    """What a resource does, slices of one activity that follow each other taken together."""
+    """Yield the longest bars of a resource, after merging adjacent slices of one activity."""
     events = [event for event in found if activities[event.activity].resource == resource]
     bars: list[tuple[Activity, float, float]] = []
     for k, group in groupby(events, key=lambda event: event.activity):
@@ -337,7 +337,7 @@ def _bars(
 
 
 def _cores(canvas: Canvas, report: Report, y: float) -> float:
-    """A bar for each core: for how long its busiest resource works; where they end."""
+    """Draw a bar for the busiest resource of each core; return the bottom y coordinate."""
     heading(canvas, MARGIN, y, "Cores",
             f"cycles of the busiest resource of each; imbalance {report.imbalance:.2f}")
     most = max((core.busy for core in report.cores), default=0.0)
@@ -371,12 +371,12 @@ def _cores(canvas: Canvas, report: Report, y: float) -> float:
 
 
 def _roofline(canvas: Canvas, report: Report, y: float) -> float:
-    """The roofline, where it ends."""
+    """Draw the roofline; return the bottom y coordinate."""
     return panel(canvas, roofline_of(report), y)
 
 
 def _memories(canvas: Canvas, report: Report, y: float) -> float:
-    """How full memories are; where they end."""
+    """Draw the occupancy of the memories; return the bottom y coordinate."""
     heading(canvas, MARGIN, y, "Memories", "the most bytes in use at one time; padding is hatched")
     top = y + 14
     wide = 420.0

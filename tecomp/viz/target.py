@@ -1,4 +1,4 @@
-"""Targets as pictures: memories with their sizes and speeds, what moves between them, engines."""
+"""Draw targets: memories with capacities and bandwidths, links and engines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROW, _BAR, _MOST = 50.0, 38.0, 40
 
 
 def draw_target(target: Target) -> Svg:
-    """The picture of a machine."""
+    """Draw a target."""
     canvas = Canvas()
     clock = "" if target.clock_hz is None else f", {target.clock_hz / 1e9:.4g} GHz"
     y = head(canvas, target.name, target.description,
@@ -44,7 +44,7 @@ def _units_of_data(target: Target) -> str:
 
 
 def _amount(count: float) -> str:
-    """Bytes in a unit that is easy to read.
+    """Format a byte count with a binary unit.
 
     >>> _amount(512), _amount(2_097_152), _amount(137_438_953_472)
     ('512 B', '2 MiB', '128 GiB')
@@ -67,7 +67,7 @@ def _described(memory: Memory) -> str:
 
 
 def _memories(canvas: Canvas, target: Target, y: float) -> float:
-    """A bar for each memory, and lines for links between them; where they end."""
+    """Draw a bar per memory and a line per link; return the bottom y coordinate."""
     memories = list(target.memories.values())[:_MOST]
     lines = [_described(memory) for memory in memories]
     wide = 24 + max(
@@ -84,7 +84,7 @@ def _memories(canvas: Canvas, target: Target, y: float) -> float:
     links = {name: link for name, link in target.links.items() if {link.from_, link.to} <= {*rows}}
     starts = [y + k * _ROW + _BAR * 0.75 for k in range(len(memories))]
     ends = [y + k * _ROW + _BAR * 0.3 for k in range(len(memories))]
-    # A line that goes up leaves where others arrive: a lane has one direction.
+    # Links between lower and higher rows get separate lanes, so that a lane has one direction.
     flows = {
         name: (rows[link.from_], [rows[link.to]])
         for name, link in links.items() if rows[link.from_] <= rows[link.to]
@@ -109,7 +109,7 @@ def _link_text(link: Link) -> str:
 
 
 def _grid(canvas: Canvas, target: Target, y: float) -> float:
-    """The cores as they lie; where they end."""
+    """Draw the core grid; return the bottom y coordinate."""
     extents = list(target.grid.values())
     axes = " x ".join(f"{axis} = {extent}" for axis, extent in target.grid.items())
     heading(canvas, MARGIN, y, "Cores", axes)
@@ -125,7 +125,7 @@ def _grid(canvas: Canvas, target: Target, y: float) -> float:
 
 
 def _rates(rates: Rates) -> list[str]:
-    """What one core does in a second."""
+    """Describe the throughput of one core per second."""
     reads = zip(rates.levels, rates.read_bytes_per_second, strict=True)
     lines = [f"reads in a second: {', '.join(f'{name} {in_bytes(rate)}' for name, rate in reads)}"]
     for how, of in (("with vectors", rates.flops), ("one by one", rates.scalar_flops)):
@@ -136,7 +136,7 @@ def _rates(rates: Rates) -> list[str]:
 
 
 def _engine(canvas: Canvas, target: Target, y: float) -> float:
-    """What computes; where it ends."""
+    """Draw the compute units; return the bottom y coordinate."""
     heading(canvas, MARGIN, y, "Engines", "what each core computes with")
     lines: list[str] = []
     if target.core is not None:

@@ -1,4 +1,4 @@
-"""Traces as pictures: lanes of bars along time, and how much there is of something meanwhile."""
+"""Draw traces: lanes of bars over time, and counters."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tecomp.ir.nodes.printer import counted
 
 _WIDE, _ROW, _HIGH = 820.0, 20.0, 40.0
 _MOST_BARS, _MOST_NAMES, _MOST_LANES = 880, 24, 24
-"""Bars in all lanes together, each of which has as many."""
+"""Maximum number of bars in total (divided evenly among lanes), of names and of lanes."""
 _UNITS = ((1e6, "s"), (1e3, "ms"), (1.0, "us"), (1e-3, "ns"))
 _TOUCHING = 1e-6
-"""Of the whole time: bars of one name that are nearer are drawn as one."""
+"""Fraction of the total time: closer bars with the same name are merged."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class _Bar:
 
 @dataclass(slots=True)
 class _Lane:
-    """What one thread or resource did."""
+    """The activities of one thread or resource."""
 
     process: str
     name: str
@@ -42,7 +42,7 @@ class _Lane:
 
 
 def draw_trace(trace: Trace) -> Svg:
-    """The picture of a trace."""
+    """Draw a trace."""
     events: list[dict[str, Any]] = json.loads(trace)["traceEvents"]
     lanes = _lanes(events)
     end = max((bar.stop for lane in lanes for bar in lane.bars), default=0.0)
@@ -63,13 +63,13 @@ def draw_trace(trace: Trace) -> Svg:
 
 
 def save_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
-    """Write the trace, its picture or a page with it, as the path ends."""
+    """Write the trace, its figure or a page with the figure, chosen by the path suffix."""
     picture = trace.picture()
     written({".json": trace, ".svg": picture, ".html": picture.page()}, path)
 
 
 def _lanes(events: Sequence[dict[str, Any]]) -> list[_Lane]:
-    """The lanes in the order of the trace."""
+    """Collect the lanes of a trace, in their order."""
     titles: dict[int, str] = {}
     found: dict[tuple[int, int], _Lane] = {}
     for event in events:
@@ -90,7 +90,7 @@ def _lanes(events: Sequence[dict[str, Any]]) -> list[_Lane]:
 def _draw_lanes(
     canvas: Canvas, lanes: Sequence[_Lane], left: float, end: float, y: float, *, is_titled: bool
 ) -> tuple[float, list[str], list[tuple[str, str]]]:
-    """Draw what is shown; where it ends, what is left out, and the meaning of colours."""
+    """Draw the lanes; return the bottom y coordinate, remarks and legend entries."""
     shown = _shown(lanes)
     names = dict.fromkeys(bar.name for k in shown if k is not None for bar in lanes[k].bars)
     colours = {name: colour(n % 8, n // 8) for n, name in enumerate(names)}
@@ -124,7 +124,7 @@ def _draw_lanes(
 
 
 def _shown(lanes: Sequence[_Lane]) -> list[int | None]:
-    """Lanes that are shown: of many the first processes and the last one, all lanes of each."""
+    """Select the lanes to draw: if too many, the first processes and the last one."""
     if len(lanes) <= _MOST_LANES:
         return list(range(len(lanes)))
     groups = [list(group) for _, group in groupby(range(len(lanes)), lambda k: lanes[k].process)]
@@ -147,7 +147,7 @@ def _draw_bar(
 
 
 def _joined(bars: Sequence[_Bar], end: float) -> list[_Bar]:
-    """Bars in order, those of one name that touch as one."""
+    """Sort bars by start and merge touching bars with the same name."""
     made: list[_Bar] = []
     for bar in sorted(bars, key=lambda bar: bar.start):
         last = made[-1] if made else None
@@ -161,7 +161,7 @@ def _joined(bars: Sequence[_Bar], end: float) -> list[_Bar]:
 def _draw_levels(
     canvas: Canvas, events: Sequence[dict[str, Any]], left: float, end: float, y: float
 ) -> float:
-    """Draw how much there is of what is counted; where it ends."""
+    """Draw the counters over time; return the bottom y coordinate."""
     levels: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for event in events:
         if event["ph"] == "C":
