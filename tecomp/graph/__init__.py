@@ -1,1 +1,1 @@
-"""Programs of many operations: what is computed together, and in which layouts values lie."""
+"""Program compiler: layout assignment, fusion, memory planning and linking of many operations."""

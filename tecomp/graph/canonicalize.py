@@ -1,4 +1,4 @@
-"""Canonicalize operations: cast extraction, operand views."""
+"""Canonicalize operations: extract casts into separate operations, and operands into views."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ from tecomp.ir.nodes.expr import Cast, Expr, const, is_const
 from tecomp.ir.traversal.rewrite import substitute, top_down, walk
 from tecomp.machine.descriptor import Target
 
-_OPAQUE = ScanOp, ExternOp  # their bodies say what is read, and are not what they compute
+_OPAQUE = ScanOp, ExternOp  # their bodies describe what they read, not what they compute
 
 
 def with_conversions_apart(target: Target) -> Callable[[Operation], Operation]:
-    """What gives for a formula the same one, of values that were converted before it.
+    """Return a rewrite that extracts casts from element-wise operations into separate operations.
 
-    A value that several formulas convert is converted once. Conditions are compared with 0. What
-    still is of other lanes then, such as `A[i] < B[i]` of float32, is computed in wider types.
+    A cast that several operations share is computed once. Boolean operands are converted and
+    compared with 0. An operation that then still mixes dtypes with different lane counts, such as
+    `A[i] < B[i]` of float32, is computed in wider dtypes. On targets without sticks the rewrite is
+    the identity.
 
     >>> from tecomp import te
     >>> A, B = te.placeholder((8,), "float16", name="A"), te.placeholder((8,), name="B")
@@ -46,12 +48,12 @@ def with_conversions_apart(target: Target) -> Callable[[Operation], Operation]:
 
 @dataclass(frozen=True, slots=True)
 class _Conversions:
-    """Conversions in the making.
+    """State of cast extraction.
 
     Attributes:
-        target: the machine.
-        made: what was converted, by the tensor and the type.
-        stored: values in types that the machine stores, by those in types that it does not.
+        target: Target.
+        made: Extracted casts, by tensor and result dtype.
+        stored: Replacements in stored dtypes, by the values whose dtype the target cannot store.
     """
 
     target: Target
@@ -59,10 +61,10 @@ class _Conversions:
     stored: dict[Tensor, Tensor] = field(default_factory=dict)
 
     def change(self, op: Operation) -> Operation:
-        """An operation, of values that were converted before it.
+        """Return the operation with its casts extracted.
 
-        What it makes in a type that the machine does not store is for others there in one that
-        holds all values of that.
+        A result whose dtype the target cannot store is replaced, for its readers, by a value of a
+        stored dtype that represents all its values.
         """
         if not isinstance(op, ComputeOp) or isinstance(op, _OPAQUE) or len(op.body) > 1:
             return op
@@ -109,7 +111,7 @@ class _Conversions:
         return TensorLoad(self.made[key], load.indices, load.location)
 
     def _of_lanes(self, node: Any, dtype: DType) -> Expr | None:
-        """What is converted, or is a condition, in a formula of a type of other lanes."""
+        """Return the replacement of a cast or load whose lane count differs from `dtype`'s."""
         is_cast, own = isinstance(node, Cast), self._lanes(dtype)
         load: Any = node.value if is_cast else node
         if not isinstance(load, TensorLoad):
@@ -122,15 +124,15 @@ class _Conversions:
         return self._converted(load, dtype) != const(0, dtype) if load.dtype == BOOL else stays
 
     def _converted_at_last(self, op: ComputeOp, result: Cast) -> Operation:
-        """What a formula makes as a value of its own, and then in the type that it is to have."""
+        """Compute the uncast value as a separate tensor and cast that to the result dtype."""
         made = _value(op, result.value)
         return replace(op, body=(Cast(result.dtype, self.change(made.op).output(0)[op.axis]),))
 
     def _in_wide_types(self, op: ComputeOp) -> Operation:
-        """The same of values, and with a result, of types with as many lanes as the widest has.
+        """Compute the operation in dtypes with the lane count of its widest dtype.
 
-        Such types hold all values of the narrow ones, so nothing is rounded otherwise. Where the
-        machine has none, the operation stays as it is.
+        These dtypes represent all values of the narrower ones, so rounding does not change. If the
+        target lacks such a dtype, the operation is returned unchanged.
         """
         result = op.output(0).dtype
         kinds = dict.fromkeys((result, *(x.dtype for x in loads_of(op.body[0]) if _is_known(x))))
@@ -154,7 +156,7 @@ class _Conversions:
         return replace(op, body=(Cast(result, made[op.axis]),))
 
     def _wider(self, dtype: DType, lanes: int) -> DType | None:
-        """A type of so many lanes that has all values of another one; None if there is none."""
+        """Return a dtype with `lanes` lanes that represents all values of `dtype`, or None."""
         return next((
             each for each in (dtype, FLOAT32, INT32)
             if each in self.target.formats and self._lanes(each) == lanes
@@ -163,7 +165,7 @@ class _Conversions:
 
 
 def _value(op: ComputeOp, value: Expr) -> Tensor:
-    """What an operation makes on its way, as a value of its own."""
+    """Return a subexpression of an operation as a separate tensor."""
 
     def element(*axes: Expr) -> Expr:
         return substitute(value, dict(zip(op.axis, axes, strict=True)))
@@ -174,7 +176,7 @@ def _value(op: ComputeOp, value: Expr) -> Tensor:
 
 
 def _is_formula(op: Operation) -> bool:
-    """Whether it computes an element from elements, and not by a conversion alone."""
+    """Return whether an operation is element-wise and more than a cast of one load."""
     if not isinstance(op, ComputeOp) or isinstance(op, _OPAQUE) or len(op.body) != 1:
         return False
     value: Any = op.body[0]
@@ -184,12 +186,12 @@ def _is_formula(op: Operation) -> bool:
 
 
 def _is_known(load: TensorLoad) -> bool:
-    """Whether no data says which element it is: of a table that is looked up little is read."""
+    """Return whether the load indices are data-independent; table lookups read few elements."""
     return not any(isinstance(node, TensorLoad) for index in load.indices for node in walk(index))
 
 
 def _conversion(tensor: Tensor, dtype: DType) -> Tensor:
-    """All of it: so no element is read that the tensor does not have, whatever conditions say."""
+    """Cast the whole tensor, so that no guarded out-of-bounds element is read."""
     made = compute(
         tensor.shape, lambda *axes: Cast(dtype, tensor[axes]), name=f"{tensor.name}_{dtype}"
     )
@@ -198,7 +200,7 @@ def _conversion(tensor: Tensor, dtype: DType) -> Tensor:
 
 
 def with_plain_factors(op: Operation) -> Operation:
-    """The same operation, with views for what a sum of products reads at sums of its loops.
+    """Replace factors of a sum of products by views if their indices are sums of loop variables.
 
     >>> from tecomp import te
     >>> Q, K = te.placeholder((8, 6), name="Q"), te.placeholder((9, 6), name="K")
@@ -235,15 +237,15 @@ def with_plain_factors(op: Operation) -> Operation:
 
 
 def _loops(load: TensorLoad, axes: tuple[IterVar, ...]) -> list[IterVar]:
-    """The loops that an element depends on, in the order of the operation."""
+    """Return the loops that the indices of a load depend on, in the order of the operation."""
     used = {id(node) for index in load.indices for node in walk(index)}
     return [axis for axis in axes if id(axis) in used]
 
 
 def _is_rearranged(load: TensorLoad, axes: list[IterVar]) -> bool:
-    """Whether there are no more values of the loops than elements: windows have many more.
+    """Return whether the loops start at 0 and have no more iterations than the tensor has elements.
 
-    And all of the loops count from 0, as the axes of a tensor do.
+    Sliding windows have many more iterations than elements and are not rearrangements.
     """
     extents = constant_shape([axis.extent for axis in axes])
     if extents is None or not all(is_const(axis.dom.min, 0) for axis in axes):

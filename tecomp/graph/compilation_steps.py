@@ -26,7 +26,7 @@ Made = TypeVar("Made")
 
 
 class _RefusedError(Exception):
-    """A kernel cannot be made with what stays in scratchpads there."""
+    """Internal signal: a kernel cannot be compiled with the values assigned to scratchpads."""
 
     def __init__(self, result: Operation, reason: str) -> None:
         super().__init__(reason)
@@ -34,22 +34,22 @@ class _RefusedError(Exception):
 
 
 def details_of(asked: Asked) -> Details:
-    """What a program is made of, without its machine code."""
+    """Return the details of a program without generating machine code."""
     return _as_near_as_can_be(asked, details_from)
 
 
 def layouts_of(asked: Asked) -> Layouts:
-    """The layouts of a program."""
+    """Assign the layouts of a program."""
     return layouts_chosen(asked, graph_asked(asked))
 
 
 def compiled(asked: Asked) -> tuple[Native, Details]:
-    """The machine code of a program, and what it is made of."""
+    """Compile a program to machine code, and return the code with the program details."""
     return _as_near_as_can_be(asked, _compiled)
 
 
 def _as_near_as_can_be(asked: Asked, make: Callable[[Outline], Made]) -> Made:
-    """What is made with as much in scratchpads as there is room for, once kernels are lowered."""
+    """Run `make` with as many values resident in scratchpads as fit after lowering."""
     outline, refused = outline_of(asked), dict[Operation, str]()
     while True:
         try:
@@ -93,14 +93,14 @@ def _compiled(outline: Outline) -> tuple[Native, Details]:
 
 
 def details_from(outline: Outline) -> Details:
-    """The same for what is decided."""
+    """Return the program details for a plan, without generating machine code."""
     kernels = _kernels(outline, lambda _: None)
     found = [_kernel_of(group, outline, kernels) for group in outline.groups]
     return _details(outline, found, outline.plan(_written_over(outline, found)))
 
 
 def _written_over(outline: Outline, kernels: Sequence[GroupKernel]) -> Mapping[Tensor, Tensor]:
-    """The values that kernels write over others, with those."""
+    """Return the values that kernels write in place, each with the operand that it overwrites."""
     return {
         group.result.output(0): border_of(group)[kernel.over]
         for group, kernel in zip(outline.groups, kernels, strict=True) if kernel.over is not None

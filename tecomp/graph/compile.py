@@ -1,6 +1,6 @@
-"""`compile`: a program that was compiled before is found, another one is compiled and kept.
+"""Compile a program, or load it from the compilation cache.
 
-What only compiling needs is imported then: that takes longer than all the rest.
+The compiler modules are imported only on a cache miss, because importing them dominates a hit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def compile_program(
     relayouts: bool,
     packed: Sequence[Tensor],
 ) -> Program:
-    """What `tecomp.compile` gives; its arguments and errors are described there."""
+    """Compile a program; `tecomp.compile` documents the arguments and errors."""
     asked = asked_for(
         outputs, inputs, target, constants, name, layouts, hints, relayouts=relayouts,
         packed=packed,
@@ -42,7 +42,7 @@ def compile_program(
     if found is not None:
         try:
             return Program(asked, found, lambda: _steps().details_of(asked))
-        except Exception:  # a crafted entry, whose code cannot be linked
+        except Exception:  # a corrupted entry whose code cannot be linked
             discard(asked)
     native, details = _steps().compiled(asked)
     keep(asked, native)
@@ -50,7 +50,7 @@ def compile_program(
 
 
 def load_program(folder: str | PathLike[str]) -> Program:
-    """What `tecomp.load` gives; its argument and errors are described there."""
+    """Load a program; `tecomp.load` documents the argument and the errors."""
     asked, native = load(folder)
     try:
         return Program(asked, native, lambda: _steps().details_of(asked))

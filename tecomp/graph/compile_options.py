@@ -27,18 +27,18 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What `tecomp.compile` was asked for.
+    """Validated arguments of `tecomp.compile`.
 
     Attributes:
-        outputs: what is computed.
-        inputs: what the caller passes.
-        target: the machine.
-        constants: what is the same in every call.
-        name: of the program.
-        layouts: that values have on the machine, where the caller says so.
-        hints: wishes about where values lie, and how they are divided.
-        relayouts: whether values are brought to other layouts where their readers want that.
-        packed: the inputs and outputs that a caller has as they lie on the machine.
+        outputs: Tensors to compute.
+        inputs: Placeholders that the caller passes in each call.
+        target: Target.
+        constants: Values of the placeholders that are equal in every call.
+        name: Program name.
+        layouts: Device layouts that the caller prescribes.
+        hints: Hints on layouts (`Hint`) and on work division (`DivisionHint`).
+        relayouts: Whether relayouts may be inserted for readers that prefer other layouts.
+        packed: Inputs and outputs that the caller passes in device layout.
     """
 
     outputs: tuple[Tensor, ...]
@@ -53,17 +53,17 @@ class Asked:
 
     @property
     def stick_hints(self) -> tuple[Hint, ...]:
-        """Those about where values lie."""
+        """Layout hints."""
         return tuple(each for each in self.hints if isinstance(each, Hint))
 
     @property
     def division_hints(self) -> tuple[DivisionHint, ...]:
-        """Those about how values are divided."""
+        """Work-division hints."""
         return tuple(each for each in self.hints if isinstance(each, DivisionHint))
 
     @property
     def is_laid_out(self) -> bool:
-        """Whether the machine or the caller cares where values lie."""
+        """Whether layouts must be assigned, because of the target or of a request of the caller."""
         if has_layouts(self.target) or self.layouts or self.stick_hints:
             return True
         every = post_order([x.op for x in self.outputs])
@@ -82,11 +82,11 @@ def asked_for(
     relayouts: bool = True,
     packed: Sequence[Tensor] = (),
 ) -> Asked:
-    """The arguments of `tecomp.compile`, checked.
+    """Validate the arguments of `tecomp.compile`.
 
     Raises:
-        DefinitionError: one of them is not of its kind.
-        CallError: a constant has another shape or type than its tensor.
+        DefinitionError: If an argument has the wrong type.
+        CallError: If a constant has another shape or dtype than its tensor.
     """
     machine = Target.of(target)
     wanted: Any = [outputs] if isinstance(outputs, Tensor) else outputs
@@ -124,7 +124,7 @@ def asked_for(
 
 
 def _sized(tensor: Tensor, asked: Wanted) -> Wanted:
-    """Return layouts that take the size of the tensor where their own is only padded."""
+    """Return the layouts, extended to the tensor size if they differ from it by padding only."""
     shape = constant_shape(tensor.shape)
     found: list[Layout | Literal["default"]] = [
         each if each == "default" else sized(each, shape) for each in layouts_in(asked)
@@ -136,7 +136,7 @@ def _packed(
     given: Sequence[Tensor], outputs: Sequence[Tensor], inputs: Sequence[Tensor],
     layouts: Mapping[Tensor, Wanted],
 ) -> tuple[Tensor, ...]:
-    """What the caller has as it lies on the machine."""
+    """Check and return the inputs and outputs that are passed in device layout."""
     cure = "give a list of inputs and outputs"
     check_list(given, Tensor, "compile: packed", cure, DefinitionError)
     for tensor in given:

@@ -16,7 +16,7 @@ from tecomp.scheduling.state import StageState, State
 
 
 def known_once(graph: Graph, groups: Sequence[Group]) -> frozenset[Tensor]:
-    """Constants, and what groups compute from constants alone for others."""
+    """Return the constants and the results of groups that depend on constants only."""
     known = set(graph.constants)
     for group in groups:
         is_asked_for = not set(graph.outputs).isdisjoint(group.result.outputs)
@@ -28,16 +28,16 @@ def known_once(graph: Graph, groups: Sequence[Group]) -> frozenset[Tensor]:
 def fold(
     asked: Build, constants: Sequence[Tensor]
 ) -> tuple[Build, tuple[tuple[Build, tuple[int, ...]], ...]]:
-    """A kernel without the stages that follow from constants alone, and those.
+    """Split the stages that depend on constants only off a kernel.
 
     Args:
-        asked: the kernel.
-        constants: those of its arguments that are the same in every call.
+        asked: Build request of the kernel.
+        constants: Arguments that are equal in every call.
 
     Returns:
-        The kernel, whose arguments are those that it still reads, then the folded stages in order,
-        then the results. For each folded stage the kernel that computes it, with the positions
-        among the arguments of what that reads.
+        The remaining kernel, whose arguments are the inputs that it still reads, the folded stages
+        in order, and the results; and, for each folded stage, the kernel that computes it with the
+        positions of its operands among the original arguments.
     """
     state = asked.schedule.state
     stages = stages_of(state, constants)
@@ -67,12 +67,12 @@ def _folded(asked: Build, state: State, stage: StageState) -> tuple[Build, tuple
 
 @dataclass(slots=True)
 class Room:
-    """Memory for constants of a program, side by side.
+    """Pool of constants of a program: an allocator of consecutive aligned regions.
 
     Attributes:
-        alignment: bytes that each begins at a multiple of.
-        end: bytes that are taken.
-        places: where each begins, by what it is.
+        alignment: Alignment of each constant in bytes.
+        end: Number of allocated bytes.
+        places: Byte offset of each constant, by its key.
     """
 
     alignment: int
@@ -80,7 +80,7 @@ class Room:
     places: dict[object, int] = field(default_factory=dict)
 
     def offset(self, key: object, size: int) -> int:
-        """Where a constant of so many bytes begins, which gets a place if it has none yet."""
+        """Return the byte offset of a constant of `size` bytes, allocating it on first use."""
         if key not in self.places:
             self.places[key] = self.end
             self.end = round_up(self.end + size, self.alignment)

@@ -14,16 +14,16 @@ import numpy.typing as npt
 Table: TypeAlias = "npt.NDArray[np.float64]"
 
 BUDGET = 4_000_000
-"""Entries of the largest table that is made."""
+"""Maximum number of entries of a cost table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """What some variables cost together.
+    """Joint cost of a few variables.
 
     Attributes:
-        variables: their numbers.
-        costs: an axis for each of them; infinite for what cannot be.
+        variables: Variable numbers.
+        costs: Cost table with one axis per variable; infinite for forbidden combinations.
     """
 
     variables: tuple[int, ...]
@@ -32,14 +32,14 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A candidate for each variable, and how sure it is that none is cheaper.
+    """A candidate for each variable, with a bound on the optimal cost.
 
     Attributes:
-        values: the candidate of each variable, by number.
-        cost: of them; infinite if nothing is possible.
-        lower_bound: no assignment costs less.
-        width: variables that were looked at together, at most.
-        is_exact: whether no assignment is cheaper.
+        values: Candidate number of each variable.
+        cost: Total cost; infinite if the problem is infeasible.
+        lower_bound: Lower bound of the cost of every assignment.
+        width: Maximum number of variables eliminated jointly.
+        is_exact: Whether the assignment is optimal.
     """
 
     values: tuple[int, ...]
@@ -51,13 +51,13 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class _Elimination:
-    """One variable minimised out of the tables that have it.
+    """Elimination of one variable by minimization over the tables that contain it.
 
     Attributes:
-        variable: its number.
-        neighbours: the other variables of those tables.
-        costs: all of those tables added up, the variable as the last axis; none if that is too
-            large, and they were minimised apart.
+        variable: Variable number.
+        neighbours: Other variables of those tables.
+        costs: Sum of those tables, with the variable as last axis; None if the sum exceeds the
+            budget and the tables were minimized separately.
     """
 
     variable: int
@@ -68,15 +68,15 @@ class _Elimination:
 def minimise(
     domains: Sequence[int], factors: Iterable[Factor], budget: int = BUDGET
 ) -> Assignment:
-    """The cheapest assignment.
+    """Find a minimum-cost assignment by variable elimination.
 
     Args:
-        domains: how many candidates each variable has.
-        factors: their costs, which are added up.
-        budget: entries that a table may have.
+        domains: Number of candidates of each variable.
+        factors: Cost tables, which are summed.
+        budget: Maximum number of entries of a table.
 
     Returns:
-        The assignment; exact unless a table would be larger than the budget.
+        The assignment; optimal unless a table would exceed the budget.
 
     >>> apart = np.array([[0.0, 3.0], [3.0, 0.0]])
     >>> own = Factor((0,), np.array([5.0, 0.0])), Factor((1,), np.array([0.0, 4.0]))
@@ -89,7 +89,7 @@ def minimise(
     steps, bound, width = _eliminate(domains, given, budget)
     values = _decoded(domains, steps)
     if all(step.costs is not None for step in steps):
-        # Sums of floats in another order differ in the last bits.
+        # Recompute the cost in input order: float sums depend on the order in the last bits.
         cost = _cost(given, values)
         return Assignment(tuple(values), cost, cost, width, is_exact=True)
     values = _improved(domains, given, values)
@@ -100,7 +100,7 @@ def minimise(
 def _eliminate(
     domains: Sequence[int], factors: Sequence[Factor], budget: int
 ) -> tuple[list[_Elimination], float, int]:
-    """The steps that minimise all variables out, what is left of the costs, and the width."""
+    """Eliminate all variables; return the steps, a lower bound of the cost, and the width."""
     tables: dict[int, list[Factor]] = {v: [] for v in range(len(domains))}
     place = {v: k for k, v in enumerate(_order(domains, factors))}
 
@@ -131,8 +131,8 @@ def _eliminate(
 
 
 def _order(domains: Sequence[int], factors: Sequence[Factor]) -> list[int]:
-    """Variables from the leaves of a tree decomposition on."""
-    import networkx as nx  # Takes a quarter of a second, and most programs need no layouts.
+    """Return an elimination order: variables from the leaves of a tree decomposition upwards."""
+    import networkx as nx  # imported lazily: it takes 0.25 s, and most programs need no layouts
 
     graph = nx.Graph()
     graph.add_nodes_from(range(len(domains)))
@@ -150,7 +150,7 @@ def _order(domains: Sequence[int], factors: Sequence[Factor]) -> list[int]:
 
 
 def _joined(factors: Iterable[Factor], scope: tuple[int, ...], domains: Sequence[int]) -> Table:
-    """The sum of tables, with an axis for each variable of `scope`."""
+    """Sum cost tables over the variables of `scope`, with one axis per variable."""
     total = np.zeros([domains[v] for v in scope])
     for factor in factors:
         order = sorted(range(len(factor.variables)), key=lambda k: scope.index(factor.variables[k]))
@@ -163,7 +163,7 @@ def _joined(factors: Iterable[Factor], scope: tuple[int, ...], domains: Sequence
 def _parts(
     factors: Sequence[Factor], variable: int, domains: Sequence[int], budget: int
 ) -> list[list[Factor]]:
-    """Tables put together as long as each sum stays within the budget."""
+    """Partition tables greedily so that the sum of each part stays within the budget."""
     parts: list[tuple[set[int], list[Factor]]] = []
     for factor in sorted(factors, key=lambda f: -f.costs.size):
         for scope, part in parts:
@@ -177,7 +177,7 @@ def _parts(
 
 
 def _decoded(domains: Sequence[int], steps: Sequence[_Elimination]) -> list[int]:
-    """The candidates that gave each minimum, the variables that were minimised out last first."""
+    """Recover the minimizing candidates by back-substitution in reverse elimination order."""
     values = [0] * len(domains)
     for step in reversed(steps):
         if step.costs is not None:
@@ -193,7 +193,7 @@ def _cost(factors: Sequence[Factor], values: Sequence[int]) -> float:
 def _improved(
     domains: Sequence[int], factors: Sequence[Factor], values: Sequence[int]
 ) -> list[int]:
-    """Variables changed one at a time, as long as that makes it cheaper or possible."""
+    """Improve an assignment by coordinate descent: fewest forbidding tables, then lowest cost."""
     best = list(values)
     around: dict[int, list[Factor]] = {v: [] for v in range(len(domains))}
     for factor in factors:
@@ -213,7 +213,7 @@ def _improved(
 def _price(
     factors: Sequence[Factor], values: Sequence[int], variable: int, value: int
 ) -> tuple[int, float]:
-    """How many tables forbid a candidate, and what it costs in the others."""
+    """Return the number of tables that forbid a candidate, and its cost in the other tables."""
     costs = [
         float(f.costs[tuple(value if v == variable else values[v] for v in f.variables)])
         for f in factors
@@ -225,11 +225,11 @@ T = TypeVar("T")
 
 
 def least_clash(wishes: Sequence[T], is_possible: Callable[[Sequence[T]], bool]) -> list[T]:
-    """Wishes of which no one can be left out, that cannot be kept together.
+    """Return a minimal infeasible subset of constraints.
 
     Args:
-        wishes: which cannot; at least one.
-        is_possible: whether some of them can.
+        wishes: Constraints that are infeasible together; at least one.
+        is_possible: Predicate that tests whether a subset is feasible.
     """
     left = list(wishes)
     for each in wishes:

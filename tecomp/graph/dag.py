@@ -1,4 +1,4 @@
-"""The operations of a program, and what of each reads what of others."""
+"""Operation graph of a program, with the readers of each operation."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Graph:
     """A program of many operations.
 
     Attributes:
-        inputs: what the caller passes.
-        constants: what is known when it is compiled.
-        outputs: what it computes.
-        operations: producers before consumers, factors of products as views, conversions
-            apart; placeholders are none of them.
-        readers: of each operation, those that read it.
-        origins: for tensors as the caller wrote them what is in their place, if it is another.
+        inputs: Placeholders that the caller passes.
+        constants: Placeholders whose values are known at compile time.
+        outputs: Tensors to compute.
+        operations: Operations in topological order, without placeholders; casts and views of
+            product factors are separate operations.
+        readers: Reading operations of each operation.
+        origins: Replacement of each tensor of the caller's program that was rewritten.
     """
 
     inputs: tuple[Tensor, ...]
@@ -42,11 +42,11 @@ class Graph:
 
     @property
     def computed(self) -> tuple[Tensor, ...]:
-        """The values that operations give."""
+        """Results of all operations."""
         return tuple(x for op in self.operations for x in op.outputs)
 
     def of(self, written: Tensor) -> Tensor:
-        """What is in the place of a tensor as the caller wrote it."""
+        """Return the tensor that replaces a tensor of the caller's program."""
         return self.origins.get(written, written)
 
 
@@ -56,11 +56,12 @@ def graph_of(
     constants: Sequence[Tensor],
     target: Target | None = None,
 ) -> Graph:
-    """The operations between inputs and outputs, as they are written, or as a machine runs them.
+    """Build the operation graph between inputs and outputs, rewritten for `target` if given.
 
     Raises:
-        DefinitionError: something that an output needs is neither computed nor given, is given
-            twice, or has a size that is no number.
+        DefinitionError: If a required placeholder is neither an input nor a constant, a tensor is
+            given twice, an input or constant is computed, an output is a placeholder or an input,
+            there is no output, or a size is symbolic.
     """
     given = (*inputs, *constants)
     _check_given(given)
@@ -91,11 +92,12 @@ def graph_of(
 
 
 def graph_with(graph: Graph, change: Callable[[Operation, Operation], Operation]) -> Graph:
-    """The same program, with something done to its operations.
+    """Rewrite the operations of a program.
 
     Args:
-        graph: the program.
-        change: for each operation, and the same on what others became, what is to be in its place.
+        graph: Program.
+        change: Function of an operation and of the same operation on rewritten operands, which
+            returns the replacement.
     """
     before = iter(graph.operations)
     moved = rebuilt(graph.operations, {}, change=lambda op: change(next(before), op))
@@ -111,7 +113,7 @@ def graph_with(graph: Graph, change: Callable[[Operation, Operation], Operation]
 
 
 def readers_of(operations: Sequence[Operation]) -> Mapping[Operation, tuple[Operation, ...]]:
-    """For operations and what they read, those of them that read it."""
+    """Return the readers, among the operations, of each operation and of each operand."""
     readers: dict[Operation, dict[Operation, None]] = {op: {} for op in operations}
     for op in operations:
         for tensor in op.input_tensors:
@@ -120,7 +122,7 @@ def readers_of(operations: Sequence[Operation]) -> Mapping[Operation, tuple[Oper
 
 
 def steps_of_scans(operations: Sequence[Operation]) -> dict[Operation, Operation]:
-    """The operations that a scan computes in each of its steps, with the scan."""
+    """Return the operations that a scan computes in each step, with their scan."""
     found: dict[Operation, Operation] = {}
     for scan in operations:
         if not isinstance(scan, ScanOp):

@@ -52,21 +52,21 @@ _KINDS = frozenset(
 
 
 def definitions_text(value: object) -> str:
-    """Tensors, targets, layouts, hints and plain values as text, without places in users' files.
+    """Serialize tensors, targets, layouts, hints and plain values, without source locations.
 
     Raises:
-        NotPlainError: something in it is of a kind that no text stands for.
+        NotPlainError: If a part has a type that cannot be serialized.
     """
     return json.dumps(encode(value, {Location: lambda _: None}, _KINDS))
 
 
 def definitions_from(text: str) -> Any:
-    """The value that `definitions_text` wrote.
+    """Deserialize a value that `definitions_text` wrote.
 
     Raises:
-        ValueError: the text stands for none.
-        LookupError: so.
-        TypeError: so.
+        ValueError: If the text is malformed.
+        LookupError: If the text names an unknown class or lacks a field.
+        TypeError: If the text describes fields of the wrong type.
     """
     return decode(json.loads(text), [*_KINDS])
 
@@ -74,15 +74,16 @@ def definitions_from(text: str) -> Any:
 def definition_key(
     operations: Sequence[Operation], inputs: Sequence[Tensor], *, with_places: bool = False
 ) -> str:
-    """A text that says all of what operations compute, but for names.
+    """Return a structural key of operations that is independent of names.
 
     Args:
-        operations: producers before consumers.
-        inputs: what they read of others, in order.
-        with_places: whether it says where in the user's files they stand, as errors do.
+        operations: Operations in topological order.
+        inputs: Tensors that the operations read from elsewhere, in order.
+        with_places: Whether the key includes source locations, which run-time errors report.
 
     Returns:
-        The text; one of the operations' own, as long as they live, if they hold what has none.
+        The key; if an operation holds a value that cannot be serialized, a key that is unique as
+        long as the operation is alive.
 
     >>> from tecomp import te
     >>> A, B = te.placeholder((4,), name="A"), te.placeholder((4,), name="B")
@@ -102,7 +103,7 @@ def definition_key(
     try:
         return digest(encode(ops, {Location: place}))
     except NotPlainError:
-        # What a user attached to an operation may be anything, and is then like nothing else.
+        # Attributes of an operation may be arbitrary user objects, which equal no other object.
         return f"operation {id(operations[-1])}"
 
 

@@ -18,23 +18,23 @@ from tecomp.schedules.analysis.reduction import grouped_scan_of
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Operations that one kernel computes.
+    """A fusion group: operations that one kernel computes.
 
     Attributes:
-        operations: producers before consumers; the last one gives the results, which are the only
-            values that other groups read. What is a view is in each group that reads it.
+        operations: Operations in topological order; the last one computes the results, the only
+            values that other groups read. A view is duplicated into each group that reads it.
     """
 
     operations: tuple[Operation, ...]
 
     @property
     def result(self) -> Operation:
-        """What it computes for others."""
+        """Operation that computes the results of the group."""
         return self.operations[-1]
 
 
 def border_of(group: Group) -> list[Tensor]:
-    """What a group reads of others."""
+    """Return the tensors that a group reads from outside."""
     inside = set(group.operations)
     states = {x for op in group.operations if isinstance(op, ScanOp) for x in op.states}
     reads = (x for op in group.operations for x in op.input_tensors if x.op not in inside)
@@ -45,17 +45,17 @@ def groups_of(
     graph: Graph, apart: Container[Operation] = (), stored: Iterable[Operation] = (),
     parts: Mapping[Operation, Operation] = MappingProxyType({}),
 ) -> tuple[Group, ...]:
-    """Groups in an order in which each has what it reads.
+    """Partition the operations into fusion groups, in topological order.
 
-    An operation joins the group of its readers if there is one such group, each of them reads an
-    element where it computes one, and none needs all of a row before its own elements. What only
-    says where an element is joins every group that reads it. The steps of a scan are part of it.
+    An operation joins the group of its readers if there is exactly one such group, all readers
+    access it element-wise, and none needs a whole row before its own elements. A view joins every
+    group that reads it. The steps of a scan belong to the group of the scan.
 
     Args:
-        graph: the operations.
-        apart: those that are groups of their own, with the views that they read.
-        stored: those whose results are in memory, whoever reads them.
-        parts: those that are in the group of another one.
+        graph: Operations.
+        apart: Operations that form groups of their own, together with the views that they read.
+        stored: Operations whose results must be in memory.
+        parts: Operations that must join the group of another operation, with that operation.
     """
     steps = steps_of_scans(graph.operations)
     homes: dict[Operation, dict[Operation, None]] = {}
@@ -83,14 +83,14 @@ def groups_of(
     for op in graph.operations:
         for home in homes[op]:
             members.setdefault(home, []).append(op)
-    # Results come in the order of the graph: all that a group reads is the result of one before it.
+    # Groups keep the order of the graph, which is topological for their results too.
     return tuple(Group(tuple(members[op])) for op in graph.operations if op in members)
 
 
 def parts_of_scans(graph: Graph) -> dict[Operation, Operation]:
-    """Operations that only a scan inside of groups of rows is made of, each with its result.
+    """Return the operations of scans inside of grouped rows, each with the result of its scan.
 
-    One after the other they would move all that they make through memory.
+    Separate kernels would move all intermediate values of such a scan through memory.
     """
     found: dict[Operation, Operation] = {}
     outputs = {tensor.op for tensor in graph.outputs}
@@ -108,12 +108,12 @@ def parts_of_scans(graph: Graph) -> dict[Operation, Operation]:
 
 
 def _is_view(op: Operation) -> bool:
-    """Whether an operation only says where an element is."""
+    """Return whether an operation is a view: a pure index mapping of one tensor."""
     return _is_plain(op) and isinstance(op, ComputeOp) and isinstance(op.body[0], TensorLoad)
 
 
 def _fits(op: Operation, reader: Operation) -> bool:
-    """Whether an operation can be computed inside the loops of one that reads it."""
+    """Return whether an operation can be computed inside the loops of a reader."""
     if not _is_plain(op) or not _is_computed(reader):
         return False
     made, found = accesses(op.output(0)), accesses(reader.output(0))
@@ -124,9 +124,10 @@ def _fits(op: Operation, reader: Operation) -> bool:
 
 
 def _may_reduce(op: Operation, others: Sequence[Operation]) -> bool:
-    """Whether an operation may be in one group with these reductions.
+    """Return whether an operation can share a group with the given reductions.
 
-    What a reduction reads several times is worth tiles of its own, in which no other has its rows.
+    A reduction that reuses its operands profits from tiles of its own, which exclude the row loops
+    of other reductions.
     """
     if not op.reduce_axis or not others:
         return True
@@ -147,13 +148,13 @@ def _is_computed(op: Operation) -> bool:
 
 
 def _is_in_place(read: Access, axes: Sequence[IterVar]) -> bool:
-    """Whether an element is read where those at the same place are computed."""
+    """Return whether an element is read at the same indices at which it is used."""
     own = [axis for axis in read.axes if axis is not None]
     return len(own) == len(read.index) and _in_order(own, axes)
 
 
 def _is_once(read: Access, found: Accesses) -> bool:
-    """Whether the reader reads each element once at most, in whatever order."""
+    """Return whether the reader reads each element at most once, in any order."""
     own = {axis for axis in read.axes if axis is not None}
     every = (*found.axis, *found.reduce_axis)
     return len(own) == len(read.index) and all(

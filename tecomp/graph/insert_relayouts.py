@@ -1,9 +1,9 @@
 """Rewrite a program with explicit layouts and insert the required relayouts.
 
-Callers have their arrays in the order of NumPy, or as they lie on the machine. What a machine
-wants otherwise is copied when a call begins, or once where it is a constant, and results are copied
-when it ends; relayouts are copies between two layouts. All of these are operations of the program,
-each a kernel.
+Callers pass arrays in row-major order or in device layout. Operands that the target needs in
+another layout are copied at the begin of a call, or once if they are constants; results are copied
+back at the end. Relayouts are copies between two layouts. Every copy is an operation of the
+program, with a kernel of its own.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from tecomp.schedules.scratchpad.placement import HOST
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """A program with a layout for what is in memory.
+    """A program with explicit layouts.
 
     Attributes:
-        graph: the operations, copies among them.
-        stored: the layout of each value that is not in the order of NumPy.
-        apart: the copies, which are kernels of their own.
-        asked: what has to be in memory, as somebody asked for its layout.
-        made: what stands for each value of the program as it was.
+        graph: Operations, including copies.
+        stored: Layout of each value that is not in row-major order.
+        apart: Copies, which form kernels of their own.
+        asked: Operations whose results must be in memory because their layouts were requested.
+        made: Replacement of each value of the original program.
     """
 
     graph: Graph
@@ -46,7 +46,7 @@ class Laid:
     made: Mapping[Tensor, Tensor]
 
     def homes(self, layouts: Layouts, groups: Sequence[Group]) -> Layouts:
-        """The layouts, with where values went that have a hint, and are in no memory."""
+        """Return the layouts, with the fate of hinted values that were fused into kernels."""
         return replace(layouts, wishes=tuple(
             replace(wish, inside=self._inside(layouts, wish, groups))
             if isinstance(wish, Wish) else wish
@@ -63,11 +63,11 @@ class Laid:
 
 
 def laid(found: Layouts, packed: Container[Tensor] = frozenset()) -> Laid:
-    """The program with its copies.
+    """Insert the copies that the assigned layouts require.
 
     Args:
-        found: the layouts.
-        packed: the inputs and outputs that the caller has as they lie on the machine.
+        found: Assigned layouts.
+        packed: Inputs and outputs that the caller passes in device layout.
     """
     making = _Making(found, packed, {}, {}, {}, set())
     graph = found.graph
@@ -89,15 +89,15 @@ def laid(found: Layouts, packed: Container[Tensor] = frozenset()) -> Laid:
 
 @dataclass(frozen=True, slots=True)
 class _Making:
-    """A program in the making.
+    """State of relayout insertion.
 
     Attributes:
-        found: the layouts.
-        packed: the inputs and outputs that the caller has as they lie on the machine.
-        made: what stands for a value.
-        copied: what stands for it where another layout of it is read.
-        stored: layouts of what there is so far.
-        apart: copies.
+        found: Assigned layouts.
+        packed: Inputs and outputs that the caller passes in device layout.
+        made: Replacement of each value.
+        copied: Copy of a value in another layout, by value and layout.
+        stored: Layouts of the values created so far, unless row-major.
+        apart: Copy operations.
     """
 
     found: Layouts
@@ -108,7 +108,7 @@ class _Making:
     apart: set[Operation]
 
     def enter(self, tensor: Tensor) -> None:
-        """What the caller passes, in the layout that it has on the machine."""
+        """Add an input or constant in its device layout."""
         layout = self.found.of[tensor]
         if tensor in self.packed:
             if not is_passed_as(layout):
@@ -119,14 +119,14 @@ class _Making:
         self._add(tensor, self._copy(tensor, tensor.name, layout) if is_read else tensor)
 
     def leave(self, tensor: Tensor) -> Tensor:
-        """A result as the caller gets it."""
+        """Return an output in the form that the caller receives."""
         own = self.made[tensor]
         if tensor in self.packed:
             return own
         return self._copy(own, tensor.name, None) if own in self.stored else own
 
     def add(self, op: Operation) -> None:
-        """An operation, which reads what was chosen for it."""
+        """Add an operation that reads the assigned copies."""
         moved = self._reading(op)
         for before, after in zip(op.outputs, moved, strict=True):
             seat = self.found.seats[before]
@@ -150,7 +150,7 @@ class _Making:
         return tuple(known.get(x, x) for x in moved.outputs)
 
     def _with_copies(self, body: Expr, reads: Sequence[tuple[Slot, Layout | None]]) -> Expr:
-        """An expression that reads copies where two layouts of one tensor are read."""
+        """Return an expression in which loads are redirected to the copies assigned to them."""
 
         def rule(node: Any) -> Expr | None:
             if not isinstance(node, TensorLoad):
@@ -164,7 +164,7 @@ class _Making:
         return top_down(body, rule)
 
     def _add(self, tensor: Tensor, own: Tensor) -> None:
-        """A value, and copies of it in other layouts."""
+        """Record the replacement of a value, and add its copies in other layouts."""
         self.made[tensor] = own
         for copy in self.found.copies_of(tensor):
             source = tensor if copy.is_of_host else own
@@ -172,7 +172,7 @@ class _Making:
             self.copied[tensor, copy.layout] = made
 
     def _copy(self, tensor: Tensor, name: str, layout: Layout | None) -> Tensor:
-        """A copy in a layout, or in the order of NumPy: the same, if it is there."""
+        """Copy a tensor to a layout (None: row-major), unless it already has this layout."""
         if tensor not in self.stored and (layout is None or is_passed_as(layout)):
             return tensor
         made = compute(tensor.shape, lambda *i: tensor[i if i else ()], name=name)
@@ -184,7 +184,7 @@ class _Making:
 
 
 def is_passed_as(layout: Layout) -> bool:
-    """Whether elements are where arrays of NumPy have them, in the memory of the caller."""
+    """Return whether a layout is row-major in host memory, as callers pass NumPy arrays."""
     if layout.memory != HOST:
         return False
     index_map = layout.index_map

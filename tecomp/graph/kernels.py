@@ -33,12 +33,12 @@ from tecomp.schedules.scratchpad.work_division import Cut, Cuts
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What is made once of constants, in the order of a kernel.
+    """A constant that was packed once into the layout that a kernel requires.
 
     Attributes:
-        source: the first constant that it follows from.
-        shape: in memory, one extent for each axis of its layout.
-        bytes: of it.
+        source: First constant that the packed value depends on.
+        shape: Physical shape in memory.
+        bytes: Size in bytes.
     """
 
     source: Tensor
@@ -48,13 +48,13 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One kernel of a program, in the order in which they run.
+    """One kernel call of a program.
 
     Attributes:
-        group: the operations that it computes.
-        part: its code; equal groups have the same.
-        packed: the constants that it takes in an order of its own.
-        is_relayout: whether it copies a value to another layout, and computes nothing.
+        group: Operations that the kernel computes.
+        part: Compiled kernel; equal groups share it.
+        packed: Packed constants that the kernel takes.
+        is_relayout: Whether the kernel only copies a value to another layout.
     """
 
     group: Group
@@ -65,18 +65,18 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What a kernel takes that follows from constants: a copy of weights in the order of tiles.
+    """A kernel operand that depends on constants only, such as weights packed into tiles.
 
     Attributes:
-        part: computes it.
-        sources: the positions, among what the group reads, of what it is computed from.
+        part: Kernel that computes the operand.
+        sources: Positions, among the operands of the group, of the constants that it reads.
     """
 
     part: Part
     sources: tuple[int, ...]
 
     def of(self, source: Tensor) -> Packed:
-        """What it is, where the first value that it is computed from is this one."""
+        """Describe the packed constant, given its first source."""
         result = self.part.lowered.signature.params[-1]
         assert isinstance(result, Buffer)
         return Packed(source, sizes_of(result), bytes_of(result))
@@ -84,14 +84,14 @@ class Folded:
 
 @dataclass(frozen=True, slots=True)
 class GroupKernel:
-    """The kernel of groups that are alike.
+    """Kernel of equal fusion groups.
 
     Attributes:
-        part: its code.
-        reads: the positions, among what a group reads, of what it takes.
-        folded: what follows from constants alone, which it takes then.
-        over: the position of what its result is written over, which is then not passed.
-        refused: the hints about divisions that are not kept, with the reasons.
+        part: Compiled kernel.
+        reads: Positions, among the operands of a group, of the operands that the kernel takes.
+        folded: Operands that depend on constants only, which follow `reads`.
+        over: Position of the operand that the result overwrites and that is therefore not passed.
+        refused: Division hints that were not honoured, with the reasons.
     """
 
     part: Part
@@ -101,22 +101,22 @@ class GroupKernel:
     refused: Mapping[DivisionHint, str] = field(default_factory=dict)
 
     def packed(self, group: Group) -> tuple[Packed, ...]:
-        """What is made of the constants of a group."""
+        """Return the packed constants of a group."""
         border = border_of(group)
         return tuple(each.of(border[each.sources[0]]) for each in self.folded if each.sources)
 
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """Kernels in the making.
+    """Cache of the kernels of a program, by structural key.
 
     Attributes:
-        target: the machine.
-        begin: called with each module as soon as there is one.
-        places: where whole values are.
-        wished: hints about the division of groups, by their results.
-        near: by their results, how those are cut in which values stay in scratchpads: these values,
-            and the result.
+        target: Target.
+        begin: Callback that receives each LLVM module as soon as its text is complete.
+        places: Storage of the values in memory.
+        wished: Division hints of each group, by its result.
+        near: For groups with resident values, by their results: the division of these values and of
+            the result.
     """
 
     target: Target
@@ -130,31 +130,31 @@ class Kernels:
     def of(
         self, group: Group, constants: Container[Tensor], over: Sequence[int] = ()
     ) -> GroupKernel:
-        """The kernel of a group, the same for all that are alike.
+        """Return the kernel of a group; equal groups share one kernel.
 
         Args:
-            group: what it computes.
-            constants: what is the same in every call of it.
-            over: the positions of what its result may be written over; on a processor it is, if
-                each element is read just before it is stored.
+            group: Operations to compute.
+            constants: Tensors that are equal in every call.
+            over: Positions of operands that the result may overwrite. On processors it does if each
+                element is read directly before the result is stored.
         """
         border = border_of(group)
         if self.target.core is None:
-            constants = ()  # What is in the memory of a core is there for a call.
+            constants = ()  # core memories keep nothing between calls
         around = (*border, *group.result.outputs)
         stored = self.places.stored
         lying = repr([
             str(stored[x].index_map) if x in stored else self.places.is_outside(x) for x in around
         ])
         folding = "".join(str(int(x in constants)) for x in border) + lying
-        # What is said of a hint names its value: kernels with hints are alike for the same alone.
+        # Hint outcomes name the hinted value, so groups share a kernel only if they share hints.
         folding += "".join(f" {id(each.hint)}" for each in self.wished.get(group.result, ()))
         number = {op: k for k, op in enumerate(group.operations)}
         cuts = self.near.get(group.result, {}).items()
         folding += "".join(f" {number[x.op]} {sorted(cut.cores.items())}" for x, cut in cuts)
         key = folding + definition_key(group.operations, border)
         if key in self._known and self._known[key].part.has_places:
-            # An error at run time says where the user wrote what fails.
+            # Run-time errors report source locations, so the key must include them.
             key = folding + definition_key(group.operations, border, with_places=True)
         for position in over if self.target.core is not None else ():
             found = self._of(f"{position} {key}", group, border, constants, position)
@@ -206,7 +206,7 @@ class Kernels:
         return GroupKernel(self._part(asked, merged), reads, folded, over)
 
     def _named(self, build: Build) -> Build:
-        # The names of the functions of one program differ; those of tensors are any text.
+        # Function names are unique in a program; tensor names are arbitrary text.
         return replace(build, name=identifier(f"{build.name}_{next(self._number)}"))
 
     def _part(self, build: Build, lowered: Lowered | None = None) -> Part:
@@ -216,10 +216,10 @@ class Kernels:
 
 
 def labels_of(calls: Sequence[Call]) -> Mapping[Operation, str]:
-    """What each kernel is called, by its result.
+    """Return a unique label of each kernel, by its result.
 
     Args:
-        calls: the kernels in order.
+        calls: Kernel calls in order.
     """
     names = Counter(call.group.result.name for call in calls)
     seen = Counter[str]()

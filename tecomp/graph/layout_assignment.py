@@ -45,14 +45,14 @@ def refusal(
     op: Operation, target: Target, seats: Mapping[Tensor, Seat], outs: Sequence[Seat],
     *, can_mend: bool,
 ) -> str:
-    """The operation, its operands, the rules, points that show it, and what would mend it.
+    """Explain why an operation is infeasible: its operands, violated rules, examples and a remedy.
 
     Args:
-        op: the operation.
-        target: the machine.
-        seats: where what it reads lies.
-        outs: where its result may lie.
-        can_mend: whether a relayout would, if somebody wrote one.
+        op: Operation.
+        target: Target.
+        seats: Storage of the operands.
+        outs: Candidate storage of the result.
+        can_mend: Whether an explicit relayout would make the operation feasible.
     """
     found = _least(op, target, seats, outs)
     reads = ", ".join(dict.fromkeys(x.name for x in op.input_tensors)) or "nothing"
@@ -62,7 +62,7 @@ def refusal(
             f"{head}: the layouts of {reads} that it allows go together with none of "
             "the values around it; leave more layouts to choose"
         )
-    # One point says of a rule what there is to say.
+    # One violation per rule suffices as an example.
     each = {id(violation.rule): violation for violation in reversed(found)}
     head = f"{head}: " + "; ".join(_text(x, can_mend=can_mend) for x in reversed(each.values()))
     if not can_mend:
@@ -78,9 +78,9 @@ def refusal(
 def _least(
     op: Operation, target: Target, seats: Mapping[Tensor, Seat], outs: Sequence[Seat]
 ) -> tuple[Violation, ...]:
-    """The rules that it breaks, for the layout of its result with which it breaks fewest.
+    """Return the rules that are violated, for the result layout with the fewest violations.
 
-    Of equal ones that is the first, which is the machine's own.
+    Ties are resolved in favour of the first candidate, which is the default of the target.
     """
     if is_opaque(op) or not isinstance(op, ComputeOp):
         return ()
@@ -110,7 +110,7 @@ def _text(found: Violation, *, can_mend: bool) -> str:
     return text
 
 
-# An operation is done in several, and each of these in several, a few times at most.
+# Bound on repeated legalization: parts of a legalized operation may need legalization again.
 _MOST_ROUNDS = 8
 
 
@@ -122,23 +122,23 @@ def choose_layouts(
     *,
     relayouts: bool = True,
 ) -> Layouts:
-    """The layouts of all values, with the fewest elements moved by relayouts.
+    """Assign layouts to all values, minimizing the number of elements that relayouts move.
 
     Args:
-        graph: the program.
-        target: the machine.
-        given: layouts that values have, or one of which they have. Inputs for which nothing is
-            said come in the machine's own; constants in any, as they are laid out once.
-        hints: wishes; hard ones are kept, soft ones where that is worth it.
-        relayouts: whether there are any; without, layouts follow from those of the inputs alone.
+        graph: Program.
+        target: Target.
+        given: Required layout, or alternatives, of some values. By default inputs arrive in the
+            default layout of the target; constants may have any layout, as they are packed once.
+        hints: Layout hints. Hard hints are honoured, soft hints if their cost is justified.
+        relayouts: Whether relayouts may be inserted; if False, layouts follow from the inputs.
 
     Raises:
-        LayoutError: an operation has no layouts that the rules allow, or cannot be decided about;
-            or two wishes clash.
+        LayoutError: If an operation has no layouts that the rules allow, if it cannot be analyzed,
+            or if two requirements conflict.
     """
     machine = Machine(target)
     demands = demands_of(graph, target, given, hints)
-    # Where nothing has lanes, nothing is worth anything, and orders are about memory alone.
+    # On targets without lanes soft hints have no benefit: layouts affect memory order only.
     problem = problem_of(graph, machine, demands, hints if has_layouts(target) else ())
     choice = cheapest(problem, _states(problem, relayouts=relayouts), len(problem.ways))
     if choice.found.cost < inf:
@@ -149,7 +149,7 @@ def choose_layouts(
             return found
         graph, machine = found.graph, found.machine
         demands = demands_of(graph, target, given, hints)
-    # What inputs come in is no wish: what cannot be then, is the fault of an operation.
+    # Input layouts are facts, not requests: if they alone are infeasible, an operation is to blame.
     facts = [each for each in demands if each.axis is None and each.tensor in graph.inputs]
     least = problem_of(graph, machine, facts, ())
     if len(facts) < len(demands) and _is_possible(least, relayouts=relayouts):
@@ -164,12 +164,13 @@ def _states(problem: Problem, *, relayouts: bool) -> dict[Tensor, list[State]]:
 def _in_parts(
     graph: Graph, target: Target, given: Mapping[Tensor, Wanted], hints: Sequence[Hint]
 ) -> Layouts | Problem:
-    """Layouts of a program whose operations the machine does in several, where it has to.
+    """Assign layouts after legalizing the operations that are infeasible as they are.
 
-    That takes much memory and time where inputs have one element to a stick: it comes last.
+    This is the last resort, because layouts with one input element per stick cost much memory and
+    time.
 
     Returns:
-        The layouts; the problem that is left if there are none.
+        The layouts, or the remaining problem if it is infeasible.
     """
     for is_lone, is_repeated in ((False, False), (True, False), (True, True)):
         machine = Machine(target, is_strict=False, is_lone=is_lone, is_repeated=is_repeated)
@@ -193,7 +194,7 @@ def _is_possible(problem: Problem, *, relayouts: bool) -> bool:
 def _clash(
     graph: Graph, machine: Machine, demands: Sequence[Demand], *, relayouts: bool
 ) -> str:
-    """What is said of demands that cannot be kept."""
+    """Return the message for conflicting layout requirements."""
     left = least_clash(
         demands,
         lambda some: _is_possible(problem_of(graph, machine, some, ()), relayouts=relayouts),
@@ -208,7 +209,7 @@ def _clash(
 
 
 def _refusal(problem: Problem, *, relayouts: bool) -> str:
-    """What is said of the first operation with which those up to it have no layouts."""
+    """Return the message for the first operation that makes the program infeasible."""
     states = _states(problem, relayouts=relayouts)
     ops = list(problem.ways)
     low, high = 0, len(ops)
@@ -219,7 +220,7 @@ def _refusal(problem: Problem, *, relayouts: bool) -> str:
         else:
             low = middle
     before, op = cheapest(problem, states, low), ops[high - 1]
-    # Where there are relayouts, what is said is about the machine's own layouts.
+    # With relayouts every operand can be brought to the default layout, so report that one.
     made = {x: value.made[0] for x, value in problem.values.items()}
     made |= {} if relayouts else {x: state.made for x, state in before.states.items()}
     seats = {x: problem.values[x].seats[number] for x, number in made.items()}
@@ -261,7 +262,7 @@ def _wish(problem: Problem, hint: Hint, seats: Mapping[Tensor, Seat]) -> Wish:
 def _reads(
     problem: Problem, op: Operation, way: Way, taken: Mapping[Tensor, State]
 ) -> Iterator[tuple[Slot, Layout | None]]:
-    """What an operation reads, and the layout of the copy if it reads one."""
+    """Yield the operand slots of an operation, each with the layout of the copy read, if any."""
     for slot, number in zip(problem.slots[op], way.inputs, strict=True):
         seat = problem.values[slot.tensor].seats[number]
         is_made = taken[slot.tensor].made == number

@@ -19,27 +19,28 @@ from tecomp.poly.maps.index_map import IndexMap
 
 Shape = tuple[int, ...]
 Wanted: TypeAlias = "Layout | Literal['default'] | Sequence[Layout | Literal['default']]"
-"""What a caller may ask for: a layout, that of the machine, or one of several."""
+"""Layout request of a caller: a layout, "default" (the target's own), or alternatives."""
 
 
 def layouts_in(wanted: Wanted) -> list[Layout | Literal["default"]]:
-    """What a caller asks for, one by one."""
+    """Return the alternatives of a layout request."""
     return list(wanted) if isinstance(wanted, list | tuple) else [wanted]  # type: ignore[list-item]
 
 
 def has_layouts(target: Target) -> bool:
-    """Whether a machine cares where values lie: it has sticks, tiles, or rules about operands."""
+    """Return whether layouts matter on a target: it has sticks, tiles or operand rules."""
     return target.stick is not None or target.tile is not None or bool(target.rules)
 
 
 def candidates(target: Target, shape: Shape, dtype: DType) -> tuple[Layout, ...]:
-    """The layouts of a tensor that a machine knows, its default first.
+    """Return the candidate layouts of a tensor on a target, the default first.
 
-    One for each dimension along the lanes, and one with an element in each row of lanes where
-    reductions leave that: in sticks, in tiles, or in the order of NumPy with one dimension last.
+    There is one candidate per dimension along the lanes, and one with a single element per stick
+    if reductions produce such results. Candidates are stick layouts, tile layouts or permuted
+    row-major layouts, depending on the target.
 
     Raises:
-        LayoutError: the machine does not store the type.
+        LayoutError: If the target cannot store the dtype.
 
     >>> stick128 = Target.load("stick128")
     >>> [each.device_size for each in candidates(stick128, (512, 256), DType("float16"))]
@@ -64,17 +65,17 @@ def candidates(target: Target, shape: Shape, dtype: DType) -> tuple[Layout, ...]
 def along(
     target: Target, shape: Shape, dtype: DType, dim: int, *, pads_all: bool = False
 ) -> Layout:
-    """The layout with a dimension along the lanes.
+    """Return the layout with a given dimension along the lanes.
 
     Args:
-        target: the machine.
-        shape: of the tensor.
-        dtype: of its elements.
-        dim: the dimension.
-        pads_all: whether all dimensions are padded to whole sticks, whatever the machine does.
+        target: Target.
+        shape: Shape of the tensor.
+        dtype: Dtype of the tensor.
+        dim: Dimension along the lanes.
+        pads_all: Whether to pad all dimensions to whole sticks even if the target does not.
 
     Raises:
-        LayoutError: the machine does not store the type.
+        LayoutError: If the target cannot store the dtype.
     """
     order = [*(k for k in range(len(shape)) if k != dim), dim]
     if _has_stick_layouts(target, dtype):
@@ -87,14 +88,14 @@ def along(
 
 
 def lanes_of(target: Target, dtype: DType) -> int:
-    """How many elements of a type a stick has; 1 on machines without sticks."""
+    """Return the number of elements of a dtype per stick; 1 on targets without sticks."""
     if _has_stick_layouts(target, dtype):
         return StickLayout.for_target(target, (), dtype).elems_in_stick
     return max(target.stick.bytes // dtype.bytes, 1) if target.stick is not None else 1
 
 
 def _has_stick_layouts(target: Target, dtype: DType) -> bool:
-    """Whether a machine keeps a type in its sticks in the format that sticks have for it."""
+    """Return whether a target stores a dtype in sticks in the storage format of stick layouts."""
     if target.stick is None or dtype not in target.formats:
         return False
     device, _ = types_of(dtype)
@@ -102,7 +103,7 @@ def _has_stick_layouts(target: Target, dtype: DType) -> bool:
 
 
 def _rows_of(lanes: int, shape: Shape, dtype: DType, order: Sequence[int]) -> Layout:
-    """Sticks of so many lanes, in which values are as they are."""
+    """Return a layout with sticks of `lanes` elements and unconverted values."""
     axes = tuple(Var(f"i{dim}") for dim in range(len(shape)))
     *outer, last = (axes[dim] for dim in order)
     results = *outer[1:], last // lanes, *outer[:1], last % lanes
@@ -112,7 +113,7 @@ def _rows_of(lanes: int, shape: Shape, dtype: DType, order: Sequence[int]) -> La
 def _sticks(
     target: Target, shape: Shape, dtype: DType, order: Sequence[int], *, pads_all: bool = False
 ) -> Layout:
-    """Sticks of the last dimension of an order; others are padded where the machine pads all."""
+    """Return a stick layout along the last dimension of `order`, padded as the target requires."""
     lanes = lanes_of(target, dtype)
     pads_all |= target.stick is not None and target.stick.padding == "all"
     padded = [
@@ -123,7 +124,7 @@ def _sticks(
 
 
 def _tiles(tile: Tile, shape: Shape, dtype: DType, order: Sequence[int]) -> Layout:
-    """Tiles of the last two dimensions of an order; a row of a tensor is a row of a tile."""
+    """Return a layout with tiles over the last two dimensions; tensor rows map to tile rows."""
     axes = tuple(Var(f"i{dim}") for dim in range(len(shape)))
     *outer, column = (axes[dim] for dim in order)
     across, lane = column // tile.columns, column % tile.columns
@@ -137,7 +138,7 @@ def _tiles(tile: Tile, shape: Shape, dtype: DType, order: Sequence[int]) -> Layo
 
 
 def _one_to_a_row(target: Target, shape: Shape, dtype: DType) -> Layout:
-    """One element in lane 0 of each stick, or of each row of a tile."""
+    """Return a layout with one element in lane 0 of each stick or tile row."""
     if _has_stick_layouts(target, dtype):
         order = list(range(len(shape)))
         return StickLayout.for_target(
@@ -154,9 +155,9 @@ def _one_to_a_row(target: Target, shape: Shape, dtype: DType) -> Layout:
 
 
 def is_one_to_a_row(layout: Layout) -> bool:
-    """Whether each stick, or row of a tile, has one element though there are several.
+    """Return whether each stick or tile row holds one element although the layout has several.
 
-    Reductions make such values. It takes much memory.
+    Reductions produce such values, at a high memory cost.
     """
     if not layout.physical_shape or layout.num_elements < 2:
         return False
@@ -173,5 +174,5 @@ def _without_dimensions(target: Target, dtype: DType) -> Layout:
 
 
 def _of_places(expr: Expr, places: int) -> Expr:
-    """The remainder that declares so many places; it changes no value."""
+    """Wrap an index in a remainder that declares the extent of its axis; the value is unchanged."""
     return Binary(BinOp.MOD, expr, index_value(places))
