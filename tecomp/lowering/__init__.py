@@ -1,1 +1,1 @@
-"""From a schedule to flat IR: loop nests, then one pass a file."""
+"""Lowering of schedules to flat IR: loop nest construction and lowering passes."""

@@ -1,4 +1,4 @@
-"""From a schedule to flat IR: the passes, in order, and a check that finds the one that errs."""
+"""Lower a schedule to flat IR: the sequence of passes, and a check that finds a faulty pass."""
 
 from __future__ import annotations
 
@@ -42,9 +42,14 @@ Watch: TypeAlias = "Callable[[str, PrimFunc, float], None]"
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A step of lowering: its name, and whether buffers are physical after it.
+    """Lowering pass.
 
-    `on_simple` does the same for a function as `simplify` leaves it, and leaves it so.
+    Attributes:
+        name: Name of the pass.
+        run: Function of the pass.
+        flat: Whether buffers are physical (flat) after the pass.
+        on_simple: Variant of `run` whose input is simplified (as by `simplify`) and whose result
+            is simplified too. Default: None.
     """
 
     name: str
@@ -54,29 +59,29 @@ class Pass:
 
 
 PASSES = (
-    # Layout maps are applied to every access; buffers get the shapes that callers pass.
+    # Apply the layout maps to every access; buffers get the physical shapes that callers pass.
     Pass("apply_buffer_transforms", apply_buffer_transforms,
          on_simple=partial(apply_buffer_transforms, is_simple=True)),
-    # Places that hold no element get their pad value.
+    # Store the pad value at physical positions that hold no element.
     Pass("fill_padding", fill_padding),
-    # What the last iteration has computed is kept for this one, where that was asked for.
+    # Reuse elements that the previous iteration computed, for stages with a rolling buffer.
     Pass("roll_buffers", roll_buffers),
-    # What the next iteration needs is computed before this one's is used, where that was asked for.
+    # Compute the data of the next iteration before the current data is used (double buffering).
     Pass("double_buffers", double_buffers),
-    # Regions that exist for a while become allocations of their own size.
+    # Replace realized regions by allocations of the size of the region.
     Pass("lower_storage", lower_storage, on_simple=partial(lower_storage, is_simple=True)),
-    # One index for each physical axis.
+    # Flatten the indices to one index for each physical axis.
     Pass("flatten_buffer", flatten_buffer, flat=True),
-    # What the machine does at once is counted before here, and from here on statements like all.
+    # Tensor intrinsics are recognizable (for cost counting) up to here; expand them to statements.
     Pass("expand_tensor_ops", expand_tensor_ops, flat=True),
-    # Elements that are joined to one operand are read at once.
+    # Replace joins of adjacent elements by vector loads.
     Pass("pack_reads", pack_reads, flat=True),
-    # Loops marked so become vector operations; tails are masked. What was put together so far, by
-    # passes that end with `simplify` or add up sums themselves, is simple.
+    # Vectorize marked loops and mask tails. The input is simplified: all passes above either end
+    # with `simplify` or build simplified sums.
     Pass("vectorize_loops", partial(vectorize_loops, is_simple=True), flat=True),
-    # Loops marked so are written out.
+    # Unroll marked loops.
     Pass("unroll_loops", unroll_loops, flat=True),
-    # Indices in their shortest form, conditions decided where they can be.
+    # Simplify indices and fold decidable conditions.
     Pass("simplify", simplify, flat=True),
 )
 
@@ -85,7 +90,7 @@ STAGES = ("nest", *(p.name for p in PASSES))
 
 @dataclass(frozen=True, slots=True)
 class Lowered(Pictured):
-    """A function after each pass, in order: `functions["flatten_buffer"]`."""
+    """Functions after each pass by pass name, in pass order: `functions["flatten_buffer"]`."""
 
     _drawn_by: ClassVar[str] = "loop_nest:draw_passes"
 
@@ -93,12 +98,12 @@ class Lowered(Pictured):
 
     @property
     def final(self) -> PrimFunc:
-        """After the last pass that ran."""
+        """Function after the last pass that ran."""
         return next(reversed(self.functions.values()))
 
     @property
     def signature(self) -> PrimFunc:
-        """With the parameters in the shapes that callers pass."""
+        """Function whose parameters have the physical shapes that callers pass."""
         return self.functions.get("apply_buffer_transforms", self.final)
 
     def __repr__(self) -> str:
@@ -108,7 +113,7 @@ class Lowered(Pictured):
         return self.dump()
 
     def dump(self) -> str:
-        """The printed function after every pass that changed it."""
+        """Return the printed function after each pass; a pass without effect is marked `same`."""
         parts = []
         before = ""
         for name, func in self.functions.items():
@@ -122,19 +127,21 @@ def lower_all(
     schedule: Schedule, args: Sequence[object], name: str = "main", stop_after: str | None = None,
     *, binds: Mapping[Tensor, Buffer] | None = None, watch: Watch | None = None,
 ) -> Lowered:
-    """The function of a schedule after every pass.
+    """Lower a schedule and return the function after every pass.
 
     Args:
-        schedule: what to lower.
-        args: tensors and size variables, in the order of the function's parameters.
-        name: of the function.
-        stop_after: the last pass to run, by name; all of them if None.
-        binds: for tensors among the arguments a `te.decl_buffer` with the strides that their arrays
-            have.
-        watch: told the name of each pass, what it made and how many seconds that took.
+        schedule: Schedule to lower.
+        args: Tensors and size variables, in the order of the function parameters.
+        name: Name of the function. Default: "main".
+        stop_after: Name of the last pass to run. Default: all passes run.
+        binds: For tensors among `args`, a `te.decl_buffer` that declares the strides of their
+            arrays.
+        watch: Callback that receives the name, the result and the duration in seconds of each
+            pass.
 
     Raises:
-        LowerError: the schedule has no code that keeps its meaning, or there is no such pass.
+        LowerError: If no code preserves the semantics of the schedule, if an argument is invalid,
+            or if `stop_after` is not the name of a pass.
 
     >>> from tecomp import te
     >>> A = te.placeholder((8,), name="A")
@@ -160,7 +167,7 @@ def lower_all(
         try:
             _run(functions, stop_after, watch)
         except Exception:
-            # The first function that is not well formed says more than what came of it.
+            # Report the first malformed function rather than the failure that follows from it.
             verify_each(functions)
             raise
     return Lowered(functions)
@@ -176,14 +183,14 @@ _TVM_NAMES = MappingProxyType({
     "UnrollLoop": "unroll_loops",
     "VectorizeLoop": "vectorize_loops",
 })
-"""Passes of TVM, and those that do the same."""
+"""Passes of TVM and their equivalents."""
 
 
 def check_stage(stop_after: str | None) -> None:
-    """Refuse a name that no pass has.
+    """Raise if `stop_after` is neither None nor the name of a pass.
 
     Raises:
-        LowerError: If there is no such pass; with the name of the pass that a pass of TVM is here.
+        LowerError: If no pass has this name; a pass of TVM is answered with its equivalent.
     """
     if stop_after is None or is_one_of(stop_after, STAGES):
         return
@@ -196,7 +203,7 @@ def check_stage(stop_after: str | None) -> None:
 
 
 def _run(functions: dict[str, PrimFunc], stop_after: str | None, watch: Watch | None) -> None:
-    """Add what each pass makes, and check the last of it."""
+    """Run the passes up to `stop_after`, add the results to `functions`, verify the last one."""
     last = "nest"
     simple = functions[last]
     for step in PASSES:
@@ -217,15 +224,15 @@ def _run(functions: dict[str, PrimFunc], stop_after: str | None, watch: Watch | 
 
 
 def verify_each(functions: Mapping[str, PrimFunc]) -> None:
-    """Check what every pass has made, by its name, in order.
+    """Verify the functions after each pass, given by pass name in pass order.
 
     Raises:
-        InternalError: a function is not well formed.
+        InternalError: If a function is malformed.
     """
     last: tuple[PrimFunc | None, bool] = None, False
     for name, func in functions.items():
         flat = _is_flat(name)
-        # Most passes leave most functions as they are.
+        # Skip functions that a pass has not changed, which is the common case.
         if func is not last[0] or flat is not last[1]:
             verify(func, flat=flat)
         last = func, flat

@@ -1,1 +1,1 @@
-"""From stages to loop nests over logical tensors."""
+"""Construction of loop nests over logical tensors from stages."""

@@ -1,1 +1,1 @@
-"""The stages of a schedule before there are loops: definitions, and what they read."""
+"""Stages of a schedule before loop construction: definitions, reads and footprints."""

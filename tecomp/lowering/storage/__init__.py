@@ -1,1 +1,1 @@
-"""Where elements are stored: physical buffers, and the memory that they get."""
+"""Physical buffer layouts, buffering and memory allocation."""

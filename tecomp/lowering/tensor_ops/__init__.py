@@ -1,1 +1,1 @@
-"""Operations of the machine in the place of loops."""
+"""Tensorization: replacement of loops by tensor intrinsics of the target."""

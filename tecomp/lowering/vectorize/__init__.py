@@ -1,1 +1,1 @@
-"""Loops whose iterations run at once: as lanes of vectors, or written out."""
+"""Vectorization and unrolling of loops."""

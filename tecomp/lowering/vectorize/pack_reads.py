@@ -1,6 +1,7 @@
-"""Combine adjacent reads into one.
+"""Combine adjacent reads into vector loads.
 
-Where only the bits of them are asked for, in one number, they may lie apart, or be computed.
+A `reinterpret` of joined elements as one scalar also accepts computed elements and elements that
+are not adjacent.
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ Views = dict[tuple[Var, int], Buffer]
 
 
 def pack_reads(func: PrimFunc) -> PrimFunc:
-    """Replace each `join` of elements by a read of a view whose elements are vectors.
+    """Replace each `join` of elements by a load from a view with a vector dtype.
 
-    One whose bits are a number is put together by shifts where that cannot be.
+    A `reinterpret` of a join as one scalar is assembled by shifts if no such load is possible.
 
-    The elements lie side by side, and the first at a multiple of how many there are: what layouts
-    with an innermost `% 4` make sure of.
+    The n elements must be adjacent, and the index of the first must be a multiple of n. Layouts
+    with an innermost `% n`, such as `% 4`, guarantee this.
 
     Raises:
-        LowerError: they lie anywhere else, or only some of them are there.
+        LowerError: If the elements are not adjacent or not aligned, belong to several buffers or
+            to a buffer with strides, are computed, or are read under different predicates.
     """
     if not any(_is_join(node) for node in walk(func.body)):
         return func
@@ -50,12 +52,12 @@ def _is_join(node: object) -> bool:
 
 
 def _is_word(node: Call) -> bool:
-    """Whether all that is asked for are the bits of elements, in one number."""
+    """Return whether a call reinterprets the bits of a join as one scalar."""
     return node.name == "reinterpret" and node.dtype.lanes == 1 and _is_join(node.args[0])
 
 
 def _put_together(word: Call) -> Expr:
-    """The bits of elements that lie apart, or are computed, shifted to their places."""
+    """Assemble a scalar from the bits of non-adjacent or computed elements with shifts."""
     parts = _parts(word.args[0])
     width = parts[0].dtype.bits
     kind = DType(f"uint{word.dtype.bits}")
@@ -82,7 +84,7 @@ def _read(join: Call, views: Views) -> BufferLoad:
 
 
 def _parts(join: Expr) -> list[Expr]:
-    """What is joined, in order."""
+    """Return the elements of nested joins, in order."""
 
     def ends(node: Expr, parts: list[list[Expr]]) -> list[Expr]:
         return [end for part in parts for end in part] if _is_join(node) else [node]
@@ -91,7 +93,7 @@ def _parts(join: Expr) -> list[Expr]:
 
 
 def _problem(join: Expr, parts: Sequence[Expr]) -> str:
-    """Why what is joined cannot be read at once; empty if it can."""
+    """Return why the joined elements cannot be one vector load, or an empty string."""
     loads = [part for part in parts if isinstance(part, BufferLoad)]
     if len(loads) < len(parts):
         other = next(part for part in parts if not isinstance(part, BufferLoad))
@@ -141,7 +143,7 @@ def _view(buffer: Buffer, count: int) -> Buffer:
 
 
 def _declared(body: Stmt, func: PrimFunc, views: Views) -> Stmt:
-    """`body` with each view declared where its memory begins."""
+    """Declare each view at the allocation of its memory, or at the top for parameters."""
 
     def rule(node: Any) -> Any:
         if not isinstance(node, Allocate):

@@ -1,4 +1,4 @@
-"""Unroll loops; forms of partial loops."""
+"""Unroll loops, and recognize loops with a possibly partial last iteration."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _GLOBAL = "global"
 
 
 def cut_short(extent: Expr, most: int) -> Expr | None:
-    """What is left, if an extent is that or `most`, whichever is less; None if it is another.
+    """Return `rest` if the extent is `min(most, rest)`, else None.
 
     >>> from tecomp.ir.nodes.expr import Var, binary
     >>> n = Var("n")
@@ -67,10 +67,11 @@ def cut_short(extent: Expr, most: int) -> Expr | None:
 
 
 def has_whole_form(facts: Facts, others: Sequence[Expr], rest: Expr, most: int) -> bool:
-    """Whether one of the conditions in whose other case a loop is says that `most` are left.
+    """Return whether a condition in `others` implies `rest >= most`.
 
-    Beside the loop there is a form of it then that no iteration is missing from, and what is cut
-    short is this one.
+    `others` are the conditions in whose else branch the loop is. If one implies that all `most`
+    iterations remain, the then branch holds the full version of the loop, and this loop is the
+    partial version.
     """
     total = facts.terms.sum_of(rest)
     for condition in others:
@@ -84,9 +85,9 @@ def has_whole_form(facts: Facts, others: Sequence[Expr], rest: Expr, most: int) 
 
 
 def indexes_registers(loop: For) -> bool:
-    """Whether its iterations have memory of their own other than the global one: maybe registers.
+    """Return whether the loop variable indexes non-global memory, which may become registers.
 
-    Registers are named, so each iteration has to be a copy of its own.
+    Registers cannot be indexed at run time, so such a loop must be fully unrolled.
     """
     return any(
         isinstance(node, BufferLoad | BufferStore)
@@ -104,23 +105,25 @@ _DIVISIONS = (BinOp.DIV, BinOp.FLOORDIV, BinOp.MOD)
 def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
     """Replace each `unrolled` loop by one copy of its body for each iteration, in order.
 
-    A loop whose extent is known only up to a small bound, such as `min(8, n - 8*io)`, becomes as
-    many copies as the bound says in a form for iterations that reach it, and beside that, or alone
-    where the loop is the rest beside such a form already, a form for those that do not. That is
-    copies each under a condition where they index memory that may be registers, and else a serial
-    loop. A loop stays, as a serial one, if it has no such bound, the two forms were more than
-    `limit` statements, or it is the end of vectors that are cut short and indexes no registers:
-    its copies would have nothing in common. Loops inside it may still be unrolled.
+    A loop with a small constant upper bound on its extent, such as `min(8, n - 8*io)`, becomes two
+    versions: the full version has one copy for each iteration up to the bound, and the partial
+    version covers smaller extents. The full version is omitted if the enclosing conditions already
+    select it elsewhere. The partial version consists of guarded copies if the loop indexes memory
+    that may become registers, and is a serial loop otherwise.
 
-    A condition that is all of a loop's body, and the same in all its iterations, is asked once,
-    unless the loop is parallel; a value that is named there is computed once.
+    A loop becomes serial instead if its extent has no such bound, if the two versions would exceed
+    `limit` statements, or if its body is a masked vector tail that indexes no registers: copies
+    would share no computation. Inner loops may still be unrolled.
+
+    A loop-invariant condition that is the whole body of a serial or unrolled loop is hoisted out
+    of the loop, and so is a loop-invariant let binding.
 
     Args:
-        func: any function.
-        limit: the most statements that one loop may become.
+        func: Function to rewrite.
+        limit: Maximum number of statements that one loop may become.
 
     Raises:
-        LowerError: a loop of known extent would become more.
+        LowerError: If a loop of constant extent would exceed `limit`.
     """
     rests = _rests(func)
 
@@ -132,10 +135,10 @@ def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
 
 
 def unrolled_within(root: Stmt, most: int) -> Stmt:
-    """`root` with loops marked to be unrolled that become at most so many statements.
+    """Mark the loops of `root` as unrolled that unroll to at most `most` statements.
 
-    Inner loops come first. A loop around one that stays is left alone; a vectorized loop
-    is one statement.
+    Inner loops are decided first. A loop that contains a loop that is not unrolled stays as it is;
+    the body of a vectorized loop counts once. `most` = 0 marks no loop.
 
     Source:
         The pragma `auto_unroll_max_step` of TVM (`UnrollLoop`).
@@ -144,7 +147,7 @@ def unrolled_within(root: Stmt, most: int) -> Stmt:
         return root
 
     def marked(node: Any, inner: list[tuple[Stmt, int, bool]]) -> tuple[Stmt, int, bool]:
-        """A statement, how many it becomes, and whether a loop in it stays."""
+        """Return the new statement, its unrolled size, and whether it contains a rolled loop."""
         done = {id(old): new for old, (new, _, _) in zip(_inside(node), inner, strict=True)}
         made: Stmt = rebuild(node, lambda child: done.get(id(child), child))
         count = sum(n for _, n, _ in inner) + isinstance(made, BufferStore | Prefetch)
@@ -165,10 +168,10 @@ def _inside(node: Any) -> list[Stmt]:
 
 
 def _rests(func: PrimFunc) -> dict[Var, int]:
-    """Return loops that have few iterations by the conditions around them, with their most.
+    """Return the maximum trip counts of loops that enclosing conditions limit to few iterations.
 
-    That is a loop beside which there is a form for iterations that are all there, and a loop whose
-    extent is bounded by such conditions alone.
+    These are partial versions whose full version is in another branch, and loops whose extents are
+    bounded by enclosing conditions only.
     """
     facts, found = Facts(), dict[Var, int]()
     todo: list[tuple[Any, tuple[tuple[Expr, bool], ...]]] = [(func.body, ())]
@@ -193,7 +196,7 @@ def _rests(func: PrimFunc) -> dict[Var, int]:
 def _bound_where(
     facts: Facts, known: Sequence[tuple[Expr, bool]], extent: Expr
 ) -> int | None:
-    """Return the greatest value of an extent under some conditions, if that is a small number."""
+    """Return the upper bound of an extent under conditions if it is in [1, _MOST_GUARDED]."""
     state = facts.enter()
     for condition, holds in known:
         facts.assume(condition, holds=holds)
@@ -203,7 +206,7 @@ def _bound_where(
 
 
 def _loop(loop: For, limit: int, rests: Mapping[Var, int]) -> Task:
-    """A loop whose body is done: conditions that stay the same outside of it, and written out."""
+    """Hoist loop-invariant conditions and bindings out of a loop, and unroll the loop."""
     if loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
         return loop
     match loop.body:
@@ -224,7 +227,7 @@ def _stays_the_same(condition: Expr, loop: For) -> bool:
 
 
 def _is_masked(body: Stmt) -> bool:
-    """Whether all that is stored is masked by a value that is known before: vectors cut short."""
+    """Return whether every store is masked by a variable bound outside: a masked vector tail."""
     nodes = list(walk(body))
     named = {node.var for node in nodes if isinstance(node, Let)}
     masks = [node.predicate for node in nodes if isinstance(node, BufferStore)]
@@ -232,7 +235,7 @@ def _is_masked(body: Stmt) -> bool:
 
 
 def _is_defined(value: Expr) -> bool:
-    """Whether it can be computed also where the loop has no iteration."""
+    """Return whether `value` contains no division by a non-constant, so it can be hoisted."""
     return not any(
         isinstance(node, Binary) and node.op in _DIVISIONS and not isinstance(node.b, Const)
         for node in walk(value)
@@ -245,7 +248,7 @@ def _unrolled(loop: For, limit: int, rests: Mapping[Var, int]) -> Stmt:
         trip_count = rests.get(loop.loop_var)
     if _is_masked(loop.body) and not indexes_registers(loop):
         return replace(loop, kind=ForKind.SERIAL)
-    # Copies of an inner loop that was unrolled share what they have in common.
+    # The copies of an unrolled inner loop share subexpressions, which are counted once.
     statements = fold(loop.body, lambda node, inside: sum(inside) + isinstance(
         node, BufferStore | Let | Prefetch), statements_in)
     forms = 1 if isinstance(loop.extent, Const) else 2
@@ -278,7 +281,7 @@ def _unrolled(loop: For, limit: int, rests: Mapping[Var, int]) -> Stmt:
 
 
 def _trip_count(loop: For) -> int | None:
-    """How many copies to make."""
+    """Return the number of copies: the extent, or its small constant upper bound; else None."""
     if isinstance(loop.extent, Const):
         return max(int(loop.extent.value), 0)
     most = constant_upper_bound(loop.extent)
@@ -286,7 +289,7 @@ def _trip_count(loop: For) -> int | None:
 
 
 def _some(extent: Expr, copies: Sequence[Stmt]) -> Stmt:
-    """The copies, each if the loop gets that far."""
+    """Return the copies, each guarded by its iteration being less than `extent`."""
     return seq(*(
         IfThenElse(Compare(CmpOp.GT, extent, index_value(iteration)), seq(copy))
         for iteration, copy in enumerate(copies)
@@ -298,13 +301,13 @@ def _value(loop: For, iteration: int) -> Expr:
 
 
 def _copy_with_shapes(loop: For, iteration: int) -> Stmt:
-    """The body in one iteration, where the shape of a buffer depends on it."""
+    """Return the body for one iteration when buffer shapes depend on the loop variable."""
     value = _value(loop, iteration)
     return bottom_up(replace_variables(loop.body, {loop.loop_var: value}), _folded)
 
 
 def _depending(body: Stmt, var: Var) -> list[Any]:
-    """The nodes of `body` that have `var` in them, each once and inner before outer."""
+    """Return the nodes of `body` that depend on `var`, each once, in post-order."""
     depends: dict[int, bool] = {}
     found: list[Any] = []
     for node in post_order(body):
@@ -315,13 +318,13 @@ def _depending(body: Stmt, var: Var) -> list[Any]:
 
 
 def _with_value(body: Stmt, changing: Sequence[Any], var: Var, value: Expr) -> Stmt:
-    """`body` with `value` for `var`; what becomes constant is computed at once.
+    """Substitute `value` for `var` in `body` and fold constants.
 
     Args:
-        body: that of a loop.
-        changing: the nodes in it that depend on `var`.
-        var: the variable.
-        value: what it is in this iteration.
+        body: Loop body.
+        changing: Nodes of `body` that depend on `var`, in post-order.
+        var: Loop variable.
+        value: Value of `var` in this iteration.
     """
     done: dict[int, Any] = {id(var): value}
     for node in changing:
@@ -332,7 +335,7 @@ def _with_value(body: Stmt, changing: Sequence[Any], var: Var, value: Expr) -> S
 
 
 def _folded(node: Any) -> Any:
-    """`node`, an operation on numbers as their result."""
+    """Fold an int64 operation on constants and drop neutral operands (`+ 0`, `- 0`, `* 1`)."""
     if type(node) is not Binary or node.dtype != INT64:
         return node
     match node:

@@ -1,7 +1,7 @@
 """Vectorize expressions.
 
-What is the same in all lanes stays scalar, and an index that grows by a constant from lane to lane
-stays a ramp, as long as possible.
+Uniform values stay scalar, and an index with a constant step between lanes stays a ramp, as long
+as possible.
 """
 
 from __future__ import annotations
@@ -43,31 +43,30 @@ _RAMPS = (BinOp.ADD, BinOp.SUB, BinOp.MUL, BinOp.FLOORDIV, BinOp.MOD)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Where:
-    """The lanes that take part.
+    """Active lanes.
 
     Attributes:
-        mask: a vector of truth values; None for all lanes.
-        guarded: whether there may be none, so that even a read that is the same in all lanes
-            must not happen unasked.
+        mask: Boolean vector of active lanes. None: all lanes are active.
+        guarded: Whether all lanes may be inactive, so that even a uniform load must be masked.
     """
 
     mask: Expr | None = None
     guarded: bool = False
 
     def also(self, condition: Expr) -> Where:
-        """The lanes of these where `condition` holds, too."""
+        """Restrict the active lanes to those where `condition` holds."""
         return Where(joined(self.mask, condition), guarded=True)
 
 
 @dataclass(eq=False)
 class Lanes:
-    """One loop that becomes a vector.
+    """Context for vectorizing the expressions of one loop.
 
     Attributes:
-        facts: what is known where it stands.
-        lanes: how many iterations run at once.
-        values: for variables that differ from lane to lane, their vectors.
-        private: memory of which each lane has a copy of its own.
+        facts: Constraints that hold at the current statement.
+        lanes: Lane count.
+        values: Vector value of each lane-varying variable.
+        private: Data variables of buffers that have one copy for each lane.
     """
 
     facts: Facts
@@ -77,25 +76,25 @@ class Lanes:
     _memo: dict[tuple[int, int], tuple[Expr, Where, Expr]] = field(default_factory=dict)
 
     def simple(self, expr: Expr) -> Expr:
-        """`expr`, a scalar, simplified by what is known here."""
+        """Simplify `expr` under the current constraints."""
         result: Expr = run(expression(self.facts, expr))
         return result
 
     def forget(self) -> None:
-        """Results so far do not hold where other facts or values do."""
+        """Discard memoized results, which are invalid under changed constraints or values."""
         self._memo = {}
 
     def vector(self, expr: Expr, where: Where) -> Expr:
-        """`expr` in all lanes; a scalar if it is the same in all."""
+        """Return the vector form of `expr`; a scalar if `expr` is uniform."""
         result: Expr = run(self._task(expr, where))
         return result
 
     def spread(self, value: Expr) -> Expr:
-        """A scalar broadcast to all lanes; a vector as it is."""
+        """Broadcast a scalar to all lanes; return a vector unchanged."""
         return value if value.dtype.lanes > 1 else Broadcast(value, self.lanes)
 
     def varies(self, expr: Expr) -> bool:
-        """Whether `expr` differs from lane to lane."""
+        """Return whether `expr` differs between lanes."""
         return any(
             (isinstance(node, Var) and node in self.values)
             or (isinstance(node, BufferLoad) and node.buffer.data in self.private)
@@ -103,7 +102,7 @@ class Lanes:
         )
 
     def place(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Buffer, tuple[Expr, ...]]:
-        """Where an access goes: for private memory, to the copy of each lane."""
+        """Return buffer and indices of an access; private memory is redirected to lane copies."""
         if buffer.data not in self.private:
             return buffer, indices
         own = private_copy(buffer, self.lanes)
@@ -119,7 +118,7 @@ class Lanes:
             return self.values.get(node, node)
         key = (id(node), id(where))
         if key not in self._memo:
-            # The node and the lanes are kept so that their ids are not given to others.
+            # Keep references to the node and the lanes, so that their ids are not reused.
             self._memo[key] = node, where, (yield self._rule(node, where))
         return self._memo[key][2]
 
@@ -186,7 +185,7 @@ class Lanes:
         return Call(name, wide, node.dtype.with_lanes(self.lanes))
 
     def _dot(self, node: Call, parts: list[Expr]) -> Expr:
-        """What `dot` takes has lanes anyway; where lanes of the loop differ it has more."""
+        """Vectorize a `dot`; its vector operands are widened if one differs between lanes."""
         pairs = list(zip(parts, node.args, strict=True))
         if all(part is arg for part, arg in pairs):
             return node
@@ -198,7 +197,7 @@ class Lanes:
         return Call(node.name, wide, node.dtype.with_lanes(self.lanes))
 
     def _repeated(self, part: Expr) -> Expr:
-        """Numbers in all lanes; what is made of one word is made of a vector of such words."""
+        """Repeat an operand in all lanes; a reinterpreted scalar is broadcast before the cast."""
         match part:
             case Call("reinterpret", (word,)) if word.dtype.lanes == 1:
                 kind = part.dtype.with_lanes(part.dtype.lanes * self.lanes)
@@ -206,7 +205,7 @@ class Lanes:
         return Broadcast(part, self.lanes)
 
     def _choice(self, node: Call, condition: Expr, a: Expr, b: Expr, where: Where) -> Task:
-        """`if_then_else`: where lanes differ, both values are computed and reads are masked."""
+        """Vectorize `if_then_else`: a lane-varying condition masks the loads of both values."""
         test = yield self._task(condition, where)
         if (known := truth(test)) is not None:
             return (yield self._task(a if known else b, where))
@@ -238,11 +237,11 @@ class Lanes:
             place = (*place[:-1], Broadcast(place[-1], self.lanes))
         if safe or (where.mask is None and predicate is None):
             return BufferLoad(buffer, place)
-        # The lanes come first: an index is checked only where they take part.
+        # The lane mask comes first: indices are checked in active lanes only.
         return BufferLoad(buffer, place, joined(where.mask, self._checks(predicate)))
 
     def _checks(self, predicate: Expr | None) -> Expr | None:
-        """A predicate in all lanes, index checks included: each lane is checked for itself."""
+        """Broadcast a predicate to all lanes; index checks apply to each lane separately."""
         if predicate is None:
             return None
         result: Expr | None = None
@@ -256,8 +255,8 @@ class Lanes:
         return result
 
     def is_inside(self, buffer: Buffer, indices: tuple[Expr, ...]) -> bool:
-        """Whether an access is certain to be inside the buffer, in every lane."""
-        # What a flat buffer spans depends on the strides of a call.
+        """Return whether an access is provably in bounds in every lane."""
+        # The span of a flat buffer depends on the strides at call time.
         return not buffer.flat and all(
             self._ends_inside(index, index_value(extent))
             for index, extent in zip(indices, buffer.shape, strict=True)
@@ -284,7 +283,7 @@ class Lanes:
 
 
 def joined(a: Expr | None, b: Expr | None) -> Expr | None:
-    """`a and b`, where None holds everywhere."""
+    """Return `a and b`, where None means True in all lanes."""
     if a is None or b is None:
         return b if a is None else a
     if truth(a) is True:
@@ -293,9 +292,11 @@ def joined(a: Expr | None, b: Expr | None) -> Expr | None:
 
 
 def in_all_lanes(lanes: Lanes, test: Expr, around: Set[Var]) -> Expr | None:
-    """Whether `test` holds in all lanes, as one condition that the loops around decide, or None.
+    """Return a scalar condition that holds if `test` holds in all lanes, or None.
 
-    An index that grows from lane to lane is below a bound if it is so in the last lane.
+    A ramp of positive step is below a bound in all lanes if its last lane is. The result is None
+    if a term of `test` does not compare an int64 ramp with a uniform bound, or if the condition
+    does not depend on the enclosing loop variables `around`.
     """
     conditions: list[Expr] = []
     for term in conjuncts(test):
@@ -315,7 +316,7 @@ def in_all_lanes(lanes: Lanes, test: Expr, around: Set[Var]) -> Expr | None:
 
 
 def private_copy(buffer: Buffer, lanes: int) -> Buffer:
-    """Memory for as many copies of `buffer` as there are lanes, the lane as the last index."""
+    """Return a buffer with one copy of `buffer` for each lane, interleaved in the last axis."""
     *outer, last = buffer.shape
     wide = last * lanes if isinstance(last, int) else binary(BinOp.MUL, last, lanes)
     return replace(buffer, shape=(*outer, wide))
@@ -336,7 +337,7 @@ def _arithmetic(lanes: Lanes, op: BinOp, a: Expr, b: Expr) -> Expr:
 
 
 def _ramp(lanes: Lanes, op: BinOp, a: Expr, b: Expr) -> Expr | None:
-    """The result as a ramp, or as a scalar, if it is one."""
+    """Return the result as a ramp or a scalar, or None if it is neither."""
     match op, a, b:
         case (BinOp.ADD | BinOp.SUB, Ramp(x, dx), Ramp(y, dy)):
             stride = lanes.simple(Binary(op, dx, dy))
@@ -359,7 +360,7 @@ def _ramp(lanes: Lanes, op: BinOp, a: Expr, b: Expr) -> Expr | None:
 
 
 def _divided(lanes: Lanes, op: BinOp, base: Expr, step: int, d: int) -> Expr | None:
-    """`ramp // d` or `ramp % d`, if it is a ramp or the same in all lanes."""
+    """Return `ramp // d` or `ramp % d` if the result is a ramp or uniform, else None."""
     facts = lanes.facts
     start = facts.terms.sum_of(lanes.simple(base))
     if not facts.is_exact(start):
@@ -370,7 +371,7 @@ def _divided(lanes: Lanes, op: BinOp, base: Expr, step: int, d: int) -> Expr | N
         if op is BinOp.MOD:
             return lanes.simple(facts.terms.expr(modulo(facts, start, d)))
         return Ramp(whole, index_value(step // d), lanes.lanes)
-    # (x + l*s) // d == x // d, and (x + l*s) % d == x % d + l*s, where 0 <= x % d + l*s < d
+    # (x + l*s) // d == x // d, and (x + l*s) % d == x % d + l*s, if 0 <= x % d + l*s < d
     rest = modulo(facts, start, d)
     last: QuasiAffine = rest.shifted(step * (lanes.lanes - 1))
     if not (facts.at_least(last, 0) and facts.at_most(last, d - 1)):

@@ -60,9 +60,15 @@ _Enclosing: TypeAlias = "Expr | tuple[Var, Expr]"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Loop:
-    """The loop that becomes a vector, its lanes, and the variables of the loops around.
+    """Loop that is being vectorized.
 
-    `plain` are the ids of statements in which all have a vector form, under a condition too.
+    Attributes:
+        var: Loop variable.
+        start: Value of `var` in the first lane.
+        extent: Number of iterations.
+        lanes: Vector context.
+        around: Variables of the enclosing loops.
+        plain: Ids of statements that have a vector form at all depths, even under a mask.
     """
 
     var: Var
@@ -75,12 +81,11 @@ class _Loop:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _At:
-    """A place inside the loop: the lanes that take part, and how a single lane gets there.
+    """Position inside the loop: the active lanes, and the control path of a single lane.
 
     Attributes:
-        where: the lanes.
-        path: conditions and let-bound values around the place that differ between lanes, as they
-            stand in the loop.
+        where: Active lanes.
+        path: Lane-varying conditions and let bindings around the position, in their scalar form.
     """
 
     where: Where
@@ -91,7 +96,11 @@ class _At:
 
 
 def is_vectorizable(loop: For) -> bool:
-    """Whether all in it has a vector form: no calls, and memory of one form and known size."""
+    """Return whether the body has a vector form.
+
+    The body must not contain calls of external functions, allocations whose extents depend on
+    variables bound inside the loop, or other views of allocated memory.
+    """
     inside: dict[Var, None] = {loop.loop_var: None}
     own: set[Var] = set()
     for node in walk(loop.body):
@@ -110,15 +119,15 @@ def is_vectorizable(loop: For) -> bool:
 def vector_body(
     facts: Facts, loop: For, start: Expr, extent: Expr, lanes: int, around: Set[Var] = frozenset()
 ) -> Stmt:
-    """The body of `loop` for `extent` iterations from `start`, which are at most `lanes`, at once.
+    """Return the body of `loop` for `extent` iterations from `start` as vector code.
 
     Args:
-        facts: what is known where it stands.
-        loop: the loop.
-        start: value of its variable in the first lane.
-        extent: how many iterations there are.
-        lanes: of the vectors.
-        around: the variables of the loops around.
+        facts: Constraints that hold at the loop.
+        loop: Loop to vectorize.
+        start: Value of the loop variable in the first lane.
+        extent: Number of iterations, `lanes` at most.
+        lanes: Lane count of the vectors.
+        around: Variables of the enclosing loops.
     """
     vector = Lanes(facts, lanes)
     vector.values[loop.loop_var] = Ramp(start, index_value(1), lanes)
@@ -161,13 +170,13 @@ def _statement(loop: _Loop, stmt: Stmt, at: _At) -> Task:
 
 
 def _needs_lanes(loop: _Loop, stmt: Stmt, at: _At) -> bool:
-    """Whether the expressions of a statement itself have no vector form."""
+    """Return whether an expression directly in a statement has no vector form."""
     parts = [child for child in children(stmt) if isinstance(child, Expr)]
     nodes = [node for part in parts for node in walk(part)]
     guarded = at.where.guarded or any(_chooses_by_lane(loop, node) for node in nodes)
     if isinstance(stmt, BufferStore) and _is_unwieldy(loop, stmt, guarded=guarded):
         return True
-    # The vectors that `dot` takes, or that are read as one number, are but numbers of 32 bits.
+    # Vector operands of `dot`, and vectors reinterpreted as one scalar, act as 32-bit scalars.
     taken = {id(arg) for node in nodes if isinstance(node, Call)
              and (node.name == "dot" or (node.name == "reinterpret" and node.dtype.lanes == 1))
              for arg in node.args if isinstance(arg, BufferLoad) or _is_one_word(arg)}
@@ -182,7 +191,7 @@ def _is_one_word(node: Expr) -> bool:
 
 
 def _chooses_by_lane(loop: _Loop, node: Expr) -> bool:
-    """Whether only some lanes need a part of `node`."""
+    """Return whether `node` is an `if_then_else` whose condition differs between lanes."""
     return isinstance(node, Call) and node.name == "if_then_else" and (
         loop.lanes.varies(node.args[0]))
 
@@ -190,10 +199,11 @@ def _chooses_by_lane(loop: _Loop, node: Expr) -> bool:
 def _is_unwieldy(
     loop: _Loop, node: Any, *, guarded: bool, is_taken: bool = False
 ) -> bool:
-    """A vector already (but for what is taken), or an access with one in not the last axis.
+    """Return whether `node` has no vector form.
 
-    What all lanes read is a vector too where only some of them may read it. C functions take
-    numbers.
+    This holds for values that are vectors already (unless `is_taken`: consumed as one scalar),
+    for calls of C functions, which take scalars, and for accesses with a vector index in an axis
+    other than the last. In a `guarded` position, a uniform index with a load is a vector too.
     """
     if isinstance(node, Expr) and node.dtype.lanes > 1 and not is_taken:
         return True
@@ -208,7 +218,7 @@ def _is_unwieldy(
 
 
 def _is_contested(loop: _Loop, stmt: BufferStore, at: _At) -> bool:
-    """Whether all lanes store to one place, and not just the same thing once."""
+    """Return whether all lanes store to one address, except one unconditional uniform store."""
     lanes = loop.lanes
     if stmt.buffer.data in lanes.private or lanes.varies(stmt.indices[-1]):
         return False
@@ -221,7 +231,7 @@ def _is_contested(loop: _Loop, stmt: BufferStore, at: _At) -> bool:
 
 
 def _needs_lanes_below(loop: _Loop, stmt: Stmt, at: _At) -> bool:
-    """Whether any statement in `stmt` has no vector form, under a condition."""
+    """Return whether a statement in `stmt` has no vector form in a masked position."""
     if id(stmt) in loop.plain:
         return False
     guarded = _At(Where(at.where.mask, guarded=True))
@@ -237,13 +247,13 @@ def _needs_lanes_below(loop: _Loop, stmt: Stmt, at: _At) -> bool:
             break
     loop.lanes.values, loop.lanes.private = before
     if not found:
-        # A chain of values asks for each of them.
+        # Cache the result: every binding in a chain of lets repeats this query.
         loop.plain.update(id(node) for node in walk(stmt, parts=statements_in))
     return found
 
 
 def _by_lane(loop: _Loop, stmt: Stmt, at: _At) -> Stmt:
-    """`stmt` in one lane after the other."""
+    """Scalarize `stmt`: a serial loop over the lanes."""
     lane = Var(loop.var.name)
     body = stmt
     for step in reversed(at.path):
@@ -275,7 +285,7 @@ def _store(loop: _Loop, stmt: BufferStore, at: _At) -> Stmt:
     where = None if predicate is None else lanes.spread(predicate)
     alone = buffer.data in lanes.private and not at.where.guarded
     if not (alone and lanes.is_inside(buffer, place)):
-        # Only the lane itself sees its own memory, so beyond the end it may write there.
+        # A private copy is visible to its lane only, so inactive lanes may write to it.
         where = joined(at.where.mask, where)
     return BufferStore(buffer, lanes.spread(value), place, where)
 
@@ -301,7 +311,7 @@ def _branch(loop: _Loop, stmt: IfThenElse, at: _At) -> Task:
 
 
 def _uniform_branch(loop: _Loop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
-    """A condition that is the same in all lanes stays a condition."""
+    """Keep a uniform condition as a branch."""
     facts = loop.lanes.facts
     cases: list[Stmt | None] = []
     for holds, case in ((True, stmt.then_case), (False, stmt.else_case)):
@@ -315,7 +325,7 @@ def _uniform_branch(loop: _Loop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
 
 
 def _masked_branch(loop: _Loop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
-    """A condition that differs between lanes becomes a mask, computed once before."""
+    """Turn a lane-varying condition into a mask that is computed once before the branch."""
     kind = BOOL.with_lanes(loop.lanes.lanes)
     outer = at.where.mask
     if stmt.else_case is None:
@@ -335,7 +345,7 @@ def _masked_branch(loop: _Loop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
 
 
 def _with_and_without_mask(loop: _Loop, stmt: IfThenElse, everywhere: Expr, at: _At) -> Task:
-    """`stmt` in two forms: most often its condition holds in all lanes, and none needs a mask."""
+    """Return `stmt` in two versions: maskless if the condition holds in all lanes, else masked."""
     facts = loop.lanes.facts
     state = facts.enter()
     facts.assume(everywhere)
@@ -349,7 +359,7 @@ def _with_and_without_mask(loop: _Loop, stmt: IfThenElse, everywhere: Expr, at: 
 
 
 def _reads(expr: Expr) -> bool:
-    """Whether a second computation could give another value, or must not happen unasked."""
+    """Return whether `expr` contains a load or a call, which must not be duplicated or hoisted."""
     return any(isinstance(node, BufferLoad | Call) for node in walk(expr))
 
 
@@ -393,7 +403,7 @@ def _inner_loop(loop: _Loop, stmt: For, at: _At) -> Task:
 
 
 def _hull(loop: _Loop, stmt: For) -> For | None:
-    """A loop whose bounds differ between lanes, over all values that its variable has in any."""
+    """Return a masked loop over the hull of lane-varying bounds, or None if it is not found."""
     end = binary(BinOp.ADD, stmt.min, stmt.extent)
     low = run(_extreme(loop, stmt.min, greatest=False))
     high = run(_extreme(loop, end, greatest=True))
@@ -409,7 +419,7 @@ def _hull(loop: _Loop, stmt: For) -> For | None:
 
 
 def _extreme(loop: _Loop, expr: Expr, *, greatest: bool) -> Task:
-    """The least or greatest value of `expr` in any lane; None if it is not found."""
+    """Return the minimum or maximum of `expr` over all lanes, or None if it is not found."""
     if not loop.lanes.varies(expr):
         return None if _reads(expr) else expr
     match expr:

@@ -1,4 +1,4 @@
-"""Turn loops that are marked so into vector operations."""
+"""Vectorize loops of kind `vectorized`."""
 
 from __future__ import annotations
 
@@ -32,28 +32,29 @@ _PARTS = (BinOp.FLOORDIV, BinOp.MOD)
 def vectorize_loops(
     func: PrimFunc, max_lanes: int = MAX_LANES, *, is_simple: bool = False
 ) -> PrimFunc:
-    """Replace each `vectorized` loop by operations on all its iterations at once.
+    """Replace each `vectorized` loop by vector operations on all iterations.
 
-    The loop variable becomes a ramp. A load or store whose index is a vector moves a vector; what
-    is the same in all lanes stays scalar. Conditions that differ between lanes become masks of
-    stores and of loads, so nothing is read that the loop would not have read.
+    The loop variable becomes a ramp. A load or store with a vector index accesses a vector;
+    lane-invariant (uniform) values stay scalar. Conditions that differ between lanes become masks
+    of stores and loads, so the vector code reads no element that the loop would not have read.
 
-    * An extent known only up to a bound, such as `min(8, n - 8*io)`, takes as many lanes as the
-      bound and masks those beyond the end. A constant extent has no mask.
-    * An extent beyond `max_lanes`, or without a bound, is run in pieces of `max_lanes`: a serial
-      loop over the full ones, and the rest.
-    * Of vectorized loops inside one another the innermost becomes a vector, the others serial.
-    * A loop inside whose bounds differ between lanes runs over all their values, masked.
-    * Memory allocated inside has a copy for each lane, side by side.
-    * A single statement that has no vector form (it stores to one place in all lanes, is of a
-      vector type already, or needs a vector in a physical axis that is not the last) runs lane by
-      lane, and only that statement.
+    * An extent with a constant upper bound, such as `min(8, n - 8*io)`, takes the bound as its
+      lane count (rounded up to a power of two, `max_lanes` at most) and masks the lanes beyond the
+      end. A constant extent has no mask.
+    * An extent above `max_lanes`, or without an upper bound, is strip-mined: a serial loop over
+      full vectors of `max_lanes` lanes, and a masked remainder.
+    * Of nested vectorized loops, the innermost becomes a vector and the others become serial.
+    * An inner loop whose bounds differ between lanes iterates over the hull of all bounds, masked.
+    * Memory allocated inside the loop gets a copy for each lane, interleaved by lane.
+    * A statement without a vector form is scalarized: it alone runs lane by lane. This applies if
+      all lanes store to one address, if the values are vectors already, or if an index other than
+      that of the last physical axis would be a vector.
 
     Args:
-        func: a function with flat buffers.
-        max_lanes: the widest vector to make.
-        is_simple: whether its indices and conditions are in their shortest form already, but for
-            quotients and remainders that came together in one index.
+        func: Function with flat buffers.
+        max_lanes: Maximum lane count of a vector.
+        is_simple: Whether indices and conditions are already simplified, except for quotients and
+            remainders that have been combined in one index.
     """
     nodes = list(walk(func.body))
     if not any(_is_vector(node) for node in nodes):
@@ -69,7 +70,7 @@ def _is_vector(node: object) -> bool:
 
 
 def _with_inner(body: Stmt) -> set[int]:
-    """Vectorized loops that have another one inside."""
+    """Return the ids of vectorized loops that contain another vectorized loop."""
     found: set[int] = set()
 
     def has_vector(node: Any, inside: list[bool]) -> bool:
@@ -82,11 +83,16 @@ def _with_inner(body: Stmt) -> set[int]:
 
 
 class _Pass:
-    """What the traversal carries.
+    """State of the traversal.
 
-    Facts, the widest vector, which loops stay serial, the variables of the loops around, of which
-    some are written out, those that become copies under conditions, and the conditions in whose
-    other case it is.
+    Attributes:
+        facts: Constraints that hold at the current statement.
+        max_lanes: Maximum lane count of a vector.
+        serial: Ids of vectorized loops that become serial.
+        loops: Variables of the enclosing loops.
+        unrolled: Variables of enclosing loops that are unrolled.
+        copied: Variables of enclosing loops of which unrolling makes guarded copies.
+        others: Conditions in whose else branch the current statement is.
     """
 
     def __init__(self, facts: Facts, max_lanes: int, serial: set[int]) -> None:
@@ -100,7 +106,7 @@ class _Pass:
 
 
 def _outside(work: _Pass, node: Stmt) -> Task:
-    """A statement that is in no vector; its facts are collected on the way."""
+    """Rewrite a statement outside vectorized loops, collecting constraints on the way."""
     if isinstance(node, For):
         if _is_vector(node) and id(node) not in work.serial:
             return _vectorized(work, node)
@@ -157,7 +163,7 @@ def _vectorized(work: _Pass, loop: For) -> Stmt:
     last = _simple(work, binary(BinOp.ADD, loop.min, binary(BinOp.MUL, n_full, width)))
     bound = facts.greatest(facts.terms.sum_of(rest))
     state = facts.enter()
-    # A negative extent is an empty loop too, and its remainder may be positive.
+    # A loop of negative extent is empty, but the remainder of that extent may be positive.
     some = Compare(CmpOp.GT, loop.extent, index_value(0))
     is_counted = facts.at_least(count, 0)
     if not is_counted:
@@ -175,10 +181,11 @@ def _simple(work: _Pass, expr: Expr) -> Expr:
 
 
 def _fills_in_some_rounds(work: _Pass, extent: Expr, lanes: int) -> bool:
-    """Whether a loop around decides if all lanes take part: most of its iterations need no mask.
+    """Return whether an enclosing loop decides if all lanes are active, so a maskless form pays.
 
-    Not so for what is left of a loop and has never all lanes, where only the few iterations decide
-    that are written out, and for copies beside which there is a form for iterations that have all.
+    Most iterations of such a loop need no mask. The result is False for a remainder that never
+    fills all lanes, if only unrolled loops decide, and for guarded copies that already have a
+    sibling form for full iterations.
     """
     rest, rounds = cut_short(extent, lanes), work.loops - work.unrolled
     if rest is None or not any(isinstance(node, Var) and node in rounds for node in walk(rest)):
@@ -190,7 +197,7 @@ def _fills_in_some_rounds(work: _Pass, extent: Expr, lanes: int) -> bool:
 
 
 def _full_or_not(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) -> Stmt:
-    """Two forms of the body: without a mask if all lanes take part, else with one."""
+    """Return two versions of the body: maskless if all lanes are active, and masked otherwise."""
     facts, rest = work.facts, cut_short(extent, lanes)
     assert rest is not None
     is_full = _simple(work, Compare(CmpOp.GE, rest, index_value(lanes)))
@@ -205,7 +212,7 @@ def _full_or_not(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) 
 
 
 def _piece(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) -> Stmt:
-    """The iterations from `start`, at most `lanes` of them, all at once."""
+    """Return the `extent` iterations from `start`, `lanes` at most, as one vector."""
     facts = work.facts
     if lanes <= 0:
         return EMPTY
@@ -220,7 +227,7 @@ def _piece(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) -> Stm
         body = _full_or_not(work, loop, start, extent, lanes)
     else:
         if not facts.at_least(count, lanes):
-            # Whatever lanes there are besides, the mask leaves out.
+            # The mask disables surplus lanes, so the lane count can be a power of two.
             lanes = min(1 << (lanes - 1).bit_length(), work.max_lanes)
         body = vector_body(facts, loop, start, extent, lanes, work.loops)
     facts.leave(state)
