@@ -74,7 +74,7 @@ def fft(
     """The discrete Fourier transform along an axis.
 
     Args:
-        x: the array, of floating-point numbers.
+        x: Input array of floating-point dtype, real or complex.
         n: how many elements are transformed: others are left out, or 0; all that there are if None.
         axis: along which.
         norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
@@ -84,8 +84,8 @@ def fft(
         Complex numbers of the precision of `x`.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: no element is transformed, or there is no such norm.
 
     >>> import tecomp.array as xp
@@ -101,7 +101,7 @@ def ifft(
     """The inverse of `fft`.
 
     Args:
-        x: the array, of floating-point numbers.
+        x: Input array of floating-point dtype, real or complex.
         n: how many elements are transformed: others are left out, or 0; all that there are if None.
         axis: along which.
         norm: `backward` to scale this one by 1/n, `forward` to scale the other, `ortho` to scale
@@ -111,8 +111,8 @@ def ifft(
         Complex numbers of the precision of `x`.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: no element is transformed, or there is no such norm.
 
     >>> import tecomp.array as xp
@@ -133,7 +133,7 @@ def fftn(
     """The discrete Fourier transform along several axes.
 
     Args:
-        x: the array, of floating-point numbers.
+        x: Input array of floating-point dtype, real or complex.
         s: how many elements are transformed along each; all that there are if None.
         axes: along which; the last ones, as many as `s` has, if None, or all of them.
         norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
@@ -143,8 +143,8 @@ def fftn(
         Complex numbers of the precision of `x`.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: no element is transformed, there is no such norm, or no size for each axis.
 
     >>> import tecomp.array as xp
@@ -166,7 +166,7 @@ def ifftn(
     """The inverse of `fftn`.
 
     Args:
-        x: the array, of floating-point numbers.
+        x: Input array of floating-point dtype, real or complex.
         s: how many elements are transformed along each; all that there are if None.
         axes: along which; the last ones, as many as `s` has, if None, or all of them.
         norm: `backward` to scale this one by 1/n, `forward` to scale the other, `ortho` to scale
@@ -176,8 +176,8 @@ def ifftn(
         Complex numbers of the precision of `x`.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: no element is transformed, there is no such norm, or no size for each axis.
 
     >>> import tecomp.array as xp
@@ -193,7 +193,7 @@ def rfft(
     """The half of `fft` of real numbers from which the other follows.
 
     Args:
-        x: the array, of real floating-point numbers.
+        x: Input array of real floating-point dtype.
         n: how many elements are transformed; all that there are if None.
         axis: along which.
         norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
@@ -203,8 +203,8 @@ def rfft(
         Complex numbers of the precision of `x`, `n // 2 + 1` along the axis.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: no element is transformed, or there is no such norm.
 
     >>> import tecomp.array as xp
@@ -220,7 +220,7 @@ def irfft(
     """The inverse of `rfft`.
 
     Args:
-        x: the array, of floating-point numbers.
+        x: Input array of floating-point dtype, real or complex.
         n: how many elements the result has; an even number, of which `x` has half, if None.
         axis: along which.
         norm: `backward` to scale this one by 1/n, `forward` to scale the other, `ortho` to scale
@@ -230,8 +230,8 @@ def irfft(
         Real numbers of the precision of `x`.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: no element is transformed, or there is no such norm.
 
     >>> import tecomp.array as xp
@@ -252,7 +252,7 @@ def rfftn(
     """The half of `fftn` of real numbers from which the other follows: half of the last axis.
 
     Args:
-        x: the array, of real floating-point numbers.
+        x: Input array of real floating-point dtype.
         s: how many elements are transformed along each; all that there are if None.
         axes: along which; the last ones, as many as `s` has, if None, or all of them.
         norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
@@ -262,8 +262,8 @@ def rfftn(
         Complex numbers of the precision of `x`, half and one along the last of the axes.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: no element is transformed, there is no such norm, or no size for each axis.
 
     >>> import tecomp.array as xp
@@ -285,7 +285,7 @@ def irfftn(
     """The inverse of `rfftn`.
 
     Args:
-        x: the array, of floating-point numbers.
+        x: Input array of floating-point dtype, real or complex.
         s: how many elements the result has along each; all that there are if None, and along the
             last axis an even number, of which `x` has half.
         axes: along which; the last ones, as many as `s` has, if None, or all of them.
@@ -296,8 +296,8 @@ def irfftn(
         Real numbers of the precision of `x`.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: no element is transformed, there is no such norm, or no size for each axis.
 
     >>> import tecomp.array as xp
@@ -313,7 +313,7 @@ def hfft(
     """The real transform of half a row whose other half is its mirror image, conjugated.
 
     Args:
-        x: the array, of floating-point numbers.
+        x: Input array of floating-point dtype, real or complex.
         n: how many elements the result has; an even number, of which `x` has half, if None.
         axis: along which.
         norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
@@ -323,8 +323,8 @@ def hfft(
         Real numbers of the precision of `x`.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: no element is transformed, or there is no such norm.
 
     >>> import tecomp.array as xp
@@ -340,7 +340,7 @@ def ihfft(
     """The inverse of `hfft`.
 
     Args:
-        x: the array, of real floating-point numbers.
+        x: Input array of real floating-point dtype.
         n: how many elements are transformed: others are left out, or 0; all that there are if None.
         axis: along which.
         norm: `backward` to scale this one by 1/n, `forward` to scale the other, `ortho` to scale
@@ -350,8 +350,8 @@ def ihfft(
         Complex numbers of the precision of `x`, `n // 2 + 1` along the axis.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: no element is transformed, or there is no such norm.
 
     >>> import tecomp.array as xp
@@ -436,15 +436,15 @@ def fftshift(x: Array, /, *, axes: Axes = None) -> Array:
     """What `fft` gives with the frequency 0 in the middle.
 
     Args:
-        x: the array.
+        x: Input array.
         axes: along which; all of them if None.
 
     Returns:
         The same shape and type.
 
     Raises:
-        ArrayIndexError: there is no such axis.
-        ArrayValueError: an axis is named twice.
+        ArrayIndexError: If `axis` is out of bounds.
+        ArrayValueError: If `axis` contains duplicates.
 
     >>> import tecomp.array as xp
     >>> fftshift(fftfreq(4, d=0.5))
@@ -457,12 +457,12 @@ def ifftshift(x: Array, /, *, axes: Axes = None) -> Array:
     """The inverse of `fftshift`.
 
     Args:
-        x: the array.
+        x: Input array.
         axes: which; all if None.
 
     Raises:
-        ArrayIndexError: there is no such axis.
-        ArrayValueError: an axis is named twice.
+        ArrayIndexError: If `axis` is out of bounds.
+        ArrayValueError: If `axis` contains duplicates.
 
     >>> import tecomp.array as xp
     >>> ifftshift(fftshift(fftfreq(3)))

@@ -28,14 +28,14 @@ def library_call(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
     recorded, the call is recorded, and made each time that the function runs.
 
     Args:
-        op: the operation.
+        op: Operation.
         operands: what it is applied to.
 
     Raises:
         ArrayTypeError: the operation does not take such elements.
         ArrayValueError: shapes do not fit, or there is no result.
-        DeviceMismatchError: operands live on different devices.
-        TeamMismatchError: operands belong to different teams.
+        DeviceMismatchError: If the operands are on different devices.
+        TeamMismatchError: If the operands belong to different teams.
     """
     types = op.results(*[operand.type for operand in operands])
     device = types[0].device

@@ -98,7 +98,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
         The factors, of the same shape and type.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
         ArrayValueError: matrices are not square, or one is not positive definite.
 
     >>> import tecomp.array as xp
@@ -123,8 +123,8 @@ def cross(x1: Array, x2: Array, /, *, axis: SupportsIndex = -1) -> Array:
     Raises:
         ArrayTypeError: elements are no numbers.
         ArrayValueError: there is no such axis, it has not three elements, or shapes do not fit.
-        DeviceMismatchError: the operands live on different devices.
-        TeamMismatchError: they belong to different teams.
+        DeviceMismatchError: If the operands are on different devices.
+        TeamMismatchError: If the operands belong to different teams.
 
     >>> import tecomp.array as xp
     >>> cross(xp.asarray([1, 0, 0]), xp.asarray([0, 1, 0]))
@@ -147,8 +147,8 @@ def det(x: Array, /) -> Array:
         Shape (...).
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayValueError: matrices are not square.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayValueError: If the matrices are not square.
 
     >>> import tecomp.array as xp
     >>> det(xp.asarray([[2.0, 0.0], [0.0, 3.0]]))
@@ -189,7 +189,7 @@ def eig(x: Array, /) -> EigResult:
         both complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
         ArrayValueError: matrices are not square, or there is no result.
 
     >>> import tecomp.array as xp
@@ -210,7 +210,7 @@ def eigh(x: Array, /) -> EighResult:
         columns.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
         ArrayValueError: matrices are not square, or there is no result.
 
     >>> import tecomp.array as xp
@@ -250,7 +250,7 @@ def inv(x: Array, /) -> Array:
         The same shape and type.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
         ArrayValueError: matrices are not square, or one has no inverse.
 
     >>> import tecomp.array as xp
@@ -277,7 +277,7 @@ def matrix_norm(
         Real numbers, shape (...).
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
         ArrayValueError: `x` has fewer axes than two, there is no such norm, or no element of which
             it is the greatest.
 
@@ -340,7 +340,7 @@ def matrix_power(x: Array, n: SupportsIndex, /) -> Array:
         The same shape and type.
 
     Raises:
-        ArrayTypeError: `x` is of other elements, or `n` is no integer.
+        ArrayTypeError: If `x` has an unsupported dtype, or `n` is not an integer.
         ArrayValueError: matrices are not square, or one has no inverse and needs it.
 
     >>> import tecomp.array as xp
@@ -387,10 +387,10 @@ def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
         Counts, int64, shape (...).
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
         ArrayValueError: `x` has fewer axes than two, or `rtol` is not one for each matrix.
-        DeviceMismatchError: the operands live on different devices.
-        TeamMismatchError: they belong to different teams.
+        DeviceMismatchError: If the operands are on different devices.
+        TeamMismatchError: If the operands belong to different teams.
 
     >>> import tecomp.array as xp
     >>> matrix_rank(xp.asarray([[1.0, 2.0], [2.0, 4.0]]))
@@ -428,8 +428,8 @@ def outer(x1: Array, x2: Array, /) -> Array:
     Raises:
         ArrayTypeError: elements are no numbers.
         ArrayValueError: one is no vector.
-        DeviceMismatchError: the operands live on different devices.
-        TeamMismatchError: they belong to different teams.
+        DeviceMismatchError: If the operands are on different devices.
+        TeamMismatchError: If the operands belong to different teams.
 
     >>> import tecomp.array as xp
     >>> outer(xp.asarray([1, 2]), xp.asarray([3, 4]))
@@ -451,10 +451,10 @@ def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
         Shape (..., n, m).
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
         ArrayValueError: `x` has fewer axes than two, or `rtol` is not one for each matrix.
-        DeviceMismatchError: the operands live on different devices.
-        TeamMismatchError: they belong to different teams.
+        DeviceMismatchError: If the operands are on different devices.
+        TeamMismatchError: If the operands belong to different teams.
 
     >>> import tecomp.array as xp
     >>> pinv(xp.asarray([[2.0], [0.0]]))
@@ -476,7 +476,7 @@ def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRRe
         `Q` and `R`.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
         ArrayValueError: `x` has fewer axes than two, or there is no such mode.
 
     >>> import tecomp.array as xp
@@ -497,8 +497,8 @@ def slogdet(x: Array, /) -> SlogdetResult:
         `sign`, of absolute value 1, or 0, and `logabsdet`, real; both of shape (...).
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayValueError: matrices are not square.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayValueError: If the matrices are not square.
 
     >>> import tecomp.array as xp
     >>> slogdet(xp.asarray([[0.0, 1.0], [1.0, 0.0]])).sign
@@ -520,8 +520,8 @@ def solve(x1: Array, x2: Array, /) -> Array:
     Raises:
         ArrayTypeError: elements are others.
         ArrayValueError: shapes do not fit, or a matrix has no inverse.
-        DeviceMismatchError: the operands live on different devices.
-        TeamMismatchError: they belong to different teams.
+        DeviceMismatchError: If the operands are on different devices.
+        TeamMismatchError: If the operands belong to different teams.
 
     >>> import tecomp.array as xp
     >>> solve(xp.asarray([[2.0, 0.0], [0.0, 4.0]]), xp.asarray([2.0, 2.0]))
@@ -543,7 +543,7 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
         `U`, `S`, real, the greatest first, and `Vh`.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
         ArrayValueError: `x` has fewer axes than two, or there is no result.
 
     >>> import tecomp.array as xp
@@ -575,7 +575,7 @@ def trace(x: Array, /, *, offset: SupportsIndex = 0, dtype: Any = None) -> Array
         Shape (...).
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
         ArrayValueError: `x` has fewer axes than two.
 
     >>> import tecomp.array as xp
@@ -594,9 +594,9 @@ def vector_norm(
     """The norms of vectors.
 
     Args:
-        x: the array, of floating-point numbers.
+        x: Input array of floating-point dtype, real or complex.
         axis: along which they lie: one axis or several; all of them if None.
-        keepdims: whether the axes stay, with extent 1.
+        keepdims: If True, keep reduced axes with size 1.
         ord: 2 for the root of the squares of all elements; 1 for the sum of their sizes; inf and
             -inf for the greatest and the least size; 0 for how many are not 0; any other number p
             for the p-th root of the sum of the p-th powers of sizes.
@@ -606,7 +606,7 @@ def vector_norm(
 
     Raises:
         ArrayTypeError: `x` is of other elements, or `ord` is no number.
-        ArrayIndexError: there is no such axis.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: there is no element of which it is the greatest.
 
     >>> import tecomp.array as xp

@@ -33,7 +33,7 @@ def dtype_name(dtype: Any, where: str) -> str:
         where: the function, for messages.
 
     Raises:
-        ArrayTypeError: there are no arrays of such elements.
+        ArrayTypeError: If `dtype` is not supported.
 
     >>> dtype_name(np.float32, "zeros")
     'float32'
@@ -122,7 +122,7 @@ def shape_of(
     """A shape that users give.
 
     Raises:
-        ArrayTypeError: an extent is no integer.
+        ArrayTypeError: If an extent is not an integer.
         ArrayValueError: an extent is below 0, or there are too many elements.
     """
     extents = integers(shape, where, "shape")

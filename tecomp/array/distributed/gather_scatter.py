@@ -110,7 +110,7 @@ def asked_for(
 
     Args:
         op: says which axes are indexed; one of them is cut, and no other.
-        x: the array.
+        x: Input array.
         indices: counted from the first element; they broadcast.
         type: of the result.
         cut: of the array.

@@ -154,7 +154,7 @@ def record_together(op: Operation, type: PTensorType, operands: Sequence[Node]) 
     What is sent between processes is sent now; what a process computes of its part is recorded.
 
     Args:
-        op: the operation.
+        op: Operation.
         type: of the result.
         operands: of one team.
     """

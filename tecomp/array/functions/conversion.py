@@ -49,7 +49,7 @@ def asarray(
             first axis is cut into blocks if None.
 
     Raises:
-        ArrayTypeError: there are no arrays of such elements.
+        ArrayTypeError: If `dtype` is not supported.
         ArrayValueError: `copy=False`, and a copy is needed; rows have different lengths; or there
             is no such device.
         DeviceMismatchError: arrays in a sequence live on different devices.

@@ -149,7 +149,7 @@ def empty(
             first axis is cut into blocks if None.
 
     Raises:
-        ArrayTypeError: there are no arrays of such elements.
+        ArrayTypeError: If `dtype` is not supported.
         ArrayValueError: an extent is below 0, there is no such device, or no such layout there.
 
     >>> empty((2, 3)).shape
@@ -182,7 +182,7 @@ def zeros(
             first axis is cut into blocks if None.
 
     Raises:
-        ArrayTypeError: there are no arrays of such elements.
+        ArrayTypeError: If `dtype` is not supported.
         ArrayValueError: an extent is below 0, there is no such device, or no such layout there.
 
     >>> zeros(2)
@@ -208,7 +208,7 @@ def ones(
             first axis is cut into blocks if None.
 
     Raises:
-        ArrayTypeError: there are no arrays of such elements.
+        ArrayTypeError: If `dtype` is not supported.
         ArrayValueError: an extent is below 0, there is no such device, or no such layout there.
 
     >>> ones(2, dtype=np.int8)
@@ -348,15 +348,15 @@ def empty_like(
     """An array of another's shape, whose elements nobody has said.
 
     Args:
-        x: an array.
+        x: Input array.
         dtype: the element type; that of `x` if None.
         device: where the array lives; where `x` does if None.
         layout: where the elements are in the memory of the device, a `tecomp.Layout`; as those of
             `x` if None and the array has its dtype and device.
 
     Raises:
-        ArrayTypeError: there are no arrays of such elements.
-        ArrayValueError: there is no such device, or no such layout there.
+        ArrayTypeError: If `dtype` is not supported.
+        ArrayValueError: If the device is unknown or does not support the layout.
 
     >>> empty_like(ones((2, 3))).shape
     (2, 3)
@@ -370,15 +370,15 @@ def zeros_like(
     """Zeros in another array's shape.
 
     Args:
-        x: an array.
+        x: Input array.
         dtype: the element type; that of `x` if None.
         device: where the array lives; where `x` does if None.
         layout: where the elements are in the memory of the device, a `tecomp.Layout`; as those of
             `x` if None and the array has its dtype and device.
 
     Raises:
-        ArrayTypeError: there are no arrays of such elements.
-        ArrayValueError: there is no such device, or no such layout there.
+        ArrayTypeError: If `dtype` is not supported.
+        ArrayValueError: If the device is unknown or does not support the layout.
 
     >>> zeros_like(ones(2))
     Array([0., 0.], dtype=float64)
@@ -392,15 +392,15 @@ def ones_like(
     """Ones in another array's shape.
 
     Args:
-        x: an array.
+        x: Input array.
         dtype: the element type; that of `x` if None.
         device: where the array lives; where `x` does if None.
         layout: where the elements are in the memory of the device, a `tecomp.Layout`; as those of
             `x` if None and the array has its dtype and device.
 
     Raises:
-        ArrayTypeError: there are no arrays of such elements.
-        ArrayValueError: there is no such device, or no such layout there.
+        ArrayTypeError: If `dtype` is not supported.
+        ArrayValueError: If the device is unknown or does not support the layout.
 
     >>> ones_like(zeros(2))
     Array([1., 1.], dtype=float64)
@@ -415,7 +415,7 @@ def full_like(
     """One value in another array's shape.
 
     Args:
-        x: an array.
+        x: Input array.
         fill_value: a number, or an array that broadcasts to the shape.
         dtype: the element type; that of `x` if None.
         device: where the array lives; where `x` does if None.
@@ -464,7 +464,7 @@ def eye(
             first axis is cut into blocks if None.
 
     Raises:
-        ArrayTypeError: there are no arrays of such elements.
+        ArrayTypeError: If `dtype` is not supported.
         ArrayValueError: a number is below 0, or there is no such device.
 
     >>> eye(2, 3, k=1)
@@ -530,7 +530,7 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
 
     Raises:
         ArrayValueError: an array has more axes, or there is no such indexing.
-        DeviceMismatchError: arrays live on different devices.
+        DeviceMismatchError: If the arrays are on different devices.
 
     >>> [x.shape for x in meshgrid(arange(2), arange(3))]
     [(3, 2), (3, 2)]

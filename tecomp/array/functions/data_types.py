@@ -90,14 +90,14 @@ def astype(
     integers wrap; everything but zero becomes True.
 
     Args:
-        x: an array.
+        x: Input array.
         dtype: the type; no real one for complex elements.
         copy: False gives `x` itself where nothing changes.
         device: where the result lives; where `x` lives if None.
 
     Raises:
         ArrayTypeError: elements are complex and the type is real, or there is no such type.
-        ArrayValueError: there is no such device.
+        ArrayValueError: If the device is unknown.
 
     >>> import tecomp.array as xp
     >>> xp.astype(xp.asarray([1.5, -2.5]), xp.int8)
@@ -277,7 +277,7 @@ class Info:
         """The element types of arrays if nobody says which.
 
         Raises:
-            ArrayValueError: there is no such device.
+            ArrayValueError: If the device is unknown.
 
         >>> Info().default_dtypes()["real floating"]
         dtype('float64')

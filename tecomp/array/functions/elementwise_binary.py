@@ -1,8 +1,8 @@
-"""Functions of the elements of two arrays, each result made of what is at its place.
+"""Element-wise functions of two operands.
 
-Each takes arrays of the element types that the standard names, and raises ArrayTypeError for
-others; one of both may be a number of Python, which takes the type of the array. Shapes
-broadcast, and ArrayValueError is raised if they do not.
+Each function accepts the dtypes that the standard names and raises ArrayTypeError for other dtypes.
+One operand may be a Python scalar, which is converted to the dtype of the array. Shapes are
+broadcast; ArrayValueError is raised if they are not broadcast-compatible.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from tecomp.ptensor.operations.elementwise import FUNCTIONS
 
 
 def add(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The sum of two elements.
+    """Compute the sum element-wise.
 
     Args:
-        x1: numbers, real or complex, in an array, or a number of Python if `x2` is one.
-        x2: numbers, real or complex, in an array, or a number of Python if `x1` is one.
+        x1: Array of numeric dtype, or a Python scalar if `x2` is an array.
+        x2: Array of numeric dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.add(xp.asarray([1, 2]), xp.asarray([10, 20]))
@@ -33,15 +33,15 @@ def add(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def atan2(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The angle of the point (x2, x1), in [-pi, pi].
+    """Compute the angle of the point (x2, x1) element-wise, in radians in [-pi, pi].
 
     Args:
-        x1: real floating-point numbers in an array, or a number of Python if `x2` is one.
-        x2: real floating-point numbers in an array, or a number of Python if `x1` is one.
+        x1: Array of real floating-point dtype, or a Python scalar if `x2` is an array.
+        x2: Array of real floating-point dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.atan2(xp.asarray([1.0, -1.0]), xp.asarray([1.0, -1.0]))
@@ -51,15 +51,15 @@ def atan2(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def bitwise_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The bits that two elements both have.
+    """Compute the bitwise AND element-wise.
 
     Args:
-        x1: integers or bool in an array, or a number of Python if `x2` is one.
-        x2: integers or bool in an array, or a number of Python if `x1` is one.
+        x1: Array of integer or boolean dtype, or a Python scalar if `x2` is an array.
+        x2: Array of integer or boolean dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.bitwise_and(xp.asarray([6, 5]), xp.asarray([3, 4]))
@@ -69,15 +69,15 @@ def bitwise_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def bitwise_left_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The bits of the first element moved up by the second; none are left at its width.
+    """Shift bits left element-wise; shifts by the bit width or more give 0.
 
     Args:
-        x1: integers in an array, or a number of Python if `x2` is one.
-        x2: integers in an array, or a number of Python if `x1` is one.
+        x1: Array of integer dtype, or a Python scalar if `x2` is an array.
+        x2: Array of integer dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.bitwise_left_shift(xp.asarray([1, 3]), xp.asarray([4, 1]))
@@ -87,15 +87,15 @@ def bitwise_left_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def bitwise_or(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The bits that one of two elements has.
+    """Compute the bitwise OR element-wise.
 
     Args:
-        x1: integers or bool in an array, or a number of Python if `x2` is one.
-        x2: integers or bool in an array, or a number of Python if `x1` is one.
+        x1: Array of integer or boolean dtype, or a Python scalar if `x2` is an array.
+        x2: Array of integer or boolean dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.bitwise_or(xp.asarray([6, 5]), xp.asarray([3, 4]))
@@ -105,15 +105,15 @@ def bitwise_or(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def bitwise_right_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The bits of the first element moved down by the second; its sign goes on.
+    """Shift bits right element-wise, with sign extension.
 
     Args:
-        x1: integers in an array, or a number of Python if `x2` is one.
-        x2: integers in an array, or a number of Python if `x1` is one.
+        x1: Array of integer dtype, or a Python scalar if `x2` is an array.
+        x2: Array of integer dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.bitwise_right_shift(xp.asarray([16, -3]), xp.asarray([2, 1]))
@@ -123,15 +123,15 @@ def bitwise_right_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def bitwise_xor(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The bits that just one of two elements has.
+    """Compute the bitwise XOR element-wise.
 
     Args:
-        x1: integers or bool in an array, or a number of Python if `x2` is one.
-        x2: integers or bool in an array, or a number of Python if `x1` is one.
+        x1: Array of integer or boolean dtype, or a Python scalar if `x2` is an array.
+        x2: Array of integer or boolean dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.bitwise_xor(xp.asarray([6, 5]), xp.asarray([3, 4]))
@@ -141,15 +141,15 @@ def bitwise_xor(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def copysign(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The first element with the sign of the second.
+    """Combine the magnitude of `x1` with the sign of `x2` element-wise.
 
     Args:
-        x1: real floating-point numbers in an array, or a number of Python if `x2` is one.
-        x2: real floating-point numbers in an array, or a number of Python if `x1` is one.
+        x1: Array of real floating-point dtype, or a Python scalar if `x2` is an array.
+        x2: Array of real floating-point dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.copysign(xp.asarray([1.0, 2.0]), xp.asarray([-0.0, 3.0]))
@@ -159,15 +159,15 @@ def copysign(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The quotient of two elements; that of integers is a float64.
+    """Divide element-wise; integers give float64.
 
     Args:
-        x1: numbers, real or complex, in an array, or a number of Python if `x2` is one.
-        x2: numbers, real or complex, in an array, or a number of Python if `x1` is one.
+        x1: Array of numeric dtype, or a Python scalar if `x2` is an array.
+        x2: Array of numeric dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.divide(xp.asarray([1.0, 2.0]), xp.asarray([4.0, 0.5]))
@@ -177,15 +177,15 @@ def divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """Whether two elements are equal.
+    """Compare element-wise for `x1 == x2`.
 
     Args:
-        x1: elements of any type in an array, or a number of Python if `x2` is one.
-        x2: elements of any type in an array, or a number of Python if `x1` is one.
+        x1: Array of any dtype, or a Python scalar if `x2` is an array.
+        x2: Array of any dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
@@ -195,15 +195,15 @@ def equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def floor_divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The greatest integer not above the quotient, in its type; 0 of integers by 0.
+    """Divide and round down element-wise; the dtype is kept, integers divided by 0 give 0.
 
     Args:
-        x1: real numbers in an array, or a number of Python if `x2` is one.
-        x2: real numbers in an array, or a number of Python if `x1` is one.
+        x1: Array of real-valued dtype, or a Python scalar if `x2` is an array.
+        x2: Array of real-valued dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.floor_divide(xp.asarray([7, -7]), xp.asarray([2, 2]))
@@ -213,15 +213,15 @@ def floor_divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def greater(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """Whether the first element is greater than the second.
+    """Compare element-wise for `x1 > x2`.
 
     Args:
-        x1: real numbers in an array, or a number of Python if `x2` is one.
-        x2: real numbers in an array, or a number of Python if `x1` is one.
+        x1: Array of real-valued dtype, or a Python scalar if `x2` is an array.
+        x2: Array of real-valued dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.greater(xp.asarray([1, 2]), xp.asarray([0, 3]))
@@ -231,15 +231,15 @@ def greater(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def greater_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """Whether the first element is not less than the second.
+    """Compare element-wise for `x1 >= x2`.
 
     Args:
-        x1: real numbers in an array, or a number of Python if `x2` is one.
-        x2: real numbers in an array, or a number of Python if `x1` is one.
+        x1: Array of real-valued dtype, or a Python scalar if `x2` is an array.
+        x2: Array of real-valued dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.greater_equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
@@ -249,15 +249,15 @@ def greater_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def hypot(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """`sqrt(x1 * x1 + x2 * x2)` without overflow in between.
+    """Compute `sqrt(x1 * x1 + x2 * x2)` element-wise without intermediate overflow.
 
     Args:
-        x1: real floating-point numbers in an array, or a number of Python if `x2` is one.
-        x2: real floating-point numbers in an array, or a number of Python if `x1` is one.
+        x1: Array of real floating-point dtype, or a Python scalar if `x2` is an array.
+        x2: Array of real floating-point dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.hypot(xp.asarray([3.0, 5.0]), xp.asarray([4.0, 12.0]))
@@ -267,15 +267,15 @@ def hypot(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def less(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """Whether the first element is less than the second.
+    """Compare element-wise for `x1 < x2`.
 
     Args:
-        x1: real numbers in an array, or a number of Python if `x2` is one.
-        x2: real numbers in an array, or a number of Python if `x1` is one.
+        x1: Array of real-valued dtype, or a Python scalar if `x2` is an array.
+        x2: Array of real-valued dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.less(xp.asarray([1, 2]), xp.asarray([0, 3]))
@@ -285,15 +285,15 @@ def less(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def less_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """Whether the first element is not greater than the second.
+    """Compare element-wise for `x1 <= x2`.
 
     Args:
-        x1: real numbers in an array, or a number of Python if `x2` is one.
-        x2: real numbers in an array, or a number of Python if `x1` is one.
+        x1: Array of real-valued dtype, or a Python scalar if `x2` is an array.
+        x2: Array of real-valued dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.less_equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
@@ -303,15 +303,15 @@ def less_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def logaddexp(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """`log(exp(x1) + exp(x2))` without overflow in between.
+    """Compute `log(exp(x1) + exp(x2))` element-wise without intermediate overflow.
 
     Args:
-        x1: real floating-point numbers in an array, or a number of Python if `x2` is one.
-        x2: real floating-point numbers in an array, or a number of Python if `x1` is one.
+        x1: Array of real floating-point dtype, or a Python scalar if `x2` is an array.
+        x2: Array of real floating-point dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.logaddexp(xp.asarray([0.0, 1000.0]), xp.asarray([0.0, 1000.0]))
@@ -321,15 +321,15 @@ def logaddexp(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def logical_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """Whether two elements are both True.
+    """Compute the logical AND element-wise.
 
     Args:
-        x1: an array, or a number if `x2` is an array; numbers are true unless they are 0.
-        x2: an array, or a number if `x1` is an array.
+        x1: Array, or a Python scalar if `x2` is an array. Nonzero numbers count as True.
+        x2: Array, or a Python scalar if `x1` is an array. Nonzero numbers count as True.
 
     Raises:
-        ArrayTypeError: neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.logical_and(xp.asarray([True, True]), xp.asarray([True, False]))
@@ -339,15 +339,15 @@ def logical_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def logical_or(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """Whether one of two elements is True.
+    """Compute the logical OR element-wise.
 
     Args:
-        x1: an array, or a number if `x2` is an array; numbers are true unless they are 0.
-        x2: an array, or a number if `x1` is an array.
+        x1: Array, or a Python scalar if `x2` is an array. Nonzero numbers count as True.
+        x2: Array, or a Python scalar if `x1` is an array. Nonzero numbers count as True.
 
     Raises:
-        ArrayTypeError: neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.logical_or(xp.asarray([True, False]), xp.asarray([False, False]))
@@ -357,15 +357,15 @@ def logical_or(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def logical_xor(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """Whether just one of two elements is True.
+    """Compute the logical XOR element-wise.
 
     Args:
-        x1: an array, or a number if `x2` is an array; numbers are true unless they are 0.
-        x2: an array, or a number if `x1` is an array.
+        x1: Array, or a Python scalar if `x2` is an array. Nonzero numbers count as True.
+        x2: Array, or a Python scalar if `x1` is an array. Nonzero numbers count as True.
 
     Raises:
-        ArrayTypeError: neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.logical_xor(xp.asarray([True, True]), xp.asarray([True, False]))
@@ -375,15 +375,15 @@ def logical_xor(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def maximum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The greater of two elements; NaN if one is.
+    """Return the larger operand element-wise; NaN propagates.
 
     Args:
-        x1: real numbers in an array, or a number of Python if `x2` is one.
-        x2: real numbers in an array, or a number of Python if `x1` is one.
+        x1: Array of real-valued dtype, or a Python scalar if `x2` is an array.
+        x2: Array of real-valued dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.maximum(xp.asarray([1, 2]), xp.asarray([0, 3]))
@@ -393,15 +393,15 @@ def maximum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def minimum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The lesser of two elements; NaN if one is.
+    """Return the smaller operand element-wise; NaN propagates.
 
     Args:
-        x1: real numbers in an array, or a number of Python if `x2` is one.
-        x2: real numbers in an array, or a number of Python if `x1` is one.
+        x1: Array of real-valued dtype, or a Python scalar if `x2` is an array.
+        x2: Array of real-valued dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.minimum(xp.asarray([1, 2]), xp.asarray([0, 3]))
@@ -411,15 +411,15 @@ def minimum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def multiply(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The product of two elements.
+    """Compute the product element-wise.
 
     Args:
-        x1: numbers, real or complex, in an array, or a number of Python if `x2` is one.
-        x2: numbers, real or complex, in an array, or a number of Python if `x1` is one.
+        x1: Array of numeric dtype, or a Python scalar if `x2` is an array.
+        x2: Array of numeric dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.multiply(xp.asarray([1, 2]), xp.asarray([10, 20]))
@@ -429,15 +429,15 @@ def multiply(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def nextafter(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The number beside the first element on the side of the second.
+    """Return the next representable value after `x1` towards `x2` element-wise.
 
     Args:
-        x1: real floating-point numbers in an array, or a number of Python if `x2` is one.
-        x2: real floating-point numbers in an array, or a number of Python if `x1` is one.
+        x1: Array of real floating-point dtype, or a Python scalar if `x2` is an array.
+        x2: Array of real floating-point dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.nextafter(xp.asarray([1.0, 1.0]), xp.asarray([2.0, 1.0]))
@@ -447,15 +447,15 @@ def nextafter(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def not_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """Whether two elements are different.
+    """Compare element-wise for `x1 != x2`.
 
     Args:
-        x1: elements of any type in an array, or a number of Python if `x2` is one.
-        x2: elements of any type in an array, or a number of Python if `x1` is one.
+        x1: Array of any dtype, or a Python scalar if `x2` is an array.
+        x2: Array of any dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.not_equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
@@ -465,15 +465,15 @@ def not_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def pow(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The first element to the power of the second.
+    """Raise `x1` to the power `x2` element-wise.
 
     Args:
-        x1: numbers, real or complex, in an array, or a number of Python if `x2` is one.
-        x2: numbers, real or complex, in an array, or a number of Python if `x1` is one.
+        x1: Array of numeric dtype, or a Python scalar if `x2` is an array.
+        x2: Array of numeric dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.pow(xp.asarray([2, 3]), xp.asarray([10, 2]))
@@ -483,15 +483,15 @@ def pow(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def remainder(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The remainder of `floor_divide`, with the sign of the second element; 0 of integers by 0.
+    """Compute the remainder of `floor_divide`, with the sign of `x2`; integers modulo 0 give 0.
 
     Args:
-        x1: real numbers in an array, or a number of Python if `x2` is one.
-        x2: real numbers in an array, or a number of Python if `x1` is one.
+        x1: Array of real-valued dtype, or a Python scalar if `x2` is an array.
+        x2: Array of real-valued dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.remainder(xp.asarray([7, -7]), xp.asarray([2, 2]))
@@ -501,15 +501,15 @@ def remainder(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def subtract(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-    """The first element less the second.
+    """Compute the difference `x1 - x2` element-wise.
 
     Args:
-        x1: numbers, real or complex, in an array, or a number of Python if `x2` is one.
-        x2: numbers, real or complex, in an array, or a number of Python if `x1` is one.
+        x1: Array of numeric dtype, or a Python scalar if `x2` is an array.
+        x2: Array of numeric dtype, or a Python scalar if `x1` is an array.
 
     Raises:
-        ArrayTypeError: elements are others, or neither is an array.
-        ArrayValueError: shapes do not broadcast.
+        ArrayTypeError: If an operand has an unsupported dtype, or neither operand is an array.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.subtract(xp.asarray([1, 2]), xp.asarray([10, 20]))

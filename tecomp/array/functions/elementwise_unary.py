@@ -1,7 +1,6 @@
-"""Functions of the elements of one array, each result made of what is at its place.
+"""Element-wise functions of one array.
 
-Each takes arrays of the element types that the standard names, and raises ArrayTypeError for
-others.
+Each function accepts the dtypes that the standard names and raises ArrayTypeError for other dtypes.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from tecomp.ptensor.operations.elementwise import FUNCTIONS
 
 
 def abs(x: Array, /) -> Array:
-    """The size of each element; that of a complex number is real.
+    """Compute the absolute value element-wise; the result of a complex array is real.
 
     Args:
-        x: numbers, real or complex.
+        x: Input array of numeric dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.abs(xp.asarray([-1.5, 2.0]))
@@ -29,13 +28,13 @@ def abs(x: Array, /) -> Array:
 
 
 def acos(x: Array, /) -> Array:
-    """The angle in [0, pi] whose cosine is the element.
+    """Compute the inverse cosine element-wise, in radians; real results are in [0, pi].
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.acos(xp.asarray([1.0, 0.0]))
@@ -45,13 +44,13 @@ def acos(x: Array, /) -> Array:
 
 
 def acosh(x: Array, /) -> Array:
-    """The inverse of `cosh` of each element, at least 0.
+    """Compute the inverse hyperbolic cosine element-wise; real results are at least 0.
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.acosh(xp.asarray([1.0, 2.0]))
@@ -61,13 +60,13 @@ def acosh(x: Array, /) -> Array:
 
 
 def asin(x: Array, /) -> Array:
-    """The angle in [-pi/2, pi/2] whose sine is the element.
+    """Compute the inverse sine element-wise, in radians; real results are in [-pi/2, pi/2].
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.asin(xp.asarray([0.0, 1.0]))
@@ -77,13 +76,13 @@ def asin(x: Array, /) -> Array:
 
 
 def asinh(x: Array, /) -> Array:
-    """The inverse of `sinh` of each element.
+    """Compute the inverse hyperbolic sine element-wise.
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.asinh(xp.asarray([0.0, 1.0]))
@@ -93,13 +92,13 @@ def asinh(x: Array, /) -> Array:
 
 
 def atan(x: Array, /) -> Array:
-    """The angle in [-pi/2, pi/2] whose tangent is the element.
+    """Compute the inverse tangent element-wise, in radians; real results are in [-pi/2, pi/2].
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.atan(xp.asarray([0.0, 1.0]))
@@ -109,13 +108,13 @@ def atan(x: Array, /) -> Array:
 
 
 def atanh(x: Array, /) -> Array:
-    """The inverse of `tanh` of each element.
+    """Compute the inverse hyperbolic tangent element-wise.
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.atanh(xp.asarray([0.0, 0.5]))
@@ -125,13 +124,13 @@ def atanh(x: Array, /) -> Array:
 
 
 def bitwise_invert(x: Array, /) -> Array:
-    """Each element with all bits turned over; of a truth value the other one.
+    """Invert all bits element-wise; negate booleans logically.
 
     Args:
-        x: integers or bool.
+        x: Input array of integer or boolean dtype.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.bitwise_invert(xp.asarray([0, -2]))
@@ -141,13 +140,13 @@ def bitwise_invert(x: Array, /) -> Array:
 
 
 def ceil(x: Array, /) -> Array:
-    """The least integer not below each element, in its type.
+    """Round up to an integer element-wise; the dtype is kept.
 
     Args:
-        x: real numbers.
+        x: Input array of real-valued dtype.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.ceil(xp.asarray([-1.5, 1.5]))
@@ -157,13 +156,13 @@ def ceil(x: Array, /) -> Array:
 
 
 def conj(x: Array, /) -> Array:
-    """The complex conjugate of each element; real numbers stay.
+    """Compute the complex conjugate element-wise; real arrays are returned unchanged.
 
     Args:
-        x: numbers, real or complex.
+        x: Input array of numeric dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.conj(xp.asarray([1 + 2j]))
@@ -173,13 +172,13 @@ def conj(x: Array, /) -> Array:
 
 
 def cos(x: Array, /) -> Array:
-    """The cosine of each element, an angle in radians.
+    """Compute the cosine of angles in radians element-wise.
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.cos(xp.asarray([0.0, 1.0]))
@@ -189,13 +188,13 @@ def cos(x: Array, /) -> Array:
 
 
 def cosh(x: Array, /) -> Array:
-    """The hyperbolic cosine of each element.
+    """Compute the hyperbolic cosine element-wise.
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.cosh(xp.asarray([0.0, 1.0]))
@@ -205,13 +204,13 @@ def cosh(x: Array, /) -> Array:
 
 
 def exp(x: Array, /) -> Array:
-    """Euler's number to the power of each element.
+    """Compute the exponential element-wise.
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.exp(xp.asarray([0.0, 1.0]))
@@ -221,13 +220,13 @@ def exp(x: Array, /) -> Array:
 
 
 def expm1(x: Array, /) -> Array:
-    """`exp(x) - 1` of each element, exact for small ones too.
+    """Compute `exp(x) - 1` element-wise, accurately near zero.
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.expm1(xp.asarray([0.0, 1e-10]))
@@ -237,13 +236,13 @@ def expm1(x: Array, /) -> Array:
 
 
 def floor(x: Array, /) -> Array:
-    """The greatest integer not above each element, in its type.
+    """Round down to an integer element-wise; the dtype is kept.
 
     Args:
-        x: real numbers.
+        x: Input array of real-valued dtype.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.floor(xp.asarray([-1.5, 1.5]))
@@ -253,13 +252,13 @@ def floor(x: Array, /) -> Array:
 
 
 def imag(x: Array, /) -> Array:
-    """The imaginary part of each element.
+    """Return the imaginary part element-wise.
 
     Args:
-        x: numbers, real or complex.
+        x: Input array of numeric dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.imag(xp.asarray([1 + 2j]))
@@ -269,13 +268,13 @@ def imag(x: Array, /) -> Array:
 
 
 def isfinite(x: Array, /) -> Array:
-    """Whether each element is neither infinite nor NaN.
+    """Test element-wise for values that are neither infinite nor NaN.
 
     Args:
-        x: numbers, real or complex.
+        x: Input array of numeric dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.isfinite(xp.asarray([1.0, float("inf")]))
@@ -285,13 +284,13 @@ def isfinite(x: Array, /) -> Array:
 
 
 def isinf(x: Array, /) -> Array:
-    """Whether each element, or a part of it, is infinite.
+    """Test element-wise for infinities, in the real or imaginary part of complex values.
 
     Args:
-        x: numbers, real or complex.
+        x: Input array of numeric dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.isinf(xp.asarray([1.0, float("inf")]))
@@ -301,13 +300,13 @@ def isinf(x: Array, /) -> Array:
 
 
 def isnan(x: Array, /) -> Array:
-    """Whether each element, or a part of it, is no number.
+    """Test element-wise for NaN, in the real or imaginary part of complex values.
 
     Args:
-        x: numbers, real or complex.
+        x: Input array of numeric dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.isnan(xp.asarray([1.0, float("nan")]))
@@ -317,13 +316,13 @@ def isnan(x: Array, /) -> Array:
 
 
 def log(x: Array, /) -> Array:
-    """The natural logarithm of each element.
+    """Compute the natural logarithm element-wise.
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.log(xp.asarray([1.0, 2.0]))
@@ -333,13 +332,13 @@ def log(x: Array, /) -> Array:
 
 
 def log1p(x: Array, /) -> Array:
-    """`log(1 + x)` of each element, exact for small ones too.
+    """Compute `log(1 + x)` element-wise, accurately near zero.
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.log1p(xp.asarray([0.0, 1e-10]))
@@ -349,13 +348,13 @@ def log1p(x: Array, /) -> Array:
 
 
 def log2(x: Array, /) -> Array:
-    """The logarithm to base 2 of each element.
+    """Compute the base-2 logarithm element-wise.
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.log2(xp.asarray([1.0, 8.0]))
@@ -365,13 +364,13 @@ def log2(x: Array, /) -> Array:
 
 
 def log10(x: Array, /) -> Array:
-    """The logarithm to base 10 of each element.
+    """Compute the base-10 logarithm element-wise.
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.log10(xp.asarray([1.0, 100.0]))
@@ -381,10 +380,10 @@ def log10(x: Array, /) -> Array:
 
 
 def logical_not(x: Array, /) -> Array:
-    """Whether each element is False.
+    """Compute the logical NOT element-wise.
 
     Args:
-        x: an array; numbers are true unless they are 0.
+        x: Input array of any dtype. Nonzero numbers count as True.
 
     >>> import tecomp.array as xp
     >>> xp.logical_not(xp.asarray([True, False]))
@@ -394,13 +393,13 @@ def logical_not(x: Array, /) -> Array:
 
 
 def negative(x: Array, /) -> Array:
-    """Each element with the other sign; unsigned integers wrap.
+    """Negate element-wise; unsigned integers wrap around.
 
     Args:
-        x: numbers, real or complex.
+        x: Input array of numeric dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.negative(xp.asarray([1, -2]))
@@ -410,13 +409,13 @@ def negative(x: Array, /) -> Array:
 
 
 def positive(x: Array, /) -> Array:
-    """Each element as it is.
+    """Return the elements unchanged.
 
     Args:
-        x: numbers, real or complex.
+        x: Input array of numeric dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.positive(xp.asarray([1, -2]))
@@ -426,13 +425,13 @@ def positive(x: Array, /) -> Array:
 
 
 def real(x: Array, /) -> Array:
-    """The real part of each element.
+    """Return the real part element-wise.
 
     Args:
-        x: numbers, real or complex.
+        x: Input array of numeric dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.real(xp.asarray([1 + 2j]))
@@ -442,13 +441,13 @@ def real(x: Array, /) -> Array:
 
 
 def reciprocal(x: Array, /) -> Array:
-    """1 divided by each element.
+    """Compute `1 / x` element-wise.
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.reciprocal(xp.asarray([0.5, 4.0]))
@@ -458,13 +457,13 @@ def reciprocal(x: Array, /) -> Array:
 
 
 def round(x: Array, /) -> Array:
-    """The integer nearest to each element, of two the even one, in its type.
+    """Round to the nearest integer element-wise, with ties to even; the dtype is kept.
 
     Args:
-        x: numbers, real or complex.
+        x: Input array of numeric dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.round(xp.asarray([0.5, 1.5, 2.6]))
@@ -474,13 +473,13 @@ def round(x: Array, /) -> Array:
 
 
 def sign(x: Array, /) -> Array:
-    """1, 0 or -1, as each element is greater than 0, 0, or less; of a complex one its direction.
+    """Return the sign element-wise: -1, 0 or 1 for real, `x / abs(x)` for complex values.
 
     Args:
-        x: numbers, real or complex.
+        x: Input array of numeric dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.sign(xp.asarray([-3.0, 0.0, 2.0]))
@@ -490,13 +489,13 @@ def sign(x: Array, /) -> Array:
 
 
 def signbit(x: Array, /) -> Array:
-    """Whether the sign of each element is minus; zeros and NaN have one too.
+    """Return whether the sign bit is set element-wise, also for zeros and NaN.
 
     Args:
-        x: real floating-point numbers.
+        x: Input array of real floating-point dtype.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.signbit(xp.asarray([-0.0, 0.0]))
@@ -506,13 +505,13 @@ def signbit(x: Array, /) -> Array:
 
 
 def sin(x: Array, /) -> Array:
-    """The sine of each element, an angle in radians.
+    """Compute the sine of angles in radians element-wise.
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.sin(xp.asarray([0.0, 1.0]))
@@ -522,13 +521,13 @@ def sin(x: Array, /) -> Array:
 
 
 def sinh(x: Array, /) -> Array:
-    """The hyperbolic sine of each element.
+    """Compute the hyperbolic sine element-wise.
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.sinh(xp.asarray([0.0, 1.0]))
@@ -538,13 +537,13 @@ def sinh(x: Array, /) -> Array:
 
 
 def square(x: Array, /) -> Array:
-    """Each element times itself.
+    """Compute the square element-wise.
 
     Args:
-        x: numbers, real or complex.
+        x: Input array of numeric dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.square(xp.asarray([3, -2]))
@@ -554,13 +553,13 @@ def square(x: Array, /) -> Array:
 
 
 def sqrt(x: Array, /) -> Array:
-    """The square root of each element.
+    """Compute the square root element-wise.
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.sqrt(xp.asarray([4.0, 2.0]))
@@ -570,13 +569,13 @@ def sqrt(x: Array, /) -> Array:
 
 
 def tan(x: Array, /) -> Array:
-    """The tangent of each element, an angle in radians.
+    """Compute the tangent of angles in radians element-wise.
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.tan(xp.asarray([0.0, 1.0]))
@@ -586,13 +585,13 @@ def tan(x: Array, /) -> Array:
 
 
 def tanh(x: Array, /) -> Array:
-    """The hyperbolic tangent of each element.
+    """Compute the hyperbolic tangent element-wise.
 
     Args:
-        x: floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.tanh(xp.asarray([0.0, 1.0]))
@@ -602,13 +601,13 @@ def tanh(x: Array, /) -> Array:
 
 
 def trunc(x: Array, /) -> Array:
-    """Each element without its fraction, in its type.
+    """Round towards zero to an integer element-wise; the dtype is kept.
 
     Args:
-        x: real numbers.
+        x: Input array of real-valued dtype.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
+        ArrayTypeError: If `x` has an unsupported dtype.
 
     >>> import tecomp.array as xp
     >>> xp.trunc(xp.asarray([-1.5, 1.5]))

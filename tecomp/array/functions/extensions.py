@@ -38,7 +38,7 @@ def explain(*arrays: Array) -> Explanation:
 
     Raises:
         ArrayTypeError: something is no array, or an argument of a function that `jit` records.
-        DeviceMismatchError: arrays live on different devices.
+        DeviceMismatchError: If the arrays are on different devices.
         TeamMismatchError: arrays belong to different teams.
 
     >>> import tecomp.array as xp
@@ -111,7 +111,7 @@ def redistribute(x: Array, placements: Any, /) -> Array:
     All processes of the team have to call it.
 
     Args:
-        x: the array.
+        x: Input array.
         placements: what the processes in a row have, `[dist.Shard(1)]`; or a `dist.Partition`.
 
     Raises:
@@ -222,7 +222,7 @@ def restickify(x: Array, axis: int, /) -> Array:
         The same elements in another layout.
 
     Raises:
-        ArrayIndexError: there is no such axis.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: the array is where there are no layouts.
 
     >>> import tecomp.array as xp

@@ -25,8 +25,8 @@ def matmul(x1: Array, x2: Array, /) -> Array:
     Raises:
         ArrayTypeError: elements are no numbers.
         ArrayValueError: shapes do not fit.
-        DeviceMismatchError: the operands live on different devices.
-        TeamMismatchError: they belong to different teams.
+        DeviceMismatchError: If the operands are on different devices.
+        TeamMismatchError: If the operands belong to different teams.
 
     >>> import tecomp.array as xp
     >>> matmul(xp.asarray([[1, 2], [3, 4]]), xp.asarray([5, 6]))
@@ -71,8 +71,8 @@ def vecdot(x1: Array, x2: Array, /, *, axis: SupportsIndex = -1) -> Array:
     Raises:
         ArrayTypeError: elements are no numbers.
         ArrayValueError: shapes do not fit, or the axis is none of both.
-        DeviceMismatchError: the operands live on different devices.
-        TeamMismatchError: they belong to different teams.
+        DeviceMismatchError: If the operands are on different devices.
+        TeamMismatchError: If the operands belong to different teams.
 
     >>> import tecomp.array as xp
     >>> vecdot(xp.asarray([1j, 2]), xp.asarray([1j, 3]))
@@ -97,10 +97,10 @@ def tensordot(
 
     Raises:
         ArrayTypeError: elements are no numbers.
-        ArrayIndexError: there is no such axis.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: extents differ.
-        DeviceMismatchError: the operands live on different devices.
-        TeamMismatchError: they belong to different teams.
+        DeviceMismatchError: If the operands are on different devices.
+        TeamMismatchError: If the operands belong to different teams.
 
     >>> import tecomp.array as xp
     >>> tensordot(xp.asarray([1, 2, 3]), xp.asarray([4, 5, 6]), axes=1)

@@ -47,7 +47,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     """The elements at indices along an axis.
 
     Args:
-        x: the array.
+        x: Input array.
         indices: integers; those below 0 count from the end.
         axis: along which; None for arrays of one axis, or for the elements as one row.
 
@@ -57,7 +57,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     Raises:
         ArrayIndexError: there is no such axis, or an index is out of bounds.
         ArrayTypeError: the indices are no integers.
-        DeviceMismatchError: arrays live on different devices.
+        DeviceMismatchError: If the arrays are on different devices.
 
     >>> import tecomp.array as xp
     >>> take(xp.asarray([5, 6, 7]), xp.asarray([2, 0]))
@@ -78,7 +78,7 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     """The elements at indices along an axis, at the same places of all others.
 
     Args:
-        x: the array.
+        x: Input array.
         indices: integers, with as many axes; all but one broadcast with those of `x`. Those below
             0 count from the end.
         axis: along which.
@@ -87,7 +87,7 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
         ArrayIndexError: there is no such axis, or an index is out of bounds.
         ArrayTypeError: the indices are no integers.
         ArrayValueError: shapes do not fit.
-        DeviceMismatchError: arrays live on different devices.
+        DeviceMismatchError: If the arrays are on different devices.
 
     >>> import tecomp.array as xp
     >>> take_along_axis(xp.asarray([[5, 6], [7, 8]]), xp.asarray([[1], [0]]))
@@ -117,7 +117,7 @@ def broadcast_arrays(*arrays: Array) -> list[Array]:
 
     Raises:
         ArrayValueError: there is no such shape.
-        DeviceMismatchError: arrays live on different devices.
+        DeviceMismatchError: If the arrays are on different devices.
 
     >>> import tecomp.array as xp
     >>> [x.shape for x in broadcast_arrays(xp.ones((2, 1)), xp.ones(3))]
@@ -139,7 +139,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
         shapes: the shapes.
 
     Raises:
-        ArrayTypeError: an extent is no integer.
+        ArrayTypeError: If an extent is not an integer.
         ArrayValueError: there is no such shape.
 
     >>> broadcast_shapes((2, 1), (3,))
@@ -154,7 +154,7 @@ def broadcast_to(x: Array, /, shape: Extents) -> Array:
     """An array repeated to a shape; nothing is copied.
 
     Args:
-        x: the array.
+        x: Input array.
         shape: the shape.
 
     Raises:
@@ -177,9 +177,9 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
         axis: which; None for the elements of all as one row.
 
     Raises:
-        ArrayIndexError: there is no such axis.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: there is no array, or shapes do not fit.
-        DeviceMismatchError: arrays live on different devices.
+        DeviceMismatchError: If the arrays are on different devices.
 
     >>> import tecomp.array as xp
     >>> concat([xp.asarray([1, 2]), xp.asarray([3])])
@@ -213,7 +213,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
     """An array with an axis of extent 1 put in, or several.
 
     Args:
-        x: the array.
+        x: Input array.
         axis: the place in the result, or several.
 
     Raises:
@@ -234,12 +234,12 @@ def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """An array with its elements in reverse.
 
     Args:
-        x: the array.
+        x: Input array.
         axis: along which axes; along all if None.
 
     Raises:
-        ArrayIndexError: there is no such axis.
-        ArrayValueError: an axis is named twice.
+        ArrayIndexError: If `axis` is out of bounds.
+        ArrayValueError: If `axis` contains duplicates.
 
     >>> import tecomp.array as xp
     >>> flip(xp.asarray([1, 2, 3]))
@@ -255,12 +255,12 @@ def moveaxis(
     """An array with some axes at other places, and all others in their order.
 
     Args:
-        x: the array.
+        x: Input array.
         source: which axes.
         destination: where each goes.
 
     Raises:
-        ArrayIndexError: there is no such axis.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: an axis is named twice, or these are not as many.
 
     >>> import tecomp.array as xp
@@ -292,11 +292,11 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     """An array with its axes in another order.
 
     Args:
-        x: the array.
+        x: Input array.
         axes: for each axis of the result that of the array.
 
     Raises:
-        ArrayIndexError: there is no such axis.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: not each axis is named once.
 
     >>> import tecomp.array as xp
@@ -313,15 +313,15 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
     """Each element several times, one after the other.
 
     Args:
-        x: the array.
+        x: Input array.
         repeats: how often; an array of integers says it for each element along the axis.
         axis: along which; None for the elements as one row.
 
     Raises:
-        ArrayIndexError: there is no such axis.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayTypeError: `repeats` are no integers.
         ArrayValueError: one is below 0, or they do not broadcast to the axis.
-        DeviceMismatchError: arrays live on different devices.
+        DeviceMismatchError: If the arrays are on different devices.
 
     >>> import tecomp.array as xp
     >>> repeat(xp.asarray([1, 2]), 2), repeat(xp.asarray([1, 2]), xp.asarray([0, 3]))
@@ -382,7 +382,7 @@ def reshape(x: Array, /, shape: Extents, *, copy: bool | None = None) -> Array:
     elements in memory.
 
     Args:
-        x: the array.
+        x: Input array.
         shape: the shape; one of its extents may be -1, which is inferred from the others.
         copy: True for an array that shares nothing; False or None for a view.
 
@@ -423,12 +423,12 @@ def roll(
     """An array shifted, with what leaves at one end coming in at the other.
 
     Args:
-        x: the array.
+        x: Input array.
         shift: by how many elements, along each axis or along all that are named.
         axis: along which axes; None for the elements as one row.
 
     Raises:
-        ArrayIndexError: there is no such axis.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayTypeError: a number is no integer.
         ArrayValueError: there are not as many shifts as axes.
 
@@ -463,11 +463,11 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     """An array without some axes of extent 1.
 
     Args:
-        x: the array.
+        x: Input array.
         axis: these.
 
     Raises:
-        ArrayIndexError: there is no such axis.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: an axis has another extent, or is named twice.
 
     >>> import tecomp.array as xp
@@ -488,7 +488,7 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     Raises:
         ArrayIndexError: there is no such place.
         ArrayValueError: there is no array, or shapes differ.
-        DeviceMismatchError: arrays live on different devices.
+        DeviceMismatchError: If the arrays are on different devices.
 
     >>> import tecomp.array as xp
     >>> stack([xp.asarray([1, 2]), xp.asarray([3, 4])], axis=1)
@@ -504,7 +504,7 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
     """The whole of an array several times along each axis.
 
     Args:
-        x: the array.
+        x: Input array.
         repetitions: for the last axes, or for new ones before the first too.
 
     Raises:
@@ -526,11 +526,11 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The parts of an array along an axis, without that axis.
 
     Args:
-        x: the array.
+        x: Input array.
         axis: which.
 
     Raises:
-        ArrayIndexError: there is no such axis.
+        ArrayIndexError: If `axis` is out of bounds.
 
     >>> import tecomp.array as xp
     >>> unstack(xp.asarray([[1, 2], [3, 4]]))

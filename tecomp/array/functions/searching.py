@@ -53,7 +53,7 @@ def where(
 
     Raises:
         ArrayTypeError: an operand is neither an array nor a number.
-        ArrayValueError: shapes do not broadcast.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
     >>> xp.where(xp.asarray([True, False]), xp.asarray([1.0, 2.0]), 0)
@@ -104,7 +104,7 @@ def clip(
 
     Raises:
         ArrayTypeError: elements are complex or truth values, or bounds are of another kind.
-        ArrayValueError: shapes do not broadcast.
+        ArrayValueError: If the shapes are not broadcast-compatible.
         DeviceMismatchError: bounds live on another device.
         TeamMismatchError: bounds belong to another team.
 
@@ -170,16 +170,16 @@ def argmax(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = F
     """The index of the first greatest element along an axis; NaN is greater than all others.
 
     Args:
-        x: the array, of real numbers.
+        x: Input array of real-valued dtype.
         axis: along which, with an element at least; None to look at all elements as one row.
-        keepdims: whether the axes stay, with extent 1.
+        keepdims: If True, keep reduced axes with size 1.
 
     Returns:
         Indices, int64.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: there is no element.
 
     >>> import tecomp.array as xp
@@ -193,16 +193,16 @@ def argmin(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = F
     """The index of the first least element along an axis; NaN is less than all others.
 
     Args:
-        x: the array, of real numbers.
+        x: Input array of real-valued dtype.
         axis: along which, with an element at least; None to look at all elements as one row.
-        keepdims: whether the axes stay, with extent 1.
+        keepdims: If True, keep reduced axes with size 1.
 
     Returns:
         Indices, int64.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: there is no element.
 
     >>> import tecomp.array as xp
@@ -244,16 +244,16 @@ def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> 
     """How many elements along axes are not 0.
 
     Args:
-        x: the array.
+        x: Input array.
         axis: one axis or several; all of them if None.
-        keepdims: whether the axes stay, with extent 1.
+        keepdims: If True, keep reduced axes with size 1.
 
     Returns:
         Counts, int64.
 
     Raises:
-        ArrayIndexError: there is no such axis.
-        ArrayValueError: an axis is named twice.
+        ArrayIndexError: If `axis` is out of bounds.
+        ArrayValueError: If `axis` contains duplicates.
 
     >>> import tecomp.array as xp
     >>> count_nonzero(xp.asarray([[1, 0, 3], [0, 0, 6]]), axis=1)
@@ -287,8 +287,8 @@ def searchsorted(
         ArrayTypeError: elements are no real numbers, or the sorter does not fit.
         ArrayIndexError: the sorter has indices that are out of bounds.
         ArrayValueError: `x1` is no row, or there is no such side.
-        DeviceMismatchError: the operands live on different devices.
-        TeamMismatchError: they belong to different teams.
+        DeviceMismatchError: If the operands are on different devices.
+        TeamMismatchError: If the operands belong to different teams.
 
     >>> import tecomp.array as xp
     >>> searchsorted(xp.asarray([1, 3, 5]), xp.asarray([3, 4]))

@@ -48,7 +48,7 @@ def unique_all(x: Array, /) -> UniqueAllResult:
     NaN is different from every other; 0.0 and -0.0 are one.
 
     Args:
-        x: the array.
+        x: Input array.
 
     Returns:
         `values`; `indices`: where in `x`, as a row, the first of each is; `inverse_indices`: which
@@ -65,7 +65,7 @@ def unique_counts(x: Array, /) -> UniqueCountsResult:
     """The elements that are different, in order, and how many there are of each.
 
     Args:
-        x: the array.
+        x: Input array.
 
     Returns:
         `values` and `counts`; NaN is different from every other.
@@ -81,7 +81,7 @@ def unique_inverse(x: Array, /) -> UniqueInverseResult:
     """The elements that are different, in order, and which of them each element is.
 
     Args:
-        x: the array.
+        x: Input array.
 
     Returns:
         `values` and `inverse_indices`, in the shape of `x`; NaN is different from every other.
@@ -98,7 +98,7 @@ def unique_values(x: Array, /) -> Array:
     """The elements that are different, in order.
 
     Args:
-        x: the array.
+        x: Input array.
 
     Returns:
         A row; NaN is different from every other.
@@ -123,8 +123,8 @@ def isin(x1: Array | Scalar, x2: Array | Scalar, /, *, invert: bool = False) -> 
         Truth, in the shape of `x1`; NaN is equal to nothing.
 
     Raises:
-        DeviceMismatchError: the operands live on different devices.
-        TeamMismatchError: they belong to different teams.
+        DeviceMismatchError: If the operands are on different devices.
+        TeamMismatchError: If the operands belong to different teams.
 
     >>> import tecomp.array as xp
     >>> isin(xp.asarray([3, 1, 2]), xp.asarray([1, 3]))
@@ -140,7 +140,7 @@ def sort(
     """The elements along an axis in order; NaN is greater than all others.
 
     Args:
-        x: the array, of real numbers.
+        x: Input array of real-valued dtype.
         axis: along which.
         descending: whether the greatest is the first.
         stable: whether equal elements, as 0.0 and -0.0, stay in the order in which they are.
@@ -149,8 +149,8 @@ def sort(
         The same shape.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
 
     >>> import tecomp.array as xp
     >>> sort(xp.asarray([2, 1, 3]), descending=True)
@@ -169,7 +169,7 @@ def argsort(
     """Where the elements along an axis are that `sort` gives.
 
     Args:
-        x: the array, of real numbers.
+        x: Input array of real-valued dtype.
         axis: along which.
         descending: whether the greatest is the first.
         stable: whether equal elements stay in the order in which they are.
@@ -178,8 +178,8 @@ def argsort(
         Indices, int64.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
 
     >>> import tecomp.array as xp
     >>> argsort(xp.asarray([2, 1, 2]), descending=True)

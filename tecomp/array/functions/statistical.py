@@ -30,15 +30,15 @@ def sum(
         axis: one axis or several; all of them if None.
         dtype: the element type of the result; that of `x` if None, and 64 bits for integers
             and booleans.
-        keepdims: whether the axes stay, with extent 1.
+        keepdims: If True, keep reduced axes with size 1.
 
     Returns:
         The sums.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
-        ArrayValueError: an axis is named twice.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
+        ArrayValueError: If `axis` contains duplicates.
 
     >>> import tecomp.array as xp
     >>> x = xp.asarray([[1, 2, 3], [4, 5, 6]])
@@ -58,15 +58,15 @@ def prod(
         axis: one axis or several; all of them if None.
         dtype: the element type of the result; that of `x` if None, and 64 bits for integers
             and booleans.
-        keepdims: whether the axes stay, with extent 1.
+        keepdims: If True, keep reduced axes with size 1.
 
     Returns:
         The products.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
-        ArrayValueError: an axis is named twice.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
+        ArrayValueError: If `axis` contains duplicates.
 
     >>> import tecomp.array as xp
     >>> prod(xp.asarray([1.5, 2.0, 4.0]))
@@ -79,16 +79,16 @@ def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     """The greatest element along axes; NaN if one is NaN.
 
     Args:
-        x: the array, of real numbers.
+        x: Input array of real-valued dtype.
         axis: one axis or several, with an element at least; all of them if None.
-        keepdims: whether the axes stay, with extent 1.
+        keepdims: If True, keep reduced axes with size 1.
 
     Returns:
         The greatest elements.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: there is no element along one, or it is named twice.
 
     >>> import tecomp.array as xp
@@ -102,16 +102,16 @@ def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     """The least element along axes; NaN if one is NaN.
 
     Args:
-        x: the array, of real numbers.
+        x: Input array of real-valued dtype.
         axis: one axis or several, with an element at least; all of them if None.
-        keepdims: whether the axes stay, with extent 1.
+        keepdims: If True, keep reduced axes with size 1.
 
     Returns:
         The least elements.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: there is no element along one, or it is named twice.
 
     >>> import tecomp.array as xp
@@ -125,17 +125,17 @@ def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     """The mean of all elements along axes; NaN of none.
 
     Args:
-        x: the array, of floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
         axis: one axis or several; all of them if None.
-        keepdims: whether the axes stay, with extent 1.
+        keepdims: If True, keep reduced axes with size 1.
 
     Returns:
         The means.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
-        ArrayValueError: an axis is named twice.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
+        ArrayValueError: If `axis` contains duplicates.
 
     >>> import tecomp.array as xp
     >>> mean(xp.asarray([1.0, 2.0, 6.0]))
@@ -150,18 +150,18 @@ def var(
     """The variance of all elements along axes: the mean square of what they are off the mean.
 
     Args:
-        x: the array, of floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
         axis: one axis or several; all of them if None.
         correction: what is taken off the count of elements; 1 for that of a sample.
-        keepdims: whether the axes stay, with extent 1.
+        keepdims: If True, keep reduced axes with size 1.
 
     Returns:
         The variances, real; NaN of as many elements as `correction`, or fewer.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
-        ArrayValueError: an axis is named twice.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
+        ArrayValueError: If `axis` contains duplicates.
 
     >>> import tecomp.array as xp
     >>> var(xp.asarray([1.0, 2.0, 6.0]), correction=1)
@@ -176,18 +176,18 @@ def std(
     """The standard deviation of all elements along axes: the root of `var`.
 
     Args:
-        x: the array, of floating-point numbers, real or complex.
+        x: Input array of floating-point dtype, real or complex.
         axis: one axis or several; all of them if None.
         correction: what is taken off the count of elements; 1 for that of a sample.
-        keepdims: whether the axes stay, with extent 1.
+        keepdims: If True, keep reduced axes with size 1.
 
     Returns:
         The standard deviations, real; NaN of as many elements as `correction`, or fewer.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
-        ArrayValueError: an axis is named twice.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
+        ArrayValueError: If `axis` contains duplicates.
 
     >>> import tecomp.array as xp
     >>> std(xp.asarray([1.0, 1.0, 5.0, 5.0]))
@@ -240,8 +240,8 @@ def cumulative_sum(
         The sums, in the shape of `x`, or with one element more along the axis.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: there are several axes, and none is given; or there are none.
 
     >>> import tecomp.array as xp
@@ -272,8 +272,8 @@ def cumulative_prod(
         The products, in the shape of `x`, or with one element more along the axis.
 
     Raises:
-        ArrayTypeError: `x` is of other elements.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: there are several axes, and none is given; or there are none.
 
     >>> import tecomp.array as xp
@@ -305,16 +305,16 @@ def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     """Whether all elements along axes are true; numbers are true unless they are 0.
 
     Args:
-        x: the array.
+        x: Input array.
         axis: one axis or several; all of them if None.
-        keepdims: whether the axes stay, with extent 1.
+        keepdims: If True, keep reduced axes with size 1.
 
     Returns:
         Truth; true of no element.
 
     Raises:
-        ArrayIndexError: there is no such axis.
-        ArrayValueError: an axis is named twice.
+        ArrayIndexError: If `axis` is out of bounds.
+        ArrayValueError: If `axis` contains duplicates.
 
     >>> import tecomp.array as xp
     >>> all(xp.asarray([[1, 0], [2, 3]]), axis=1)
@@ -327,16 +327,16 @@ def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     """Whether an element along axes is true; numbers are true unless they are 0.
 
     Args:
-        x: the array.
+        x: Input array.
         axis: one axis or several; all of them if None.
-        keepdims: whether the axes stay, with extent 1.
+        keepdims: If True, keep reduced axes with size 1.
 
     Returns:
         Truth; false of no element.
 
     Raises:
-        ArrayIndexError: there is no such axis.
-        ArrayValueError: an axis is named twice.
+        ArrayIndexError: If `axis` is out of bounds.
+        ArrayValueError: If `axis` contains duplicates.
 
     >>> import tecomp.array as xp
     >>> any(xp.asarray([[1, 0], [0, 0]]), axis=1)
@@ -374,11 +374,11 @@ def diff(
         `n` elements less along the axis.
 
     Raises:
-        ArrayTypeError: `x` is of other elements, or `n` is no integer.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `x` has an unsupported dtype, or `n` is not an integer.
+        ArrayIndexError: If `axis` is out of bounds.
         ArrayValueError: shapes do not fit, or `n` is below 0.
-        DeviceMismatchError: the operands live on different devices.
-        TeamMismatchError: they belong to different teams.
+        DeviceMismatchError: If the operands are on different devices.
+        TeamMismatchError: If the operands belong to different teams.
 
     >>> import tecomp.array as xp
     >>> diff(xp.asarray([1, 4, 9, 16])), diff(xp.asarray([1, 4, 9, 16]), n=2)

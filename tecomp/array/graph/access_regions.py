@@ -183,7 +183,7 @@ def within(op: Operation, box: Box, given: Sequence[Box]) -> Operation:
     """The operation that computes a box of the result of boxes of the operands.
 
     Args:
-        op: the operation.
+        op: Operation.
         box: of its result.
         given: of its operands: what elements in the box need.
     """

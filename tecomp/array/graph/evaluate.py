@@ -151,7 +151,7 @@ def compute(work: Pending, what: str = "") -> None:
     """Compute pending operations on arrays that are there.
 
     Args:
-        work: the operations.
+        work: Pending operations.
         what: what part of others they are, for those who look when it was computed.
     """
     if len(work.outputs) > 1:

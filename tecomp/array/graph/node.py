@@ -183,7 +183,7 @@ class LibraryCall:
     """A call of a library function that was made: what `explain` shows of its results.
 
     Attributes:
-        op: the operation.
+        op: Operation.
         operands: the types of its operands, which themselves may be gone.
         results: the types of its results before they were computed.
     """
@@ -220,8 +220,8 @@ def record(op: Operation, *operands: Node) -> Node:
     Raises:
         ArrayTypeError: the operation does not take such elements.
         ArrayValueError: shapes do not fit.
-        DeviceMismatchError: operands live on different devices.
-        TeamMismatchError: operands belong to different teams.
+        DeviceMismatchError: If the operands are on different devices.
+        TeamMismatchError: If the operands belong to different teams.
     """
     type = type_of(op, *[operand.type for operand in operands])
     if type.team is not None and not tracing.depth:
@@ -327,8 +327,8 @@ def type_of(op: Operation, *operands: PTensorType) -> PTensorType:
     Raises:
         ArrayTypeError: the operation does not take such elements.
         ArrayValueError: shapes do not fit.
-        DeviceMismatchError: operands live on different devices.
-        TeamMismatchError: operands belong to different teams.
+        DeviceMismatchError: If the operands are on different devices.
+        TeamMismatchError: If the operands belong to different teams.
     """
     if len(operands) > _MANY:  # thousands of such keys would take more memory than the types
         return _on_its_device(op, operands)

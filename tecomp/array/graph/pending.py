@@ -165,7 +165,7 @@ def pieces_of(
     a whole number of rounds, so that all pieces but the last are the same kernel.
 
     Args:
-        work: the operations.
+        work: Pending operations.
         most: the number of operations in a piece, at most.
         is_apart: returns whether an operation has to be a piece of its own.
     """

@@ -191,8 +191,8 @@ def located(
 
     Raises:
         ArrayIndexError: there is no such element.
-        DeviceMismatchError: arrays live on different devices.
-        TeamMismatchError: they belong to different teams.
+        DeviceMismatchError: If the arrays are on different devices.
+        TeamMismatchError: If the operands belong to different teams.
     """
     given = [entry.node.type for entry in entries if isinstance(entry, By | Mask)]
     check_together([node.type, *given], where)

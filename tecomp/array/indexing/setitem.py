@@ -242,7 +242,7 @@ def assign(holder: MutableNodeHolder, key: Any, value: Node) -> None:
         ArrayIndexError: there is no such element, or this is no index.
         ArrayTypeError: the array cannot hold such a value.
         ArrayValueError: shapes do not fit, or the memory is read-only.
-        DeviceMismatchError: arrays live on different devices.
+        DeviceMismatchError: If the arrays are on different devices.
     """
     # No name of this frame stands for the node: who else has it is counted.
     _check(holder._node, value)

@@ -48,7 +48,7 @@ def as_node(
             writable memory can be borrowed too.
 
     Raises:
-        ArrayTypeError: there are no arrays of such elements.
+        ArrayTypeError: If `dtype` is not supported.
         ArrayValueError: a copy is needed that `copy` forbids, or rows have different lengths.
     """
     shared = _memory_of(obj, where)

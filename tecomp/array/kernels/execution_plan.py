@@ -119,7 +119,7 @@ def plan_of(work: Pending, recipe_of: Callable[[Pending], Recipe | None]) -> Pla
     """How pending operations are computed by several kernels for all sizes, if they can be.
 
     Args:
-        work: the operations.
+        work: Pending operations.
         recipe_of: how a part is computed by one kernel.
     """
     known = len(work.leaves)

@@ -62,7 +62,7 @@ def explanation_of(
     """What would run for pending operations, and what is sent before.
 
     Args:
-        work: the operations.
+        work: Pending operations.
         messages: what is sent before.
         nodes: the values that are explained, of which some may be computed.
     """

@@ -182,7 +182,7 @@ def parts_of(work: Pending, stored: set[int]) -> list[Part]:
     """The parts, each behind those that it needs.
 
     Args:
-        work: the operations.
+        work: Pending operations.
         stored: the places of what is stored, results among them.
     """
     groups: list[_Group] = []

@@ -18,7 +18,7 @@ def created(op: Creation, part: tuple[Shape, Shape] | None = None) -> Node:
     Numbers are no part of the kernel, so that nothing is compiled for others.
 
     Args:
-        op: the operation.
+        op: Operation.
         part: the extents of the part that is made, and its first index along each axis; if None,
             all is made.
 

@@ -105,7 +105,7 @@ def fill(op: Creation, dtype: str, first: tuple[int, ...], result: Buffer) -> No
     """Write what an operation makes of numbers.
 
     Args:
-        op: the operation.
+        op: Operation.
         dtype: of its elements.
         first: the index along each axis where what is written begins; nothing for 0 everywhere.
         result: to write; complex numbers as pairs.

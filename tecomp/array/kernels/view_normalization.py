@@ -218,7 +218,7 @@ class PermutedGraph:
     """Pending operations with the axes of all values in the order of memory.
 
     Attributes:
-        work: the operations.
+        work: Pending operations.
         sources: of each of its leaves, the leaf that it is a view of, and how.
         back: the axes of its results in the order that was asked for; None if they are in it.
     """
