@@ -188,6 +188,7 @@ def test_maps_of_devices_have_a_text(
     layout = ShardLayout(extents, "float32", collapse_intervals=[], grid=shape, device=device)
     again = ShardLayout.parse(str(layout))
     assert device.text() in str(layout)
+    assert GridMap.parse(device.text()) == device
     assert (again, again.device) == (layout, device)
     for core in itertools.islice(np.ndindex(*shape), 0, None, 37):
         index = tuple(2 * n for n in core)

@@ -10,7 +10,7 @@ from tecomp.layout.formats.registry import BFP_TILES
 from tecomp.layout.notations.mlir_affine import map_text, read_map
 from tecomp.layout.notations.scanner import Scanner
 from tecomp.layout.sharding.shard_maps import collapsed
-from tecomp.layout.sharding.virtual_grid import GridMap
+from tecomp.layout.sharding.virtual_grid import GridMap, read_grid_map
 from tecomp.poly.maps.index_map import IndexMap
 
 MEMORY_SPACES = ("system", "mmio", "dram", "l1")
@@ -137,7 +137,7 @@ def parse_shard(text: str) -> ShardNotation:
     space = _one_of(scanner, MEMORY_SPACES)
     for _ in range(2):
         scanner.take(">")
-    device = GridMap.read(scanner) if scanner.accept(",") else None
+    device = read_grid_map(scanner) if scanner.accept(",") else None
     for _ in range(2):
         scanner.take(">")
     scanner.end()

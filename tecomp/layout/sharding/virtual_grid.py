@@ -304,23 +304,20 @@ class GridMap(Pictured):
         return f"#tt.device<#tt.grid<{shape}, {map_text(self.index_map)}>, <{physical}>>"
 
     @classmethod
-    def read(cls, scanner: Scanner) -> GridMap:
-        """Read the text of a map that begins at the position of a scanner.
+    def parse(cls, text: str) -> GridMap:
+        """Read a map as `text` writes it.
 
         Raises:
             LayoutError: If the text is malformed, with the position, or no grid has such a map.
+
+        >>> wide = GridMap.folded((1, 64), (8, 8))
+        >>> GridMap.parse(wide.text()) == wide
+        True
         """
-        for token in ("#tt.device", "<", "#tt.grid", "<"):
-            scanner.take(token)
-        shape = scanner.extents()
-        scanner.take(",")
-        index_map = read_map(scanner)
-        for token in (">", ",", "<"):
-            scanner.take(token)
-        physical = scanner.extents()
-        for _ in range(2):
-            scanner.take(">")
-        return cls(shape, index_map, physical)
+        scanner = Scanner(text, "grid map")
+        found = read_grid_map(scanner)
+        scanner.end()
+        return found
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -405,6 +402,25 @@ class GridMap(Pictured):
                 kind="shards",
             )
         return at
+
+
+def read_grid_map(scanner: Scanner) -> GridMap:
+    """Read the text of a map that begins at the position of a scanner.
+
+    Raises:
+        LayoutError: If the text is malformed, with the position, or no grid has such a map.
+    """
+    for token in ("#tt.device", "<", "#tt.grid", "<"):
+        scanner.take(token)
+    shape = scanner.extents()
+    scanner.take(",")
+    index_map = read_map(scanner)
+    for token in (">", ",", "<"):
+        scanner.take(token)
+    physical = scanner.extents()
+    for _ in range(2):
+        scanner.take(">")
+    return GridMap(shape, index_map, physical)
 
 
 def factors(count: int, device: Sequence[int]) -> tuple[int, int]:
