@@ -59,7 +59,8 @@ _OBJECTS: dict[str, Any] = {
 _SHARD: dict[str, Any] = {
     "shape": (64, 64), "dtype": "float32", "linear": None, "collapse_intervals": [(0, -1)],
     "oob_val": "undef", "grid": (1, 2), "tile": (32, 32), "memory_space": "l1",
-    "element": "float32", "face": (16, 16), "device": None, "capacity_bytes": 1 << 20,
+    "element": "float32", "face": (16, 16), "device": None, "alignment_bytes": 16,
+    "capacity_bytes": 1 << 20,
     "allowed_tiles": [(32, 32)],
 }
 _OF: dict[str, Any] = {
@@ -95,6 +96,8 @@ RIGHT: dict[str, dict[str, Any]] = {
         "is_aligned": False,
     },
     "GridMap.folded": {"shape": (2, 4), "device": (4, 4)},
+    "GridMap.on_device": {"shape": (1, 8), "device": (4, 4)},
+    "GridMap.parse": {"text": _GRID.text()},
     "GridMap.core": {"virtual": (0, 1)},
     "GridMap.virtual": {"core": (0, 0, 1)},
     "GridMap.applied": {"layout": ShardLayout((8, 8), "float32", grid=(2, 2))},
@@ -152,6 +155,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         "pad_all_dims": True,
     },
     "StickLayout.stride_map": {"host_strides": (8, 1)},
+    "StickLayout.with_size": {"size": (7, 5)},
     "Target": {field.name: getattr(_STICKS, field.name) for field in fields(Target)},
     "Target.of": {"given": "cpu"},
     "Target.load": {"name": "cpu", "core": {"count": 2}},
@@ -163,6 +167,9 @@ RIGHT: dict[str, dict[str, Any]] = {
         "tile": (32, 32), "element": "float32", "face": (16, 16), "allowed_tiles": [(32, 32)],
     },
     "TtnnLayout.from_shard": {"layout": ShardLayout((2, 64, 64), "float32", grid=(2, 2))},
+    "TtnnLayout.mesh_from_shard": {
+        "layout": ShardLayout((2, 8, 8), "float32", collapse_intervals=[], grid=(2, 1, 1))
+    },
     "TtnnLayout.core_ranges": {"device": (8, 8)},
     "accesses": {"tensor": _B},
     "apply_buffer_transforms": {"func": _FUNC},
