@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from textwrap import indent
 from typing import Any
@@ -384,6 +384,10 @@ def test_more_parts_are_smaller() -> None:
     )
 
 
+def _call(kernel: Kernel, args: Sequence[Any]) -> None:
+    kernel(*args)
+
+
 def test_views_of_rows_in_an_arena() -> None:
     """Rows follow each other there, each aligned: a view has its own number of them."""
     func = parse('''def main(A: Buffer("float32", (8,)), O: Buffer("float32", (12,))):
@@ -408,7 +412,7 @@ def test_views_of_rows_in_an_arena() -> None:
     wanted = rows[:, 3] + rows[:, 3].reshape(4, 3).T.ravel()
 
     for run in (
-        partial(evaluate, func), partial(evaluate, placed), lambda args: Kernel(placed)(*args)
+        partial(evaluate, func), partial(evaluate, placed), partial(_call, Kernel(placed))
     ):
         found = np.zeros(12, "float32")
         run([a, found])
