@@ -44,6 +44,7 @@ def border_of(group: Group) -> list[Tensor]:
 def groups_of(
     graph: Graph, apart: Container[Operation] = (), stored: Iterable[Operation] = (),
     parts: Mapping[Operation, Operation] = MappingProxyType({}),
+    near: Container[Operation] = (),
 ) -> tuple[Group, ...]:
     """Partition the operations into fusion groups, in topological order.
 
@@ -56,6 +57,7 @@ def groups_of(
         apart: Operations that form groups of their own, together with the views that they read.
         stored: Operations whose results must be in memory.
         parts: Operations that must join the group of another operation, with that operation.
+        near: Views among `stored` that their readers must not recompute.
     """
     steps = steps_of_scans(graph.operations)
     homes: dict[Operation, dict[Operation, None]] = {}
@@ -69,7 +71,8 @@ def groups_of(
         elif op in steps:
             found = {steps[op]: None}
         elif op in outputs:
-            found = {op: None} | (found if _is_view(op) and op not in apart else {})
+            is_own = op in apart or op in near or not _is_view(op)
+            found = {op: None} | ({} if is_own else found)
         elif op in apart or (not _is_view(op) and not (
             len(found) == 1 and all(r not in apart and _fits(op, r) for r in readers)
         )):  # fmt: skip

@@ -62,14 +62,17 @@ class Laid:
         return tuple(group.result.name for group in groups if op in group.operations)
 
 
-def laid(found: Layouts, packed: Container[Tensor] = frozenset()) -> Laid:
+def laid(
+    found: Layouts, packed: Container[Tensor] = frozenset(), near: Container[Tensor] = frozenset()
+) -> Laid:
     """Insert the copies that the assigned layouts require.
 
     Args:
         found: Assigned layouts.
         packed: Inputs and outputs that the caller passes in device layout.
+        near: Values, including copies, that must stay in scratchpads.
     """
-    making = _Making(found, packed, {}, {}, {}, set())
+    making = _Making(found, packed, near, {}, {}, {}, set())
     graph = found.graph
     for x in (*graph.inputs, *graph.constants):
         making.enter(x)
@@ -94,6 +97,7 @@ class _Making:
     Attributes:
         found: Assigned layouts.
         packed: Inputs and outputs that the caller passes in device layout.
+        near: Values that must stay in scratchpads.
         made: Replacement of each value.
         copied: Copy of a value in another layout, by value and layout.
         stored: Layouts of the values created so far, unless row-major.
@@ -102,6 +106,7 @@ class _Making:
 
     found: Layouts
     packed: Container[Tensor]
+    near: Container[Tensor]
     made: dict[Tensor, Tensor]
     copied: dict[tuple[Tensor, Layout], Tensor]
     stored: dict[Tensor, Layout]
@@ -134,7 +139,7 @@ class _Making:
             if isinstance(seat, Layout) and not is_shown and not is_passed_as(seat):
                 self.stored[after] = seat
             self._add(before, after)
-        if op in self.found.copying:
+        if op in self.found.copying and op.output(0) not in self.near:
             self.apart.add(moved[0].op)
 
     def _reading(self, op: Operation) -> tuple[Tensor, ...]:

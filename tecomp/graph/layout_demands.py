@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import Hint, asked_of
@@ -12,8 +13,9 @@ from tecomp.graph.dag import Graph
 from tecomp.graph.layout_candidates import Wanted, candidates, has_layouts
 from tecomp.graph.sizes import sizes_of
 from tecomp.layout.core.layout import Layout
+from tecomp.layout.sharding.shard_layout import ShardLayout
 from tecomp.machine.descriptor import Target
-from tecomp.schedules.scratchpad.placement import HOST, device_of
+from tecomp.schedules.scratchpad.placement import HOST, device_of, placement_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,14 @@ def demands_of(
     found = []
     for op in graph.operations:
         wanted = asked_of(op)
-        if isinstance(wanted, Layout) or (wanted is not None and has_layouts(target)):
+        if is_near(wanted, target):
+            found.append(Demand(op.output(0), f"the copy {op.name}"))
+        elif isinstance(wanted, Layout) or (wanted is not None and has_layouts(target)):
             said = {"axis": wanted} if isinstance(wanted, int) else {"wanted": wanted}
             found.append(Demand(op.output(0), f"the copy {op.name}", **said))
     for x, asked in given.items():
-        found.append(Demand(graph.of(x), f"the layout of {x.name}", asked))
+        own: Wanted = "default" if is_near(asked, target) else asked
+        found.append(Demand(graph.of(x), f"the layout of {x.name}", own))
     for each in hints:
         x = graph.of(each.tensor)
         if x not in every:
@@ -66,12 +71,57 @@ def demands_of(
     return found
 
 
-def check_given(tensor: Tensor, layout: Layout, target: Target) -> None:
-    """Refuse a layout that a value cannot have.
+def is_near(layout: object, target: Target) -> TypeGuard[ShardLayout]:
+    """Return whether a layout places shards in the scratchpads of the target."""
+    where = placement_of(target)
+    return (
+        isinstance(layout, ShardLayout) and where is not None
+        and where.scratchpad != where.device and layout.memory == where.scratchpad
+    )
+
+
+def shards_of(
+    graph: Graph, target: Target, given: Mapping[Tensor, Wanted]
+) -> dict[Tensor, tuple[int, ...]]:
+    """Return the values that must stay in scratchpads, with the shards along each axis.
 
     Raises:
-        LayoutError: it is for another shape or type, in a memory where programs have no values, or
-            stored in another way than these.
+        LayoutError: If the value is an input or output of the program, or if the shards do not
+            divide its axes one by one.
+    """
+    wanted: dict[Tensor, object] = {op.output(0): asked_of(op) for op in graph.operations}
+    wanted |= {graph.of(x): layout for x, layout in given.items() if isinstance(layout, Layout)}
+    found: dict[Tensor, tuple[int, ...]] = {}
+    for x, layout in wanted.items():
+        if not is_near(layout, target):
+            continue
+        if x in (*graph.inputs, *graph.constants, *graph.outputs):
+            raise LayoutError(
+                f"layouts: {x.name} is passed between host and device, and shards in "
+                f"`{layout.memory}` are for values between operations; copy it with "
+                f"tecomp.relayout_to(...) inside the program",
+                kind="demand",
+            )
+        check_shape(x, layout)
+        axes, tile = layout.linear.initial_indices, target.tile
+        is_whole = tile is None or layout.tile == (tile.rows, tile.columns)
+        if layout.linear.final_indices != axes or not is_whole:
+            raise LayoutError(
+                f"layouts: the shards of {x.name} in `{layout.memory}` are {layout.linear} with "
+                f"tile={layout.tile}; give a grid with one extent per axis, and the tile of "
+                f"target {target.name}",
+                kind="demand",
+            )
+        _check_storage(x, layout.storage.name, target)
+        found[x] = layout.grid
+    return found
+
+
+def check_shape(tensor: Tensor, layout: Layout) -> None:
+    """Check the shape and dtype of a layout.
+
+    Raises:
+        LayoutError: If the layout has another shape or dtype than the tensor.
     """
     if layout.shape != tensor.shape or layout.dtype != tensor.dtype:
         raise LayoutError(
@@ -79,6 +129,16 @@ def check_given(tensor: Tensor, layout: Layout, target: Target) -> None:
             f"for {layout.dtype}{list(layout.shape)}; give one of its shape and type",
             kind="other-shape",
         )
+
+
+def check_given(tensor: Tensor, layout: Layout, target: Target) -> None:
+    """Refuse a layout that a value cannot have.
+
+    Raises:
+        LayoutError: it is for another shape or type, in a memory where programs have no values, or
+            stored in another way than these.
+    """
+    check_shape(tensor, layout)
     _check_memory(tensor, layout.memory, target)
     _check_storage(tensor, layout.storage.name, target)
 

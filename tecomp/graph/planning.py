@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import DivisionHint
+from tecomp.errors import LayoutError
 from tecomp.graph.compile_options import Asked
 from tecomp.graph.constant_folding import known_once
 from tecomp.graph.dag import Graph, graph_of
@@ -15,6 +16,7 @@ from tecomp.graph.fusion import Group, border_of, groups_of, parts_of_scans
 from tecomp.graph.insert_relayouts import Laid, laid
 from tecomp.graph.layout_assignment import choose_layouts
 from tecomp.graph.layout_candidates import candidates, has_layouts
+from tecomp.graph.layout_demands import shards_of
 from tecomp.graph.layout_result import Layouts
 from tecomp.graph.memory_plan import Needed, Plan, check_fits, lifetimes_of
 from tecomp.graph.memory_plan import candidates as written_over
@@ -43,6 +45,8 @@ class Outline:
         of_hints: what stands for the value of each.
         residency: what becomes a kernel each, of what is not known, and what stays in scratchpads.
         lifetimes: of each value between those the first and the last kernel that needs it.
+        shards: the operations whose results are asked to stay in scratchpads, with the shards
+            along each axis.
     """
 
     asked: Asked
@@ -55,6 +59,7 @@ class Outline:
     of_hints: Mapping[DivisionHint, Operation]
     residency: Residency
     lifetimes: Mapping[Tensor, tuple[int, int]]
+    shards: Mapping[Operation, tuple[int, ...]]
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -109,7 +114,7 @@ class Outline:
             refused: the results of these kernels, with the reasons.
         """
         asked = frozenset() if self.made is None else self.made.asked
-        barred = Barred(self.copies, asked, self.wished.keys(), refused)
+        barred = Barred(self.copies, asked, self.wished.keys(), refused, self.shards)
         parts = [group for group in self.parts if not self.runs_once(group)]
         found = residency(parts, self.graph, self.places, barred)
         return replace(
@@ -168,19 +173,30 @@ def outline_of(asked: Asked) -> Outline:
     """
     graph = written = graph_asked(asked)
     chosen, made, stands = None, None, dict[Tensor, Tensor]()
+    shards = shards_of(graph, asked.target, asked.layouts)
     if asked.is_laid_out:
         chosen = layouts_chosen(asked, graph)
-        made = laid(chosen, frozenset(map(graph.of, asked.packed)))
+        made = laid(chosen, frozenset(map(graph.of, asked.packed)), shards)
         graph, written, stands = made.graph, chosen.graph, dict(made.made)
     if made is None:
         groups = groups_of(graph, parts=parts_of_scans(graph))
     else:
-        groups = groups_of(graph, made.apart, made.asked)
+        near = {stands.get(x, x).op for x in shards}
+        groups = groups_of(graph, made.apart, made.asked, near=near)
+    known = known_once(graph, groups)
+    for x in shards:
+        if stands.get(x, x) in known:
+            raise LayoutError(
+                f"layouts: {x.name} depends on constants only and is computed once, but shards in "
+                "scratchpads last for one call; leave out its layout",
+                kind="demand",
+            )
     hinted = {hint: written.of(hint.tensor) for hint in asked.division_hints}
     apart = Outline(
-        asked, graph, groups, known_once(graph, groups), chosen, made,
+        asked, graph, groups, known, chosen, made,
         divided(asked.division_hints, written, stands, groups),
         {hint: stands.get(x, x).op for hint, x in hinted.items()}, Residency(()), {},
+        {stands.get(x, x).op: count for x, count in shards.items()},
     )
     found = apart.without({})
     # Whatever is written over what: then it does not fit in any case.

@@ -16,7 +16,7 @@ from tecomp.compute.define import placeholder
 from tecomp.compute.expression_analysis import rebuilt
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
-from tecomp.errors import CapacityError, TargetError
+from tecomp.errors import CapacityError, LayoutError, TargetError
 from tecomp.graph.dag import Graph
 from tecomp.graph.fusion import Group, border_of
 from tecomp.graph.sizes import bytes_of, sizes_of
@@ -53,12 +53,14 @@ class Barred:
         asked: operations whose results are to be in memory.
         hinted: results of kernels that somebody says the division of.
         refused: results of kernels that turned out to have no room for what stays, with the reason.
+        shards: operations whose results must stay in scratchpads, and the shards along each axis.
     """
 
     relayouts: Container[Operation]
     asked: Container[Operation]
     hinted: Container[Operation]
     refused: Mapping[Operation, str]
+    shards: Mapping[Operation, tuple[int, ...]] = field(default_factory=dict)
 
 
 def residency(
@@ -198,10 +200,32 @@ class _Chooser:
         spills: list[Spill] = []
         for k in reversed(range(len(self.groups))):
             reason = self._place(k)
+            self._check_shards(k, reason)
             if reason is not None:
                 read = [x for x in self.groups[k].result.outputs if x in self.readers]
                 spills += [Spill(x, bytes_of(x, self.places.stored), *reason) for x in read]
         return self._result(tuple(reversed(spills)))
+
+    def _check_shards(self, k: int, reason: _Reason | None) -> None:
+        """Check that a value stays in the scratchpads in the requested shards.
+
+        Raises:
+            LayoutError: If the value is in device memory or has other shards.
+        """
+        op = self.groups[k].result
+        wanted = self.barred.shards.get(op)
+        if wanted is None:
+            return
+        x, joint = op.output(0), self.joints[k]
+        if x in joint.cuts and tuple(joint.cuts[x].cores.values()) == wanted:
+            return
+        parts = _times(joint.cuts[x].cores.values()) if x in joint.cuts else "not at all"
+        why = f"its readers divide it {parts}" if reason is None else reason[1]
+        raise LayoutError(
+            f"layouts: {x.name} cannot stay in `{self.where.scratchpad}` in shards "
+            f"{_times(wanted)}: {why}; give another grid, or leave out its layout",
+            kind="demand",
+        )
 
     def _result(self, spills: tuple[Spill, ...]) -> Residency:
         order = {op: k for k, op in enumerate(self.graph.operations)}
@@ -252,7 +276,7 @@ class _Chooser:
             if any(self.places.is_outside(y) for y in border_of(self.groups[k])):
                 return "host", "it comes from the host"
             return "relayout", "it is brought to another layout"
-        if op in barred.asked:
+        if op in barred.asked and op not in barred.shards:
             return "asked", "its layout is asked for"
         if op in barred.hinted:
             return "hint", "a hint says how it is divided"
@@ -300,6 +324,9 @@ class _Chooser:
         joint = self.joints[readers[0]]
         if len(joint.near) == _MOST:
             return "many", f"{joint.members[joint.last].name} has {_MOST} values that stay"
+        wanted = self.barred.shards.get(self.groups[k].result)
+        if wanted is not None:
+            return self._attempt(k, best, self._sharded(joint, x, wanted), None)
         found = self._attempt(k, best, joint, 0)
         if isinstance(found, _Joint) or joint.near:
             return found
@@ -309,6 +336,21 @@ class _Chooser:
         other, cost = narrow
         again = self._attempt(k, best, other, cost)
         return again if isinstance(again, _Joint) else found
+
+    def _sharded(self, joint: _Joint, x: Tensor, wanted: Sequence[int]) -> _Joint:
+        """Divide the single kernel of a joint like the shards of a value that it reads."""
+        view = joint.members[joint.last]
+        if joint.near or not isinstance(view.found, Outlined):
+            return joint
+        axes, cores = view.found.axes, dict[int, int]()
+        for span, count in zip(view.found.needs[view.own[x]], wanted, strict=True):
+            terms = span.terms or ()
+            walked = [k for k, axis in enumerate(axes) if any(axis is own for own, _ in terms)]
+            if count > 1 and len(walked) == 1:
+                cores[walked[0]] = count
+        other = self._view(joint.last, Cut(cores)) if cores else view
+        found = isinstance(other.found, Outlined)
+        return replace(joint, members={joint.last: other}) if found else joint
 
     def _narrowed(self, joint: _Joint, x: Tensor) -> tuple[_Joint, int] | None:
         """The one kernel of a joint cut as what it reads of a value can be, and what that costs."""
@@ -320,14 +362,16 @@ class _Chooser:
             return None
         return replace(joint, members={joint.last: other}), other.cost(view)
 
-    def _attempt(self, k: int, best: _View, joint: _Joint, cost: int) -> _Joint | _Reason:
+    def _attempt(
+        self, k: int, best: _View, joint: _Joint, cost: int | None
+    ) -> _Joint | _Reason:
         """A joint with a kernel more, or why that cannot be.
 
         Args:
             k: the number of the kernel.
             best: how it is cut where nobody else is asked.
             joint: the kernels that read its result.
-            cost: bytes that their being in one loop costs so far.
+            cost: bytes that their being in one loop costs so far; None if it may cost anything.
         """
         x = self.groups[k].result.output(0)
         readers = [joint.members[r] for r in self.readers[x]]
@@ -352,11 +396,11 @@ class _Chooser:
                 f"it is divided {best.parts}, and {_divided(first)} reads parts of "
                 f"{_times(first.part_of(x))}, that would cut sticks or tiles of it"
             )
-        cost, saved = cost + made.cost(best), (1 + len(readers)) * made.size
-        if cost >= saved:
+        total, saved = (cost or 0) + made.cost(best), (1 + len(readers)) * made.size
+        if cost is not None and total >= saved:
             return "division", (
                 f"it is divided {best.parts}, and {_divided(first)} reads it divided "
-                f"{made.parts}: made so it costs {cost:_} bytes more, and {saved:_} are saved"
+                f"{made.parts}: made so it costs {total:_} bytes more, and {saved:_} are saved"
             )
         return self._with_room(k, replace(made, cores=along.cores), joint, near)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tecomp
-from tecomp import Layout, te
+from tecomp import Layout, ShardLayout, te
 from tests.numerics import assert_close
 
 SIZE = (64, 64)
@@ -132,3 +133,110 @@ def test_rows_in_the_memory_of_the_device() -> None:
     assert len(kernels) == len(outside.kernels) + 2
     scopes = {param.scope for param in program.kernels[1].part.lowered.final.params}
     assert scopes == {"ddr"}
+
+
+SIDE = 256
+
+
+def shards(*grid: int, **fields: Any) -> ShardLayout:
+    return ShardLayout((SIDE, SIDE), "float32", grid=grid, **{"tile": (32, 32)} | fields)
+
+
+def chain_and_product() -> tuple[list[te.Tensor], list[te.Tensor]]:
+    """Z = exp(X) * 2 and Y = exp(X) @ W, each with its own powers."""
+    X, W = (te.placeholder((SIDE, SIDE), name=name) for name in "XW")
+    T = te.compute(X.shape, lambda i, j: te.exp(X[i, j]), name="T")
+    k = te.reduce_axis((0, SIDE), name="k")
+    Y = te.compute(X.shape, lambda i, j: te.sum(T[i, k] * W[k, j], axis=k), name="Y")
+    Z = te.compute(X.shape, lambda i, j: T[i, j] * 2.0, name="Z")
+    return [X, W], [T, Y, Z]
+
+
+@pytest.mark.parametrize("machine", ["tensix_wh", "tensix_bh"])
+@pytest.mark.parametrize("grid", [(8, 8), (8, 1), (1, 8), (2, 4), (4, 2)])
+def test_shards_in_scratchpads(machine: str, grid: tuple[int, int]) -> None:
+    """A value stays in the scratchpads in the shards that its layout says."""
+    (X, _), (T, _, Z) = chain_and_product()
+    x = np.random.default_rng(0).uniform(-1, 1, (SIDE, SIDE)).astype("float32")
+
+    program = tecomp.compile(Z, [X], machine, layouts={T: shards(*grid)})
+
+    assert_close(program(x), np.exp(x) * 2, rtol=1e-5)
+    assert [(each.tensor.name, each.parts) for each in program.memory.residents] == [("T", grid)]
+    (kernel,) = (k for k in program.report().kernels if not k.bound_by.startswith("host"))
+    # Nothing of T is in the memory of the device.
+    assert (kernel.reads, kernel.writes) == (x.nbytes, x.nbytes)
+    assert kernel.cores == grid[0] * grid[1]
+
+
+@pytest.mark.parametrize("rows", [2, 4, 8])
+def test_a_factor_in_shards_of_rows(rows: int) -> None:
+    (X, W), (T, Y, _) = chain_and_product()
+    random = np.random.default_rng(0)
+    x, w = (random.uniform(-1, 1, (SIDE, SIDE)).astype("float32") for _ in range(2))
+
+    program = tecomp.compile(Y, [X, W], "tensix_wh", layouts={T: shards(rows, 1)})
+
+    assert_close(program(x, w), np.exp(x) @ w, rtol=1e-4, atol=1e-4)
+    assert [each.parts for each in program.memory.residents] == [(rows, 1)]
+
+
+def test_from_pages_to_shards() -> None:
+    """A copy brings pages of the memory of the device into shards that two operations read."""
+    X = te.placeholder((SIDE, SIDE), name="X")
+    C = tecomp.relayout_to(X, shards(8, 8), name="C")
+    U = te.compute(X.shape, lambda i, j: te.exp(C[i, j]), name="U")
+    V = te.compute(X.shape, lambda i, j: U[i, j] + C[i, j], name="V")
+    x = np.random.default_rng(0).uniform(-1, 1, (SIDE, SIDE)).astype("float32")
+
+    program = tecomp.compile(V, [X], "tensix_wh", layouts={U: shards(8, 8)})
+
+    assert_close(program(x), np.exp(x) + x, rtol=1e-5, magnitude=np.exp(x) + abs(x))
+    found = {each.tensor.name: each.parts for each in program.memory.residents}
+    assert found == {"C": (8, 8), "U": (8, 8)}
+    (kernel,) = (k for k in program.report().kernels if not k.bound_by.startswith("host"))
+    assert (kernel.reads, kernel.writes) == (x.nbytes, x.nbytes)
+
+
+@pytest.mark.parametrize(("name", "layout", "message"), [
+    ("T", shards(8, 8),
+     "layouts: T cannot stay in `l1` in shards 8 x 8: its readers divide it 8 x 1; give another "
+     "grid, or leave out its layout"),
+    ("X", shards(8, 8),
+     "layouts: X is passed between host and device, and shards in `l1` are for values between "
+     "operations; copy it with tecomp.relayout_to(...) inside the program"),
+    ("T", shards(8, 8, tile=None),
+     "layouts: the shards of T in `l1` are lambda d0, d1: [d0, d1] with tile=None; give a grid "
+     "with one extent per axis, and the tile of target tensix_wh"),
+    ("T", shards(8, 1, element="bfp_bf8"),
+     "layouts: T is to be stored as bfp_bf8, and programs for target tensix_wh keep float32 as "
+     "float32; give a layout that stores it so"),
+    ("T", ShardLayout((SIDE, 64), "float32", grid=(8, 1), tile=(32, 32)),
+     "layouts: T is float32[256, 256], and its layout is for float32[256, 64]; give one of its "
+     "shape and type"),
+])
+def test_shards_that_cannot_be(name: str, layout: ShardLayout, message: str) -> None:
+    (X, W), (T, Y, _) = chain_and_product()
+
+    with pytest.raises(tecomp.LayoutError) as caught:
+        tecomp.compile(Y, [X, W], "tensix_wh", layouts={{"T": T, "X": X}[name]: layout})
+
+    assert caught.value.message == message
+
+
+def test_shards_of_constants() -> None:
+    X = te.placeholder((SIDE, SIDE), name="X")
+    K = te.placeholder((SIDE, SIDE), name="K")
+    T = te.compute(X.shape, lambda i, j: te.exp(K[i, j]), name="T")
+    Y = te.compute(X.shape, lambda i, j: X[i, j] + T[i, j], name="Y")
+
+    with pytest.raises(tecomp.LayoutError) as caught:
+        tecomp.compile(
+            Y, [X], "tensix_wh", constants={K: np.zeros((SIDE, SIDE), "float32")},
+            layouts={T: shards(8, 8)},
+        )
+
+    assert caught.value.message == (
+        "layouts: T depends on constants only and is computed once, but shards in scratchpads last "
+        "for one call; leave out its layout"
+    )
