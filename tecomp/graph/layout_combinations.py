@@ -1,8 +1,8 @@
 """Enumerate the layout combinations that an operation supports, with their costs.
 
-A value lies in a layout of its own, or is a view: then its elements are those of another tensor,
-where that has them. Rules of the machine decide about views as about layouts, by what the loops of
-the reader read there.
+A value is stored in a layout of its own, or is a view of elements of another tensor. The operand
+rules of the target apply to views as to layouts, based on the elements that the loops of the
+reader access.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ from tecomp.poly.sets.isl_context import isl_work
 from tecomp.poly.sets.to_isl import NotAffine
 
 _FEW = 2
-"""Elements of a tensor that may come from a layout each, whatever loops walk them."""
+"""Up to this number of distinct reads of a tensor, each may use a layout of its own."""
 _MOST = 4
-"""Layouts of one tensor that an operation may read: each multiplies the ways that are tried."""
+"""Maximum number of layouts of one tensor per operation; each multiplies the combinations tried."""
 
 Seat: TypeAlias = "Layout | View"
-"""Where a value may lie."""
+"""Candidate storage of a value: a layout or a view."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A combination that an operation allows: the seats of its results, and of what it reads.
+    """A combination of layouts of results and operands that an operation supports.
 
     Attributes:
-        outs: the number of the seat of each result.
-        inputs: the same for each of its slots.
-        cost: elements that it moves only because they lie like that.
+        outs: Candidate number of each result.
+        inputs: Candidate number of each operand slot.
+        cost: Number of elements moved only because of this combination.
     """
 
     outs: tuple[int, ...]
@@ -66,18 +66,18 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Reads of a tensor by an operation that find it in one seat.
+    """Reads of a tensor by an operation that share one layout.
 
     Attributes:
-        tensor: what is read.
-        indices: its elements, as text; none for all that are read.
+        tensor: Tensor that is read.
+        indices: Index expressions of the reads, as text; empty for all reads.
     """
 
     tensor: Tensor
     indices: frozenset[tuple[str, ...]] = frozenset()
 
     def has(self, tensor: Tensor, indices: Sequence[Expr]) -> bool:
-        """Whether a read is one of these."""
+        """Return whether a read belongs to the slot."""
         return tensor is self.tensor and (
             not self.indices or tuple(map(str, indices)) in self.indices
         )
@@ -86,11 +86,11 @@ class Slot:
 def slots_of(
     op: Operation, known: Container[Tensor], *, is_opaque: bool
 ) -> tuple[Slot, ...]:
-    """What an operation reads of some tensors.
+    """Return the operand slots of an operation; an opaque one has one slot per tensor in `known`.
 
-    Elements of one tensor may come from several layouts of it, as in `X[i, k] * X[j, k]`. Of many
-    elements, those come from one that other loops walk in the same way, as in a stencil. Tensors of
-    indices may lie anyhow, and are left out.
+    Reads of one tensor may use different layouts of it, as in `X[i, k] * X[j, k]`. If there are
+    many reads, as in a stencil, those that depend on the same loops share a layout. Tensors that
+    occur only in indices may have any layout and have no slot.
     """
     if is_opaque or not isinstance(op, ComputeOp):
         return tuple(Slot(x) for x in op.input_tensors if x in known)
@@ -101,7 +101,7 @@ def slots_of(
 
 
 def _apart(reads: Mapping[tuple[str, ...], TensorLoad]) -> list[frozenset[tuple[str, ...]]]:
-    """Elements of a tensor, taken together that come from one layout; none where all do."""
+    """Partition the reads of a tensor by shared layout; one empty set stands for all reads."""
     alike: dict[object, list[tuple[str, ...]]] = {}
     for text, load in reads.items():
         loops = tuple(frozenset(free_variables(index)) for index in load.indices)
@@ -110,14 +110,14 @@ def _apart(reads: Mapping[tuple[str, ...], TensorLoad]) -> list[frozenset[tuple[
 
 
 def is_opaque(op: Operation) -> bool:
-    """Whether no rule says in which layouts an operation runs."""
+    """Return whether no operand rules describe the layouts in which an operation runs."""
     return (
         not isinstance(op, ComputeOp) or isinstance(op, ScanOp | ExternOp) or op.num_outputs > 1
     )
 
 
 def view_of(op: Operation) -> TensorLoad | None:
-    """What an operation shows that only says where an element of another tensor is."""
+    """Return the load of an operation that is a view, or None."""
     if is_opaque(op) or not isinstance(op, ComputeOp):
         return None
     (load,) = op.body
@@ -128,7 +128,7 @@ def view_of(op: Operation) -> TensorLoad | None:
 
 
 def seen(op: Operation, load: TensorLoad, seat: Seat) -> View:
-    """A view, where what it shows lies in a seat."""
+    """Return the view of a load, given the storage of the loaded tensor."""
     assert isinstance(op, ComputeOp)
     if isinstance(seat, View):
         return seat.of(op.axis, load.indices)
@@ -136,7 +136,7 @@ def seen(op: Operation, load: TensorLoad, seat: Seat) -> View:
 
 
 def is_same_place(view: View, layout: Layout) -> bool:
-    """Whether a view has each of its elements where a layout has it."""
+    """Return whether a view has the same element addresses as a layout."""
     used = {node for index in view.indices for node in walk(index) if isinstance(node, Var)}
     if len(view.indices) != len(view.axes) or used != set(view.axes):
         return False
@@ -152,7 +152,7 @@ def is_same_place(view: View, layout: Layout) -> bool:
 
 
 def runs_along(seat: Seat, tensor: Tensor, axis: int) -> bool:
-    """Whether an axis of a tensor runs along the lanes of a seat."""
+    """Return whether an axis of a tensor runs along the lanes of its storage."""
     if isinstance(seat, Layout):
         seat = View(seat, seat.index_map.initial_indices, seat.index_map.initial_indices)
     places = seat.layout.index_map.at(seat.indices)
@@ -160,7 +160,7 @@ def runs_along(seat: Seat, tensor: Tensor, axis: int) -> bool:
 
 
 def key_of(seat: Seat) -> object:
-    """What seats in which the same is allowed have in common."""
+    """Return a key that is equal for candidates on which the same operations are possible."""
     if isinstance(seat, Layout):
         return seat
     return seat.layout, seat.texts, len(seat.axes)
@@ -168,18 +168,18 @@ def key_of(seat: Seat) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a machine allows, and what was found out about it so far.
+    """Layout capabilities of a target, with caches of query results.
 
     Attributes:
-        target: the machine.
-        is_strict: whether factors stay in the order in which they are written where a rule wants
-            that, and what only says where elements are under conditions is a formula like any
-            other.
-        is_lone: whether the host may bring inputs with one element to a stick.
-        is_repeated: whether it may bring one in several layouts, where no copy leads to all.
-        allowed: ways of operations, by what these compute and the seats around them.
-        moved: costs of copies, by shape, type and seats.
-        known: the layouts that it has for tensors, by shape and type.
+        target: Target.
+        is_strict: Whether the factor order of products is fixed where a rule distinguishes the
+            factors, and guarded views count as element-wise operations.
+        is_lone: Whether the host may supply inputs with one element per stick.
+        is_repeated: Whether the host may supply an input in several layouts if no device copy
+            produces all of them.
+        allowed: Supported combinations, by definition and candidates.
+        moved: Costs of copies, by shape, dtype and candidates.
+        known: Candidate layouts of the target, by shape and dtype.
     """
 
     target: Target
@@ -192,16 +192,16 @@ class Machine:
 
     @property
     def has_roles(self) -> bool:
-        """Whether factors of products are taken in the order in which they are written."""
+        """Whether the factors of a product keep the order in which they are written."""
         return self.is_strict and has_roles(self.target)
 
     def ways(
         self, op: Operation, slots: Sequence[Slot], seats: Mapping[Tensor, Sequence[Seat]]
     ) -> tuple[Way, ...]:
-        """The combinations that an operation allows, of the seats of what is around it.
+        """Return the supported combinations of an operation for the given candidates.
 
         Raises:
-            LayoutError: it cannot be decided.
+            LayoutError: If the operation cannot be analyzed.
         """
         around = (op.output(0), *dict.fromkeys(slot.tensor for slot in slots))
         key = definition_key([op], op.input_tensors), *(
@@ -229,7 +229,7 @@ class Machine:
     def prices(
         self, tensor: Tensor, sources: Sequence[Seat], results: Sequence[Layout]
     ) -> dict[tuple[int, int], float]:
-        """The elements that copies move: from which source to which result there is one."""
+        """Return the elements moved by each feasible copy, by source and result number."""
         key = tensor.shape, tensor.dtype, tuple(map(key_of, sources)), tuple(results)
         if key not in self.moved:
             before = placeholder(tensor.shape, tensor.dtype, tensor.name)
@@ -247,9 +247,9 @@ class Machine:
 
 
 def places_written(source: Seat, result: Layout) -> int:
-    """The places that a copy writes: padding too if it is to hold something.
+    """Return the number of elements that a copy writes, including padding with a defined value.
 
-    Where elements stay where they are, padding is all that is written.
+    If all elements keep their addresses, only padding is written.
     """
     padding = 0 if result.pad_value is None else result.padding_count
     if isinstance(source, Layout) and texts_of(source) == texts_of(result):
@@ -265,7 +265,7 @@ def _combinations(
     base = computation(op, op.body[0], first)
     number = [next(k for k, s in enumerate(slots) if s.has(u.tensor, r.indices))
               for u, r in zip(base.inputs, loads_of(op.body[0]), strict=True)]  # fmt: skip
-    # What is found out about a place is kept with it: each is made once for all combinations.
+    # Uses cache query results, so each is created once for all combinations.
     read = [[[use.at(seat) for use, k in zip(base.inputs, number, strict=True) if k == n]
              for seat in seats[slot.tensor]] for n, slot in enumerate(slots)]  # fmt: skip
     found: dict[tuple[int, tuple[int, ...]], Way] = {}
@@ -287,10 +287,10 @@ def _combinations(
 
 
 def _readings(base: Computation, machine: Machine) -> list[tuple[Computation, int]]:
-    """What rules may take an operation for, each with the order in which it reads its inputs.
+    """Return the interpretations of an operation under the rules, each with its operand order.
 
-    The first is what it is as it is written. A product is the same with its factors exchanged; and
-    what only says where elements are, under conditions, is a copy that is made part by part.
+    The first is the operation as written. A product also permits exchanged factors, and a guarded
+    view also counts as a copy that is made part by part.
     """
     found = [(base, 1)]
     if base.kind == "contraction" and not machine.has_roles:
@@ -301,7 +301,7 @@ def _readings(base: Computation, machine: Machine) -> list[tuple[Computation, in
 
 
 def _fit(base: Computation, out: Use, uses: Sequence[Use], target: Target) -> bool:
-    """Whether the result goes together with one input, read any number of times."""
+    """Return whether the result layout is compatible with an operand, for all its uses."""
     return all(
         keeps_rules(replace(base, inputs=(use,), out=out), target, is_alone=True) for use in uses
     )

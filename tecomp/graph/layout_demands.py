@@ -20,13 +20,13 @@ from tecomp.schedules.scratchpad.placement import HOST, device_of, placement_of
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What has to be so of a value.
+    """A layout requirement on a value.
 
     Attributes:
-        tensor: the value.
-        text: who says so.
-        wanted: the layouts that it may have.
-        axis: the one along its lanes, if that is all that is said.
+        tensor: Value.
+        text: Origin of the requirement, for messages.
+        wanted: Permitted layouts.
+        axis: Axis required along the lanes, if only that is prescribed.
     """
 
     tensor: Tensor
@@ -38,7 +38,7 @@ class Demand:
 def demands_of(
     graph: Graph, target: Target, given: Mapping[Tensor, Wanted], hints: Sequence[Hint]
 ) -> list[Demand]:
-    """What the caller says that has to be so, of the values of the program."""
+    """Collect the layout requirements of the caller on the values of the program."""
     every = dict.fromkeys((*graph.inputs, *graph.constants, *graph.computed))
     found = []
     for op in graph.operations:
@@ -146,7 +146,7 @@ def check_given(tensor: Tensor, layout: Layout, target: Target) -> None:
 def _check_memory(tensor: Tensor, memory: str, target: Target) -> None:
     device = device_of(target)
     if memory in (device, HOST):
-        return  # A layout that names no memory is in that of the host.
+        return  # a layout without an explicit memory has the host memory
     if memory not in target.memories:
         raise LayoutError(
             f"layouts: {tensor.name} is to be in memory `{memory}`, and target {target.name} has "

@@ -38,7 +38,7 @@ from tecomp.layout.core.layout import Layout
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is made of a value: in which seat it lies, and in which others there are copies."""
+    """Assignment of a value: the candidate in which it is computed, and those of its copies."""
 
     made: int
     copies: frozenset[int]
@@ -46,15 +46,15 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Where a value may lie.
+    """Storage candidates of a value.
 
     Attributes:
-        seats: layouts and, of a view, what it may show.
-        made: those that it may be made in.
-        is_known: whether it follows from constants alone, so that copies cost nothing.
-        readers: how many slots of operations read it.
-        hints: soft ones about it.
-        detour: elements that count as moved if it is made in another seat than the first.
+        seats: Candidates: layouts, and for a view the views of its source candidates.
+        made: Candidates in which the value can be computed.
+        is_known: Whether the value depends on constants only, so that copies are free.
+        readers: Number of operand slots that read the value.
+        hints: Soft hints on the value.
+        detour: Number of elements that count as moved unless the first candidate is chosen.
     """
 
     seats: tuple[Seat, ...]
@@ -67,20 +67,20 @@ class Value:
 
 @dataclass(frozen=True)
 class Problem:
-    """All that is chosen among.
+    """Layout optimization problem of a program.
 
     Attributes:
-        graph: the program.
-        machine: where it is to run.
-        values: where each value may lie.
-        slots: what each operation reads.
-        opaque: the operations that no rule says anything of.
-        ways: the combinations that each operation allows.
-        copying: those that bring a value to a layout that was asked for.
-        wanted: the layouts of which values have to have one.
-        soft: hints about values, by these.
-        paddings: what readers ask to be in the padding of values.
-        readers: how many slots of operations read a value.
+        graph: Program.
+        machine: Layout capabilities of the target.
+        values: Candidates of each value.
+        slots: Operand slots of each operation.
+        opaque: Operations that no rule describes.
+        ways: Supported combinations of each operation.
+        copying: Explicit copies to a requested layout.
+        wanted: Permitted layouts of the values with requirements.
+        soft: Hints by value.
+        paddings: Padding values that readers require, by value.
+        readers: Number of operand slots that read each value.
     """
 
     graph: Graph
@@ -97,12 +97,12 @@ class Problem:
 
     @cached_property
     def share(self) -> float:
-        """What a byte costs: all copies that there may be together cost less than an element."""
+        """Cost of a byte, such that all possible copies together cost less than one element."""
         every = (x for value in self.values.values() for x in value.seats if isinstance(x, Layout))
         return 0.25 / max(sum(layout.nbytes for layout in every), 1)
 
     def seats(self, tensor: Tensor, own: Sequence[Layout]) -> tuple[Layout, ...]:
-        """Layouts of a tensor, and all others that the machine knows or a reader asks for."""
+        """Return the given layouts and all others that the target or a reader suggests."""
         found = dict.fromkeys((*own, *_known(tensor, self.machine)))
         values = sorted(self.paddings.get(tensor, ()))
         found = dict.fromkeys(with_paddings(tuple(found), values, self.machine.target))
@@ -113,7 +113,7 @@ class Problem:
     def value(
         self, tensor: Tensor, own: Sequence[Seat], made: Iterable[int], *, is_known: bool
     ) -> Value:
-        """Where a value may lie: the first seats are its own."""
+        """Return the candidates of a value, beginning with `own`."""
         layouts = [seat for seat in own if isinstance(seat, Layout)]
         seats = tuple(dict.fromkeys((*own, *self.seats(tensor, layouts))))
         hints = tuple(self.soft.get(tensor, ()))
@@ -123,10 +123,10 @@ class Problem:
 def problem_of(
     graph: Graph, machine: Machine, demands: Sequence[Demand], hints: Sequence[Hint]
 ) -> Problem:
-    """All that layouts are chosen among.
+    """Build the layout optimization problem.
 
     Raises:
-        LayoutError: an operation cannot be decided about, or a value has no layout at all.
+        LayoutError: If an operation cannot be analyzed, or a value has no layout.
     """
     every = (*graph.inputs, *graph.constants, *(x for op in graph.operations for x in op.outputs))
     steps = steps_of_scans(graph.operations)
@@ -155,7 +155,7 @@ def problem_of(
 def _wanted(
     demands: Sequence[Demand], machine: Machine
 ) -> dict[Tensor, tuple[Layout, ...]]:
-    """The layouts that values may have of which something is demanded: none where that clashes."""
+    """Return the permitted layouts of values with requirements; empty if these conflict."""
     found: dict[Tensor, tuple[Layout, ...]] = {}
     for demand in demands:
         own = _layouts_of(demand, machine)
@@ -164,11 +164,11 @@ def _wanted(
 
 
 def _given(problem: Problem, tensor: Tensor) -> Value:
-    """Where an input or a constant may lie.
+    """Return the candidates of an input or a constant.
 
-    An input comes in what is demanded, or in the machine's own, or where hints wish it; if nothing
-    else will do, the host lays it out in another way. A constant is laid out once, in whatever is
-    best.
+    An input arrives in a required layout, else in the default layout of the target or a hinted
+    one; if that is infeasible, the host supplies another layout. A constant is packed once, in
+    any layout.
     """
     is_known = tensor in problem.graph.constants
     if tensor in problem.wanted:
@@ -188,7 +188,7 @@ def _given(problem: Problem, tensor: Tensor) -> Value:
 
 
 def _add(problem: Problem, op: Operation) -> None:
-    """What an operation makes, where that may lie, and the ways in which it does."""
+    """Add the candidates of the results of an operation, and the combinations that it supports."""
     values, machine = problem.values, problem.machine
     reads = [x for x in op.input_tensors if x in values]
     is_known = bool(reads) and all(values[x].is_known for x in reads)
@@ -215,7 +215,7 @@ def _add(problem: Problem, op: Operation) -> None:
 
 
 def _priced(op: Operation, ways: Sequence[Way], problem: Problem) -> tuple[Way, ...]:
-    """Ways with what they cost: a copy that somebody asked for moves all elements."""
+    """Set the costs of combinations; an explicit copy moves all elements."""
     made = [set(problem.values[x].made) for x in op.outputs]
     fit = [w for w in ways if all(k in own for k, own in zip(w.outs, made, strict=True))]
     shown = view_of(op)
@@ -234,7 +234,7 @@ def _priced(op: Operation, ways: Sequence[Way], problem: Problem) -> tuple[Way, 
 
 
 def _filled(op: Operation, way: Way, problem: Problem) -> float:
-    """Places of padding that an operation has to fill, as they do not come out right anyway."""
+    """Return the number of padding elements that an operation must fill explicitly."""
     out = problem.values[op.output(0)].seats[way.outs[0]]
     if not isinstance(out, Layout) or out.pad_value is None:
         return 0.0
@@ -248,7 +248,7 @@ def _filled(op: Operation, way: Way, problem: Problem) -> float:
 def _shown(
     op: Operation, source: Sequence[Seat], known: Sequence[Layout]
 ) -> tuple[tuple[Seat, ...], tuple[Way, ...]]:
-    """The seats of a view, and which of them it has where its source has which."""
+    """Return the candidates of a view, and the pairs of view and source candidates."""
     load = view_of(op)
     assert load is not None
     seats: list[Seat] = list(known)
@@ -264,10 +264,10 @@ def _shown(
 
 
 def _known(tensor: Tensor, machine: Machine) -> tuple[Layout, ...]:
-    """The layouts of a tensor that the machine knows.
+    """Return the candidate layouts of a tensor on the target.
 
     Raises:
-        LayoutError: it does not store its type.
+        LayoutError: If the target cannot store the dtype.
     """
     shape = sizes_of(tensor)
     key = shape, tensor.dtype
@@ -283,7 +283,7 @@ def _known(tensor: Tensor, machine: Machine) -> tuple[Layout, ...]:
 
 
 def _layouts_of(demand: Demand, machine: Machine) -> tuple[Layout, ...]:
-    """The layouts that are asked for."""
+    """Return the layouts that a requirement permits."""
     tensor, asked = demand.tensor, demand.wanted
     if demand.axis is not None:
         order = along(machine.target, sizes_of(tensor), tensor.dtype, demand.axis)
@@ -303,7 +303,7 @@ def _layouts_of(demand: Demand, machine: Machine) -> tuple[Layout, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is made of each value, and the way of each operation."""
+    """Solution: the state of each value, and the combination of each operation."""
 
     found: Assignment
     states: Mapping[Tensor, State]
@@ -311,7 +311,7 @@ class Choice:
 
 
 def states_of(value: Value, *, may_copy: bool) -> list[State]:
-    """A value in one seat, with copies in as many layouts as there are readers."""
+    """Enumerate the candidates of a value together with sets of copies, at most one per reader."""
     layouts = [k for k, seat in enumerate(value.seats) if isinstance(seat, Layout)]
     found = []
     for made in value.made:
@@ -324,7 +324,7 @@ def states_of(value: Value, *, may_copy: bool) -> list[State]:
 def cheapest(
     problem: Problem, states: Mapping[Tensor, Sequence[State]], count: int
 ) -> Choice:
-    """What costs least in all, for the first operations."""
+    """Find the minimum-cost choice for the first `count` operations."""
     ways = dict(list(problem.ways.items())[:count])
     around = {x for op in ways for x in (*op.outputs, *(s.tensor for s in problem.slots[op]))}
     own = {x: states[x] for x in problem.values if x in around}
@@ -343,7 +343,7 @@ def cheapest(
 
 
 def _costs(problem: Problem, tensor: Tensor, states: Sequence[State]) -> Table:
-    """What the copies of a value cost, and hints that are not kept, for each of its states."""
+    """Return the cost of each state of a value: its copies and its unmet hints."""
     value = problem.values[tensor]
     unkept = {
         made: sum(h.cost for h in value.hints if not keeps(value.seats[made], tensor, h))
@@ -353,19 +353,19 @@ def _costs(problem: Problem, tensor: Tensor, states: Sequence[State]) -> Table:
     wished += [value.detour * (state.made != value.made[0]) for state in states]
     if not value.is_known:
         return wished + moved_for(problem, tensor, states)
-    # What is laid out once costs its memory alone.
+    # Constants are packed once, so they cost memory only.
     sizes = [seat.nbytes if isinstance(seat, Layout) else 0 for seat in value.seats]
     held = np.array([sum(sizes[k] for k in (s.made, *s.copies)) for s in states], float)
     return wished + problem.share * held
 
 
 def keeps(seat: Seat, tensor: Tensor, hint: Hint) -> bool:
-    """Whether a value that lies in a seat is as a hint wishes."""
+    """Return whether the storage of a value satisfies a hint."""
     return runs_along(seat, tensor, hint.stick)
 
 
 def copies_of(problem: Problem, tensor: Tensor, made: Iterable[int]) -> frozenset[int]:
-    """The seats of a value that is made in some: those, and the ones of copies."""
+    """Return the given candidates of a value, and the candidates that copies of them can reach."""
     seats, own = problem.values[tensor].seats, frozenset(made)
     layouts = {k: seat for k, seat in enumerate(seats) if isinstance(seat, Layout)}
     numbers = list(layouts)
@@ -376,7 +376,7 @@ def copies_of(problem: Problem, tensor: Tensor, made: Iterable[int]) -> frozense
 
 
 def can_copy(problem: Problem, tensor: Tensor, made: int, copied: int) -> bool:
-    """Whether the machine has a copy from one seat of a value to another."""
+    """Return whether the target can copy a value from one candidate to another."""
     seats = problem.values[tensor].seats
     numbers = [k for k, seat in enumerate(seats) if isinstance(seat, Layout)]
     layouts = tuple(seat for seat in seats if isinstance(seat, Layout))
@@ -384,7 +384,7 @@ def can_copy(problem: Problem, tensor: Tensor, made: int, copied: int) -> bool:
 
 
 def moved_for(problem: Problem, tensor: Tensor, states: Sequence[State]) -> Table:
-    """The elements that copies of a value move, for each of its states."""
+    """Return the number of elements that the copies of a value move, for each state."""
     value = problem.values[tensor]
     if not any(state.copies for state in states):
         return np.zeros(len(states))
@@ -392,7 +392,7 @@ def moved_for(problem: Problem, tensor: Tensor, states: Sequence[State]) -> Tabl
     prices = problem.machine.prices(tensor, value.seats, tuple(layouts.values()))
     number = {k: n for n, k in enumerate(layouts)}
     share = problem.share
-    # What no copy on the machine makes of an input, the host may lay out as well.
+    # The host can supply an input in a layout that no device copy produces.
     other = value.detour or inf if problem.machine.is_repeated else inf
 
     def cost(made: int, k: int) -> float:
@@ -405,7 +405,7 @@ def _tables(
     problem: Problem, op: Operation, states: Mapping[Tensor, Sequence[State]],
     number: Mapping[Tensor | Operation, int],
 ) -> Iterator[Factor]:
-    """Which ways of an operation go together with which states of the values around it."""
+    """Yield tables that tie the combinations of an operation to the states of its values."""
     ways = problem.ways[op]
     for k, x in enumerate(op.outputs):
         made = np.array([state.made for state in states[x]])

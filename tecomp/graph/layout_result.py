@@ -23,16 +23,16 @@ from tecomp.layout.core.layout import FixedTiledLayout, Layout
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A value brought to another layout.
+    """A copy of a value in another layout (a relayout).
 
     Attributes:
-        tensor: the value.
-        source: the layout that it is made in.
-        layout: the one of the copy.
-        readers: the operations that read the copy.
-        elements: that are moved, or places of padding that are filled; none of what is known when
-            the program is compiled.
-        is_of_host: whether it is one of what the caller passes, as no copy on the machine makes it.
+        tensor: Value.
+        source: Layout in which the value is computed.
+        layout: Layout of the copy.
+        readers: Operations that read the copy.
+        elements: Number of elements moved, or of padding elements filled; 0 for values that are
+            known at compile time.
+        is_of_host: Whether the host supplies the copy of an input, because no device copy can.
     """
 
     tensor: Tensor
@@ -44,12 +44,12 @@ class Copy:
 
     @property
     def is_fill(self) -> bool:
-        """Whether elements stay where they are, and only padding is written."""
+        """Whether elements keep their addresses and only padding is written."""
         return self.source.index_map.formula == self.layout.index_map.formula
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it writes, padding included; none of what is known before."""
+        """Number of bytes written, including padding; 0 for values known at compile time."""
         if self.is_fill:
             return self.elements * self.layout.nbytes // max(self.layout.num_places, 1)
         return self.layout.nbytes if self.elements else 0
@@ -57,12 +57,12 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """How sure it is that no other layouts cost less.
+    """Optimality certificate of a layout assignment.
 
     Attributes:
-        cost: elements that all relayouts move.
-        lower_bound: no choice of layouts moves fewer.
-        method: how that is known.
+        cost: Number of elements that all relayouts move.
+        lower_bound: Lower bound of that number over all layout assignments.
+        method: Method that proves the bound.
     """
 
     cost: int
@@ -72,12 +72,12 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A hint, and what became of it.
+    """A layout hint and its outcome.
 
     Attributes:
-        hint: what was wished.
-        reason: why it is not so; empty if it is.
-        inside: the kernels that compute the value for themselves, if it is in no memory.
+        hint: Hint.
+        reason: Reason why the hint was not honoured; empty if it was.
+        inside: Kernels into which the value was fused, if it is not stored in memory.
     """
 
     hint: Hint
@@ -86,7 +86,7 @@ class Wish:
 
     @property
     def is_kept(self) -> bool:
-        """Whether it is so."""
+        """Whether the hint was honoured."""
         return not self.reason
 
     def __str__(self) -> str:
@@ -96,12 +96,12 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class DivisionWish:
-    """A hint about a division, and what became of it.
+    """A work-division hint and its outcome.
 
     Attributes:
-        hint: what was wished.
-        refused: why it is not so; empty if it is.
-        inside: the kernels that compute the value for themselves, if it is in no memory.
+        hint: Hint.
+        refused: Reason why the hint was not honoured; empty if it was.
+        inside: Kernels into which the value was fused, if it is not stored in memory.
     """
 
     hint: DivisionHint
@@ -110,7 +110,7 @@ class DivisionWish:
 
     @property
     def is_kept(self) -> bool:
-        """Whether it is so."""
+        """Whether the hint was honoured."""
         return not self.refused
 
     def __str__(self) -> str:
@@ -119,7 +119,7 @@ class DivisionWish:
 
 
 def _where(tensor: Tensor, inside: Sequence[str]) -> str:
-    """What is said of a value that kernels compute for themselves."""
+    """Return the remark on a value that was fused into kernels."""
     if not inside:
         return ""
     return f"; {tensor.name} is in no memory, but inside of {', '.join(inside)}"
@@ -127,19 +127,19 @@ def _where(tensor: Tensor, inside: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Layouts(Mapping[Tensor, FixedTiledLayout]):
-    """The layouts of a program, by the tensors as the caller wrote them.
+    """Layouts of a program, by the tensors of the caller's program.
 
     Attributes:
-        of: the layout in which each value is made; that of another tensor, if it is a view of it.
-        relayouts: copies of values in other layouts.
-        certificate: how sure it is that none would be cheaper.
-        seats: the same as `of`, and for views what they show.
-        shown: the views, which are in no memory of their own.
-        reads: for each operation what it reads a copy of, and in which layout.
-        copying: the operations that only bring a value to another layout.
-        asked: the operations whose results have a layout that was asked for, and are in memory.
-        wishes: the hints, and whether they were kept.
-        graph: the program.
+        of: Layout in which each value is computed; for a view, the layout of the viewed tensor.
+        relayouts: Copies of values in other layouts.
+        certificate: Optimality certificate.
+        seats: As `of`, but with views in place of the layouts that they refer to.
+        shown: Views, which are not stored in memory.
+        reads: Operand slots of each operation, with the layout of the copy that it reads, if any.
+        copying: Operations that only copy a value to another layout.
+        asked: Operations whose results have a requested layout and are stored in memory.
+        wishes: Hints and their outcomes.
+        graph: Program.
     """
 
     of: Mapping[Tensor, Layout]
@@ -154,14 +154,14 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
     graph: Graph
 
     def copies_of(self, tensor: Tensor) -> tuple[Copy, ...]:
-        """The copies of a value."""
+        """Return the copies of a value."""
         return tuple(copy for copy in self.relayouts if copy.tensor is tensor)
 
     def __getitem__(self, tensor: Tensor) -> FixedTiledLayout:
-        """Where a value is.
+        """Return the storage of a value on the host and on the device.
 
         Raises:
-            LayoutError: it is none of the program.
+            LayoutError: If the tensor is not a value of the program.
         """
         if tensor not in self:
             raise LayoutError(
@@ -176,7 +176,7 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
         return isinstance(tensor, Tensor) and self.graph.of(tensor) in self.seats
 
     def get(self, tensor: Tensor, default: Any = None) -> Any:
-        """Where a value is, or something else for what is none of the program."""
+        """Return the storage of a value, or `default` if the program has no such value."""
         if tensor not in self:
             return default
         return self[tensor]
@@ -189,7 +189,7 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
 
     @property
     def moved_bytes(self) -> int:
-        """Bytes that relayouts write, padding included."""
+        """Number of bytes that relayouts write, including padding."""
         return sum(copy.nbytes for copy in self.relayouts)
 
     def __str__(self) -> str:
@@ -215,7 +215,7 @@ def _fixed(tensor: Tensor, seat: Seat) -> FixedTiledLayout:
 
 
 def _strides(view: View, size: Sequence[int]) -> tuple[int, ...]:
-    """Elements of the host from one index of a view to the next, if these are constants."""
+    """Return the host strides of a view in elements; row-major strides if it is not linear."""
     steps = row_major(view.layout.shape)
 
     def offset(at: Sequence[int]) -> int:

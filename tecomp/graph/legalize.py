@@ -1,8 +1,9 @@
 """Legalize operations that the target cannot execute as a single operation.
 
-A formula whose lanes would read other lanes, as `A[i, j - 1]` beside `A[i - 1, j]`, reads a copy
-that has each element where it is read. A reduction whose terms are no operation of the machine, as
-those of a matrix times a vector in some layouts, adds up what a formula makes.
+An element-wise operation whose operands are misaligned in the lanes, such as `A[i, j - 1]` with
+`A[i - 1, j]`, reads realigned copies. A reduction whose terms the target cannot compute within the
+reduction, such as a matrix-vector product in some layouts, reduces terms computed by a separate
+element-wise operation.
 """
 
 from __future__ import annotations
@@ -47,15 +48,15 @@ from tecomp.poly.sets.isl_context import isl_work
 from tecomp.poly.sets.to_isl import NotAffine
 
 Reached = Mapping[Tensor, frozenset[int]]
-"""The seats that values may have on a machine, made there or copied."""
+"""Candidates that each value can have on the target, computed there or copied."""
 
 
 def mended(problem: Problem) -> Graph | None:
-    """The program with what cannot run in parts that may; None where nothing has such parts."""
+    """Split infeasible operations into feasible ones; return None if no operation can be split."""
     reached, stuck = _reached(problem)
     apart = with_conversions_apart(problem.machine.target)
     reads = {op: _misplaced(op, problem, reached) for op in stuck}
-    # Many more terms are added up than there are elements, so that comes last.
+    # Comparing all elements reduces many more terms than there are results: the last resort.
     found = {op for op in stuck if problem.machine.is_lone and _is_found_by_data(op)}
 
     def changed(before: Operation, op: Operation) -> Operation:
@@ -73,7 +74,7 @@ def mended(problem: Problem) -> Graph | None:
 
 
 def _reached(problem: Problem) -> tuple[Reached, list[ComputeOp]]:
-    """The seats that values may have, and the operations that give none in any way."""
+    """Return the reachable candidates of each value, and the operations without any combination."""
     graph = problem.graph
     reached: dict[Tensor, frozenset[int]] = {}
     stuck = []
@@ -87,7 +88,7 @@ def _reached(problem: Problem) -> tuple[Reached, list[ComputeOp]]:
         ]  # fmt: skip
         for k, x in enumerate(op.outputs):
             made = {way.outs[k] for way in fit} & set(problem.values[x].made)
-            # What follows is looked at as if it were possible, in full sticks.
+            # Continue behind an infeasible operation as if it produced dense layouts.
             reached[x] = copies_of(problem, x, made or _full(problem.values[x]))
         if not fit and isinstance(op, ComputeOp) and op not in problem.opaque:
             stuck.append(op)
@@ -95,7 +96,7 @@ def _reached(problem: Problem) -> tuple[Reached, list[ComputeOp]]:
 
 
 def _full(value: Value) -> list[int]:
-    """The seats in which a value may be made with more than one element to a stick."""
+    """Return the candidates of a value with more than one element per stick."""
     return [
         k for k in value.made
         if isinstance(seat := value.seats[k], View) or not is_one_to_a_row(seat)
@@ -103,15 +104,15 @@ def _full(value: Value) -> list[int]:
 
 
 def _has_terms(op: ComputeOp) -> bool:
-    """Whether a reduction is of what is computed for it."""
+    """Return whether an operation is a reduction of computed terms."""
     body = op.body[0]
     return isinstance(body, Reduce) and not isinstance(body.source[0], TensorLoad)
 
 
 def _misplaced(op: ComputeOp, problem: Problem, reached: Reached) -> frozenset[int]:
-    """The numbers of the reads that lie in no lanes of a result, for that with the fewest such.
+    """Return the numbers of misaligned reads, for the result candidate with the fewest of them.
 
-    What is read as it is computed, and no copy would change, is none of them.
+    Reads at the indices of the loops are excluded, since a copy would not change them.
     """
     loads = loads_of(op.body[0])
     if only_moves(op.body[0]):
@@ -128,7 +129,7 @@ def _misplaced(op: ComputeOp, problem: Problem, reached: Reached) -> frozenset[i
 
 
 def _is_as_computed(load: TensorLoad, op: ComputeOp) -> bool:
-    """Whether a read is of the element at the same place."""
+    """Return whether the indices of a read are the loops of the operation, in order."""
     axes = (*op.axis, *op.reduce_axis)
     return len(axes) == len(load.indices) and all(map(is_, load.indices, axes))
 
@@ -136,7 +137,7 @@ def _is_as_computed(load: TensorLoad, op: ComputeOp) -> bool:
 def _misplaced_in(
     op: ComputeOp, out: int, problem: Problem, reached: Reached
 ) -> list[int]:
-    """The same for one layout of the result: each tensor lies where most of its reads may."""
+    """Return the misaligned reads for one result candidate and the best operand candidates."""
     values, target = problem.values, problem.machine.target
     each = computation(op, op.body[0], {})
     each = replace(each, out=each.out.at(values[op.output(0)].seats[out]))
@@ -157,7 +158,7 @@ def _misplaced_in(
 
 
 def _with_reads_apart(op: ComputeOp, numbers: frozenset[int]) -> ComputeOp:
-    """The same of copies that have an element wherever it is read."""
+    """Replace the given reads by reads of copies that have one element per iteration."""
     loads = loads_of(op.body[0])
     guarded = _guarded(op.body[0])
     axes = (*op.axis, *op.reduce_axis)
@@ -172,9 +173,9 @@ def _with_reads_apart(op: ComputeOp, numbers: frozenset[int]) -> ComputeOp:
 def _copy(
     load: TensorLoad, axes: Sequence[IterVar], name: str, *, is_guarded: bool
 ) -> TensorLoad:
-    """An element of a copy for an operation of some name, with an axis for each loop it depends on.
+    """Return a load of a new copy with one axis per loop that the read depends on.
 
-    What is repeated along other loops is repeated in the copy, if nothing else is to be changed.
+    If the read is a permutation of axes already, the copy repeats elements along all other loops.
     """
     used = {node for index in load.indices for node in walk(index) if isinstance(node, Var)}
     own = tuple(axis for axis in axes if axis in used)
@@ -203,9 +204,9 @@ def _copy(
 
 
 def _clamped(load: TensorLoad, at: Sequence[Expr]) -> Expr:
-    """The element at data, or the next one that there is where nothing asks for an element.
+    """Return the element at data-dependent indices, clamped to the bounds of the tensor.
 
-    A condition on data would make a formula of the read, which is no copy.
+    A guard on data would turn the copy into an element-wise operation.
     """
     shape = load.tensor.shape
     if 0 in shape:
@@ -218,20 +219,20 @@ def _clamped(load: TensorLoad, at: Sequence[Expr]) -> Expr:
 
 
 def _nearest(index: Expr, extent: Extent) -> Expr:
-    """The place along an axis that is next to an index."""
+    """Return an index clamped to the bounds of an axis."""
     place = cast(INT64, index)
     return binary(BinOp.MAX, binary(BinOp.MIN, place, index_value(extent) - 1), 0)
 
 
 def _is_inside(index: Expr, extent: Extent) -> bool:
-    """Whether an index is an axis that runs through no more than there is."""
+    """Return whether an index is a loop that starts at 0 and stays within the extent."""
     if not isinstance(index, IterVar) or not isinstance(extent, int):
         return False
     return isinstance(index.extent, int) and index.extent <= extent and is_const(index.dom.min, 0)
 
 
 def _values(axes: Sequence[IterVar], indices: Sequence[Expr]) -> dict[Var, Expr]:
-    """The values of axes, which may begin elsewhere than at 0, at indices of a tensor."""
+    """Return the axis values at tensor indices; axes may start at a nonzero bound."""
     return {
         axis: index if is_const(axis.dom.min, 0) else index + axis.low
         for axis, index in zip(axes, indices, strict=True)
@@ -239,12 +240,12 @@ def _values(axes: Sequence[IterVar], indices: Sequence[Expr]) -> dict[Var, Expr]
 
 
 def _numbers(axes: Sequence[IterVar]) -> tuple[Expr, ...]:
-    """The indices of a tensor at which it has what belongs to values of axes."""
+    """Return the tensor indices that correspond to axis values."""
     return tuple(axis if is_const(axis.dom.min, 0) else axis - axis.low for axis in axes)
 
 
 def _guarded(body: Expr) -> set[int]:
-    """What is computed under conditions alone: indices may be outside of a tensor elsewhere."""
+    """Return the ids of guarded nodes, whose indices may be out of bounds if the guard is False."""
     found: set[int] = set()
     for node in walk(body):
         parts: tuple[Any, ...] = ()
@@ -259,7 +260,7 @@ def _guarded(body: Expr) -> set[int]:
 
 
 def _is_found_by_data(op: ComputeOp) -> bool:
-    """Whether an element is one of another tensor, which one data say."""
+    """Return whether an operation is a gather: a load at data-dependent indices."""
     load = op.body[0]
     return isinstance(load, TensorLoad) and load.dtype != BOOL and any(map(_is_data, load.indices))
 
@@ -269,7 +270,7 @@ def _is_data(index: Expr) -> bool:
 
 
 def _with_all_compared(op: ComputeOp) -> ComputeOp:
-    """The same as a sum of all elements that it may be, of which those at other places are 0."""
+    """Rewrite a gather as a sum over all candidate elements, masked by index comparisons."""
     (load,) = op.body
     assert isinstance(load, TensorLoad)
     every = {
@@ -284,7 +285,7 @@ def _with_all_compared(op: ComputeOp) -> ComputeOp:
 
 
 def _with_terms_apart(op: ComputeOp, apart: Callable[[Operation], Operation]) -> ComputeOp:
-    """The same reduction of terms that are computed before it."""
+    """Split the terms of a reduction off into a separate element-wise operation."""
     (body,) = op.body
     assert isinstance(body, Reduce)
     axes = (*op.axis, *body.axis)

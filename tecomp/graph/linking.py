@@ -34,17 +34,17 @@ def native_of(
     stored: Mapping[Tensor, Layout],
     packed: Sequence[Tensor] = (),
 ) -> Native:
-    """The machine code of a program.
+    """Link the kernels of a program to machine code.
 
     Args:
-        name: of the program.
-        graph: its operations.
-        kernels: in the order in which they run, with what they compute.
-        known: what follows from constants alone, and is computed once.
-        plan: where the values between kernels are.
-        codes: where the machine code of the kernels is made.
-        stored: the layouts of values that are not in the order of NumPy.
-        packed: the arguments that the caller has as they lie on the machine.
+        name: Program name.
+        graph: Operations.
+        kernels: Groups and their kernels, in execution order.
+        known: Values that depend on constants only and are computed once.
+        plan: Memory plan of the values between kernels.
+        codes: Collector of the machine code of kernels.
+        stored: Layouts of values that are not in row-major order.
+        packed: Inputs and outputs that the caller passes in device layout.
     """
     arguments = (*graph.inputs, *graph.outputs)
     where: dict[Tensor, Given | Held] = {x: Given(k) for k, x in enumerate(arguments)}
@@ -70,19 +70,19 @@ def native_of(
 
 @dataclass(slots=True)
 class _Steps:
-    """What runs once and in each call, with where everything is.
+    """Kernel calls for packing constants and for program calls, with the locations of operands.
 
     Attributes:
-        constants: what is given once.
-        known: what follows from it alone, and that itself.
-        where: what the caller passes to calls, and the values between kernels.
-        last: position of the argument of calls that is the memory of constants.
-        stored: the layouts of values that are not in the order of NumPy.
-        room: the places in that memory.
-        once: what runs when constants are laid out: its first argument is that memory.
-        each: what runs in each call.
-        sources: positions of the constants among the arguments of what runs once.
-        copied: the constants that calls read as they are, with their places.
+        constants: Constants.
+        known: Values that depend on constants only, including the constants.
+        where: Locations of call arguments and of values between kernels.
+        last: Position of the constant pool among the call arguments.
+        stored: Layouts of values that are not in row-major order.
+        room: Allocator of the constant pool.
+        once: Kernel calls that pack constants; their first argument is the constant pool.
+        each: Kernel calls of a program call.
+        sources: Positions of constants among the arguments of the packing code.
+        copied: Offsets of the constants that program calls read unpacked.
     """
 
     constants: frozenset[Tensor]
@@ -97,7 +97,7 @@ class _Steps:
     copied: dict[Tensor, int] = field(default_factory=dict)
 
     def add(self, group: Group, kernel: GroupKernel) -> None:
-        """One more kernel, after those that it reads from."""
+        """Append a kernel call; the kernels that it depends on must have been added."""
         border = border_of(group)
         results = group.result.outputs
         folded = [self._folded(kernel, number, border) for number in range(len(kernel.folded))]
@@ -109,7 +109,7 @@ class _Steps:
         (self.once if is_once else self.each).append(step)
 
     def _folded(self, kernel: GroupKernel, number: int, border: Sequence[Tensor]) -> int:
-        """Where a folded stage is, which is computed if it was not yet."""
+        """Return the offset of a folded operand, and add its kernel call on first use."""
         folded = kernel.folded[number]
         sources = [border[k] for k in folded.sources]
         key = (id(kernel), number, *sources)
@@ -120,13 +120,13 @@ class _Steps:
         return offset
 
     def _once(self, tensor: Tensor) -> Given | Held:
-        """Where a value is when constants are laid out."""
+        """Return the location of a value during packing."""
         if tensor in self.constants:
             return Given(self.sources.setdefault(tensor, len(self.sources) + 1))
         return Given(0, self.room.offset(tensor, bytes_of(tensor, self.stored)))
 
     def _each(self, tensor: Tensor) -> Given | Held:
-        """Where a value is in a call."""
+        """Return the location of a value during a program call."""
         if tensor not in self.known:
             return self.where[tensor]
         offset = self.room.offset(tensor, bytes_of(tensor, self.stored))
@@ -136,7 +136,7 @@ class _Steps:
 
 
 def _result_bytes(part: Part) -> int:
-    """Bytes of the last parameter of a kernel, in its layout."""
+    """Return the size in bytes of the last parameter of a kernel, in its layout."""
     result = part.lowered.final.params[-1]
     assert isinstance(result, Buffer)
     return bytes_of(result)
@@ -147,6 +147,6 @@ def _text_of(layouts: Sequence[Layout]) -> str:
 
 
 def _buffer(tensor: Tensor, stored: Mapping[Tensor, Layout]) -> Buffer:
-    """What is passed: in the order of NumPy, or as it lies on the machine."""
+    """Return the buffer of an argument, in row-major order or in device layout."""
     shape = stored[tensor].physical_shape if tensor in stored else tensor.shape
     return Buffer(tensor.name, shape, tensor.dtype)
