@@ -35,15 +35,15 @@ from tecomp.machine.components import Memory
 def candidates(
     group: Group, number: int, lifetimes: Mapping[Tensor, tuple[int, int]]
 ) -> tuple[int, ...]:
-    """The positions, among what a group reads, of what its result may be written over.
+    """Return the positions of the operands of a group that its result may overwrite.
 
-    That is what no later kernel needs, of the same size, which is read where an element is
-    computed. Whether a schedule keeps it so is another question.
+    Such an operand has the same dtype and shape, is needed by no later kernel, and is read at the
+    index that is computed. Whether the schedule preserves this order is checked separately.
 
     Args:
-        group: the operations of a kernel.
-        number: of the kernel, among those that run in each call.
-        lifetimes: of each value between kernels the first and the last kernel that needs it.
+        group: Operations of a kernel.
+        number: Number of the kernel among the kernels of a program call.
+        lifetimes: First and last kernel that needs each value between kernels.
     """
     results = group.result.outputs
     if len(results) != 1 or results[0] not in lifetimes:
@@ -70,14 +70,14 @@ def _is_read_in_place(group: Group, x: Tensor) -> bool:
 
 
 def written_over(lowered: Lowered, position: int) -> Lowered | None:
-    """A kernel that writes its last parameter over another one, which is no parameter any more.
+    """Rewrite a kernel so that its result overwrites an operand, which is no longer a parameter.
 
     Args:
-        lowered: the kernel after each pass.
-        position: of the parameter that is written over.
+        lowered: Kernel after each lowering pass.
+        position: Position of the parameter to overwrite.
 
     Returns:
-        The kernel; None if an element may be read when it was stored already.
+        The rewritten kernel; None if an element might be read after it was overwritten.
     """
     func = lowered.final
     flat = lowered.functions["flatten_buffer"]
@@ -92,7 +92,7 @@ def written_over(lowered: Lowered, position: int) -> Lowered | None:
 
 
 def _stores_last(func: PrimFunc, position: int) -> bool:
-    """Whether each element of a parameter is read just before it is stored in the last one."""
+    """Return whether each element of a parameter is read only just before its result is stored."""
     old, new = func.params[position], func.params[-1]
     assert isinstance(old, Buffer)
     assert isinstance(new, Buffer)
@@ -107,7 +107,7 @@ def _stores_last(func: PrimFunc, position: int) -> bool:
 
 
 def _times(stores: Sequence[Site]) -> int | None:
-    """How often elements are stored; None if that depends on data, or is too much to count."""
+    """Return the number of stores; None if it depends on data or is too large to count."""
     if any(isinstance(node, BufferLoad) for site in stores for node in walk(*site.indices)):
         return None
     counter = Counter({})
@@ -122,11 +122,11 @@ class Value:
     """A value between kernels.
 
     Attributes:
-        tensor: what it is.
-        bytes: that it takes.
-        first: number of the kernel that makes it.
-        last: number of the last one that reads it.
-        offset: its first byte in the arena.
+        tensor: Tensor.
+        bytes: Size in bytes.
+        first: Number of the kernel that computes the value.
+        last: Number of the last kernel that reads the value.
+        offset: Offset in the arena in bytes.
     """
 
     tensor: Tensor
@@ -138,14 +138,14 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Plan(Pictured):
-    """An arena for all values between kernels.
+    """Arena of the values between kernels.
 
     Attributes:
-        values: in the order of their offsets.
-        bytes: of the arena.
-        lower_bound: bytes of the values that are needed at one time, where these are most.
-        residents: values that are not there, but stay in scratchpads.
-        spills: why the others do not, on a machine with scratchpads.
+        values: Values, ordered by offset.
+        bytes: Size of the arena in bytes.
+        lower_bound: Maximum number of bytes that are live at one time.
+        residents: Values that stay in scratchpads instead of the arena.
+        spills: Reasons why other values do not, on targets with scratchpads.
     """
 
     _drawn_by: ClassVar[str] = "program:draw_memory_plan"
@@ -160,14 +160,14 @@ class Plan(Pictured):
         return f"<Plan of {self.bytes:_} bytes for {counted(len(self.values), 'value')}>"
 
     def live(self, number: int) -> tuple[Value, ...]:
-        """The values that take bytes while a kernel runs: of those in one place the latest."""
-        # They are in the order in which they are made where they are in one place.
+        """Return the values live during a kernel; of an in-place chain only the latest value."""
+        # Values with equal offset are ordered by their first kernel.
         now = (value for value in self.values if value.first <= number <= value.last)
         return tuple({value.offset: value for value in now}.values())
 
 
 def lifetimes_of(graph: Graph, groups: Sequence[Group]) -> dict[Tensor, tuple[int, int]]:
-    """The first and the last kernel that needs each value between kernels."""
+    """Return the first and the last kernel that needs each value between kernels."""
     number = {op: k for k, group in enumerate(groups) for op in group.operations}
     found: dict[Tensor, tuple[int, int]] = {}
     for k, group in enumerate(groups):
@@ -184,14 +184,14 @@ def plan_memory(
     sizes: Mapping[Tensor, int],
     over: Mapping[Tensor, Tensor] = MappingProxyType({}),
 ) -> Plan:
-    """Offsets of values, no two of which share a byte while both are needed.
+    """Assign arena offsets such that values with overlapping live ranges share no byte.
 
     Args:
-        lifetimes: of each value the first and the last kernel that needs it, as they are made.
-        alignment: bytes that each offset is a multiple of.
-        sizes: bytes of each value.
-        over: what values are written over, each of the same size and for the last time needed
-            then.
+        lifetimes: First and last kernel that needs each value, in order of computation.
+        alignment: Alignment of offsets in bytes.
+        sizes: Size of each value in bytes.
+        over: Operand that each in-place result overwrites; it has the same size, and its last use
+            is that kernel.
     """
     homes: dict[Tensor, Tensor] = {}
     spans: dict[Tensor, Span] = {}
@@ -211,17 +211,17 @@ def plan_memory(
 
 
 _MOST = 16
-"""Values that are looked for and named together: each costs a plan."""
+"""Maximum number of values in a proposed remedy; each candidate costs a memory plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """The values between kernels.
+    """Values between kernels, as input to the memory planner.
 
     Attributes:
-        lifetimes: of each the first and the last kernel that needs it.
-        sizes: bytes of each.
-        over: what values are written over.
+        lifetimes: First and last kernel that needs each value.
+        sizes: Size of each value in bytes.
+        over: Operand that each in-place result overwrites.
     """
 
     lifetimes: Mapping[Tensor, tuple[int, int]]
@@ -230,18 +230,18 @@ class Needed:
 
     @property
     def plan(self) -> Plan:
-        """Where they are."""
+        """Memory plan of the values."""
         return plan_memory(self.lifetimes, ALIGNMENT, self.sizes, self.over)
 
     def without(self, gone: Collection[Tensor]) -> Needed:
-        """The others alone."""
+        """Return the values without the given ones."""
         out = set(gone)
         left = {x: life for x, life in self.lifetimes.items() if x not in out}
         kept = {x: old for x, old in self.over.items() if x in left and old in left}
         return replace(self, lifetimes=left, over=kept)
 
     def with_size(self, tensor: Tensor, size: int) -> Needed:
-        """The same values with another size of one, which has a place of its own then."""
+        """Return the values with a changed size of one of them, which is no longer in place."""
         kept = {x: old for x, old in self.over.items() if tensor not in (x, old)}
         return replace(self, sizes={**self.sizes, tensor: size}, over=kept)
 
@@ -249,18 +249,19 @@ class Needed:
 def check_fits(
     name: str, memory: Memory, outside: int, what: str, needed: Needed, plan: Plan
 ) -> None:
-    """Refuse a program whose values take more than there is.
+    """Check that a program fits into its memory.
 
     Args:
-        name: of the program.
-        memory: where all of them are.
-        outside: bytes of what is there all the time.
-        what: what that is, such as inputs and outputs.
-        needed: the values between kernels.
-        plan: where these are.
+        name: Program name.
+        memory: Memory of the values.
+        outside: Number of bytes that are occupied permanently.
+        what: Description of the permanent contents, such as inputs and outputs.
+        needed: Values between kernels.
+        plan: Memory plan of these values.
 
     Raises:
-        CapacityError: names what is needed where most is, and the least that has to change.
+        CapacityError: If the program does not fit. The message names the live values at the peak
+            and the smallest sufficient change.
     """
     capacity = memory.usable_bytes
     if capacity is None or outside + plan.bytes <= capacity:
@@ -277,14 +278,14 @@ def check_fits(
 
 
 def _at_peak(plan: Plan) -> list[Value]:
-    """The values that are needed together where these are most, the largest first."""
+    """Return the live values at the memory peak, the largest first."""
     sets = [plan.live(now) for now in sorted({value.first for value in plan.values})]
     fullest = max(sets, key=lambda live: sum(v.bytes for v in live), default=())
     return sorted(fullest, key=lambda v: -v.bytes)
 
 
 def _cure(live: Sequence[Value], needed: Needed, room: int) -> str:
-    """The smallest change that makes the values fit into some bytes."""
+    """Describe the smallest change that makes the values fit into `room` bytes."""
     if room < 0:
         return f"make what is passed smaller by {counted(-room, 'byte')}"
     for value in reversed(live):
@@ -304,7 +305,7 @@ def _cure(live: Sequence[Value], needed: Needed, room: int) -> str:
 
 
 def _smaller(value: Value, needed: Needed, room: int) -> str:
-    """By how many bytes a value has to be smaller, if that is enough."""
+    """Return the reduction in bytes that suffices for a value, as text; empty if none does."""
     size = needed.sizes[value.tensor]
     least, most = 1, size
     if not _fits(needed.with_size(value.tensor, 0), room):
@@ -319,9 +320,9 @@ def _smaller(value: Value, needed: Needed, room: int) -> str:
 
 
 def _fewest(needed: Needed, room: int) -> list[Tensor]:
-    """Values, none of which can stay, without which the others fit: the largest of each peak.
+    """Return a minimal set of values without which the others fit, the largest of each peak.
 
-    If there are too many to name, the first of them, one too many.
+    If there are too many to name, return the first `_MOST + 1` of them.
     """
     gone: list[Tensor] = []
     while not _fits(left := needed.without(gone), room):

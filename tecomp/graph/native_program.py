@@ -17,16 +17,17 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """A program in machine code.
+    """Machine code of a program.
 
     Attributes:
-        run: takes inputs, outputs and the memory of constants.
-        pack: takes that memory and constants, and writes it; None where nothing is computed.
-        packed: the positions of the constants that `pack` takes.
-        copied: the positions of those that kernels read as they are, with their places.
-        constant_bytes: of the memory of constants.
-        calls: how many kernels `run` calls.
-        packed_in: the layouts of what the caller has as it lies on the machine, as text.
+        run: Code of a program call; takes inputs, outputs and the constant pool.
+        pack: Code that packs constants; takes the constant pool and constants. None if no constant
+            is computed.
+        packed: Positions of the constants that `pack` takes.
+        copied: Positions of the constants that kernels read unpacked, with their pool offsets.
+        constant_bytes: Size of the constant pool in bytes.
+        calls: Number of kernel calls in `run`.
+        packed_in: Serialized layouts of the arguments in device layout.
     """
 
     run: Code
@@ -39,14 +40,14 @@ class Native:
 
     @property
     def codes(self) -> tuple[Code, ...]:
-        """`run`, and `pack` if there is one."""
+        """Code objects: `run`, and `pack` if present."""
         return (self.run,) if self.pack is None else (self.run, self.pack)
 
     def constants(self, values: Sequence[Array]) -> Bytes:
-        """The memory of constants.
+        """Build the constant pool.
 
         Args:
-            values: the constants, in the order in which they were given.
+            values: Constants, in the order of the `constants` argument of `compile`.
         """
         size = max(self.constant_bytes, 1)
         room = np.zeros(size + ALIGNMENT, np.uint8)

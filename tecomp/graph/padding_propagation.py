@@ -1,8 +1,8 @@
 """Propagate padding values through operations.
 
-Padding is not defined as long as nobody asks. A rule may ask for what changes no result, such as 0
-in a sum: then a value is made, or copied, with that in its padding, which takes as much as its
-padding has places, unless it is there anyway.
+Padding is undefined by default. A rule may require a value that does not affect the result, such as
+0 in a sum. The operand is then computed or copied with that padding value, at a cost of one store
+per padding element, unless the padding holds the value anyway.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def asked_paddings(
     operations: Sequence[Operation], views: Mapping[Operation, TensorLoad], target: Target,
     *, has_roles: bool,
 ) -> dict[Tensor, set[float]]:
-    """What rules want the padding of values to hold, through views of them as well.
+    """Collect the padding values that rules require of operands, including operands behind views.
 
     Args:
-        operations: of the program, producers before consumers.
-        views: what those of them show that only say where an element is.
-        target: the machine.
-        has_roles: whether products have their factors in the order in which they are written.
+        operations: Operations of the program in topological order.
+        views: Load of each operation that is a view.
+        target: Target.
+        has_roles: Whether the factor order of products is fixed.
     """
     found: dict[Tensor, set[float]] = {}
     for op in reversed(operations):
@@ -72,9 +72,9 @@ def _asked_by(
 def with_paddings(
     layouts: Sequence[Layout], values: Sequence[float], target: Target
 ) -> tuple[Layout, ...]:
-    """Layouts, and the same with some values in their padding, where they have any.
+    """Return the layouts, and variants of the padded ones with the given padding values.
 
-    Where a rule wants a multiple of places, there are some with more padding as well.
+    If a rule requires padding to a multiple of bytes, variants with more padding are included.
     """
     found = dict.fromkeys(layouts)
     steps = any(isinstance(r, OperandPadding) and r.multiple_bytes for r in target.rules)
@@ -92,7 +92,7 @@ def with_paddings(
 
 
 def padded_with(layout: Layout, value: float) -> Layout:
-    """The same places, with a value in those that have no element: the nearest that is stored."""
+    """Return the layout with a padding value, rounded to the nearest representable value."""
     plain = Layout(
         layout.shape, layout.dtype, layout.index_map, layout.storage, layout.pad_value,
         layout.memory, layout.grid_axes,
@@ -101,9 +101,10 @@ def padded_with(layout: Layout, value: float) -> Layout:
 
 
 def is_padded_anyway(op: Operation, out: Layout, seats: Mapping[Tensor, Seat]) -> bool:
-    """Whether what is computed in padding is what it has to hold.
+    """Return whether evaluating an operation in the padding yields the required padding value.
 
-    That is so of a formula of elements that all lie like its results, with known values around.
+    This holds for element-wise operations on operands with the layout of the result and with known
+    padding values.
     """
     if not isinstance(op, ComputeOp) or isinstance(op.body[0], Reduce):
         return False
@@ -122,7 +123,7 @@ def is_padded_anyway(op: Operation, out: Layout, seats: Mapping[Tensor, Seat]) -
     body = top_down(op.body[0], around)
     if any(isinstance(node, TensorLoad | Var) for node in walk(body)):
         return False
-    # A value of that type, as the machine that runs kernels here computes it.
+    # Evaluate in the result dtype, with the same arithmetic as compiled kernels on this host.
     buffer = Buffer("padding", (1,), out.dtype)
     value = np.zeros(1, out.dtype.numpy)
     store = BufferStore(buffer, body, (Const(0, INT64),))

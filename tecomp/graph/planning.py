@@ -32,7 +32,7 @@ _PASSED = "inputs, outputs and constants"
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What is decided before there are kernels.
+    """Decisions made before code generation.
 
     Attributes:
         asked: what is compiled.
@@ -63,55 +63,55 @@ class Outline:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """Those that become a kernel each, in the order in which they run, the known ones first."""
+        """Groups that become kernels, in execution order; groups of constants come first."""
         known = (group for group in self.parts if self.runs_once(group))
         return (*known, *self.residency.groups)
 
     @property
     def layouts(self) -> Layouts | None:
-        """Of all values, if the machine cares, with where those with hints went."""
+        """Layouts of all values with the fate of hinted values; None if layouts do not matter."""
         if self.chosen is None or self.made is None:
             return None
         return self.made.homes(self.chosen, self.groups)
 
     @property
     def stored(self) -> Mapping[Tensor, Layout]:
-        """The layouts of values in memory that are not in the order of NumPy."""
+        """Layouts of values in memory that are not in row-major order."""
         return {} if self.made is None else self.made.stored
 
     @property
     def copies(self) -> frozenset[Operation]:
-        """The operations that copy values to other layouts."""
+        """Operations that copy values to other layouts."""
         return frozenset() if self.made is None else self.made.apart
 
     @property
     def places(self) -> Places:
-        """Where whole values are."""
+        """Storage of the values in memory."""
         graph = self.graph
         arguments = frozenset((*graph.inputs, *graph.outputs, *graph.constants))
         return Places(self.asked.target, self.stored, arguments.difference(self.packed))
 
     @property
     def packed(self) -> tuple[Tensor, ...]:
-        """The inputs and outputs that the caller has as they lie on the machine, as asked for."""
+        """Inputs and outputs that the caller passes in device layout, in the requested order."""
         before = (*self.asked.inputs, *self.asked.outputs)
         now = dict(zip(before, (*self.graph.inputs, *self.graph.outputs), strict=True))
         return tuple(now[x] for x in self.asked.packed)
 
     def over(self, group: Group) -> tuple[int, ...]:
-        """The positions of what the result of a group may be written over."""
+        """Return the positions of the operands that the result of a group may overwrite."""
         made = self.lifetimes.get(group.result.output(0))
         return written_over(group, made[0], self.lifetimes) if made else ()
 
     def runs_once(self, group: Group) -> bool:
-        """Whether a group is computed when constants are laid out."""
+        """Return whether a group is computed once, when constants are packed."""
         return self.known.issuperset(group.result.outputs)
 
     def without(self, refused: Mapping[Operation, str]) -> Outline:
-        """The same where what stays in scratchpads does not for some kernels.
+        """Return the plan without resident values in the given kernels.
 
         Args:
-            refused: the results of these kernels, with the reasons.
+            refused: Reason for each kernel, by its result.
         """
         asked = frozenset() if self.made is None else self.made.asked
         barred = Barred(self.copies, asked, self.wished.keys(), refused, self.shards)
@@ -122,10 +122,10 @@ class Outline:
         )
 
     def plan(self, over: Mapping[Tensor, Tensor]) -> Plan:
-        """Where the values between kernels are, some written over others.
+        """Compute the memory plan of the values between kernels, with the given in-place results.
 
         Raises:
-            CapacityError: the machine has too little memory.
+            CapacityError: If the memory of the target is too small.
         """
         asked, graph = self.asked, self.graph
         sizes = {x: bytes_of(x, self.stored) for x in self.lifetimes}
@@ -137,7 +137,7 @@ class Outline:
         if memory is not None:
             resident, what = (*graph.inputs, *graph.outputs, *graph.constants), _PASSED
             if memory is not asked.target.memories.get("global"):
-                # What callers pass is in another one.
+                # Arguments of the caller are in host memory, which is a separate memory.
                 resident = (*self.packed, *self.known.difference(graph.constants))
                 what = "packed arguments and constants" if self.packed else "constants"
             outside = sum(bytes_of(x, self.stored) for x in resident)
@@ -146,15 +146,15 @@ class Outline:
 
 
 def graph_asked(asked: Asked) -> Graph:
-    """The operations of a program."""
+    """Build the operation graph of a compile request."""
     return graph_of(asked.outputs, asked.inputs, list(asked.constants), asked.target)
 
 
 def layouts_chosen(asked: Asked, graph: Graph) -> Layouts:
-    """The layouts of its values."""
+    """Assign the layouts of a compile request."""
     given = dict(asked.layouts)
     if has_layouts(asked.target):
-        # What stays on the machine lies as the machine has it: it is a view of nothing.
+        # Arguments in device layout need a standard layout of the target: they cannot be views.
         given |= {
             x: candidates(asked.target, sizes_of(x), x.dtype)
             for x in asked.packed if x not in given
@@ -165,11 +165,11 @@ def layouts_chosen(asked: Asked, graph: Graph) -> Layouts:
 
 
 def outline_of(asked: Asked) -> Outline:
-    """What is decided before there are kernels.
+    """Make all decisions that precede code generation.
 
     Raises:
-        CapacityError: the machine has too little memory.
-        LayoutError: hints or layouts cannot be as asked.
+        CapacityError: If the memory of the target is too small.
+        LayoutError: If hints or layouts cannot be honoured.
     """
     graph = written = graph_asked(asked)
     chosen, made, stands = None, None, dict[Tensor, Tensor]()
@@ -199,7 +199,7 @@ def outline_of(asked: Asked) -> Outline:
         {stands.get(x, x).op: count for x, count in shards.items()},
     )
     found = apart.without({})
-    # Whatever is written over what: then it does not fit in any case.
+    # Check capacity with all possible in-place results: if this does not fit, nothing does.
     found.plan({
         group.result.output(0): border_of(group)[position]
         for group in found.residency.groups for position in found.over(group)[:1]

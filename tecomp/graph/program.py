@@ -1,4 +1,4 @@
-"""`Program`: compiled operations that are called as one."""
+"""The `Program` class: a compiled program that is called like a function."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.printer import counted
 
 if TYPE_CHECKING:
-    # What a program is made of is loaded by those who look at it.
+    # Details of a program are imported only when they are inspected.
     from tecomp.drawing.chrome_trace import Trace
     from tecomp.drawing.svg import Svg
     from tecomp.graph.kernels import Call
@@ -45,20 +45,20 @@ def _again(asked: Asked) -> CompiledProgram:
 
 
 def _plain_layouts(asked: Asked) -> Layouts:
-    """The layouts on a machine that does not care: all are in the order of NumPy."""
+    """Compute the layouts on a target that has no layout rules: all are row-major."""
     made: Layouts = import_module("tecomp.graph.compilation_steps").layouts_of(asked)
     return made
 
 
 class Program(Pictured):
-    """Compiled operations; call it with arrays for the inputs.
+    """A compiled program; call it with arrays for the inputs.
 
-    Calls from several threads at once are safe, and nothing is allocated but the results.
+    Calls are thread-safe and allocate only the results.
 
     Attributes:
-        inputs: what it is called with, in order.
-        outputs: what it gives, in order.
-        target: the machine.
+        inputs: Input tensors in call order.
+        outputs: Output tensors in result order.
+        target: Target.
     """
 
     _drawn_by: ClassVar[str] = "program:draw_program"
@@ -69,7 +69,7 @@ class Program(Pictured):
     )
 
     def __init__(self, asked: Asked, native: Native, details: Callable[[], Details]) -> None:
-        """`details` makes what only those need who look at the program."""
+        """Create a program; `details` computes the inspection data on first use."""
         self._asked = asked
         self._native = native
         self._kernel = native.run.linked()
@@ -82,40 +82,40 @@ class Program(Pictured):
 
     @property
     def details(self) -> Details:
-        """What it is made of; made again where the program was not compiled in this process."""
+        """Inspection data; recomputed if the program was loaded from the cache or a file."""
         if self._details is None:
             self._details = self._make()
         return self._details
 
     @property
     def kernels(self) -> tuple[Call, ...]:
-        """The calls of kernels, in order."""
+        """Kernel calls in order."""
         return self.details.kernels
 
     @property
     def layouts(self) -> Layouts:
-        """Where each value is: `program.layouts[T]`; with the relayouts, and a certificate."""
+        """Layouts of values (`program.layouts[T]`), relayouts, hint outcomes and certificate."""
         found = self.details.layouts or _plain_layouts(self._asked)
         more = self.details.wishes
         return replace(found, wishes=(*found.wishes, *more)) if more else found
 
     @property
     def packed(self) -> Mapping[Tensor, Layout]:
-        """The layouts of what it is called with, and gives, as it lies on the machine."""
+        """Layouts of the inputs and outputs that are passed in device layout."""
         if not self._asked.packed:
             return {}
-        # Known without what the program is made of, which is not made to call it.
+        # The layouts are stored with the machine code, so calls need not compute the details.
         keys = import_module("tecomp.graph.definition_keys")
         found = keys.definitions_from(self._native.packed_in)
         return dict(zip(self._asked.packed, found, strict=True))
 
     @property
     def memory(self) -> Plan:
-        """Where the values between kernels lie."""
+        """Memory plan of the values between kernels."""
         return self.details.memory
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As what was asked for: it is compiled where it is loaded."""
+        """Pickle the compile request; unpickling compiles the program again."""
         return _again, (self._asked,)
 
     def __copy__(self) -> Program:
@@ -125,18 +125,18 @@ class Program(Pictured):
         return self
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
-        """The outputs for these inputs.
+        """Compute the outputs.
 
         Args:
-            arrays: for the inputs, in order.
-            out: arrays that the outputs are written to, in order, or the one for a single output;
-                new ones without it.
+            arrays: Input arrays in order.
+            out: Arrays that receive the outputs, in order, or a single array if there is one
+                output. Default: new arrays.
 
         Returns:
-            The array of the output, or a tuple of them where there are several.
+            The output array, or a tuple of arrays if there are several outputs.
 
         Raises:
-            CallError: an array does not fit; nothing is written then.
+            CallError: If an array does not match its tensor; no output is written in that case.
         """
         if len(arrays) != len(self.inputs):
             names = ", ".join(tensor.name for tensor in self.inputs)
@@ -164,19 +164,19 @@ class Program(Pictured):
         return given
 
     def timeit(self, *arrays: Any, out: Any = None, seconds: float = 0.5) -> Timing:
-        """How long a call with these arrays takes, checks included.
+        """Measure the time of a call, including argument checks.
 
         Args:
-            arrays: for the inputs, in order.
-            out: arrays that the outputs are written to, as for a call; without it the time for new
-                ones is counted.
-            seconds: how long to measure; five calls are made even if they take longer.
+            arrays: Input arrays in order.
+            out: Arrays that receive the outputs, as in a call. Default: new arrays, whose
+                allocation is included in the time.
+            seconds: Measuring time in seconds; at least five calls are made.
 
         Returns:
-            The shortest time and the median, in seconds, and the number of calls.
+            The minimum and the median time in seconds, and the number of calls.
 
         Raises:
-            CallError: as a call does, or `seconds` is no positive number.
+            CallError: If a call fails, or `seconds` is not a positive number.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8,), name="A")
@@ -188,16 +188,16 @@ class Program(Pictured):
         return time_call(partial(self, out=out), arrays, seconds)
 
     def save(self, folder: str | PathLike[str]) -> None:
-        """Write the program to a folder, which `tecomp.load` reads on the same machine.
+        """Save the program to a folder, from which `tecomp.load` reads it on the same machine.
 
         Args:
-            folder: a new one, an empty one, or one with a saved program, which is replaced. It is
-                complete as soon as it is there under its name. A path `x.svg` or `x.html` is that
-                of a picture.
+            folder: Path of a new or empty folder, or of a saved program, which is replaced. The
+                folder appears under its name only when it is complete. A path `x.svg` or `x.html`
+                saves the figure of the program instead.
 
         Raises:
-            CacheError: there is something else, or nothing can be written.
-            CallError: no picture can be written there.
+            CacheError: If the folder has other contents or cannot be written.
+            CallError: If the figure cannot be written.
         """
         if isinstance(folder, str | PathLike) and splitext(fspath(folder))[1] in (".svg", ".html"):
             super().save(folder)
@@ -205,16 +205,16 @@ class Program(Pictured):
         save(self._asked, self._native, folder)
 
     def report(self, *, measured: bool = False) -> ProgramReport:
-        """What the program is made of, and what its kernels cost.
+        """Report the structure of the program and the cost of its kernels.
 
         Args:
-            measured: whether to run each kernel for a moment, on arrays of its own, and say how
-                long it took, and for which part of that the resource that binds was busy: units
-                that compute, or memory, if no cache has room for what it reads and writes.
+            measured: Whether to time each kernel briefly on arrays of its own. The report then
+                also states the share of the time for which the limiting resource was busy:
+                compute units, or memory if the operands exceed all caches.
 
         Raises:
-            CallError: `measured` is no truth.
-            LowerError: there is too much to count.
+            CallError: If `measured` is not a bool.
+            LowerError: If there are too many iterations to count.
         """
         check_kind(
             measured, bool, f"{self._kernel.name}: measured", "give True or False", CallError)
@@ -222,35 +222,35 @@ class Program(Pictured):
         return self.details.report(*head, measured=measured)
 
     def picture(self) -> Svg:
-        """The program as SVG: kernels, what goes between them, relayouts, and memory as time goes.
+        """Draw the program as SVG: kernels, values between them, relayouts and memory use.
 
-        Time runs downwards. A value is a line from the kernel that makes it to those that read it,
-        and a box at its addresses for as long as it is needed.
+        Time runs downwards. A value is drawn as a line from its producer to its readers, and as a
+        box at its addresses over its live range.
 
         Returns:
-            The text, which a notebook shows as the picture.
+            SVG text; notebooks display it.
         """
         made: Svg = drawn_by(self._drawn_by, self)
         return made
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Program name."""
         return self._kernel.name
 
     def timeline(self, *, measured: bool = False) -> Trace:
-        """The program as a trace that Perfetto and chrome://tracing open: kernels, and bytes held.
+        """Return a trace of kernels and live bytes for Perfetto and chrome://tracing.
 
         Args:
-            measured: whether to run each kernel for a moment; else a kernel takes as long as it
-                does at least, by the model.
+            measured: Whether to time each kernel briefly. Default: use the lower bounds of the cost
+                model.
 
         Returns:
-            JSON, which a notebook shows as a picture.
+            JSON text; notebooks display it as a figure.
 
         Raises:
-            CallError: `measured` is no truth.
-            LowerError: there is too much to count.
+            CallError: If `measured` is not a bool.
+            LowerError: If there are too many iterations to count.
         """
         return self.details.timeline(self.report(measured=measured))
 

@@ -26,23 +26,23 @@ Kind: TypeAlias = Literal["input", "constant", "value", "copy", "output"]
 
 @dataclass(frozen=True, slots=True)
 class KernelReport:
-    """One call of a kernel.
+    """Report on one kernel call.
 
     Attributes:
-        name: of its result, with a number where several kernels have results of that name.
-        operations: that it computes, by name.
-        reads: bytes of the values that it reads.
-        writes: bytes of the values that it makes.
-        bound: seconds that it takes at least, by the model; None where the machine has no clock.
-        bound_by: the resource that is busy for longest.
-        seconds: that it took, the least of some calls; None if that was not measured.
-        cycles: that it takes at least, by the model.
-        cores: of a grid with scratchpads that have a part of it; 0 on processors.
-        imbalance: cycles of computing of the core that has most, as a multiple of the average.
-        tiles: operations of the machine on tiles and vectors of operands.
-        copied: seconds in which the machine copies as many bytes as it reads and writes; None if
-            that was not measured, or caches have room for them.
-        calls: functions outside of the program that nobody said the work of: it is not counted.
+        name: Name of the result, numbered if several kernels have results of that name.
+        operations: Names of the operations that the kernel computes.
+        reads: Number of bytes of the operands.
+        writes: Number of bytes of the results.
+        bound: Lower bound of the time in seconds, by the cost model; None without a clock rate.
+        bound_by: Resource that is busy longest.
+        seconds: Minimum measured time in seconds; None if not measured.
+        cycles: Lower bound of the time in cycles, by the cost model.
+        cores: Number of cores with scratchpads that take part; 0 on processors.
+        imbalance: Maximum compute cycles of a core divided by the average.
+        tiles: Number of tile and vector operations of the matrix and vector units.
+        copied: Time in seconds in which the host copies as many bytes as the kernel reads and
+            writes; None if not measured, or if these bytes fit into a cache.
+        calls: External functions without a declared cost, which are not counted.
     """
 
     name: str
@@ -61,21 +61,21 @@ class KernelReport:
 
     @property
     def rate(self) -> float | None:
-        """Bytes of a second that it read and wrote; None if that was not measured."""
+        """Measured bytes read and written per second; None if not measured."""
         return (self.reads + self.writes) / self.seconds if self.seconds else None
 
     @property
     def limit(self) -> tuple[str, float] | None:
-        """The resource that binds and the seconds that it takes, as far as these are known."""
+        """Limiting resource and the seconds for which it is busy, as far as known."""
         found = [] if self.bound is None else [(self.bound_by, self.bound)]
         found += [] if self.copied is None else [("memory", self.copied)]
         return max(found, key=lambda each: each[1], default=None)
 
     @property
     def achieved(self) -> float | None:
-        """The part of the time that it took for which the resource that binds was busy.
+        """Share of the measured time for which the limiting resource was busy.
 
-        None if that is not known, or is one of a machine that only stands for another here.
+        None if unknown, or if the target is emulated on this host.
         """
         if self.limit is None or not self.seconds or self.cores:
             return None
@@ -84,16 +84,16 @@ class KernelReport:
 
 @dataclass(frozen=True, slots=True)
 class EdgeReport:
-    """A value that kernels read or make.
+    """Report on a value that kernels read or compute.
 
     Attributes:
-        name: of it.
-        kind: what it is; a copy is of a value in another layout.
-        made_by: the kernel that makes it; empty for what there is before.
-        read_by: the kernels that read it; none of a result.
-        bytes: with padding.
-        layout: the place of an element, by its index.
-        is_spread: whether there is one element to a stick, or to a row of a tile.
+        name: Name of the value.
+        kind: Kind of the value; "copy" is a value in another layout.
+        made_by: Kernel that computes the value; empty for inputs and constants.
+        read_by: Kernels that read the value; empty for a result.
+        bytes: Size in bytes, including padding.
+        layout: Formula of the physical indices.
+        is_spread: Whether each stick or tile row holds one element.
     """
 
     name: str
@@ -107,15 +107,15 @@ class EdgeReport:
 
 @dataclass(frozen=True, slots=True)
 class RelayoutReport:
-    """A value that is brought to another layout.
+    """Report on a relayout.
 
     Attributes:
-        name: of the value.
-        readers: the operations that read the copy.
-        source: the layout that it has.
-        layout: that of the copy.
-        elements: that are moved, or places of padding that are filled; 0 of constants.
-        bytes: that are written, padding included.
+        name: Name of the value.
+        readers: Operations that read the copy.
+        source: Layout of the value.
+        layout: Layout of the copy.
+        elements: Number of elements moved, or of padding elements filled; 0 for constants.
+        bytes: Number of bytes written, including padding.
     """
 
     name: str
@@ -128,22 +128,22 @@ class RelayoutReport:
 
 @dataclass(frozen=True, slots=True)
 class ProgramReport:
-    """What a program costs; `print` shows a table.
+    """Cost report of a program; `print` shows tables.
 
     Attributes:
-        program: its name.
-        target: the machine.
-        kernels: the calls, in order.
-        distinct: how many kernels there are; equal ones are the same.
-        held: bytes of the memory between kernels.
-        least_held: bytes of the values that are needed at one time, where these are most.
-        constants: bytes.
-        edges: the values that kernels read and make.
-        relayouts: copies of values in other layouts.
-        residents: values that stay in scratchpads, and are neither stored nor loaded.
-        spills: why the others do not, on a machine with scratchpads.
-        copy_rate: bytes of a second that a copy by all threads reads and writes, past all caches;
-            None if that was not measured.
+        program: Program name.
+        target: Target name.
+        kernels: Kernel calls in order.
+        distinct: Number of distinct kernels.
+        held: Size of the arena between kernels in bytes.
+        least_held: Maximum number of bytes that are live at one time.
+        constants: Size of the constants in bytes.
+        edges: Values that kernels read or compute.
+        relayouts: Copies of values in other layouts.
+        residents: Values that stay in scratchpads and are neither stored nor loaded.
+        spills: Reasons why other values do not, on targets with scratchpads.
+        copy_rate: Bytes per second that a copy by all threads reads and writes beyond the caches;
+            None if not measured.
     """
 
     program: str
@@ -161,18 +161,18 @@ class ProgramReport:
 
     @property
     def bound(self) -> float | None:
-        """Seconds that all kernels take at least, one after the other."""
+        """Lower bound of the time of all kernels in sequence, in seconds; None if unknown."""
         bounds = [each.bound for each in self.kernels if each.bound is not None]
         return sum(bounds) if len(bounds) == len(self.kernels) else None
 
     @property
     def cycles(self) -> float:
-        """Cycles that all kernels take at least, one after the other."""
+        """Lower bound of the time of all kernels in sequence, in cycles."""
         return sum(each.cycles for each in self.kernels)
 
     @property
     def seconds(self) -> float | None:
-        """Seconds that all kernels took."""
+        """Measured time of all kernels in seconds; None if not measured."""
         found = [each.seconds for each in self.kernels if each.seconds is not None]
         return sum(found) if found and len(found) == len(self.kernels) else None
 
@@ -290,13 +290,13 @@ def edges_of(
     inputs: Sequence[Tensor], outputs: Sequence[Tensor], calls: Sequence[Call],
     stored: Mapping[Tensor, Layout],
 ) -> tuple[EdgeReport, ...]:
-    """The values that kernels read and make, in the order in which there are.
+    """Report the values that kernels read or compute, in order of first use.
 
     Args:
-        inputs: what the caller passes.
-        outputs: what it gets.
-        calls: the kernels in order.
-        stored: the layouts of values that are not in the order of NumPy.
+        inputs: Inputs.
+        outputs: Outputs.
+        calls: Kernel calls in order.
+        stored: Layouts of values that are not in row-major order.
     """
     found: dict[object, EdgeReport] = {}
     labels = labels_of(calls)
@@ -318,7 +318,7 @@ def edges_of(
         packed = {each.source for each in call.packed}
         for x in border_of(call.group):
             if x not in found and x not in packed:
-                enter(x, "constant")  # What nobody makes or passes is known.
+                enter(x, "constant")  # neither an input nor computed, hence a constant
             if x not in packed:
                 read(x, name)
         for each in call.packed:
@@ -332,7 +332,7 @@ def edges_of(
 
 
 def relayouts_of(layouts: Layouts | None) -> Iterator[RelayoutReport]:
-    """The copies from one layout to another."""
+    """Yield the reports of the relayouts."""
     for copy in layouts.relayouts if layouts else ():
         readers = tuple(op.name for op in copy.readers)
         yield RelayoutReport(
@@ -349,15 +349,15 @@ def _text(layout: Layout | None) -> str:
 
 
 _MOMENT = 1e-6
-"""Seconds of a kernel of which nobody knows how long it takes."""
+"""Seconds assumed for a kernel without measured or modelled time."""
 
 
 def trace(report: ProgramReport, plan: Plan) -> Trace:
-    """The trace of a program.
+    """Build the trace of a program.
 
     Args:
-        report: the kernels in order, with the times that they took or take at least.
-        plan: where the values between kernels are.
+        report: Kernels in order, with measured times or lower bounds.
+        plan: Memory plan of the values between kernels.
     """
     events = [
         process_named(0, f"{report.program} on {report.target}"), lane_named(0, 0, "kernels"),
@@ -388,16 +388,16 @@ def _said(kernel: KernelReport) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What a program is made of, besides the code that is called.
+    """Inspection data of a program.
 
     Attributes:
-        inputs: what the caller passes.
-        outputs: what it gets.
-        kernels: the calls of kernels, in order.
-        memory: where the values between kernels lie.
-        layouts: of all values; none if the machine does not care.
-        stored: the layouts of those in memory that are not in the order of NumPy.
-        wishes: the hints about divisions, and what became of them.
+        inputs: Inputs.
+        outputs: Outputs.
+        kernels: Kernel calls in order.
+        memory: Memory plan of the values between kernels.
+        layouts: Layouts of all values; None if layouts do not matter on the target.
+        stored: Layouts of values in memory that are not in row-major order.
+        wishes: Division hints and their outcomes.
     """
 
     inputs: tuple[Tensor, ...]
@@ -409,23 +409,23 @@ class Details:
     wishes: tuple[DivisionWish, ...]
 
     def report(self, name: str, target: Target, constants: int, *, measured: bool) -> ProgramReport:
-        """What the program costs.
+        """Report the cost of the program.
 
         Args:
-            name: of the program.
-            target: the machine.
-            constants: bytes.
-            measured: whether to run each kernel for a moment.
+            name: Program name.
+            target: Target.
+            constants: Size of the constants in bytes.
+            measured: Whether to time each kernel briefly.
 
         Raises:
-            LowerError: there is too much to count.
+            LowerError: If there are too many iterations to count.
         """
         costs: dict[int, tuple[Report, float | None]] = {}
         for call in self.kernels:
             if id(call.part) not in costs:
                 seconds = call.part.measured() if measured else None
                 costs[id(call.part)] = call.part.report(), seconds
-        # Another machine's memory is not that of the host, which stands for it here.
+        # The memory bandwidth of the host says nothing about an emulated target.
         rate = copy_rate(target) if measured and target.core is not None else None
         labels = labels_of(self.kernels)
         kernels = tuple(
@@ -439,7 +439,7 @@ class Details:
         )
 
     def timeline(self, report: ProgramReport) -> Trace:
-        """The program as a trace, with the times of a report."""
+        """Build the trace of the program with the times of a report."""
         return trace(report, self.memory)
 
 
@@ -451,7 +451,7 @@ def _kernel_report(
     reads = sum(bytes_of(x, stored) for x in border_of(group))
     writes = sum(bytes_of(x, stored) for x in group.result.outputs)
     core = None if target is None else target.core
-    # Without a core that has caches, there are many with memories of their own.
+    # Targets without a cached core have many cores with memories of their own.
     room = 0 if core is None else max(core.cache_bytes, default=0)
     copied = (reads + writes) / copy_rate if copy_rate and reads + writes > room else None
     return KernelReport(

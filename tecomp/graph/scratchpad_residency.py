@@ -1,9 +1,10 @@
 """Keep values in scratchpads between kernels.
 
-Kernels are looked at from the last to the first. One whose value is only read by kernels that have
-one loop over cores joins that loop, if its result can be cut as they read it. How it is cut is what
-the readers say; where nothing has joined a reader yet, that may be cut along fewer axes for it.
-What that costs, in bytes, has to be less than what is saved: a store, and a load by each reader.
+Kernels are visited from last to first. A kernel whose result is only read by kernels of one core
+loop joins that loop if its result can be divided as the readers access it. The readers determine
+the division. A reader that no other kernel has joined yet may be divided along fewer axes. The
+cost of the changed division, in bytes, must be less than the traffic saved: one store, and one load
+per reader.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from tecomp.schedules.scratchpad.work_division import Cut, Uncut
 
 @dataclass(frozen=True, slots=True)
 class Residency:
-    """What stays in scratchpads.
+    """Result of scratchpad residency.
 
     Attributes:
-        groups: what becomes a kernel each, some of them several of those that there were.
-        cuts: for the result of each that has values that stay: how these and the result are cut.
-        residents: the values that stay.
-        spills: the others, with the reasons.
+        groups: Groups that become kernels; some merge several of the original groups.
+        cuts: Division of the resident values and of the result of each group, by its result.
+        residents: Values that stay in scratchpads.
+        spills: Other values, with the reasons.
     """
 
     groups: tuple[Group, ...]
@@ -46,7 +47,7 @@ class Residency:
 
 @dataclass(frozen=True, slots=True)
 class Barred:
-    """What stays in memory for a reason of its own.
+    """Values that must be stored in memory, by reason.
 
     Attributes:
         relayouts: copies between layouts.
@@ -66,13 +67,13 @@ class Barred:
 def residency(
     groups: Sequence[Group], graph: Graph, places: Places, barred: Barred
 ) -> Residency:
-    """What stays in scratchpads.
+    """Choose the values that stay in scratchpads.
 
     Args:
-        groups: kernels in the order in which they run, those of constants not among them.
-        graph: what they compute.
-        places: where whole values are.
-        barred: what is in memory in any case.
+        groups: Groups in execution order, without groups of constants.
+        graph: Operations of the program.
+        places: Storage of the values in memory.
+        barred: Values that must be stored in memory.
     """
     where = placement_of(places.target)
     if where is None:
@@ -83,16 +84,16 @@ def residency(
 _Reason = tuple[SpillKind, str]
 
 _MOST = 8
-"""Values that stay in one kernel: lowering takes more than twice as long for twice as many."""
+"""Maximum number of resident values per kernel; lowering time grows faster than linearly."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Along:
-    """How a value is divided.
+    """Division of a value.
 
     Attributes:
-        count: parts along each axis.
-        cores: the axis, of the result whose loops over cores they are, that has the same parts.
+        count: Number of parts along each axis.
+        cores: For each axis, the axis of the result of the core loop with the same parts.
     """
 
     count: tuple[int, ...]
@@ -101,14 +102,14 @@ class _Along:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A kernel as it is cut.
+    """A kernel with its division.
 
     Attributes:
-        name: of its result.
-        found: how, or why it is not.
-        own: for what it reads, what stands for that there.
-        size: bytes of its result.
-        cores: for each axis of its result the one of the last member whose parts cores have.
+        name: Name of the result.
+        found: Division, or the reason why there is none.
+        own: Placeholders that stand for the operands in the divided kernel.
+        size: Size of the result in bytes.
+        cores: For each axis of the result, the axis of the last member with the same parts.
     """
 
     name: str
@@ -119,23 +120,23 @@ class _View:
 
     @property
     def cut(self) -> Cut:
-        """How it is cut."""
+        """Division of the kernel."""
         assert isinstance(self.found, Outlined)
         return self.found.cut
 
     @property
     def parts(self) -> str:
-        """The same for people."""
+        """Number of parts per axis, as text."""
         assert isinstance(self.found, Outlined)
         return _times(self.found.outline.count)
 
     def part_of(self, x: Tensor) -> tuple[int, ...]:
-        """Extents of what a core reads of a value."""
+        """Return the shape of the part of an operand that one core reads."""
         assert isinstance(self.found, Outlined)
         return tuple(span.extent for span in self.found.needs[self.own[x]])
 
     def along(self, x: Tensor) -> _Along | None:
-        """How a value is to be divided of which no two cores read the same."""
+        """Return the division of an operand; None if several cores read the same elements."""
         assert isinstance(self.found, Outlined)
         axes = self.found.along(self.own[x])
         if axes is None:
@@ -145,7 +146,7 @@ class _View:
         return _Along(count, tuple(None if axis is None else self.cores[axis] for axis in axes))
 
     def cost(self, best: _View) -> int:
-        """Bytes that it costs to be cut so: as if memory waited for the core that has most."""
+        """Return the extra traffic over the best division, in bytes, scaled to the busiest core."""
         assert isinstance(self.found, Outlined)
         assert isinstance(best.found, Outlined)
         largest, least = prod(self.found.outline.core), prod(best.found.outline.core)
@@ -157,14 +158,14 @@ class _View:
 
 @dataclass(frozen=True, slots=True)
 class _Joint:
-    """Kernels with one loop over cores.
+    """Kernels that share one core loop.
 
     Attributes:
-        last: the number of the kernel whose result they are for.
-        members: by their numbers, and how they are cut.
-        near: the values that stay, with the bytes of a core, the last first.
-        taken: for each member the bytes of what stays while it is computed.
-        cuts: of what stays.
+        last: Number of the kernel that computes the result of the loop.
+        members: Kernels by number, with their divisions.
+        near: Resident values with their bytes per core, in reverse order.
+        taken: Bytes of resident values that are live during each member.
+        cuts: Division of the resident values.
     """
 
     last: int
@@ -175,11 +176,11 @@ class _Joint:
 
 
 class _Chooser:
-    """The choice, as it is made.
+    """Greedy choice of resident values.
 
     Attributes:
-        readers: of each value, the numbers of the kernels that read it.
-        joints: the loop over cores that each kernel is in.
+        readers: Numbers of the kernels that read each value.
+        joints: Core loop of each kernel.
     """
 
     def __init__(
@@ -196,7 +197,7 @@ class _Chooser:
         self.joints: dict[int, _Joint] = {}
 
     def chosen(self) -> Residency:
-        """What stays."""
+        """Visit all kernels and return the choice."""
         spills: list[Spill] = []
         for k in reversed(range(len(self.groups))):
             reason = self._place(k)
@@ -254,7 +255,7 @@ class _Chooser:
         ]
 
     def _place(self, k: int) -> _Reason | None:
-        """Put a kernel in a loop over cores; why that is one of its own, if it is."""
+        """Assign a kernel to a core loop; return the reason if its result must be stored."""
         best = self._view(k, Cut())
         reason = self._in_memory(k, best) or self._read_from_memory(k)
         found = self._joined(k, best) if reason is None else reason
@@ -266,7 +267,7 @@ class _Chooser:
         return found
 
     def _in_memory(self, k: int, best: _View) -> _Reason | None:
-        """Why the result of a kernel is in memory whoever reads it."""
+        """Return the reason why a result must be stored regardless of its readers, or None."""
         op, barred = self.groups[k].result, self.barred
         x = op.output(0)
         layout = self.places.stored.get(x)
@@ -287,13 +288,13 @@ class _Chooser:
         return None if isinstance(best.found, Outlined) else best.found
 
     def _read_from_memory(self, k: int) -> _Reason | None:
-        """Why a value is in memory for one of its readers."""
+        """Return the reason why a reader requires a value in memory; None if no reader does."""
         x = self.groups[k].result.output(0)
         reasons = (self._reads_memory(r, x) for r in self.readers.get(x, ()))
         return next((reason for reason in reasons if reason is not None), None)
 
     def _reads_memory(self, r: int, x: Tensor) -> _Reason | None:
-        """Why a kernel reads a value from memory, whatever the value's cores are."""
+        """Return the reason why a kernel reads a value from memory under any division, or None."""
         op, view = self.groups[r].result, self.joints[r].members[r]
         if op in self.barred.relayouts:
             if self.places.is_outside(op.output(0)):
@@ -312,7 +313,7 @@ class _Chooser:
         return None if refused is None else ("room", refused)
 
     def _joined(self, k: int, best: _View) -> _Joint | _Reason | None:
-        """The loop over cores of the readers with a kernel in it, or why that cannot be."""
+        """Return the core loop of the readers with a kernel added, or the reason why that fails."""
         x = self.groups[k].result.output(0)
         readers = self.readers.get(x, ())
         if not readers:
@@ -353,7 +354,7 @@ class _Chooser:
         return replace(joint, members={joint.last: other}) if found else joint
 
     def _narrowed(self, joint: _Joint, x: Tensor) -> tuple[_Joint, int] | None:
-        """The one kernel of a joint cut as what it reads of a value can be, and what that costs."""
+        """Return a single-kernel loop divided along fewer axes to match a value, and its cost."""
         view = joint.members[joint.last]
         assert isinstance(view.found, Outlined)
         least = view.found.least_for(view.own[x], self.where.units(x))
@@ -405,7 +406,7 @@ class _Chooser:
         return self._with_room(k, replace(made, cores=along.cores), joint, near)
 
     def _with_room(self, k: int, made: _View, joint: _Joint, near: int) -> _Joint | _Reason:
-        """A joint with a kernel more, if there is room for its result while others need it."""
+        """Add a kernel to a core loop if its result fits into the scratchpads while it is live."""
         x = self.groups[k].result.output(0)
         last = max(self.readers[x])
         taken = {k: near} | {
@@ -435,12 +436,12 @@ class _Chooser:
         return int(self.where.bytes_near(x, part))
 
     def _view(self, k: int, cut: Cut, taken: int = 0) -> _View:
-        """How a kernel is cut.
+        """Divide a kernel.
 
         Args:
-            k: its number.
-            cut: how it is to be.
-            taken: bytes of the scratchpads that others have.
+            k: Kernel number.
+            cut: Requested division.
+            taken: Bytes of the scratchpads that other values occupy.
         """
         group = self.groups[k]
         x = group.result.output(0)

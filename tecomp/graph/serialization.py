@@ -39,7 +39,7 @@ _LENGTH = 8
 
 
 def native_text(native: Native) -> bytes:
-    """The bytes of a program: the length of what is said of the code, that, and the code."""
+    """Serialize the machine code of a program: header length, header, and code images."""
     codes = native.codes
     faces = tuple(
         (code.face, code.params, tuple(map(len, code.images)), code.has_places) for code in codes
@@ -56,10 +56,9 @@ def native_text(native: Native) -> bytes:
 
 
 def native_from(content: bytes) -> Native | None:
-    """The program that `native_text` wrote; None if these bytes are none.
+    """Deserialize a program that `native_text` wrote; return None if the bytes are invalid.
 
-    Bytes that something else wrote may lead to errors of any kind: of the parser, or of the classes
-    of which it makes objects.
+    Invalid bytes can raise any exception, from the parser or from the constructed classes.
     """
     with contextlib.suppress(Exception):
         start = _LENGTH + int.from_bytes(content[:_LENGTH], "little")
@@ -87,7 +86,7 @@ def _cut(content: bytes, start: int, lengths: Sequence[int]) -> tuple[bytes, ...
 
 
 def kept(asked: Asked) -> Native | None:
-    """The machine code of a program that was compiled before, or None."""
+    """Return the machine code of a program from the compilation cache, or None."""
     store = current_store()
     if store is None:
         return None
@@ -102,7 +101,7 @@ def kept(asked: Asked) -> Native | None:
 
 
 def discard(asked: Asked) -> None:
-    """Remove what is kept of a program, as it cannot be linked."""
+    """Remove a program that cannot be linked from the compilation cache."""
     store = current_store()
     if store is not None:
         for key in _keys(asked):
@@ -110,11 +109,11 @@ def discard(asked: Asked) -> None:
 
 
 def keep(asked: Asked, native: Native) -> None:
-    """Keep the machine code of a program for other processes."""
+    """Store the machine code of a program in the compilation cache."""
     store = current_store()
     keys = [] if store is None else list(_keys(asked))
     if store is not None and keys:
-        # The last key has the places in the user's files in it, which errors at run time say.
+        # The last key includes source locations, which run-time errors report.
         has_places = any(code.has_places for code in native.codes)
         store.put(keys[-1 if has_places else 0], native_text(native))
 
@@ -130,14 +129,14 @@ def _keys(asked: Asked) -> Iterator[str]:
 _HEAD, _CODE, _DEFINITIONS, _CONSTANTS = "program.json", "code", "definitions.json", "constants"
 _FORM = "tecomp program 3"
 _STEP = 128
-"""Bytes that each constant begins at a multiple of in the file."""
+"""Alignment of constants in the file, in bytes."""
 
 
 def save(asked: Asked, native: Native, folder: str | os.PathLike[str]) -> None:
-    """Write a program to a folder, which `load` reads.
+    """Save a program to a folder, from which `load` reads it.
 
     Raises:
-        CacheError: there is something else, or nothing can be written.
+        CacheError: If the folder has other contents or cannot be written.
     """
     place = _place(folder, "save")
     if place.exists() and not _may_be_replaced(place):
@@ -161,10 +160,11 @@ def save(asked: Asked, native: Native, folder: str | os.PathLike[str]) -> None:
 
 
 def load(folder: str | os.PathLike[str]) -> tuple[Asked, Native]:
-    """The program that `save` wrote to a folder.
+    """Load a program that `save` wrote to a folder.
 
     Raises:
-        CacheError: it is of another machine or another compiler, cut short or damaged, or none.
+        CacheError: If the folder holds no saved program, if the program was saved for another
+            machine or by another compiler, or if it is truncated or corrupted.
     """
     place = _place(folder, "load")
     head = _head(place)
@@ -196,7 +196,7 @@ def _place(folder: object, where: str) -> Path:
 
 
 def _may_be_replaced(place: Path) -> bool:
-    """Whether a folder is empty, or holds a saved program."""
+    """Return whether a folder is empty or holds a saved program."""
     return place.is_dir() and (not any(place.iterdir()) or (place / _HEAD).is_file())
 
 
@@ -218,7 +218,7 @@ def _definitions(asked: Asked) -> bytes:
 
 
 def _fill(part: Path, definitions: bytes, asked: Asked, native: Native) -> None:
-    """Write all files, the one that makes it a program last."""
+    """Write all files; the header comes last and completes the program."""
     files = {
         _CODE: [native_text(native)],
         _DEFINITIONS: [definitions],
@@ -246,7 +246,7 @@ def _padded(values: Sequence[Array]) -> Iterator[Any]:
 
 
 def _values(content: Array, tensors: Sequence[Tensor]) -> Iterator[Array]:
-    """The constants, where they are in the file."""
+    """Yield the constants as views of the file contents."""
     start = 0
     for tensor in tensors:
         kind = tensor.dtype.numpy
@@ -256,7 +256,7 @@ def _values(content: Array, tensors: Sequence[Tensor]) -> Iterator[Array]:
 
 
 def _put(part: Path, place: Path) -> None:
-    """Give a folder its name; what was there before is gone then."""
+    """Rename a finished folder to its destination, replacing the previous contents."""
     if place.exists() and any(place.iterdir()):
         old = part.with_suffix(".old")
         place.rename(old)
@@ -304,7 +304,7 @@ def _head(place: Path) -> Mapping[str, Any]:
 
 
 def _read(path: Path) -> bytes | None:
-    """What is in a file; None if there is none. A pipe or a device might never end."""
+    """Return the contents of a regular file, else None; reading a pipe or device might not end."""
     try:
         return path.read_bytes() if path.is_file() else None
     except OSError:
@@ -312,7 +312,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _check_maker(place: Path, head: Mapping[str, Any]) -> None:
-    """Refuse what was made for another machine, or by another compiler."""
+    """Check that a program was saved for this machine by this compiler."""
     here = _maker()
     cure = "compile the program here and save it again"
     for what in ("triple", "cpu"):
@@ -338,7 +338,7 @@ def _check_maker(place: Path, head: Mapping[str, Any]) -> None:
 
 
 def _content(place: Path, name: str, said: Sequence[Any]) -> Array:
-    """A file, which is as it was written."""
+    """Return the contents of a file after checking its size and hash."""
     size, hashed = said
     path = place / name
     if not path.is_file():
@@ -356,7 +356,7 @@ def _content(place: Path, name: str, said: Sequence[Any]) -> Array:
 
 
 def damaged(place: Path, how: str) -> CacheError:
-    """The error for a saved program whose parts are not as they were written."""
+    """Return the error for a corrupted saved program."""
     return CacheError(
         f"load: {place} is damaged: {how}; save the program again", kind="saved-program"
     )

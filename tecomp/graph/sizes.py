@@ -1,4 +1,4 @@
-"""Sizes of what a program holds: all are numbers, as programs are planned for those."""
+"""Constant sizes of tensors and buffers; programs are compiled for constant shapes."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from tecomp.layout.core.layout import Layout
 
 
 def sizes_of(x: Tensor | Buffer) -> tuple[int, ...]:
-    """The extents."""
+    """Return the constant shape."""
     sizes = constant_shape(x.shape)
     assert sizes is not None, f"{x.name} has an extent that is no number"
     return sizes
 
 
 def elements_of(x: Tensor | Buffer) -> int:
-    """How many elements there are."""
+    """Return the number of elements."""
     return prod(sizes_of(x))
 
 
 def bytes_of(
     x: Tensor | Buffer, stored: Mapping[Tensor, Layout] = MappingProxyType({})
 ) -> int:
-    """Bytes, with the padding of its layout where there is one."""
+    """Return the size in bytes, including the padding of its layout in `stored`, if any."""
     if isinstance(x, Tensor) and x in stored:
         return stored[x].num_places * x.dtype.bytes
     return elements_of(x) * x.dtype.bytes
 
 
 def plain_layout(x: Tensor) -> Layout:
-    """The order of NumPy."""
+    """Return the row-major layout of a tensor."""
     return Layout.row_major(sizes_of(x), x.dtype)

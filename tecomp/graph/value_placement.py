@@ -16,12 +16,12 @@ from tecomp.schedules.scratchpad.placement import device_of
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where the values of a program are.
+    """Storage of the values of a program in memory.
 
     Attributes:
-        target: the machine.
-        stored: the layouts of values that are not in the order of NumPy.
-        arguments: what the caller passes, which is in the memory of the host.
+        target: Target.
+        stored: Layouts of values that are not in row-major order.
+        arguments: Tensors that the caller passes in host memory.
     """
 
     target: Target
@@ -29,15 +29,14 @@ class Places:
     arguments: Container[Tensor]
 
     def is_outside(self, x: Tensor) -> bool:
-        """Whether a value is in the memory of a host that the machine has beside its own."""
+        """Return whether a value is in host memory that is separate from the device memory."""
         return self.target.core is None and x in self.arguments
 
     def of(self, x: Tensor) -> Layout | IndexMap | None:
-        """Where a value is: what the caller passes in the memory that its layout names.
+        """Return the layout of a value, including its memory for arguments in host memory.
 
-        None where that goes without saying: on a processor, in the order of NumPy. A machine that
-        is run here keeps values in the types of the host, in layouts of its own where nothing is
-        said.
+        None on processors for row-major values. An emulated target keeps values in host dtypes, in
+        row-major order of device memory by default.
         """
         if x in self.stored:
             return self._as_stored(x, self.stored[x])
@@ -48,7 +47,7 @@ class Places:
     def _as_stored(self, x: Tensor, layout: Layout) -> Layout | IndexMap:
         if layout.pad_value is None:
             return layout.index_map
-        # Values are in the types of the host, those in padding too.
+        # Values have host dtypes, and so do their padding values.
         return Layout.of(
             layout.shape, x.dtype, layout.index_map, pad_value=layout.pad_value,
             memory=device_of(self.target),
@@ -59,28 +58,28 @@ SpillKind: TypeAlias = Literal[
     "host", "result", "relayout", "asked", "padding", "hint", "steps", "reduction", "gather",
     "copied", "division", "readers", "room", "many",
 ]
-"""Why a value goes to the memory of the device.
+"""Reason why a value is stored in device memory.
 
-`host`: it comes from the host, or goes there; `result`: the caller gets it; `relayout`: it is
-brought to another layout, or is what was brought; `asked`: it is to be in memory; `padding`: what
-its padding holds is a part of its layout; `hint`: somebody says how it, or what reads it, is
-divided; `steps`: it is computed, or read, one step after another; `reduction`: several cores share
-the reduction that it is, or that reads it; `gather`: data says which elements are read; `copied`:
-what reads it has it in another order first; `division`: its reader's cores read other parts than
-cores make; `readers`: several kernels read it, divided in different ways; `room`: a scratchpad has
-no room for it; `many`: what reads it has as many values that stay as one kernel may have.
+`host`: it comes from or goes to the host; `result`: it is a program output; `relayout`: it is the
+source or the result of a relayout; `asked`: it was requested in memory; `padding`: its layout
+defines the padding value; `hint`: a division hint applies to it or to its reader; `steps`: it is
+computed or read sequentially, step by step; `reduction`: several cores share the reduction that
+computes or reads it; `gather`: the elements read depend on data; `copied`: its reader packs it
+first; `division`: the cores of its reader read other parts than cores compute; `readers`: several
+kernels with different divisions read it; `room`: it does not fit into a scratchpad; `many`: its
+reader already has the maximum number of resident values.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Spill:
-    """A value between kernels that is stored to the memory of the device, and loaded from there.
+    """A value between kernels that is stored to and loaded from device memory.
 
     Attributes:
-        tensor: what it is.
-        bytes: that it takes there.
-        kind: why it does not stay in the scratchpads.
-        reason: the same in words, with its numbers.
+        tensor: Tensor.
+        bytes: Size in device memory in bytes.
+        kind: Reason why the value does not stay in the scratchpads.
+        reason: The reason as text, with numbers.
     """
 
     tensor: Tensor
@@ -94,14 +93,14 @@ class Spill:
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """A value that stays in the scratchpads: each core reads what it made.
+    """A value that stays in scratchpads: each core reads the part that it computed.
 
     Attributes:
-        tensor: what it is.
-        bytes: that are neither stored nor loaded.
-        core_bytes: of the scratchpad of one core.
-        parts: along each of its axes.
-        kernel: the result of the kernel that makes and reads it.
+        tensor: Tensor.
+        bytes: Number of bytes that are neither stored nor loaded.
+        core_bytes: Size of the part of one core in bytes.
+        parts: Number of parts along each axis.
+        kernel: Result of the kernel that computes and reads the value.
     """
 
     tensor: Tensor
@@ -112,7 +111,7 @@ class Resident:
 
     @property
     def reason(self) -> str:
-        """Why it does."""
+        """Reason why the value stays in scratchpads."""
         parts = " x ".join(map(str, self.parts))
         return (
             f"each core of {self.kernel.name} reads what it made, {self.core_bytes:_} bytes, "

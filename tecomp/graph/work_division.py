@@ -25,11 +25,11 @@ _CURE = "leave one of them out, or make it a soft hint"
 
 @dataclass(frozen=True, slots=True)
 class Divided:
-    """A hint, on the axes of the result of a kernel.
+    """A division hint, mapped to the axes of the result of a kernel.
 
     Attributes:
-        hint: about a value that the kernel computes.
-        parts: along axes of its result, by number; None for an axis that the result has not.
+        hint: Hint on a value that the kernel computes.
+        parts: Pairs of a result axis, or None if the result lacks it, and a number of parts.
     """
 
     hint: DivisionHint
@@ -40,17 +40,17 @@ def divided(
     hints: Sequence[DivisionHint], graph: Graph, made: Mapping[Tensor, Tensor],
     groups: Sequence[Group],
 ) -> dict[Operation, tuple[Divided, ...]]:
-    """The hints for each group, by its result.
+    """Return the division hints of each group, by its result.
 
     Args:
-        hints: what is wished.
-        graph: the program as the caller wrote it.
-        made: what stands for its values, where that is another one.
-        groups: those of the program as it is compiled.
+        hints: Division hints.
+        graph: Program of the caller.
+        made: Replacements of rewritten values.
+        groups: Groups of the compiled program.
 
     Raises:
-        LayoutError: a hint is about no value of the program, or one that has to be kept about what
-            no kernel computes.
+        LayoutError: If a hinted value is not computed by the program, or a hard hint refers to a
+            value that no kernel computes.
     """
     found: dict[Operation, tuple[Divided, ...]] = {}
     for hint in hints:
@@ -81,12 +81,12 @@ def wishes_of(
     refused: Mapping[Operation, Mapping[DivisionHint, str]],
     results: Mapping[DivisionHint, Operation],
 ) -> tuple[DivisionWish, ...]:
-    """What became of hints.
+    """Return the outcomes of the division hints.
 
     Args:
-        wished: the hints for each group.
-        refused: why some are not kept there.
-        results: what stands for the value of each hint.
+        wished: Division hints of each group, by its result.
+        refused: Hints that were not honoured in each group, with the reasons.
+        results: Operation that computes the hinted value of each hint.
     """
     found = []
     for hint, result in results.items():
@@ -102,17 +102,17 @@ def wishes_of(
 def agreed(
     wished: Sequence[Divided], make: Callable[[Cut | None], Made]
 ) -> tuple[Made, dict[DivisionHint, str]]:
-    """What is made with as many wishes kept as can be.
+    """Compile a kernel with as many division hints as possible.
 
     Args:
-        wished: hints for one kernel.
-        make: compiles it, its result cut; raises where that cannot be.
+        wished: Division hints of the kernel.
+        make: Function that compiles the kernel with a division; raises if that is impossible.
 
     Returns:
-        What is made, and why some soft ones are not kept.
+        The compiled kernel, and the soft hints that were not honoured with the reasons.
 
     Raises:
-        LayoutError: hard ones cannot be kept, or not together.
+        LayoutError: If a hard hint cannot be honoured, or hard hints conflict.
     """
     if not wished:
         return make(None), {}
@@ -136,7 +136,7 @@ def agreed(
 
 
 def _attempt(wished: Sequence[Divided], make: Callable[[Cut | None], Made]) -> Made | str:
-    """What is made with these wishes kept, or why they cannot be."""
+    """Compile with the given hints, or return the reason why they cannot be honoured."""
     merged = _merged(wished)
     if isinstance(merged, str):
         return merged
@@ -149,7 +149,7 @@ def _attempt(wished: Sequence[Divided], make: Callable[[Cut | None], Made]) -> M
 
 
 def _merged(wished: Sequence[Divided]) -> Cut | str:
-    """How the result is to be cut, or why wishes say nothing about that, or not the same."""
+    """Merge hints into one division, or return the reason why they do not apply or conflict."""
     found: dict[str, dict[int, int]] = {"cores": {}, "num_tiles_per_dim": {}}
     for each in wished:
         x = each.hint.tensor
@@ -167,7 +167,7 @@ def _merged(wished: Sequence[Divided]) -> Cut | str:
 
 
 def _refusal(wished: Sequence[Divided], make: Callable[[Cut | None], Made]) -> str:
-    """What is said of wishes that cannot be kept."""
+    """Return the message for hints that cannot be honoured."""
     left = least_clash(wished, lambda some: not isinstance(_attempt(some, make), str))
     reason = _attempt(left, make)
     texts = " and ".join(str(each.hint) for each in left)
@@ -176,9 +176,9 @@ def _refusal(wished: Sequence[Divided], make: Callable[[Cut | None], Made]) -> s
 
 
 def _axes_of_result(group: Group, op: Operation) -> list[int | None]:
-    """For each axis of an operation the axis of the result along which it is computed.
+    """Return, for each axis of an operation, the corresponding axis of the result, or None.
 
-    Those that the one reduction of the group is over come after those of the result.
+    Axes of the only reduction of the group follow the axes of the result.
     """
     known: dict[Operation, list[int | None]] = {
         group.result: list(range(len(group.result.axis)))
