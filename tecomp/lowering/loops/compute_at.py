@@ -1,4 +1,4 @@
-"""Stages computed inside other stages' loops."""
+"""Stages computed inside the loops of other stages (`compute_at`)."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from tecomp.scheduling.state import At, is_data, is_scan
 def check_computed_inside(
     program: Program, definition: Definition, region: Region, scope: Scope
 ) -> None:
-    """Refuse to compute `region` of an argument inside the loops of `scope` where that is wrong.
+    """Raise if an argument must not be computed inside the loops of `scope`.
 
     Raises:
-        LowerError: some elements would never be written, or iterations that run at the same time
-            would write one element.
+        LowerError: If `region` does not cover all elements, or if concurrent iterations would
+            write one element.
     """
     name = definition.stage.name
     outer = Scope.of_sizes(scope.params[: scope.n_sizes])
@@ -59,15 +59,15 @@ def check_computed_inside(
 
 
 def check_written(program: Program, body: Stmt) -> None:
-    """Refuse arguments that `body` never writes, as the loop that they are computed in is empty.
+    """Raise if `body` never writes an attached argument, because the enclosing loop is empty.
 
     Raises:
-        LowerError: there is one that has elements.
+        LowerError: If a nonempty attached argument is never written.
     """
     written = {node.buffer.data for node in walk(body) if isinstance(node, BufferStore)}
     for definition in program.definitions.values():
         attached = definition.is_argument and isinstance(definition.stage.attach, At)
-        # Not those of its axes: the first of a scan counts the later steps alone.
+        # Use the shape of the buffer: the first axis of a scan counts only the later steps.
         first = definition.buffers[0]
         has_elements = all(not isinstance(extent, int) or extent for extent in first.shape)
         if attached and has_elements and first.data not in written:
@@ -85,14 +85,15 @@ def _partial(name: str) -> LowerError:
 
 @dataclass(frozen=True)
 class Producer:
-    """A stage at the place where it is computed.
+    """Stage at the position where it is computed.
 
     Attributes:
-        definition: the stage.
-        region: the elements to compute.
-        valid: those that then have their values: of a rolling buffer also what is kept.
-        bounds: the box of elements that there is memory for.
-        carried: the variable of the loop whose iterations keep elements for later ones, if any.
+        definition: Definition of the stage.
+        region: Elements to compute.
+        valid: Elements that hold their values afterwards, including retained elements of a rolling
+            buffer.
+        bounds: Box of elements that are backed by memory.
+        carried: Variable of the loop that carries elements to later iterations, if any.
     """
 
     definition: Definition
@@ -102,14 +103,14 @@ class Producer:
     carried: Var | None
 
     def realized(self, body: Stmt, ahead: Var | None) -> Stmt:
-        """`body` with memory for the elements; the caller's if it is an argument."""
+        """Wrap `body` in the realization of the memory; arguments use the memory of the caller."""
         if self.definition.is_argument:
             return body
         return realized(self.definition, self.bounds, body, ahead, self.carried)
 
 
 def memory_of(producers: Sequence[Producer]) -> dict[Operation, Held]:
-    """The elements that there is memory for, by stage."""
+    """Return the elements that are backed by memory, by stage; arguments are excluded."""
     return {
         p.definition.stage.key: Held(p.bounds, p.valid)
         for p in producers if not p.definition.is_argument
@@ -123,7 +124,7 @@ def realized(
     ahead: Var | None = None,
     carried: Var | None = None,
 ) -> Stmt:
-    """`body` with memory for `bounds` of each output of a stage."""
+    """Wrap `body` in the realization of `bounds` for each output of a stage."""
     ranges = _ranges(bounds)
     for buffer in reversed(definition.buffers):
         if definition.has_own_boxes:
@@ -138,11 +139,11 @@ def _ranges(bounds: Bounds) -> tuple[Range, ...]:
 
 @dataclass(frozen=True)
 class Attached:
-    """What is computed inside of loops of the stages of a program.
+    """Stages of a program that are computed inside loops of other stages.
 
     Attributes:
-        program: it.
-        checks: the run-time checks of its reads; see `ReadChecker`.
+        program: Program with all definitions.
+        checks: Run-time checks of the reads of the program; see `ReadChecker`.
     """
 
     program: Program
@@ -151,19 +152,19 @@ class Attached:
     def points(
         self, work: StageWork, values: Mapping[IterVar, Expr], scope: Scope
     ) -> Points:
-        """The values of data and reduction axes inside loops with these values."""
+        """Return the points of the data and reduction axes inside loops with the given values."""
         points = evaluated(self.program, work.definition, work.region, scope)
         axes = (*work.definition.axis, *work.definition.reduce_axis)
         if work.definition.scan_axis is not None and not any(map(is_scan, values)):
-            # The first steps too, which come before the loops over steps and belong to none.
+            # Include the initial steps, which precede the scan loops and belong to no iteration.
             pairs = [(work.frame.values[leaf], value) for leaf, value in values.items()]
             return where_equal(points, scope.space(axes), pairs)
         inner = [leaf for leaf in work.leaves if leaf not in values]
         found = work.frame.root_points(points, axes, inner, values, scope)
         if work.frame.data_loops_suffice or not all(map(is_data, values)):
             return found
-        # Elements are given their first values one by one, also where a loop over them and what is
-        # reduced to them has no iteration.
+        # Elements are initialized one by one, even if a loop fused from data and reduction axes has
+        # no iteration for them.
         pairs = [(value, values[leaf]) for leaf, value in work.frame.values_of_data(tuple(values))]
         first = initially(self.program, work.definition, work.region, scope)
         return found if first is None else found.union(where_equal(first, scope.space(axes), pairs))
@@ -176,10 +177,10 @@ class Attached:
         scope: Scope,
         restrictions: Mapping[Operation, Restriction] = MappingProxyType({}),
     ) -> tuple[dict[Operation, Points], dict[Operation, Region]]:
-        """Where bodies are evaluated: of the stage, and of all computed inside this position.
+        """Return the instances of the stage and of all stages attached inside this position.
 
-        And the elements that are needed of the latter. `restrictions` say for some which of
-        these are meant.
+        The second result is the required region of each attached stage. `restrictions` limits the
+        regions of some stages.
         """
         instances: dict[Operation, Points] = {
             work.definition.stage.key: self.points(work, values, scope)
@@ -190,7 +191,7 @@ class Attached:
     def producers(
         self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
     ) -> list[Producer]:
-        """The stages to compute at this position, with the elements that are needed there."""
+        """Return the stages to compute at this position, with their required regions."""
         here = work.attached.get(position, ())
         if not here:
             return []
@@ -228,7 +229,7 @@ class Attached:
     def measured(
         self, work: StageWork, operation: Tensorizer, points: Points, scope: Scope
     ) -> Tensorizer:
-        """`operation` with what the loops that it takes the place of run through, at any time."""
+        """Return `operation` with the iteration domain of the loops that it replaces."""
         outer = work.leaves[: operation.position]
         values: dict[IterVar, Expr] = {leaf: Var(leaf.name) for leaf in outer}
         inside = scope.enter(tuple(values.values()), first_dims(points, len(outer)))
@@ -237,7 +238,7 @@ class Attached:
     def ahead(
         self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
     ) -> Stmt:
-        """Requests for what later iterations of the loop just opened read."""
+        """Return prefetches of the data that later iterations of the loop just opened read."""
         wanted = work.prefetches(position)
         if not wanted:
             return seq()

@@ -1,8 +1,9 @@
 """Common subexpression elimination within a statement.
 
-Passes that know conditions see a part under each of those that it is used under; a name makes it
-one thing, which is computed before the statement. That must read nothing that the statement would
-not read: what is needed under conditions alone is computed where no read is in it, or under them.
+Condition-aware passes treat a subexpression separately under each path condition. Binding it to a
+name before the statement makes it one value. The binding must not read anything that the statement
+would not read: a subexpression that is only evaluated under conditions is hoisted if it contains
+no read, or is guarded by these conditions.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ Lets = list[tuple[Var, Expr]]
 
 
 def name_shared(values: Sequence[Expr]) -> tuple[Lets, list[Expr]]:
-    """The names of what some values share, each with what it stands for, and the values with them.
+    """Return let bindings of the subexpressions that the values share, and the rewritten values.
 
-    Indices stay as they are: what is known of them is in how they are written. What they are made
-    of that is data has no more known of it, and is a part as others are.
+    Index arithmetic is not named, because bounds analysis depends on its form. Data that is
+    gathered within an index has no known form and is treated as any other subexpression.
     """
     nodes = list(post_order(*values, parts=_computed))
     uses = Counter(map(id, values))
@@ -57,7 +58,7 @@ def name_shared(values: Sequence[Expr]) -> tuple[Lets, list[Expr]]:
 
 
 def _computed(node: Expr) -> Sequence[Expr]:
-    """What is computed from data for a node."""
+    """Return the operands that are computed from data; of a load, gathered data in indices."""
     if not isinstance(node, BufferLoad):
         return children(node)
     if all(isinstance(index, (Var, Const)) for index in node.indices):
@@ -67,13 +68,13 @@ def _computed(node: Expr) -> Sequence[Expr]:
 
 
 def _is_gathered(node: Expr) -> bool:
-    """Whether it is data where it stands in an index, whose own arithmetic is in int64."""
+    """Return whether a part of an index is data: a load, or a non-int64 value with a load."""
     return isinstance(node, BufferLoad) or (
         node.dtype not in (INT64, BOOL) and any(map(_reads, walk(node))))
 
 
 def _arms(node: Any) -> Arms:
-    """The parts of a node; what is right of an `and` relies on the left, as a checked index may."""
+    """Return the guarded operands of a node; an `and` guards its right operand by the left."""
     match node:
         case Binary(BinOp.AND, a, b):
             return (a, None, True), (b, a, True)
@@ -81,18 +82,18 @@ def _arms(node: Any) -> Arms:
 
 
 class _Namer:
-    """Visits the nodes of some values, inner before outer.
+    """Visitor that names shared subexpressions of values in post-order.
 
     Attributes:
-        lets: the names so far.
-        done: what each node has become, by its id.
+        lets: Bindings so far.
+        done: Rewritten nodes by the id of the original node.
     """
 
     def __init__(self, values: Sequence[Expr]) -> None:
         self.lets: Lets = []
         self.done: dict[int, Expr] = {}
         self._guards = Guards(values, _arms)
-        # The nodes that read nothing, and those that can be computed before the statement.
+        # Whether nodes contain no read, and whether they can be computed before the statement.
         self._reads_nothing: dict[int, bool] = {}
         self._is_safe: dict[int, bool] = {}
         for node in post_order(*values):
@@ -112,17 +113,17 @@ class _Namer:
         self.done[id(node)] = made
 
     def _is_data(self, node: Expr) -> bool:
-        """Whether it is no index and no condition on indices."""
+        """Return whether a node is a scalar that is neither an index nor a condition on indices."""
         is_number = node.dtype.lanes == 1 and node.dtype.kind != "handle"
         return is_number and (
             node.dtype not in (INT64, BOOL) or not self._reads_nothing[id(node)])
 
     def _before(self, node: Expr, made: Expr, guard: Guard | None) -> Expr | None:
-        """What can be computed before the statement in place of `made`; None if nothing can."""
+        """Return the value to bind before the statement in place of `made`, or None."""
         if guard is None:
             return made
         if self._guards.places(node) == 1:
-            return None  # used on one side of a condition alone
+            return None  # all uses are on one side of one condition
         if self._is_safe[id(node)]:
             return made
         if any(_may_fail(part) for part in walk(made)):
@@ -132,9 +133,9 @@ class _Namer:
 
 
 def _on_indices(condition: Expr) -> Expr:
-    """What a condition says of indices: a part that reads is taken as what leaves more places.
+    """Return a condition on indices that `condition` implies: terms with reads become True.
 
-    Places that are in bounds are known from that alone, too.
+    The result suffices to prove that indices are in bounds.
     """
     found: dict[tuple[int, bool], Expr] = {}
     for node, negated in post_order((condition, False), parts=_signed_parts, key=_name_of):
@@ -187,6 +188,6 @@ def _is_check(node: Any) -> bool:
 
 
 def _may_fail(node: Any) -> bool:
-    """Whether an index is checked, or only known when the program runs."""
+    """Return whether a node is an index check or a load whose index is itself loaded."""
     return _is_check(node) or (
         isinstance(node, BufferLoad) and any(map(_reads, walk(*node.indices))))

@@ -1,7 +1,7 @@
-"""Stages with user-provided statements.
+"""Stages with user-provided statements (`te.extern`).
 
-A call of a function takes memory as it is, in row-major order. An operand of one that is in a
-layout is copied to such memory before the statements, or from it after them.
+Calls of external functions require row-major memory. Operands in another layout are copied to such
+memory before the statements (inputs) or from such memory after the statements (outputs).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from tecomp.scheduling.state import Inline, StageState
 
 
 def check_inputs(program: Program) -> None:
-    """What statements read has memory.
+    """Check that the inputs of `te.extern` stages have memory.
 
     Raises:
-        LowerError: an input is inlined.
+        LowerError: If an input is inlined.
     """
     for definition in program.definitions.values():
         op = definition.stage.op
@@ -51,7 +51,7 @@ def check_inputs(program: Program) -> None:
 
 
 def opaque(program: Program, definition: Definition) -> Stmt | None:
-    """The statements of a `te.extern`, on its memory; None for any other stage."""
+    """Return the statements of a `te.extern` on its actual buffers; None for any other stage."""
     op = definition.stage.op
     if not isinstance(op, ExternOp):
         return None
@@ -78,13 +78,13 @@ def opaque(program: Program, definition: Definition) -> Stmt | None:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """The operands that calls take, by what stands for them: all, and those of C functions."""
+    """Data variables of call operands: of all calls, and of calls of C functions."""
 
     any: frozenset[Var]
     by_address: frozenset[Var]
 
     def needs_copy(self, own: Buffer, stage: StageState) -> bool:
-        """Whether an operand does not lie as a call takes it."""
+        """Return whether the layout of an operand differs from the layout that a call requires."""
         if stage.layout.maps or stage.layout.axis_separators:
             return own.data in self.any
         return bool(stage.aligns) and own.data in self.by_address
@@ -93,7 +93,7 @@ class _Taken:
 def _plain(
     program: Program, definition: Definition, op: ExternOp
 ) -> Iterator[tuple[Buffer, Buffer | None]]:
-    """The memory of each operand, and the memory for a copy of it if calls need one."""
+    """Yield the buffer of each operand, with the buffer of its copy if calls require one."""
     taken = _taken(op.statement)
     stages = [*(program.state.stage(t.op) for t in op.inputs),
               *(definition.stage for _ in definition.buffers)]  # fmt: skip
@@ -115,7 +115,7 @@ def _taken(statement: Stmt) -> _Taken:
 
 
 def _moved(statement: Stmt, places: Mapping[Var, Buffer]) -> Stmt:
-    """The statements on other memory, with indices of the function."""
+    """Rewrite the statements to the actual buffers, with indices as function indices."""
 
     def rule(node: Any) -> Any:
         match node:
@@ -138,13 +138,13 @@ def _moved(statement: Stmt, places: Mapping[Var, Buffer]) -> Stmt:
 
 
 def _sized(buffer: Buffer, sizes: Mapping[Var, Expr]) -> Buffer:
-    """Memory of the statements, whose extents may be sizes of the call."""
+    """Substitute the function sizes in the shape of a buffer that the statements allocate."""
     shape = (n if isinstance(n, int) else _index(substitute(n, sizes)) for n in buffer.shape)
     return replace(buffer, shape=tuple(shape))
 
 
 def _copied(source: Buffer, target: Buffer) -> Stmt:
-    """Loops that copy every element."""
+    """Return loops that copy every element."""
     variables = tuple(Var(f"i{k}") for k in range(len(source.shape)))
     copy = BufferStore(target, BufferLoad(source, variables), variables)
     return over_elements(variables, source.shape, copy)

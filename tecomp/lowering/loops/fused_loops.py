@@ -1,8 +1,9 @@
 """Recover the factors of fused loops with symbolic extents.
 
-A fused loop `f` of `n * m` values is no affine function of its parts, nor are they of it. So sets
-have the parts as coordinates, the loops walk through `f` and those that it was split into, and
-inside all of these each part is a digit of `f`.
+A fused loop `f` of `n * m` iterations is not an affine function of its factors, nor are the factors
+affine in `f`. Sets therefore use the factors as coordinates. The generated loops iterate over `f`
+or the loops that `f` was split into, and each factor is computed as a mixed-radix digit of `f`
+inside them.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ _TILES = (ForKind.VECTORIZED, ForKind.UNROLLED)
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A fused loop that was opened.
+    """Fused loop together with its factors.
 
     Attributes:
-        parts: the loops that it was made of.
-        fused: the loop.
-        leaves: it, or the loops that it was split into, as they follow one another.
-        splits: how these were made of it.
-        stage: as it was scheduled.
+        parts: Factors of the fused loop.
+        fused: Fused loop.
+        leaves: Fused loop, or the loops that it was split into, in loop order.
+        splits: Splits that produced `leaves`.
+        stage: Stage as scheduled.
     """
 
     parts: tuple[IterVar, ...]
@@ -57,7 +58,7 @@ Groups = Mapping[Operation, tuple[Group, ...]]
 
 
 def opened(program: Program) -> tuple[Program, Groups]:
-    """`program` with fused loops of symbolic extents replaced by their parts, and these loops."""
+    """Replace fused loops of symbolic extents in `program` by their factors; return both."""
     found: dict[Operation, tuple[Group, ...]] = {}
     for definition in program.definitions.values():
         stage = definition.stage
@@ -76,7 +77,7 @@ def opened(program: Program) -> tuple[Program, Groups]:
 
 
 def _groups_of(program: Program, stage: StageState) -> tuple[Group, ...]:
-    """The fused loops of a stage that can be opened, if those are all that sets cannot express."""
+    """Return the fused loops to replace; empty if another feature of the stage is not affine."""
     fusions = [r for r in stage.relations if isinstance(r, Fuse)]
     if not fusions or stage.tensorized is not None:
         return ()
@@ -99,7 +100,7 @@ def _groups_of(program: Program, stage: StageState) -> tuple[Group, ...]:
 def _is_fused_again(
     axis: IterVar, inner: set[IterVar], relations: Sequence[Relation]
 ) -> bool:
-    """Whether a fused loop, or what it was split into, became part of another fusion."""
+    """Return whether a fused loop, or a loop split from it, was fused again."""
     made = {axis}
     for relation in relations:
         if isinstance(relation, Split) and relation.parent in made:
@@ -108,7 +109,7 @@ def _is_fused_again(
 
 
 def _all_parts(fuse: Fuse, fusions: Sequence[Fuse]) -> tuple[IterVar, ...]:
-    """The parts of a fusion, with those that were fused themselves taken apart."""
+    """Return the factors of a fusion; nested fusions are flattened."""
     parts = list(fuse.parts)
     for other in reversed(fusions):
         if other.fused in parts and other.parts:
@@ -118,7 +119,7 @@ def _all_parts(fuse: Fuse, fusions: Sequence[Fuse]) -> tuple[IterVar, ...]:
 
 
 def _is_number(program: Program, stage: StageState, axis: IterVar) -> bool:
-    """Whether the extent of a loop is a number."""
+    """Return whether the extent of a loop is constant."""
     for relation in reversed(stage.relations):
         match relation:
             case Split(_, _, inner) if inner is axis:
@@ -133,7 +134,7 @@ def _is_number(program: Program, stage: StageState, axis: IterVar) -> bool:
 
 
 def _group(fused: IterVar, parts: tuple[IterVar, ...], stage: StageState) -> Group | None:
-    """The group of a fused loop, if its loops follow one another, and were split by numbers."""
+    """Return the group of a fused loop if its loops are adjacent and split by constants."""
     if len({is_reduction(part) for part in parts}) != 1:
         return None
     made, splits = {fused}, []
@@ -151,7 +152,7 @@ def _group(fused: IterVar, parts: tuple[IterVar, ...], stage: StageState) -> Gro
 
 
 def _is_free(program: Program, stage: StageState, group: Group) -> bool:
-    """Whether nothing is to happen between the loops of a group, or asks for its variables."""
+    """Return whether nothing is attached between the loops or requires their variables."""
     hinted = {*(ahead.axis for ahead in stage.prefetches), *(axis for axis, _ in stage.pragmas)}
     between = {axis for axis, _ in program.attached(stage.key)} & set(group.leaves[:-1])
     if hinted & set(group.leaves) or between:
@@ -162,7 +163,7 @@ def _is_free(program: Program, stage: StageState, group: Group) -> bool:
 
 
 def _with_parts(stage: StageState, groups: Sequence[Group]) -> StageState:
-    """`stage` as if nothing had been fused."""
+    """Return `stage` without the fusions and splits of the groups."""
     leaves = list(stage.leaves)
     gone: set[Relation] = set()
     for group in groups:
@@ -175,7 +176,7 @@ def _with_parts(stage: StageState, groups: Sequence[Group]) -> StageState:
             fuse = next(
                 (r for r in stage.relations if isinstance(r, Fuse) and r.fused is fused), None
             )
-            # A loop that was fused from nothing is a part itself.
+            # A loop fused from no loops is a factor itself.
             if fuse is not None and fuse.parts:
                 gone.add(fuse)
                 todo += fuse.parts
@@ -186,7 +187,7 @@ def _with_parts(stage: StageState, groups: Sequence[Group]) -> StageState:
 def _attached_to_parts(
     stage: StageState, found: Mapping[Operation, Sequence[Group]]
 ) -> StageState:
-    """`stage`, attached to the last part of a loop that was opened if it was attached to that."""
+    """Attach `stage` to the last factor if it was attached to the last loop of a group."""
     if not isinstance(stage.attach, At):
         return stage
     for group in found.get(stage.attach.stage, ()):
@@ -196,7 +197,7 @@ def _attached_to_parts(
 
 
 def is_plain(group: Group, frame: StageFrame) -> bool:
-    """Whether sets can express the loops of a group: where its parts have numbers of values."""
+    """Return whether all factors but the first have constant extents, so that `fused` is affine."""
     return all(isinstance(frame.frames[part].extent, int) for part in group.parts[1:])
 
 
@@ -207,14 +208,14 @@ def are_boxes(
     points: Points,
     scope: Scope,
 ) -> bool:
-    """Whether the parts of each group take all their values, whatever the loops around them do.
+    """Return whether the factors of each group span a full box, independent of outer loops.
 
     Args:
-        groups: of the stage.
-        frame: its axes and loops.
-        leaves: what `points` are the values of.
-        points: where loops meet an element.
-        scope: what is around.
+        groups: Groups of the stage.
+        frame: Axes and loops of the stage.
+        leaves: Loops that are the dimensions of `points`.
+        points: Iterations that correspond to an element.
+        scope: Scope around the loops.
     """
     for group in groups:
         at = leaves.index(group.parts[0]) if group.parts[0] in leaves else None
@@ -234,13 +235,13 @@ def walk(
     scope: Scope,
     inner: Callable[[Mapping[IterVar, Var], Scope], Stmt],
 ) -> Stmt:
-    """The loops of a group.
+    """Build the loops of a group.
 
     Args:
-        group: what to walk through.
-        frame: extents of its parts.
-        scope: what is around.
-        inner: what is inside, for variables that stand for the parts, and the scope in there.
+        group: Group to iterate over.
+        frame: Frame with the extents of the factors.
+        scope: Scope around the loops.
+        inner: Function that builds the body from the factor variables and the inner scope.
     """
     extents = [frame.frames[part].extent for part in group.parts]
     now = {part: Var(part.name) for part in group.parts}
@@ -260,13 +261,13 @@ def walk(
         return substitute(statement, dict(zip(now.values(), values, strict=True)))
 
     loops = _loops(group, size, replace(scope, params=(*scope.params, size)), body)
-    # Nothing is divided by 0, and quotients and remainders can be joined again.
+    # The guard prevents division by 0 and lets quotients and remainders be recombined.
     some = [extent > 0 for extent in extents[1:] if isinstance(extent, Expr)]
     return guarded(some, substitute(loops, {size: index_value(reduce(mul, extents))}))
 
 
 def _digits(fused: Expr, extents: Sequence[Extent]) -> list[Expr]:
-    """What the parts of a fused loop are."""
+    """Return the factors of a fused loop value as mixed-radix digits."""
     found: list[Expr] = []
     for extent in map(divisor, reversed(extents[1:])):
         found.append(fused % extent)
@@ -275,7 +276,7 @@ def _digits(fused: Expr, extents: Sequence[Extent]) -> list[Expr]:
 
 
 def _loops(group: Group, size: Var, scope: Scope, body: Callable[[Expr], Stmt]) -> Stmt:
-    """The loops of a group through `size` values; `body` is for a value of the fused loop."""
+    """Build the loops of a group over `size` iterations; `body` takes the fused loop value."""
     frames, values = derive_frames(group.splits, {group.fused: Frame(Const(0), size)}, _of_layout)
     space = scope.space((group.fused,))
     points = image(
@@ -311,17 +312,18 @@ def _loops(group: Group, size: Var, scope: Scope, body: Callable[[Expr], Stmt]) 
 
 
 def around_tiles(leaves: Sequence[IterVar], tiles: Container[IterVar]) -> int:
-    """How many loops, all parts of one axis, are around the one that walks from tile to tile.
+    """Return the number of loops around the loop that iterates over tiles.
 
-    Where an extent is symbolic, the last of their iterations may have no full tile: made at once,
-    the loops would be written out three times. Inside of the outer ones there are two forms.
+    All loops belong to one axis of symbolic extent, and the last iteration of the outer loops may
+    contain no full tile. Generated together, the loops would be emitted in three versions;
+    generated inside the outer loops, two versions suffice.
     """
     walking = [k for k, leaf in enumerate(leaves) if leaf not in tiles]
     return walking[-1] if walking and len(walking) < len(leaves) else 0
 
 
 def around_symbolic_tiles(stage: StageState, frame: StageFrame) -> list[int]:
-    """The same for the loops of an axis of symbolic extent, if these are the outermost ones."""
+    """Return `around_tiles` for an axis of symbolic extent with the outermost loops, as a list."""
     splits = [r for r in stage.relations if isinstance(r, Split)]
     made = {axis for split in splits for axis in (split.outer, split.inner)}
     for root in (split.parent for split in splits if split.parent not in made):
@@ -340,7 +342,7 @@ def _of_layout(*_: object) -> NoReturn:
 
 
 def _tiles(group: Group, frames: Mapping[IterVar, Frame]) -> list[tuple[int, int]]:
-    """Position and extent of the loops that want to run through their whole extent."""
+    """Return position and extent of vectorized and unrolled loops of constant extent above 1."""
     return [
         (k, extent) for k, leaf in enumerate(group.leaves)
         if group.stage.marks.get(leaf) in _TILES

@@ -1,8 +1,8 @@
 """Bounding-box loops with guards for non-affine stages.
 
-Layouts with XOR make such loops, and so do fused axes of symbolic extent (`i * m + j`) that cannot
-be opened. Every loop runs through its whole extent, and the innermost statement asks whether it is
-meant.
+Layouts with XOR require such loops, and so do fused axes of symbolic extent (`i * m + j`) that
+cannot be unfused. Every loop covers its whole extent, and a guard around the innermost statement
+selects the requested elements.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Elements:
     """Elements to compute.
 
     Attributes:
-        points: values of the axes.
-        axes: of the definition, all or some.
-        is_box: whether these are all that the start and extent of each axis enclose.
+        points: Values of `axes`.
+        axes: All or some axes of the definition.
+        is_box: Whether `points` is the full box of the start and extent of each axis.
     """
 
     points: Points
@@ -47,19 +47,19 @@ class Elements:
 
 @dataclass(frozen=True)
 class BoxedLoops:
-    """The loops of one stage.
+    """Builder of the guarded loops of one stage.
 
     Attributes:
-        program: the definitions.
-        definition: the stage.
-        frame: its axes and loops.
-        body: makes its innermost statements.
-        region: the elements to compute.
-        start: those that get a first value; of a scan, the places that have first steps.
-        kinds: how loops run.
-        threads: the axes of the grid of cores that loops are bound to.
-        producers: puts the stages that are computed after a number of loops before the others,
-            which it makes with the memory that there is then.
+        program: Program with all definitions.
+        definition: Definition of the stage.
+        frame: Axes and loops of the stage.
+        body: Builder of the innermost statements.
+        region: Elements to compute.
+        start: Elements to initialize; for a scan, the positions that have initial steps.
+        kinds: Kinds of the loops.
+        threads: Axes of the core grid to which loops are bound.
+        producers: Function that builds the stages attached at a position, followed by the inner
+            loops, which it builds with the memory of these stages in scope.
     """
 
     program: Program
@@ -73,14 +73,15 @@ class BoxedLoops:
     producers: Producers
 
     def build(self, scope: Scope, first_reduction: int | None, memory: Memory) -> Stmt:
-        """All loops; none where a data axis that is fused has no values."""
+        """Build all loops, guarded against empty fused data axes."""
         statement = self._inside(0, {}, scope, first_reduction, memory)
         return guarded(self._some_values(reduction=False), statement)
 
     def _some_values(self, *, reduction: bool) -> list[Expr]:
-        """What says that axes that are fused, to a reduction or not, have values.
+        """Return conditions that the factors of fused axes are nonempty.
 
-        Nothing is divided by 0 then, and quotients and remainders can be joined again.
+        The conditions prevent division by 0 and let quotients and remainders be recombined.
+        `reduction` selects fused reduction axes or fused data axes.
         """
         extents = dict.fromkeys(
             extent
@@ -136,7 +137,7 @@ class BoxedLoops:
     def _initial(
         self, rest: Sequence[IterVar], values: Mapping[IterVar, Expr], scope: Scope
     ) -> Stmt:
-        """Loops that store what a reduction starts from."""
+        """Build the loops that store the initial values of a reduction."""
         loops: list[tuple[IterVar, Var]] = [
             (leaf, Var(leaf.name)) for leaf in rest if is_data(leaf)
         ]
@@ -145,8 +146,8 @@ class BoxedLoops:
             conditions = self._wanted(self.start, roots, {**values, **dict(loops)}, scope)
             extents = {leaf: self.frame.frames[leaf].extent for leaf, _ in loops}
         else:
-            # A loop over data and reduction at once does not say which element is meant: visit
-            # all elements whose data loops have the values that are known.
+            # A loop fused from data and reduction axes does not determine the element: visit all
+            # elements that match the known values of the data loops.
             loops = [(axis, Var(axis.name)) for axis in self.start.axes]
             roots = {axis: var + self.frame.frames[axis].base for axis, var in loops}
             conditions = [
@@ -169,19 +170,19 @@ class BoxedLoops:
         values: Mapping[IterVar, Expr],
         scope: Scope,
     ) -> list[Expr]:
-        """What says that the element `roots` is among the `wanted` ones, at the given loops."""
+        """Return conditions that element `roots` is in `wanted`, for the given loop values."""
         axes = self.frame.axis_values(values)
         conditions: list[Expr] = []
         needs_region = not wanted.is_box
         for relation in self.frame.relations:
             match relation:
                 case Split(parent) if parent in axes:
-                    # The last outer iteration may be shorter.
+                    # The last outer iteration may be partial.
                     extent = self.frame.frames[parent].extent
                     conditions.append(compare(CmpOp.LT, axes[parent], extent))
                 case Transform(before, after, index_map) if all(a in axes for a in after):
                     shape = [self.program.extent(axis.extent) for axis in before]
-                    # Places of a part of the elements have others of the tensor between them.
+                    # The layout positions of a subset are interleaved with other elements.
                     needs_region = needs_region or not self._is_whole()
                     if not index_map.is_bijective(shape):
                         needs_region = True
@@ -193,7 +194,7 @@ class BoxedLoops:
         return conditions
 
     def _is_whole(self) -> bool:
-        """Whether all elements of the tensor are computed, as far as starts and extents tell."""
+        """Return whether starts and extents prove that the whole tensor is computed."""
         shape = self.program.shape(self.definition)
         return self.region.is_box and all(
             same(frame.base, Const(0)) and same(index_value(frame.extent), index_value(extent))
@@ -204,7 +205,7 @@ class BoxedLoops:
     def _places_hold(
         self, transform: Transform, axes: Mapping[IterVar, Expr]
     ) -> list[Expr]:
-        """What says that there is an element at the places that the loops run through."""
+        """Return conditions that the layout positions of the loops hold an element."""
         frames = self.frame.frames
         index = [frames[axis].base + axes[axis] for axis in transform.before]
         places = transform.index_map.map_indices(index)
@@ -218,6 +219,6 @@ class BoxedLoops:
 
 
 def guarded(conditions: Sequence[Expr], statement: Stmt) -> Stmt:
-    """`statement` where all conditions hold."""
+    """Guard `statement` by all conditions that are not constant True."""
     asked = [c for c in conditions if not (isinstance(c, Const) and c.value is True)]
     return IfThenElse(logical_and(*asked), statement) if asked else statement

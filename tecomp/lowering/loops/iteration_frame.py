@@ -41,7 +41,7 @@ from tecomp.scheduling.state import Fuse, Relation, Split, Transform, is_data, i
 
 @dataclass(frozen=True, slots=True)
 class _Solutions:
-    """Points of a space in which root axes are sums of the coordinates."""
+    """Points of a space whose coordinates determine the root axes as sums."""
 
     points: Points
     axes: list[Expr]
@@ -50,17 +50,18 @@ class _Solutions:
 
 @dataclass(frozen=True)
 class StageFrame:
-    """How the loops of a stage run through one region.
+    """Mapping between the loops and axes of a stage for one region.
 
     Attributes:
-        frames: start and extent of every axis.
-        values: every axis as a function of the root axes.
-        relations: how the loops were made.
-        roots: the root axes, data first.
-        data_loops_suffice: whether the data loops alone say which element is meant.
-        inverse_of: the inverse of a layout map of some extents, in the function's sizes.
-        shifted: root axes that are split into parts of which the last begins earlier, and of which
-            all values are meant, whatever those of the other axes.
+        frames: Start and extent of every axis.
+        values: Every axis as a function of the root axes.
+        relations: Splits, fusions and transformations that made the loops.
+        roots: Root axes, data axes first.
+        data_loops_suffice: Whether the data loops alone determine the element.
+        inverse_of: Function that returns the inverse of a layout map for given extents, in terms
+            of the sizes of the function.
+        shifted: Root axes whose last split part is shifted to start earlier (so that it is full),
+            and whose whole range is computed independently of the other axes.
     """
 
     frames: Frames
@@ -72,16 +73,16 @@ class StageFrame:
     shifted: frozenset[IterVar] = frozenset()
 
     def leaf_values(self, leaves: Sequence[IterVar]) -> list[Expr]:
-        """Loops as functions of the root axes."""
+        """Return loops as functions of the root axes."""
         return [self.values[leaf] for leaf in leaves]
 
     def leaf_points(
         self, points: Points, axes: Sequence[IterVar], leaves: Sequence[IterVar], scope: Scope
     ) -> Points:
-        """The values that `leaves` take at `points`, which are values of the root `axes`.
+        """Return the values of `leaves` at `points`, which are values of the root `axes`.
 
         Raises:
-            NotAffine: a loop is no affine function of the axes.
+            NotAffine: If a loop is not an affine function of the axes.
         """
         found = self._solutions(points, axes, leaves, {}, scope)
         if found is None:
@@ -96,7 +97,7 @@ class StageFrame:
         values: Mapping[IterVar, Expr],
         scope: Scope,
     ) -> Points | None:
-        """As `leaf_points`, inside loops with `values`; None if that takes quotients."""
+        """Return `leaf_points` inside loops with `values`; None if this requires quotients."""
         with suppress(NotAffine):
             found = self._solutions(points, axes, leaves, values, scope)
             if found is not None:
@@ -112,20 +113,20 @@ class StageFrame:
         values: Mapping[IterVar, Expr],
         scope: Scope,
     ) -> Points:
-        """Those of `points`, values of the root `axes`, that are met inside loops with `values`.
+        """Return the part of `points` that is computed inside loops with `values`.
 
         Args:
-            points: all of them.
-            axes: of the stage.
-            leaves: the loops further inside.
-            values: the loops that are open.
-            scope: what the sets depend on.
+            points: Values of the root `axes`.
+            axes: Root axes of the stage.
+            leaves: Inner loops.
+            values: Values of the open loops.
+            scope: Parameters of the sets: sizes and enclosing loops.
         """
         with suppress(NotAffine):
             found = self._solutions(points, axes, leaves, values, scope)
             if found is not None:
                 return image(found.points, found.axes, found.space)
-        # Elements of shifted parts are met in several iterations, of which values name one.
+        # Shifted parts overlap: several iterations compute an element, and `values` names one.
         pairs = [
             (self.values[leaf], value) for leaf, value in values.items()
             if not self._is_met_again(leaf)
@@ -148,16 +149,16 @@ class StageFrame:
         values: Mapping[IterVar, Expr],
         scope: Scope,
     ) -> _Solutions | None:
-        """What `leaves` and fused axes can be at `points`, inside loops with `values`."""
+        """Return the values of `leaves` and fused axes at `points` inside loops with `values`."""
         loops = {**values, **{leaf: index_value(leaf) for leaf in leaves}}
         sums = add_up(self.relations, self.frames, loops)
-        # A loop that was fused of none belongs to no axis, and runs once.
+        # A loop fused from no loops belongs to no axis and has one iteration.
         single = (r.fused for r in self.relations if isinstance(r, Fuse) and not r.parts)
         if sums is None or not all(axis in sums.values for axis in (*axes, *single)):
             return None
         space = scope.space((*leaves, *sums.parts))
         roots = [self.frames[axis].base + sums.values[axis] for axis in axes]
-        # Shifted parts are all of their axes, so only the ranges of their loops say anything.
+        # A shifted axis is computed in full, so only the ranges of its loops constrain points.
         asked = [k for k, axis in enumerate(axes) if axis not in self.shifted]
         for k in reversed(range(len(axes))):
             points = points if k in asked else without(points, k, 1)
@@ -170,15 +171,15 @@ class StageFrame:
         return _Solutions(preimage(points, places, space), roots, space)
 
     def values_of_data(self, leaves: Sequence[IterVar]) -> list[tuple[IterVar, Expr]]:
-        """The data loops among `leaves`, as functions of the root axes."""
+        """Return the data loops among `leaves` as functions of the root axes."""
         return [(leaf, self.values[leaf]) for leaf in leaves if is_data(leaf)]
 
     def axis_values(self, loops: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
-        """All axes that the given loops determine, each counted from its base."""
+        """Return all axes that the given loops determine, relative to their bases."""
         return recover(self.relations, self.frames, loops, self.inverse_of)
 
     def root_values(self, loops: Mapping[IterVar, Expr]) -> dict[IterVar, Expr]:
-        """Root axes, as they are in the definition, for given values of loops."""
+        """Return the absolute values of root axes for given loop values."""
         relative = self.axis_values(loops)
         return {
             axis: self.frames[axis].base + relative[axis]
@@ -194,7 +195,7 @@ def frame_of(
     region: Points,
     scope: Scope,
 ) -> StageFrame:
-    """The frame of a stage for the elements `region`, which `bounds` enclose."""
+    """Return the frame of a stage for the elements `region`, which `bounds` enclose."""
     stage = definition.stage
     roots: Frames = {
         axis: Frame(start, extent)
@@ -231,7 +232,7 @@ def frame_of(
 
 
 def _in_sizes(program: Program, relation: Relation) -> Relation:
-    """A relation with a symbolic factor in terms of the function's sizes; it is 1 at least."""
+    """Express a symbolic split factor in terms of the function sizes, clamped to 1 at least."""
     if not isinstance(relation, Split):
         return relation
     factor, nparts = (
@@ -248,12 +249,12 @@ def _from_one_on(program: Program, count: Extent) -> Extent:
 
 
 def _touches_data(leaf: IterVar, relations: tuple[Relation, ...]) -> bool:
-    """Whether a reduction loop was fused with a data loop."""
+    """Return whether a reduction loop was fused with a data loop."""
     return any(not is_reduction(axis) for axis in made_from([leaf], relations))
 
 
 def _inverse(program: Program, index_map: IndexMap, shape: Sequence[Extent]) -> IndexMap:
-    # Conditions of an inverse may name extents.
+    # The conditions of an inverse may refer to extents.
     inverse = index_map.inverse_or_none([program.extent(extent) for extent in shape])
     if inverse is None:
         raise LowerError(

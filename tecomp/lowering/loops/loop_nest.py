@@ -1,11 +1,11 @@
 """Build loop nests from a schedule.
 
-A stage's loops are made in bands: pieces of its loop order between places where something else
-happens (a reduction starts, a producer is computed). For each band isl scans the exact set of
-values of its loops, given the loops around it.
+The loops of a stage are built in bands: sections of the loop order between the positions where a
+reduction is initialized or a producer is computed. For each band, isl generates loops over the
+exact set of iterations, given the enclosing loops.
 
 Source:
-    docs/decisions/0002, which says why this is not one schedule tree.
+    docs/decisions/0002, which explains why no single schedule tree is used.
 """
 
 from __future__ import annotations
@@ -74,10 +74,11 @@ from tecomp.scheduling.state import StageState, is_data, is_map
 
 
 def build_nest(program: Program, name: str) -> PrimFunc:
-    """The function of `program`: loops over logical tensors, layouts still to be applied.
+    """Build the function of `program`: loops over logical tensors, before layouts are applied.
 
     Raises:
-        LowerError: an index can leave its tensor, or a stage is attached where it cannot be.
+        LowerError: If an index can be out of bounds, or if a stage is attached at an invalid
+            position.
     """
     program = with_recurrences(program)
     checker, in_part = checked_reads(program, evaluated_for_scans(program))
@@ -100,9 +101,14 @@ def build_nest(program: Program, name: str) -> PrimFunc:
 
 @dataclass(frozen=True)
 class _Nests:
-    """Makes loops of `program`, in which `groups` are opened that are loops `as_scheduled`.
+    """Builder of the loop nests of a program.
 
-    Stages at the root are computed `in_part` where that says which elements.
+    Attributes:
+        as_scheduled: Program with its fused loops as scheduled.
+        checker: Classified reads of the program.
+        program: Program whose fused loops in `groups` are replaced by their factors.
+        groups: Fused loops that have been replaced, by stage.
+        in_part: Regions of root stages that are computed only partially.
     """
 
     as_scheduled: Program
@@ -116,7 +122,7 @@ class _Nests:
         return Attached(self.program, self.checker.checks)
 
     def roots(self, scope: Scope) -> Stmt:
-        """All stages that are computed once; memory lives from its stage to the end."""
+        """Build all stages at the root; their memory is live from the stage to the end."""
         statement: Stmt = seq()
         roots = self.program.roots()
         memory = memory_of_arguments(self.program)
@@ -143,7 +149,7 @@ class _Nests:
         return statement
 
     def _counted(self, definition: Definition) -> Stmt | None:
-        """The loops of a stage that is all of a box, in which no other is computed."""
+        """Build rectangular loops for a plain stage without attached stages, or return None."""
         definition = self.as_scheduled.definitions[definition.stage.key]
         stage = definition.stage
         is_plain = is_map(stage.op) and not stage.prefetches and not stage.pragmas
@@ -156,7 +162,7 @@ class _Nests:
     def stage(
         self, definition: Definition, region: Region, memory: Memory, scope: Scope
     ) -> Stmt:
-        """The loops that compute `region` of one stage."""
+        """Build the loops that compute `region` of one stage."""
         if (statement := opaque(self.program, definition)) is not None:
             return statement
         stage = definition.stage
@@ -199,8 +205,8 @@ class _Nests:
         first_reduction: int | None,
         scope: Scope,
     ) -> tuple[int, ...]:
-        """Where bands of loops end; before a group, too: loops around may need none of it."""
-        # A loop over cores stays one loop: tails are inside of it.
+        """Return the end positions of bands, also before groups, which outer loops may skip."""
+        # A loop bound to cores must stay one loop, so its tails go inside.
         bound = grid_axes(stage)
         cores = (k for k, leaf in enumerate(stage.leaves, 1) if leaf in bound)
         opened = [(stage.leaves.index(group.parts[0]), len(group.parts))
@@ -218,7 +224,7 @@ class _Nests:
         self, definition: Definition, frame: StageFrame, region: Region, memory: Memory,
         scope: Scope,
     ) -> StageWork:
-        """What the loops of a stage are made from."""
+        """Collect the state from which the loops of a stage are built."""
         stage = definition.stage
         attached = self._attached_by_position(stage)
         first_reduction = next(
@@ -241,7 +247,7 @@ class _Nests:
     def _as_scheduled(
         self, definition: Definition, region: Region, memory: Memory, scope: Scope
     ) -> Stmt:
-        """The loops of a stage, with none that is opened."""
+        """Build the loops of a stage with its fused loops as scheduled."""
         nests = _Nests(self.as_scheduled, self.checker, self.as_scheduled, {}, self.in_part)
         definition = self.as_scheduled.definitions[definition.stage.key]
         return nests.stage(definition, region, memory, scope)
@@ -249,9 +255,10 @@ class _Nests:
     def _frame(
         self, definition: Definition, region: Region, scope: Scope
     ) -> tuple[StageFrame, Points, tuple[Points, tuple[IterVar, ...]]]:
-        """The frame of a stage; what its loops run through, and what they start with.
+        """Return the frame of a stage, its iteration domain, and the domain of initialization.
 
-        The latter in terms of some of the axes: a scan starts with the first steps of each place.
+        The initialization domain is given with its axes: a scan initializes over all axes except
+        the scan axis.
         """
         shape = self.program.shape(definition)
         points, axes = region.points, definition.axis
@@ -261,7 +268,7 @@ class _Nests:
             return frame, points, (points, axes)
         later = later_steps(definition, points, scope)
         steps, *_ = box_around(later, later, scope, shape)
-        # There are places where there are no later steps: those of the first ones.
+        # Positions that have initial steps only must be included in the bounds.
         _, *places = box_around(points, points, scope, shape)
         bounds = (steps, *places)
         frame = frame_of(self.program, definition, bounds, later, scope)
@@ -276,7 +283,7 @@ class _Nests:
         start: tuple[Points, tuple[IterVar, ...]],
         scope: Scope,
     ) -> Stmt:
-        """The loops of a stage of which no set says which values they have."""
+        """Build the loops of a stage whose iteration domain is not affine."""
         if work.groups:
             return self._as_scheduled(work.definition, region, work.memory, scope)
         return self._boxed(work, looped, start, scope)
@@ -288,7 +295,7 @@ class _Nests:
         start: tuple[Points, tuple[IterVar, ...]],
         scope: Scope,
     ) -> Stmt:
-        """The loops of a stage whose loops are no affine functions of its axes."""
+        """Build bounding-box loops for a stage whose loops are not affine in its axes."""
 
         def producers(
             position: int, values: Mapping[IterVar, Expr], inside: Scope, memory: Memory,
@@ -328,20 +335,20 @@ class _Nests:
         data: Points,
         scope: Scope,
     ) -> Stmt:
-        """Loops from position `start` on.
+        """Build the loops from position `start` on.
 
         Args:
-            work: the stage.
-            start: how many loops are open already.
-            values: their values.
-            points: values of the remaining loops at which the body is evaluated.
-            data: values of the remaining data loops for which there is an element.
-            scope: what the sets depend on.
+            work: State of the stage.
+            start: Number of open loops.
+            values: Values of the open loops.
+            points: Iterations of the remaining loops at which the body is evaluated.
+            data: Iterations of the remaining data loops that correspond to an element.
+            scope: Parameters of the sets: sizes and enclosing loops.
         """
         if start in work.groups and start not in work.cuts:
             return self._opened(work, start, values, points, data, scope)
         stop = next(cut for cut in work.cuts if cut >= start)
-        # Initial values are stored also where there is nothing to reduce.
+        # Initial values are also stored for elements with an empty reduction domain.
         before_reduction = work.first_reduction is not None and stop <= work.first_reduction
         dims = work.leaves[start:stop]
         walked = data if before_reduction else points
@@ -376,7 +383,7 @@ class _Nests:
         data: Points,
         scope: Scope,
     ) -> Stmt:
-        """As `_band`, where the next loops are those of a group."""
+        """Build the loops of a fused group, and the rest as `_band` does."""
         group = work.groups[start]
 
         def inner(parts: Mapping[IterVar, Var], inside: Scope) -> Stmt:
@@ -398,7 +405,7 @@ class _Nests:
         data: Points,
         scope: Scope,
     ) -> Stmt:
-        """What happens inside the first `position` loops: producers, initial values, the rest."""
+        """Build the body of the first `position` loops: producers, initial values, inner loops."""
         requests = self._attached.ahead(work, position, values, scope)
         producers = self._attached.producers(work, position, values, scope)
         memory = {**work.memory, **memory_of(producers)}
@@ -428,7 +435,7 @@ class _Nests:
         scope: Scope,
         statement: Stmt,
     ) -> Stmt:
-        """`statement` after the stages that are computed there."""
+        """Return `statement` preceded by the loops of the producers, inside their memory."""
         memory = {**work.memory, **memory_of(producers)}
         for producer in reversed(producers):
             nest = self.stage(producer.definition, producer.region, memory, scope)

@@ -28,14 +28,14 @@ Regions = Mapping[Operation, Region]
 def checked_reads(
     program: Program, known: Mapping[Operation, Points]
 ) -> tuple[ReadChecker, Regions]:
-    """What decides that all reads stay inside, and what is computed of stages that are not whole.
+    """Return a read checker under which all reads are valid, and regions of partial stages.
 
     Args:
-        program: the definitions.
-        known: for some stages the points at which they are evaluated.
+        program: Program with all definitions.
+        known: Known instances of some stages.
 
     Raises:
-        LowerError: a read can leave its tensor; the message shows the point.
+        LowerError: If a read can be out of bounds; the message shows the point.
     """
     whole_stages = ReadChecker(program, known)
     try:
@@ -58,7 +58,7 @@ def checked_reads(
 def _read_in_part(
     program: Program, known: Mapping[Operation, Points], scope: Scope
 ) -> tuple[Mapping[Operation, Points], Regions]:
-    """Where stages are evaluated, and the elements that are read of those that are for others."""
+    """Return the instances of all stages, and the regions that are read of internal stages."""
     parts = {
         key for key, definition in program.definitions.items()
         if key not in known and _is_for_others(definition)
@@ -72,20 +72,20 @@ def _read_in_part(
 
 
 def _is_for_others(definition: Definition) -> bool:
-    """Whether a stage may be computed in part: it is at the root, and no caller has its memory."""
+    """Return whether a stage may be computed partially: a root stage that is no argument."""
     is_plain = definition.scan_axis is None and not definition.is_opaque
     return is_plain and not definition.is_argument and isinstance(definition.stage.attach, AtRoot)
 
 
 def layout_maps(program: Program) -> tuple[tuple[Var, tuple[IndexMap, ...]], ...]:
-    """The maps of every buffer that has some, in the order in which they are applied."""
+    """Return the layout maps of every buffer with a layout, in the order of application."""
     return tuple(
         (buffer.data, stage.layout.maps) for stage, buffer in _stored(program) if stage.layout.maps
     )
 
 
 def pad_values(program: Program) -> tuple[tuple[Var, PadValue], ...]:
-    """What places without an element contain, in the type of the buffer."""
+    """Return the pad values of physical positions without an element, in the buffer dtype."""
     found = []
     for stage, buffer in _stored(program):
         pad = stage.layout.pad_value
@@ -96,7 +96,7 @@ def pad_values(program: Program) -> tuple[tuple[Var, PadValue], ...]:
 
 
 def _stored(program: Program) -> Iterator[tuple[StageState, Buffer]]:
-    """Every buffer of the function with its stage."""
+    """Yield every buffer of the function with its stage."""
     for stage in program.state:
         if stage.key in program.placeholders:
             yield stage, program.placeholders[stage.key]
@@ -105,21 +105,23 @@ def _stored(program: Program) -> Iterator[tuple[StageState, Buffer]]:
 
 
 _MOST_THREADS = 1 << 16
-"""Threads are looked at one by one: of so many that takes less than a second."""
+"""Maximum number of threads that are enumerated, which takes less than a second."""
 
 
 def stored_where(
     program: Program, stage: StageState, values: Mapping[IterVar, Expr]
 ) -> Expr | None:
-    """The predicate of a stage as a condition of its axes; None if it has none.
+    """Return the store predicate of a stage as a condition on its axes, or None.
 
     Args:
-        program: knows the sizes.
-        stage: what is stored.
-        values: its loops as functions of its axes.
+        program: Program that provides the sizes.
+        stage: Stage that is stored.
+        values: Loops of the stage as functions of its axes.
 
     Raises:
-        LowerError: threads that compute the same elements would store different ones.
+        LowerError: If no thread, or threads with different conditions, would store the elements
+            that all threads of an unbound axis compute, or if the number of threads is unknown or
+            too large.
     """
     if stage.stored is None:
         return None
@@ -145,7 +147,7 @@ def stored_where(
 def _of_one_thread(
     program: Program, stage: StageState, condition: Expr, thread: ThreadAxis
 ) -> Expr:
-    """The condition for that thread, of those that compute the same, that stores them."""
+    """Return the condition for the one thread that stores, among threads with equal elements."""
     found: list[Expr] = []
     for number in range(_threads(program, stage, thread)):
         here = simplify(substitute(condition, {thread: Const(number, thread.dtype)}))
@@ -163,7 +165,11 @@ def _of_one_thread(
 
 
 def _threads(program: Program, stage: StageState, thread: ThreadAxis) -> int:
-    """How many threads an axis has."""
+    """Return the number of threads of an axis.
+
+    Raises:
+        LowerError: If the number is unknown or above `_MOST_THREADS`.
+    """
     extents = [
         leaf.extent for each in program.state for leaf, tag in each.threads.items()
         if tag == thread.tag

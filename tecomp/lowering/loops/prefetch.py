@@ -1,8 +1,8 @@
-"""Requests for what later iterations of a loop read: one for every cache line of the footprint.
+"""Prefetch the footprint of later loop iterations, one request for each cache line.
 
-What an iteration reads of a tensor lies in a box whose start is affine in the loops around. That of
-a later iteration is the same box further on; past the end of the tensor its last elements are asked
-for, which are there already.
+The footprint of one iteration is bounded by a box whose start is affine in the enclosing loops. The
+footprint of a later iteration is the same box, shifted. Indices past the end of the tensor are
+clamped to the last elements, which are cached already.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tecomp.scheduling.state import Ahead
 
 LINE_BYTES = 64
 MOST_LINES = 4096
-"""The most requests of one iteration: more than a first cache has lines."""
+"""Maximum number of prefetches of one iteration, above the number of lines of an L1 cache."""
 
 
 def fetch_ahead(
@@ -41,19 +41,20 @@ def fetch_ahead(
     values: Mapping[IterVar, Expr],
     scope: Scope,
 ) -> Stmt:
-    """The requests of one iteration; none where the loop has no further ones.
+    """Return the prefetches of one iteration; none if the loop has a single iteration.
 
     Args:
-        program: the definitions.
-        work: the stage.
-        ahead: tensor, loop and offset.
-        instances: where the bodies of the stage, and of those inside the loop, are evaluated.
-        values: the loops that are open.
-        scope: what the sets depend on.
+        program: Program with all definitions.
+        work: State of the stage.
+        ahead: Tensor, loop and offset in iterations.
+        instances: Instances of the stage and of all stages inside the loop.
+        values: Values of the open loops.
+        scope: Parameters of the sets: sizes and enclosing loops.
 
     Raises:
-        LowerError: nothing in the loop reads the tensor, it is computed inside the loop, too much
-            of it is read in one iteration, or the iterations run at once.
+        LowerError: If no stage in the loop reads the tensor, if the tensor is computed inside the
+            loop, if one iteration reads more than `MOST_LINES` cache lines, or if the loop or a
+            loop around it is vectorized.
     """
     key = program.producer(ahead.tensor)
     where = f"s[{work.definition.stage.name}].prefetch({ahead.tensor.name}, {ahead.axis.name})"
@@ -89,10 +90,10 @@ def fetch_ahead(
 def _lines(
     extents: Sequence[Extent], steps: Sequence[int], where: str, name: str
 ) -> list[Extent]:
-    """How many cache lines lie along each dimension of a box.
+    """Return the number of cache lines along each dimension of a box.
 
     Raises:
-        LowerError: there are too many in all.
+        LowerError: If the total number of lines exceeds `MOST_LINES`.
     """
     counts = [
         simplified(ceil_div(extent, step)) for extent, step in zip(extents, steps, strict=True)
@@ -120,7 +121,7 @@ def _check_loops(work: StageWork, ahead: Ahead, where: str) -> None:
 
 
 def _iterations_later(ahead: Ahead, loops: Mapping[IterVar, Var]) -> dict[Var, Expr] | None:
-    """What the loop's variable is then; None where the loop has a single iteration here."""
+    """Return the shifted value of the loop variable; None if the loop has a single iteration."""
     if not ahead.offset:
         return {}
     own = loops.get(ahead.axis)
@@ -128,7 +129,7 @@ def _iterations_later(ahead: Ahead, loops: Mapping[IterVar, Var]) -> dict[Var, E
 
 
 def _elements_a_line(program: Program, key: Operation, buffer: Buffer) -> list[int]:
-    """How many elements, along each axis of the tensor, one request is good for."""
+    """Return the number of elements along each tensor axis that one cache line holds."""
     rank = len(buffer.shape)
     most = max(LINE_BYTES // buffer.dtype.bytes, 1)
     maps = [IndexMap.lift(each) for each in program.state.stage(key).layout.maps]
@@ -156,7 +157,7 @@ def _requests(
     steps: Sequence[int],
     memory: Sequence[tuple[Expr, Extent]],
 ) -> Stmt:
-    """Loops over the lines of a box, kept inside of what `memory` has."""
+    """Return loops over the cache lines of a box, with indices clamped to `memory`."""
     loops = [Var("line") for _ in starts]
     indices = [
         _within(start + (0 if are_equal(count, 1) else loop * step), *held)

@@ -1,8 +1,7 @@
 """Rectangular loops derived from split extents alone.
 
-Most stages that are computed as a whole are such. Sets make the same loops, but take milliseconds.
-Where extents are symbolic, vectors that may be cut short at the end are loops of whole ones, and
-then what is left.
+Most root stages qualify. Integer sets give the same loops but take milliseconds. For symbolic
+extents, a vectorized loop becomes a main loop over full vectors and a remainder.
 """
 
 from __future__ import annotations
@@ -33,28 +32,28 @@ from tecomp.scheduling.state import Fuse, Split, StageState, Transform
 _AT_ONCE = (ForKind.VECTORIZED, ForKind.UNROLLED)
 
 Index = Mapping[IterVar, Expr]
-"""Values of loops, or of axes."""
+"""Values of loops or axes."""
 
 
 def counted(
     stage: StageState, body: Callable[[Index], Stmt], extent_of: Callable[[Extent], Extent]
 ) -> Stmt | None:
-    """The loops over all elements of a stage.
+    """Build the loops over all elements of a stage without integer sets.
 
     Args:
-        stage: a map.
-        body: makes the innermost statement from the axes of the tensor.
-        extent_of: an extent of the computation in terms of the function's sizes.
+        stage: Pointwise stage.
+        body: Function that builds the innermost statement from the axes of the tensor.
+        extent_of: Function that expresses an extent of the computation in function sizes.
 
     Returns:
-        The loops; None where sets have to be asked: an extent is 0, loops follow a layout, or one
-        that runs at once may be cut short, and is no vector of symbolic extent.
+        Loops, or None if integer sets are required: if an extent is 0, if loops follow a layout,
+        or if a vectorized or unrolled loop may be partial and is not a vector of symbolic extent.
     """
     loops = Counted.of(stage, extent_of)
     if loops is None:
         return None
     made = loops.nest(stage.leaves, {}, lambda values: body(loops.index(values)))
-    # Nothing is divided by 0, and quotients and remainders can be joined again.
+    # The guard prevents division by 0 and lets quotients and remainders be recombined.
     fused = (part for r in stage.relations if isinstance(r, Fuse) for part in r.parts[1:])
     extents = (loops.frames[part].extent for part in fused)
     return guarded([extent > 0 for extent in extents if isinstance(extent, Expr)], made)
@@ -62,12 +61,12 @@ def counted(
 
 @dataclass(frozen=True)
 class Counted:
-    """The axes and loops of a stage.
+    """Axes and loops of a stage with rectangular loops.
 
     Attributes:
-        stage: it.
-        frames: where each axis starts, and its extent.
-        made: for what a split made, that split.
+        stage: State of the stage.
+        frames: Start and extent of each axis.
+        made: Split that produced each outer or inner loop.
     """
 
     stage: StageState
@@ -78,7 +77,7 @@ class Counted:
     def of(
         cls, stage: StageState, extent_of: Callable[[Extent], Extent] = lambda n: n
     ) -> Counted | None:
-        """Those of a stage; None if some are not such, or run at once and may be cut short."""
+        """Return the loops of a stage, or None if integer sets are required; see `counted`."""
         frames = {
             axis: Frame(axis.dom.min, extent_of(axis.extent)) for axis in stage.compute.loops
         }
@@ -103,12 +102,12 @@ class Counted:
     def nest(
         self, leaves: Sequence[IterVar], values: Index, body: Callable[[Index], Stmt]
     ) -> Stmt:
-        """Some of the loops, in order.
+        """Build some of the loops, in order.
 
         Args:
-            leaves: the loops.
-            values: those around them.
-            body: makes the innermost statement from the values of all these.
+            leaves: Loops to build.
+            values: Values of the enclosing loops.
+            body: Function that builds the innermost statement from the values of all loops.
         """
         return self._loops(tuple(leaves), values, {}, body)
 
@@ -116,7 +115,7 @@ class Counted:
         self, leaves: Sequence[IterVar], values: Index, counts: Index,
         body: Callable[[Index], Stmt],
     ) -> Stmt:
-        """Some of the loops, of which `counts` has the numbers of values of a few."""
+        """Build some of the loops; `counts` overrides the trip counts of single loops."""
         if not leaves:
             return body(values)
         leaf, rest = leaves[0], leaves[1:]
@@ -129,14 +128,14 @@ class Counted:
         self, leaf: IterVar, vector: IterVar, rest: Sequence[IterVar], values: Index,
         counts: Index, body: Callable[[Index], Stmt],
     ) -> Stmt:
-        """A loop through vectors, of which all but the last of all are whole."""
+        """Build a main loop over full vectors, followed by a remainder."""
         split = self.made[vector]
         lanes, extent = self._factor(split), self.frames[split.parent].extent
         before: Expr = index_value(0)
         is_last: list[Expr] = []
         around = self.made.get(split.parent)
         if around is not None:
-            # Parts of an axis are so many vectors each, and the last one may have fewer.
+            # Each part of the axis is a fixed number of vectors; the last part may have fewer.
             part, start = self._factor(around), self.index(values)[around.outer]
             extent, before = self.frames[around.parent].extent, start * (part // lanes)
             is_last = [Compare(CmpOp.LE, index_value(extent), start * part + (part - 1))]
@@ -164,9 +163,9 @@ class Counted:
         return For(var, Const(0), extent, kind, inside, thread)
 
     def _is_vector(self, axis: IterVar) -> bool:
-        """Whether a loop is vectors of an axis, or of its parts, whose extent is symbolic.
+        """Return whether a loop is vectorized over an axis of symbolic extent or over its parts.
 
-        If of parts, these are so many vectors each.
+        The factor of such parts must be a multiple of the lane count.
         """
         split = self.made.get(axis)
         if split is None or split.inner is not axis or (
@@ -181,7 +180,7 @@ class Counted:
         return is_whole and not isinstance(self.frames[around.parent].extent, int)
 
     def index(self, values: Index) -> Index:
-        """The axes, for values of all loops."""
+        """Return the axes for given loop values."""
         relative = recover(self.stage.relations, self.frames, values, _no_layout)
         return {
             axis: value if is_const(base := self.frames[axis].base, 0) else base + value
@@ -189,7 +188,7 @@ class Counted:
         }
 
     def _is_regular(self) -> bool:
-        """Whether no loop that is cut short was fused or shifted, and no part is empty."""
+        """Return whether no partial loop was fused or shifted, and no split part is empty."""
         for relation in self.stage.relations:
             whole = relation.parts if isinstance(relation, Fuse) else ()
             if isinstance(relation, Split):
@@ -204,7 +203,7 @@ class Counted:
         return True
 
     def _are_in_order(self) -> bool:
-        """Whether what is cut short does not run at once, and is inside of what cuts it."""
+        """Return whether partial loops are serial and nested inside the loops that bound them."""
         known: Index = {}
         for leaf in self.stage.leaves:
             if self._is_short(leaf):
@@ -218,7 +217,7 @@ class Counted:
         return True
 
     def _is_known(self, axis: IterVar, index: Index) -> bool:
-        """Whether axes that are known say how many values another one has."""
+        """Return whether the axes in `index` determine the trip count of `axis`."""
         if not self._is_short(axis):
             return True
         split = self.made[axis]
@@ -226,7 +225,7 @@ class Counted:
         return is_cut and self._is_known(split.parent, index)
 
     def _is_short(self, axis: IterVar) -> bool:
-        """Whether an axis has fewer values in some iterations of the loops around."""
+        """Return whether an axis is partial in some iterations of the enclosing loops."""
         split = self.made.get(axis)
         if split is None:
             return False
@@ -244,7 +243,7 @@ class Counted:
         return extent
 
     def _count(self, axis: IterVar, values: Index) -> Expr:
-        """How many values an axis has, for those of the loops around."""
+        """Return the trip count of an axis for given values of the enclosing loops."""
         extent = index_value(self.frames[axis].extent)
         if not self._is_short(axis):
             return extent
@@ -257,7 +256,7 @@ class Counted:
 
 
 def _halves(split: Split, extent: Extent) -> Frames | None:
-    """The loops that a split makes; None if how far apart they are is no number."""
+    """Return the frames of the loops of a split; None if the inner extent is symbolic."""
     outer, inner = split_extents(extent, split.factor, split.nparts)
     if isinstance(extent, int):
         outer, inner = split.outer.extent, split.inner.extent

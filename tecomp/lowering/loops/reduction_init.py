@@ -25,7 +25,7 @@ def initialise(
     data: Points,
     scope: Scope,
 ) -> Stmt:
-    """Loops that store the initial values of a reduction."""
+    """Build the loops that store the initial values of a reduction."""
     if not work.frame.data_loops_suffice:
         return _by_roots(work, values, scope)
     if work.resets:
@@ -52,7 +52,7 @@ def _reset(
     data: Points,
     scope: Scope,
 ) -> Stmt:
-    """The initial values of a reduction by the operation that then adds to them."""
+    """Store the initial values of a reduction with the reset form of the tensor intrinsic."""
     operation = work.operation
     assert operation is not None
     end = operation.position
@@ -86,7 +86,7 @@ def _tiles(work: StageWork, dims: tuple[IterVar, ...]) -> list[tuple[int, int]]:
 def _by_roots(
     work: StageWork, values: Mapping[IterVar, Expr], scope: Scope
 ) -> Stmt:
-    """Initial values where a loop runs over data and reduction at once: by root axes."""
+    """Store initial values by root axes, for loops fused from data and reduction axes."""
     axes = work.definition.axis
     space = scope.space(axes)
     pairs = [
@@ -115,9 +115,9 @@ def first_step_stores(program: Program, definition: Definition, attached: Iterab
     The step has to be the first for every element, and there has to be one.
 
     Args:
-        program: knows the extents.
-        definition: the stage.
-        attached: positions in its loop order after which others are computed inside.
+        program: Program that provides the extents.
+        definition: Definition of the stage.
+        attached: Positions in the loop order at which other stages are computed inside.
     """
     reduce, stage = definition.reduce, definition.stage
     if reduce is None or reduce.init:

@@ -1,7 +1,6 @@
 """Dependences between scan steps.
 
-Elements, and the loops that compute or read them, are compared as integer sets: exact for affine
-accesses, and on the safe side for others.
+Dependences are computed with integer sets: exactly for affine accesses, conservatively for others.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ from tecomp.scheduling.state import is_scan
 
 
 def with_recurrences(program: Program) -> Program:
-    """`program`, where scans know whether elements follow from those at the same place alone.
+    """Return `program` with pointwise scans marked: scans that read their own position only.
 
     Raises:
-        LowerError: a step reads its own elements, or those of a later step, or may do so.
+        LowerError: If a step reads, or may read, elements of the same step or of a later step.
     """
     marked, late = _marked(program)
     if late is None:
         return marked
-    # Caches and layouts can hide what a step reads, and so they are to blame if it is not the rule.
+    # Caches and layouts can hide what a step reads, so they are the cause if the rule is valid.
     _, as_ruled = _marked(as_written(program))
     if as_ruled is not None:
         raise LowerError(as_ruled.refusal, kind="order")
@@ -50,7 +49,7 @@ def with_recurrences(program: Program) -> Program:
 
 
 def _marked(program: Program) -> tuple[Program, _Late | None]:
-    """`program` with what scans know, and the first one that reads what is not of earlier steps."""
+    """Return `program` with marked scans, and the first scan that reads a non-earlier step."""
     late: _Late | None = None
     for key, inside in step_stages(program.state, program.states).items():
         definition = program.definitions[key]
@@ -62,7 +61,7 @@ def _marked(program: Program) -> tuple[Program, _Late | None]:
 
 
 def evaluated_for_scans(program: Program) -> dict[Operation, Points]:
-    """The points at which the stages are evaluated that scans alone are computed from."""
+    """Return the instances of stages that are only used to compute scans."""
     scope = Scope.of_sizes(program.integers, program.symbolic_extents)
     stages = step_stages(program.state, program.states)
     inside = {stage for group in stages.values() for stage in group}
@@ -75,9 +74,9 @@ def evaluated_for_scans(program: Program) -> dict[Operation, Points]:
 
 
 def first_steps(program: Program, scope: Scope) -> dict[Operation, Region]:
-    """Of stages that only the first steps of scans are computed from, what is needed.
+    """Return the required regions of stages that only the initial steps of scans read.
 
-    That is less than all of them where a scan may have no steps.
+    The region is smaller than the whole stage if a scan may have no steps.
     """
     starts = _only_for_starts(program)
     if not starts:
@@ -92,7 +91,7 @@ def first_steps(program: Program, scope: Scope) -> dict[Operation, Region]:
 
 
 def _only_for_starts(program: Program) -> set[Operation]:
-    """The stages that nothing reads but the first steps of scans, or other such stages."""
+    """Return the stages that are only read by initial steps of scans or by other such stages."""
     found: set[Operation] = set()
     by_starts: set[Operation] = set()
     by_others: set[Operation] = set()
@@ -105,13 +104,13 @@ def _only_for_starts(program: Program) -> set[Operation]:
 
 
 def _sources(program: Program, values: Sequence[Expr]) -> set[Operation]:
-    """The stages that `values` read."""
+    """Return the stages that `values` read."""
     nodes = walk(*values)
     return {program.producer(node.tensor) for node in nodes if isinstance(node, TensorLoad)}
 
 
 def later_steps(definition: Definition, points: Points, scope: Scope) -> Points:
-    """Those of `points` whose elements follow from others."""
+    """Return the part of `points` that is computed by later (not initial) steps."""
     return points.intersect(
         condition_hull(definition.is_later_step, scope.space(definition.axis))[0]
     )
@@ -119,7 +118,7 @@ def later_steps(definition: Definition, points: Points, scope: Scope) -> Points:
 
 @dataclass(frozen=True)
 class _Late:
-    """A scan that reads what is not of an earlier step, and how to say so if its rule does."""
+    """Scan that reads a step that is not earlier, with the error message if its rule does so."""
 
     definition: Definition
     refusal: str
@@ -127,7 +126,7 @@ class _Late:
 
 @dataclass(frozen=True)
 class _Element:
-    """What one element of a scan, at `own`, reads of the state: a set of `space`, if anything."""
+    """State elements that one scan element at `own` reads, as a set in `space`; None if none."""
 
     definition: Definition
     own: tuple[Var, ...]
@@ -135,7 +134,7 @@ class _Element:
     read: Points | None
 
     def late(self) -> _Late | None:
-        """Where it reads steps that are not before its own."""
+        """Return a `_Late` if the element reads the same step or a later step, else None."""
         if self.read is None:
             return None
         step = self.definition.axis[0]
@@ -152,7 +151,7 @@ class _Element:
         )
 
     def is_alone(self) -> bool:
-        """Whether it reads nothing at other places than its own."""
+        """Return whether the element only reads the state at its own position."""
         if self.read is None:
             return True
         beside = self.space.empty_set()
@@ -175,7 +174,7 @@ def _one_element(program: Program, definition: Definition, inside: set[Operation
 
 
 def _hidden(program: Program, definition: Definition) -> str:
-    """That loops or layouts are too much for sets, where a step reads what it follows from."""
+    """Return the error message for dependences that loops or layouts make undecidable."""
     name, key = definition.stage.name, definition.stage.key
     inside = step_stages(program.state, program.states)[key]
     for reader in program.definitions.values():
@@ -211,7 +210,7 @@ def _state_read(
     scope: Scope,
     by: set[Operation] | None = None,
 ) -> Points | None:
-    """The elements that `instances`, and those `inside` that these need, read of the state."""
+    """Return the state elements that `instances` and their producers in `inside` read."""
     found = propagated(program, dict(instances), inside, scope)
     readers = {key: points for key, points in found.items() if by is None or key in by}
     read: Points | None = None
@@ -230,14 +229,14 @@ def _element(definition: Definition, point: Mapping[Var, int]) -> str:
 
 @dataclass(frozen=True)
 class _Order:
-    """When elements are computed, by the loops of a scan.
+    """Evaluation order of elements within the loops of a scan.
 
     Attributes:
-        program: the definitions.
-        definition: the scan.
-        frame: its loops.
-        region: the elements of later steps that are computed.
-        scope: what surrounds it.
+        program: Program with all definitions.
+        definition: Definition of the scan.
+        frame: Loops of the scan.
+        region: Elements of later steps that are computed.
+        scope: Scope around the scan.
     """
 
     program: Program
@@ -249,16 +248,16 @@ class _Order:
     def read_inside(
         self, values: Sequence[Var], by: set[Operation], scope: Scope
     ) -> Points | None:
-        """What stages `by` read of the state inside the first loops, which have `values`.
+        """Return the state elements that stages `by` read inside the first loops at `values`.
 
-        None if they read none.
+        None if they read no state.
         """
         leaves = self.definition.stage.leaves[: len(values)]
         points, space = with_reduction(self.program, self.definition, self.region, scope)
         pairs = [(self.frame.values[leaf], v) for leaf, v in zip(leaves, values, strict=True)]
         own = self.definition.stage.key
         here = where_equal(points, space, pairs)
-        # A rule may read no state.
+        # The scan is absent from `step_stages` if its rule reads no state.
         inside = step_stages(self.program.state, self.program.states).get(own, set())
         subtree = self.program.inside(own, len(values)) & inside
         return _state_read(self.program, self.definition, {own: here}, subtree, scope, by)
@@ -266,7 +265,7 @@ class _Order:
     def sides(
         self, leaf: IterVar, value: Var, space: Space, *, starts: bool
     ) -> tuple[Points, Points]:
-        """Elements that loop `leaf` makes when it has `value`, and those that it makes after."""
+        """Return the elements that loop `leaf` computes at `value`, and those computed later."""
         universe, nothing = space.universe_set(), space.empty_set()
         if is_scan(leaf) and starts:
             return nothing, nothing
@@ -286,10 +285,10 @@ def check_order(
     region: Points,
     scope: Scope,
 ) -> None:
-    """Every element is computed before the loops come to what reads it.
+    """Check that every state element is computed before it is read.
 
     Raises:
-        LowerError: one is not, or by an iteration that runs at the same time.
+        LowerError: If an element is read before it is computed, or by a concurrent iteration.
     """
     order = _Order(program, definition, frame, region, scope)
     stage = definition.stage
@@ -302,7 +301,7 @@ def check_order(
 
 
 def _chain(program: Program, definition: Definition) -> set[Operation]:
-    """A stage, and all that are computed inside its loops."""
+    """Return a stage and all stages computed inside its loops."""
     return {definition.stage.key, *program.inside(definition.stage.key, 0)}
 
 

@@ -35,14 +35,15 @@ from tecomp.lowering.stages.read_checks import Check
 
 @dataclass(frozen=True)
 class StageBody:
-    """Makes the statements of one stage.
+    """Builder of the innermost statements of one stage.
 
     Attributes:
-        program: knows the buffers.
-        definition: the stage.
-        checks: run-time index checks, by the identity of the read.
-        stored: a condition of the axes under which elements are stored; always if None.
-        tested: what of the condition of a reduction the loops do not see to; all of it if None.
+        program: Program that provides the buffers.
+        definition: Definition of the stage.
+        checks: Run-time index checks by the id of the read.
+        stored: Store predicate on the axes. Default: elements are always stored.
+        tested: Terms of the reduction condition that the loops do not enforce. Default: the whole
+            condition.
     """
 
     program: Program
@@ -52,7 +53,7 @@ class StageBody:
     tested: tuple[Expr, ...] | None = None
 
     def initial(self, roots: Mapping[IterVar, Expr]) -> Stmt:
-        """Store what a reduction starts from, or the first steps of a scan."""
+        """Store the initial value of a reduction, or the initial steps of a scan."""
         reduce = self.definition.reduce
         if reduce is None:
             return self._first_steps(roots)
@@ -70,7 +71,7 @@ class StageBody:
         return For(step, Const(0), index_value(extent), ForKind.SERIAL, store)
 
     def update(self, roots: Mapping[IterVar, Expr], *, starts: bool = False) -> Stmt:
-        """Store the element, or combine one more value into it.
+        """Store the element, or combine one value into the accumulator.
 
         Args:
             roots: the root axes.
@@ -101,7 +102,7 @@ class StageBody:
         indices = self._indices(roots)
         old = [BufferLoad(buffer, indices) for buffer in self.definition.buffers]
         new = self._values(reduce.source, roots)
-        # A value used more than once by the combiner is computed once.
+        # Bind the operands, so that a combiner with several results computes each of them once.
         lets: list[tuple[Var, Expr]] = []
         if len(combiner.result) > 1:
             lets = [
@@ -123,7 +124,7 @@ class StageBody:
         return IfThenElse(condition, statement)
 
     def _results(self, reduce: Reduce, roots: Mapping[IterVar, Expr]) -> tuple[Expr, ...]:
-        """What two values are combined to, in variables for them."""
+        """Return the combiner results in terms of the operand variables."""
         combiner = reduce.combiner
         if not reduce.given:
             return combiner.result
@@ -147,7 +148,7 @@ class StageBody:
         return IfThenElse(self._value(self.stored, roots), statement)
 
     def _where_it_is(self, k: int, store: Stmt, roots: Mapping[IterVar, Expr]) -> Stmt:
-        """A store to output k, which may have fewer elements than others of a scan."""
+        """Guard a store to output k, which may have fewer elements than other scan outputs."""
         op = self.definition.stage.op
         inside = op.inside(k) if isinstance(op, ScanOp) else None
         if inside is None:
@@ -161,7 +162,7 @@ class StageBody:
         return value_of(expr, roots, self._load)
 
     def _values(self, exprs: tuple[Expr, ...], roots: Mapping[IterVar, Expr]) -> list[Expr]:
-        """Several values, which go on sharing what they share."""
+        """Rewrite several values at once, preserving shared subexpressions."""
         together = self._value(Call("tuple", exprs, exprs[0].dtype), roots)
         return list(children(together))
 

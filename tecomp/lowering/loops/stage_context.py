@@ -26,23 +26,22 @@ from tecomp.scheduling.state import Ahead, Fuse, StageState, is_data
 
 @dataclass(frozen=True)
 class StageWork:
-    """One stage while its loops are made.
+    """State of one stage while its loops are built.
 
     Attributes:
-        definition: what it computes.
-        frame: its axes and loops for the region that is computed here.
-        body: makes its innermost statements.
-        region: the elements to compute.
-        first_reduction: position of the first loop over a reduction, or over the steps of a scan;
-            None for neither.
-        cuts: positions in the loop order where something else comes in, ascending; also those
-            after loops over cores.
-        attached: stages computed inside, by the position after their loop.
-        memory: for each tensor that exists there, the elements that its memory has.
-        around: the variables of what is around the stage: sizes, and loops of others.
-        starts_inside: whether the first step of a reduction stores its initial value.
-        operation: of the machine, that takes the place of inner loops.
-        groups: fused loops that were opened, by the position of their first part.
+        definition: Definition of the stage.
+        frame: Axes and loops for the region that is computed here.
+        body: Builder of the innermost statements.
+        region: Elements to compute.
+        first_reduction: Position of the first reduction or scan loop. None: no such loop exists.
+        cuts: Positions in the loop order where a band ends (producers, initialization, loops over
+            cores), ascending.
+        attached: Stages computed inside, by the position after their loop.
+        memory: Elements that are backed by memory, for each tensor in scope.
+        around: Variables in scope outside the stage: sizes and loops of other stages.
+        starts_inside: Whether the first reduction step stores the initial value.
+        operation: Tensor intrinsic that replaces inner loops, if any.
+        groups: Unfused loop groups by the position of their first factor.
     """
 
     definition: Definition
@@ -60,12 +59,12 @@ class StageWork:
 
     @property
     def leaves(self) -> tuple[IterVar, ...]:
-        """The loops, outermost first."""
+        """Loops, outermost first."""
         return self.definition.stage.leaves
 
     @property
     def starts_at(self) -> int | None:
-        """The position at which initial values of a reduction are stored; None if on the way."""
+        """Position at which initial values are stored; None if no separate loops store them."""
         if self.operation is None or self.first_reduction is None:
             return None if self.starts_inside else self.first_reduction
         if self.first_reduction < self.operation.position:
@@ -75,20 +74,20 @@ class StageWork:
 
     @property
     def resets(self) -> bool:
-        """Whether an operation of the machine stores the initial values."""
+        """Whether a tensor intrinsic stores the initial values."""
         if self.operation is None or self.operation.intrin.reset is None:
             return False
         reduce = self.definition.reduce
         return reduce is not None and not reduce.init
 
     def full_part(self, points: Points, start: int, stop: int, *, only_data: bool) -> Points | None:
-        """The part of `points`, values of the loops from `start`, in which tiles are full.
+        """Return the part of `points` in which all tiles are full, or None.
 
         Args:
-            points: with a dimension for each loop from `start` on.
-            start: position of the first of them.
-            stop: position after the loops that are made now.
-            only_data: whether `points` have the data loops alone.
+            points: Iterations, with one dimension for each loop from `start` on.
+            start: Position of the first loop.
+            stop: Position after the loops that are built now.
+            only_data: Whether the dimensions of `points` are the data loops only.
         """
         loops = [
             (k, leaf) for k, leaf in enumerate(self.leaves)
@@ -108,7 +107,7 @@ class StageWork:
         return full_tiles(first_dims(points, made), own)
 
     def tiles(self) -> list[tuple[int, int]]:
-        """Position and extent of the loops that want to run through their whole extent."""
+        """Return position and extent of vectorized and unrolled loops of constant extent > 1."""
         marks = self.definition.stage.marks
         tiles = []
         for k, leaf in enumerate(self.leaves):
@@ -119,25 +118,25 @@ class StageWork:
         return tiles
 
     def prefetches(self, position: int) -> list[Ahead]:
-        """What the innermost of the first `position` loops has fetched ahead."""
+        """Return the prefetches that are attached to the loop at `position - 1`."""
         if not position:
             return []
         loop = self.leaves[position - 1]
         return [ahead for ahead in self.definition.stage.prefetches if ahead.axis is loop]
 
     def most_steps(self, position: int) -> int:
-        """How many statements loops inside of the first `position` ones may be written out to."""
+        """Return the unroll limit (statements) of the loops inside the first `position` loops."""
         loop = self.leaves[position - 1] if position else None
         pragmas = self.definition.stage.pragmas
         return next((n for (leaf, kind), n in pragmas.items() if leaf is loop and kind == STEPS), 0)
 
     def loop_variables(self, values: Mapping[IterVar, Expr]) -> dict[IterVar, Var]:
-        """The variables of open loops; without those that have a single iteration here.
+        """Return the variables of open loops, except loops with a single iteration here.
 
-        A value may depend on loops further out, too, and on those around the stage.
+        A loop value may also depend on outer loops of the stage and on loops around the stage.
 
         Args:
-            values: the loops that are open, in terms of variables.
+            values: Values of the open loops in terms of variables.
         """
         found: dict[IterVar, Var] = {}
         outside = set(self.around)
@@ -150,7 +149,7 @@ class StageWork:
 
 
 def positions_of_hints(stage: StageState) -> list[int]:
-    """How many loops are open where something is fetched ahead, or a pragma begins."""
+    """Return the positions after loops that have a prefetch or an unroll pragma."""
     loops = {ahead.axis for ahead in stage.prefetches}
     loops.update(axis for axis, kind in stage.pragmas if kind == STEPS)
     return [k for k, leaf in enumerate(stage.leaves, 1) if leaf in loops]
@@ -158,14 +157,14 @@ def positions_of_hints(stage: StageState) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class FusedLoops:
-    """The loops that an open loop was fused from.
+    """Factors of an open fused loop.
 
     Attributes:
-        values: the open loop, and the axes that it was made of, in terms of variables for these.
-        scope: inside of it.
-        points: values of the loops further inside, at which the body is evaluated.
-        data: values of the data loops further inside, for which there is an element.
-        meant: what these variables are, in terms of the loop's own.
+        values: Values of the fused loop and of its factors in terms of factor variables.
+        scope: Scope inside the fused loop.
+        points: Iterations of the inner loops at which the body is evaluated.
+        data: Iterations of the inner data loops that correspond to an element.
+        meant: Factor variables as expressions of the fused loop variable.
     """
 
     values: Mapping[IterVar, Expr]
@@ -176,28 +175,28 @@ class FusedLoops:
 
     @property
     def open(self) -> tuple[Mapping[IterVar, Expr], Points, Points, Scope]:
-        """What the loops further inside are made of."""
+        """Values, points, data points and scope for the inner loops."""
         return self.values, self.points, self.data, self.scope
 
     def closed(self, statement: Stmt) -> Stmt:
-        """`statement` without the variables."""
+        """Substitute the factor variables in `statement`."""
         return substitute(statement, self.meant)
 
 
 def parts_of(
     program: Program, work: StageWork, point: Mapping[Var, Expr], copy: Points, scope: Scope
 ) -> FusedLoops | None:
-    """What the outermost loop was fused from, if stages are computed inside that.
+    """Return the factors of a fused outermost loop in which stages are computed, or None.
 
-    Quotients and remainders of its variable would be in every set that depends on it, though an
-    index of memory is only ever one of the parts. None where it is no such loop.
+    Without factors, every set that depends on the fused loop would contain quotients and remainders
+    of its variable, although memory indices only use single factors.
 
     Args:
-        program: the definitions.
-        work: the stage.
-        point: the values of the loops that have just been opened.
-        copy: the values for which this copy of what is inside is made.
-        scope: what is around them.
+        program: Program with all definitions.
+        work: State of the stage.
+        point: Values of the loops that have just been opened.
+        copy: Iterations for which this copy of the body is built.
+        scope: Scope around these loops.
     """
     stage = work.definition.stage
     leaf = work.leaves[0] if work.leaves else None
@@ -236,7 +235,7 @@ def parts_of(
 
 
 def _are_plain(work: StageWork) -> bool:
-    """Whether nothing asks for the variable of the loop itself."""
+    """Return whether no attached stage or feature requires the fused loop variable itself."""
     made = [definition for each in work.attached.values() for definition in each]
     return (
         1 in work.attached
