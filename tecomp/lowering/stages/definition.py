@@ -22,10 +22,10 @@ from tecomp.scheduling.threads import is_grid_axis, is_parallel
 
 
 def with_tiles(state: State) -> State:
-    """`state` with the loops of tiles inside of those around, and the intrinsics in their place.
+    """Append the tile loops of `TensorComputeOp` stages and mark them as tensorized.
 
     Raises:
-        LowerError: an operand was inlined, so that no memory has it.
+        LowerError: If an operand is inlined and therefore not in memory.
     """
     for stage in state:
         op = stage.op
@@ -50,13 +50,13 @@ def with_tiles(state: State) -> State:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One place in a definition that reads a tensor.
+    """Read of a tensor in a definition.
 
     Attributes:
-        load: the access.
-        conditions: all of them hold whenever it is evaluated.
-        is_initial: whether a reduction starts from it, for every element and before it has
-            reduced anything.
+        load: Tensor access.
+        conditions: Path conditions; all hold whenever the read is evaluated.
+        is_initial: Whether the read belongs to the initial value of a reduction, which is evaluated
+            for every element before the reduction.
     """
 
     load: TensorLoad
@@ -66,16 +66,17 @@ class Read:
 
 @dataclass(frozen=True)
 class Definition:
-    """A computed stage as it will be generated.
+    """Computed stage, prepared for code generation.
 
     Attributes:
-        stage: its schedule.
-        body: one expression for each output; inlined stages are written out.
-        start: of a scan, the first steps: one expression for each output.
-        buffers: one for each output.
-        is_argument: whether the caller passes the memory.
-        first_step: of a scan, the first that follows from others.
-        is_pointwise: of a scan, whether elements follow from those at the same place alone.
+        stage: Schedule of the stage.
+        body: One expression for each output, with inlined stages substituted.
+        start: Initial steps of a scan: one expression for each output.
+        buffers: One buffer for each output.
+        is_argument: Whether the caller passes the memory.
+        first_step: First step of a scan that is computed from earlier steps. Default: 0.
+        is_pointwise: Whether the elements of a scan depend on their own position only.
+            Default: False.
     """
 
     stage: StageState
@@ -93,7 +94,7 @@ class Definition:
 
     @property
     def reduce(self) -> Reduce | None:
-        """The reduction, if it is one."""
+        """Reduction of the stage, or None."""
         return self.body[0] if isinstance(self.body[0], Reduce) else None
 
     @property
@@ -103,47 +104,47 @@ class Definition:
 
     @property
     def scan_axis(self) -> IterVar | None:
-        """The steps, if it is a scan."""
+        """Axis of the steps of a scan, or None."""
         return self.stage.op.scan_axis if isinstance(self.stage.op, ScanOp) else None
 
     @property
     def is_opaque(self) -> bool:
-        """Whether it is made of statements that compute all of it at once."""
+        """Whether the stage is a `te.extern`, whose statements compute all elements at once."""
         return isinstance(self.stage.op, ExternOp)
 
     @property
     def has_own_boxes(self) -> bool:
-        """Whether each of its tensors has memory for all of its elements: shapes may differ."""
+        """Whether each output is allocated in its own full shape, because shapes may differ."""
         return self.is_opaque or not self.stage.op.are_alike
 
     @property
     def initial(self) -> tuple[Expr, ...]:
-        """What is stored before the loops over a reduction, or over steps."""
+        """Initial values, stored before the reduction or scan loops."""
         if self.reduce is None:
             return self.start
         return self.reduce.init or self.reduce.identity
 
     @property
     def is_later_step(self) -> Expr:
-        """Whether an element of a scan follows from others, as a condition of its axes."""
+        """Condition on the axes that a scan element is computed from earlier steps."""
         return index_value(self.axis[0]) >= index_value(self.first_step)
 
     @cached_property
     def reads(self) -> tuple[Read, ...]:
-        """Every read in its bodies, and in the first steps of a scan."""
+        """Reads in the bodies and in the initial steps of a scan."""
         later = (self.is_later_step,) if self.scan_axis is not None else ()
         return tuple(_reads(self.start, self.body, later))
 
     @cached_property
     def starts_from_tensors(self) -> bool:
-        """Whether what is stored before the loops over a reduction, or over steps, is read."""
+        """Whether the initial values read tensors."""
         return any(isinstance(node, TensorLoad) for node in walk(*self.initial))
 
 
 def _reads(
     start: tuple[Expr, ...], body: tuple[Expr, ...], later: tuple[Expr, ...]
 ) -> Iterator[Read]:
-    """The reads of first steps and of bodies, which hold where `later` does."""
+    """Yield the reads of bodies under `later`, and of initial steps under its negation."""
     first = tuple(Not(condition) for condition in later)
     groups: dict[Hashable, tuple[tuple[Expr, ...], bool, list[Expr]]] = {}
     for value, around in (*((e, later) for e in body), *((e, first) for e in start)):
@@ -162,7 +163,7 @@ def _reads(
 def _parts(
     value: Expr, conditions: tuple[Expr, ...]
 ) -> list[tuple[Expr, tuple[Expr, ...], bool]]:
-    """What is computed for an element, under which conditions, and whether only to begin with."""
+    """Return the parts of a value with their conditions and whether they are initial values."""
     if not isinstance(value, Reduce):
         return [(value, conditions, False)]
     inside = conditions if _is_true(value.condition) else (*conditions, value.condition)
@@ -182,7 +183,7 @@ _CALLS = {ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorize"}
 
 
 def loop_kinds(stage: StageState) -> dict[Var, ForKind]:
-    """The kind of every loop that is not an ordinary one."""
+    """Return the kinds of marked or bound loops; other loops are serial."""
     kinds: dict[Var, ForKind] = {leaf: kind for leaf, kind in stage.marks.items()}
     for leaf, tag in stage.threads.items():
         kinds.setdefault(leaf, ForKind.PARALLEL if is_parallel(tag) else ForKind.SERIAL)
@@ -190,12 +191,12 @@ def loop_kinds(stage: StageState) -> dict[Var, ForKind]:
 
 
 def grid_axes(stage: StageState) -> dict[Var, str]:
-    """The axis of the grid of cores of every loop that is bound to one."""
+    """Return the core grid axis of every loop that is bound to one."""
     return {leaf: tag for leaf, tag in stage.threads.items() if is_grid_axis(tag)}
 
 
 def concurrent(stage: StageState, loops: Mapping[IterVar, Expr]) -> list[tuple[Var, str]]:
-    """The variables of the loops whose iterations run at the same time, with the call."""
+    """Return the variables of concurrent loops, with the schedule call that made them so."""
     kinds = loop_kinds(stage)
     found = []
     for leaf, value in loops.items():

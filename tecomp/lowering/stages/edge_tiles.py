@@ -1,7 +1,7 @@
 """Compute partial edge tiles in full where padding exists, so that loops need no mask.
 
-What lies beyond the edge is never read. It may be computed like the rest where whatever is read for
-it lies in memory too: in the padding of a layout, say.
+Elements beyond the edge are never read. They may be computed if all their inputs are backed by
+memory too, for example by the padding of a layout.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ Bounds = Sequence[tuple[Expr, Extent]]
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Elements of a tensor that there is memory for.
+    """Elements of a tensor that are backed by memory.
 
     Attributes:
-        bounds: a box of them.
-        points: those that have their values; None where all do.
+        bounds: Box of these elements.
+        points: Elements that hold their values. None: all elements of the box.
     """
 
     bounds: Bounds
@@ -49,7 +49,7 @@ Memory = Mapping[Operation, Held]
 
 
 def memory_of_arguments(program: Program) -> dict[Operation, Held]:
-    """The elements that the memory of each argument has."""
+    """Return the elements that are backed by memory, for each argument."""
     found = {
         key: Held([
             (Const(0), n if isinstance(n, int) else program.products.named(n))
@@ -67,9 +67,10 @@ def memory_of_arguments(program: Program) -> dict[Operation, Held]:
 def with_padding(
     definition: Definition, bounds: Bounds, shape: Sequence[Extent], scope: Scope
 ) -> Bounds:
-    """`bounds` of a realized region, with the indices whose places are in its memory as well.
+    """Extend the `bounds` of a realized region by padding that its layout allocates.
 
-    Of tiles of 6 rows in a layout, the last holds 6 rows even where the tensor ends before.
+    For example, in a layout with tiles of 6 rows, the last tile has memory for 6 rows even if the
+    tensor ends within the tile.
     """
     maps = definition.stage.layout.maps
     if not maps:
@@ -95,7 +96,7 @@ def with_padding(
 
 
 def _are_same(one: Bounds, other: Bounds) -> bool:
-    """Whether both boxes begin at the same numbers and have the same extents."""
+    """Return whether both boxes have equal constant starts and equal extents."""
     return all(
         isinstance(start, Const) and isinstance(first, Const) and start.value == first.value
         and same(extent, count)
@@ -104,9 +105,10 @@ def _are_same(one: Bounds, other: Bounds) -> bool:
 
 
 def _keeps_memory(maps: Sequence[IndexMap], bounds: Bounds, wide: Bounds) -> bool:
-    """Whether all maps take the box `wide`, and to places that `bounds` have as well.
+    """Return whether all maps accept the box `wide`, with an image in the memory of `bounds`.
 
-    A map takes the whole box around the places of the one before, with places of no element.
+    Each map must accept the whole bounding box of the image of the previous map, including
+    positions without an element.
     """
     if not _is_from_start(wide):
         return True
@@ -127,7 +129,7 @@ def _places(maps: Sequence[IndexMap], axes: Sequence[Expr]) -> list[Expr]:
 def _stored_bounds(
     maps: Sequence[IndexMap], bounds: Bounds, shape: Sequence[Extent], stored: Points, scope: Scope
 ) -> Bounds:
-    """The box of places that is allocated for `bounds` of a tensor of some shape."""
+    """Return the box of physical positions that is allocated for `bounds` of a tensor."""
     if _is_from_start(bounds):
         return [(Const(0), extent) for extent in _extents(maps, bounds)]
     places = _extents(maps, [(Const(0), extent) for extent in shape])
@@ -139,7 +141,7 @@ def _is_from_start(bounds: Bounds) -> bool:
 
 
 def _extents(maps: Sequence[IndexMap], bounds: Bounds) -> list[Extent]:
-    """The shape that `bounds` from the start have after all maps."""
+    """Return the physical shape of `bounds` that start at 0, after all maps."""
     places = [extent for _, extent in bounds]
     for index_map in maps:
         places = list(AnyMap.lift(index_map).map_shape(places))
@@ -155,16 +157,16 @@ def whole_tiles(
     checks: Mapping[int, tuple[Check, ...]],
     scope: Scope,
 ) -> Region:
-    """`region` with the rest of the tiles that its vectorized and unrolled loops run through.
+    """Extend `region` to full tiles of its vectorized and unrolled loops where memory allows.
 
     Args:
-        program: the definitions.
-        definition: a stage that is computed inside loops of another.
-        region: the elements that are needed.
-        bounds: the box that is allocated for them.
-        memory: for each tensor that exists here, the elements that its memory has.
-        checks: the reads whose indices are checked at run time: none of those may be added.
-        scope: what the sets depend on.
+        program: Program with all definitions.
+        definition: Stage that is computed inside loops of another stage.
+        region: Required elements.
+        bounds: Box that is allocated for the region.
+        memory: Elements that are backed by memory, for each tensor in scope.
+        checks: Reads with run-time index checks; the extension must not add such reads.
+        scope: Parameters of the sets: sizes and enclosing loops.
     """
     axes = _tiled_axes(definition.stage)
     positions = [k for k, axis in enumerate(definition.axis) if axis in axes]
@@ -199,7 +201,7 @@ def _is_in_memory(
     checks: Mapping[int, tuple[Check, ...]],
     scope: Scope,
 ) -> bool:
-    """Whether all that is read to compute `points` lies in memory, or can be computed for them."""
+    """Return whether all inputs of `points` are backed by memory or can be computed on demand."""
     inside = program.inside(definition.stage.key, 0)
     asked = [(definition, points)]
     while asked:
@@ -230,9 +232,9 @@ def _is_in_memory(
 
 
 def _tile(axis: IterVar, stage: StageState) -> int | None:
-    """How many values of an axis the vectorized and unrolled loops run through at once.
+    """Return the tile size of the vectorized and unrolled loops along an axis.
 
-    None if that is no number, or they do not run through neighbours.
+    None if the size is not constant or the tile is not contiguous.
     """
     size = 1
     while True:
@@ -257,15 +259,15 @@ def _marked_extent(axis: IterVar, stage: StageState) -> int | None:
 
 
 def _is_made_as_needed(definition: Definition) -> bool:
-    """Whether a stage that is computed inside others may compute other elements than they need."""
+    """Return whether an attached stage may compute elements that its consumers do not need."""
     is_special = definition.is_opaque or definition.is_argument or definition.stage.is_rolling
     return not is_special and definition.scan_axis is None
 
 
 def _tiled_axes(stage: StageState) -> dict[IterVar, IterVar]:
-    """The axes of the tensor that vectorized and unrolled loops run along, and what is split there.
+    """Return the tensor axes of vectorized and unrolled loops, with the axes that are split.
 
-    That is another axis where a layout gives it another place among the loops.
+    The two differ if a layout transformation replaced the tensor axis by a physical axis.
     """
     found = {leaf: leaf for leaf in stage.leaves if stage.marks.get(leaf) in _AT_ONCE}
     for relation in reversed(stage.relations):
@@ -277,7 +279,7 @@ def _tiled_axes(stage: StageState) -> dict[IterVar, IterVar]:
         for axis, place in zip(relation.after, places, strict=True):
             if axis in found:
                 if not isinstance(place, Var):
-                    # A step along this loop is none along an axis.
+                    # A step along this loop is not a step along one tensor axis.
                     return {}
                 found[own[place]] = found[axis]
     return found

@@ -1,4 +1,4 @@
-"""Which elements of a producer a part of the program needs: exactly, as a set."""
+"""Exact footprints: the sets of producer elements that parts of the program read."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from tecomp.scheduling.state import At, is_data
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Elements of a tensor, before and after the part outside of its shape is cut off."""
+    """Elements of a tensor, after and before clipping to its shape."""
 
     points: Points
     unclipped: Points
 
 
 Restriction = Callable[[Definition, Region], Region]
-"""Of the elements that are needed of a stage, those that are meant."""
+"""Function that restricts the required region of a stage."""
 
 
 def whole(program: Program, definition: Definition, scope: Scope) -> Points:
-    """All elements of a stage's tensors."""
+    """Return all elements of the outputs of a stage."""
     space = scope.space(definition.axis)
     return space.box([(index_value(0), extent) for extent in program.shape(definition)])
 
@@ -45,10 +45,10 @@ def whole(program: Program, definition: Definition, scope: Scope) -> Points:
 def with_reduction(
     program: Program, definition: Definition, points: Points, scope: Scope
 ) -> tuple[Points, Space]:
-    """The points at which the body is evaluated to make the elements `points`.
+    """Return the iteration domain of the body for the elements `points`, and its space.
 
-    A `where=` that is a range of the axes, such as `k <= i`, leaves out the rest: loops then end
-    there instead of testing it in each iteration.
+    An affine `where=` condition such as `k <= i` restricts the domain, so that it becomes a loop
+    bound and is not tested in each iteration.
     """
     points, space, _ = reduced(program, definition, points, scope)
     return points, space
@@ -57,7 +57,7 @@ def with_reduction(
 def reduced(
     program: Program, definition: Definition, points: Points, scope: Scope
 ) -> tuple[Points, Space, tuple[Expr, ...]]:
-    """As `with_reduction`, and what of `where=` does not hold at all of these points."""
+    """Return `with_reduction` and the terms of `where=` that the domain does not enforce."""
     axes = (*definition.axis, *definition.reduce_axis)
     space = scope.space(axes)
     reduce = definition.reduce
@@ -71,7 +71,7 @@ def reduced(
     for term in conjuncts(reduce.condition):
         hull, is_exact = condition_hull(term, space)
         kept = hull.coalesce()
-        # Several pieces would be several copies of the body.
+        # A union of several basic sets would emit several copies of the body.
         is_one = kept.n_basic_set() == 1
         if is_one:
             domain = domain.intersect(kept)
@@ -81,10 +81,10 @@ def reduced(
 
 
 def evaluated(program: Program, definition: Definition, points: Points, scope: Scope) -> Points:
-    """The points at which a part of the body is evaluated to make the elements `points`.
+    """Return the points at which any part of the body is evaluated for the elements `points`.
 
-    What a reduction starts from is read for every element, also for one that nothing is reduced to;
-    such an element counts at the first values of the reduction axes.
+    The initial value of a reduction is read for every element, even with an empty reduction domain;
+    its read is represented at the first values of the reduction axes.
     """
     domain, _ = with_reduction(program, definition, points, scope)
     first = initially(program, definition, points, scope)
@@ -94,7 +94,7 @@ def evaluated(program: Program, definition: Definition, points: Points, scope: S
 def initially(
     program: Program, definition: Definition, points: Points, scope: Scope
 ) -> Points | None:
-    """The points at which elements are given what a reduction starts from, if that is read."""
+    """Return the points at which initial values that read tensors are evaluated, or None."""
     if definition.reduce is None or not definition.starts_from_tensors:
         return None
     ranges = domain_ranges(program, definition)
@@ -105,7 +105,7 @@ def initially(
 
 
 def conditions_of(program: Program, definition: Definition, read: Read) -> tuple[Expr, ...]:
-    """What holds at those points where a part of the body is evaluated that this is read at."""
+    """Return the conditions that hold at the evaluated points at which a read takes place."""
     if read.is_initial or definition.reduce is None or not definition.starts_from_tensors:
         return read.conditions
     ranges = domain_ranges(program, definition)
@@ -122,13 +122,13 @@ def needed(
     instances: Mapping[Operation, Points],
     scope: Scope,
 ) -> Region | None:
-    """The elements of `producer` that `instances` of its consumers read, None if none do.
+    """Return the elements of `producer` that `instances` of its consumers read, or None.
 
     Args:
-        program: the definitions.
-        producer: whose elements are asked for.
-        instances: for consumers, the points at which their bodies are evaluated.
-        scope: what the sets depend on.
+        program: Program with all definitions.
+        producer: Definition whose elements are read.
+        instances: Points at which the bodies of the consumers are evaluated.
+        scope: Parameters of the sets: sizes and enclosing loops.
     """
     everything = whole(program, producer, scope)
     if producer.is_opaque:
@@ -138,7 +138,7 @@ def needed(
     if region is None:
         return None
     if producer.scan_axis is not None:
-        # All steps are needed for one of them.
+        # One step depends on all steps.
         points = free(region, 0).intersect(everything) if producer.is_pointwise else everything
         return Region(points, points)
     return Region(united(region.intersect(everything), scope), region)
@@ -147,7 +147,7 @@ def needed(
 def reads_any(
     program: Program, source: Operation, readers: Iterable[Operation]
 ) -> bool:
-    """Whether some stages read the tensors of `source`."""
+    """Return whether any of the stages `readers` reads the outputs of `source`."""
     return any(
         program.producer(read.load.tensor) is source
         for key in readers for read in program.definitions[key].reads
@@ -157,9 +157,9 @@ def reads_any(
 def read_elements(
     program: Program, source: Operation, instances: Mapping[Operation, Points], scope: Scope
 ) -> Points | None:
-    """The elements of the tensors of `source` that `instances` read; None if they do not read it.
+    """Return the elements of the outputs of `source` that `instances` read; None if none.
 
-    An index that is not affine may be anything, also outside of the shape.
+    A non-affine index is unconstrained and may also be out of bounds.
     """
     region: Points | None = None
     for key, points in instances.items():
@@ -181,9 +181,9 @@ def propagated(
     scope: Scope,
     restrictions: Mapping[Operation, Restriction] = MappingProxyType({}),
 ) -> dict[Operation, Points]:
-    """`instances`, and the points at which stages `inside` are evaluated for them.
+    """Propagate `instances` backwards through the stages `inside`; return all instances.
 
-    `restrictions` say for some stages which of the elements that are needed are computed.
+    `restrictions` limits the required regions of some stages.
     """
     return propagated_regions(program, instances, inside, scope, restrictions)[0]
 
@@ -195,7 +195,7 @@ def propagated_regions(
     scope: Scope,
     restrictions: Mapping[Operation, Restriction] = MappingProxyType({}),
 ) -> tuple[dict[Operation, Points], dict[Operation, Region]]:
-    """As `propagated`; and the elements that are needed of each of the stages `inside`."""
+    """Return `propagated` and the required region of each stage `inside`."""
     found = dict(instances)
     regions: dict[Operation, Region] = {}
     for definition in reversed([*program.definitions.values()]):
@@ -217,7 +217,7 @@ def touched(
     points: Points,
     space: Space,
 ) -> Points:
-    """The elements at `indices`; an index that is not affine may be anything."""
+    """Return the elements at `indices`; a non-affine index is unconstrained."""
     for condition in conditions:
         points = points.intersect(condition_hull(condition, space)[0])
     exprs = [index_of(index, {}) for index in indices]
@@ -238,10 +238,11 @@ def _is_affine(expr: Expr, space: Space) -> bool:
 
 
 def check_consumers(program: Program) -> None:
-    """Every reader of an attached stage is computed where the stage exists.
+    """Check that every consumer of an attached stage is computed inside the same loop.
 
     Raises:
-        LowerError: one is not, or reads it before the loop in which the stage is computed.
+        LowerError: If a consumer is outside the loop, or if an initial value reads the stage before
+            the loop.
     """
     for producer in program.definitions.values():
         attach = producer.stage.attach

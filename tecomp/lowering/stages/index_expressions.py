@@ -47,21 +47,21 @@ LoadOf = Callable[[TensorLoad, tuple[Expr, ...]], BufferLoad]
 
 
 def value_of(expr: Expr, values: Mapping[V, Expr], load: LoadOf) -> Expr:
-    """`expr` with axes replaced by `values`, and reads by what `load` makes of them.
+    """Substitute `values` for axes in `expr`, and `load` results for reads.
 
-    Comparisons of indices are made in int64, where they can be decided when loops are known.
+    Comparisons of indices are computed in int64, so that they can be decided from loop bounds.
     """
     return _Meanings(expr, values, load).of_root()
 
 
 class _Meanings:
-    """What each node of an expression is as a value, and in an index, where it is needed as such.
+    """Rewriter that computes each node of an expression as a value and as a part of an index.
 
     Attributes:
-        values: of axes.
-        load: makes a load of a read.
-        value: what nodes are in their own types, by their ids.
-        index: what they are in indices.
+        values: Values of axes.
+        load: Function that converts a tensor read to a buffer load.
+        value: Rewritten nodes in their own dtype, by node id.
+        index: Rewritten nodes in index (int64) arithmetic, by node id.
     """
 
     def __init__(self, root: Expr, values: Mapping[Any, Expr], load: LoadOf) -> None:
@@ -79,14 +79,14 @@ class _Meanings:
             id(node) for node in self._nodes
             if isinstance(node, Compare) and _is_index(node.a) and _is_index(node.b)
         }
-        # A condition on indices is the same everywhere, and a read is.
+        # Reads and conditions on indices have one form in both contexts.
         self._alike = {
             id(node) for node in self._nodes
             if isinstance(node, TensorLoad) or (node.dtype == BOOL and id(node) not in self._data)
         }
 
     def of_root(self) -> Expr:
-        """The whole expression as a value."""
+        """Return the whole expression as a value."""
         as_value, in_index = self._needed()
         for node in self._nodes:
             if id(node) in as_value:
@@ -96,7 +96,7 @@ class _Meanings:
         return self.value[id(self._root)]
 
     def _needed(self) -> tuple[set[int], set[int]]:
-        """The nodes that are needed as values, and those that are needed in indices."""
+        """Return the ids of nodes that are required as values and in indices."""
         as_value, in_index = {id(self._root)}, set[int]()
         for node in reversed(self._nodes):
             inner = [id(child) for child in children(node)]
@@ -121,7 +121,7 @@ class _Meanings:
         return rebuild(node, lambda child: self.value[id(child)])
 
     def _index(self, node: Expr) -> Expr:
-        """What it is in an index; the same as its value where no axis makes a difference."""
+        """Return the index form of a node; it is the value form if the operands are equal."""
         if id(node) in self._alike:
             return self.value[id(node)]
         if isinstance(node, Var):
@@ -136,10 +136,10 @@ class _Meanings:
 
 
 def index_of(expr: Expr, values: Mapping[V, Expr]) -> Expr:
-    """`expr`, an index, as an int64 expression; what it reads stays as it is.
+    """Return the index `expr` as an int64 expression; reads are not rewritten.
 
-    Index arithmetic is carried out in int64 whatever its declared type, so it cannot wrap;
-    what is computed from data keeps its type until it meets an index.
+    Index arithmetic uses int64 regardless of the declared dtype, so it cannot wrap around. Values
+    computed from data keep their dtype until they are combined with an index.
     """
     known: Mapping[Any, Expr] = values
 
@@ -150,7 +150,7 @@ def index_of(expr: Expr, values: Mapping[V, Expr]) -> Expr:
 
 
 def _widened(node: Expr) -> Expr | None:
-    """A node in an index whose operands have become int64; None if it can stay as it is."""
+    """Adapt an index node to operands that are now int64; None if no change is required."""
     match node:
         case Binary(op, a, b) if a.dtype != b.dtype:
             return binary(op, a, b)
@@ -170,20 +170,20 @@ def _before_reads(node: Any) -> Sequence[Any]:
 
 
 def _call(node: Call) -> Expr | None:
-    """A call whose operands have become int64; None if it can stay as it is."""
+    """Adapt a call to operands that are now int64; None if no change is required."""
     match node:
         case Call("if_then_else", (condition, a, b)) if a.dtype != b.dtype:
             return if_then_else(condition, a, b)
         case Call("if_then_else" | "abs" as name, args) if node.dtype != args[-1].dtype:
             return Call(name, args, args[-1].dtype)
         case Call("popcount", (a,)) if node.dtype != a.dtype:
-            # A negative number has as many ones as its type has bits.
+            # The popcount of a negative number depends on the width of its dtype.
             return Call("popcount", (cast(node.dtype, a),), node.dtype)
     return None
 
 
 def _is_index(expr: Expr) -> bool:
-    """Whether `expr` is computed from axes and sizes alone, in a type that indices have."""
+    """Return whether `expr` is computed from axes and sizes only, in int32, int64 or bool."""
     return expr.dtype in (INT32, INT64) and all(
         node.dtype in (INT32, INT64, BOOL) and not isinstance(node, TensorLoad)
         for node in walk(expr)
@@ -191,25 +191,26 @@ def _is_index(expr: Expr) -> bool:
 
 
 def _is_pure(expr: Expr) -> bool:
-    """Whether `expr` is made of indices alone."""
+    """Return whether `expr` is int64 and contains no read."""
     return expr.dtype == INT64 and not any(
         isinstance(node, (BufferLoad, TensorLoad)) for node in walk(expr)
     )
 
 
 Strides: TypeAlias = "tuple[tuple[Extent, ...] | None, ...]"
-"""Of each argument, in elements; None where its array has no gaps, and () if none has any."""
+"""Strides of each argument in elements; None for a contiguous array, () if all are contiguous."""
 
 
 def strides_of(
     binds: Mapping[Tensor, Buffer] | None, args: Sequence[object], where: str
 ) -> Strides:
-    """The strides that `te.decl_buffer`s in `binds` say for some of the arguments.
+    """Return the strides that the `te.decl_buffer`s in `binds` declare for arguments.
 
-    Strides that arrays without gaps have in any case are not listed.
+    Strides of contiguous arrays are returned as None.
 
     Raises:
-        LowerError: a buffer is for no argument, or declares something else than it is.
+        LowerError: If a buffer in `binds` belongs to no argument, or if its shape, dtype or scope
+            differ from those of the tensor.
     """
     asked = dictionary_of(
         binds, Tensor, Buffer, f"{where}: binds", "give a te.decl_buffer for each tensor",
@@ -232,10 +233,11 @@ def strides_of(
 
 
 def _check_alike(tensor: Tensor, buffer: Buffer, where: str) -> None:
-    """Refuse a buffer that is not one of the tensor.
+    """Raise if `buffer` cannot describe `tensor`.
 
     Raises:
-        LowerError: its shape, type or memory are others.
+        LowerError: If the shape, dtype or memory scope differ, or if a buffer of a vector dtype has
+            strides.
     """
     alike = len(tensor.shape) == len(buffer.shape) and all(map(_same, tensor.shape, buffer.shape))
     if not alike or buffer.dtype != tensor.dtype or buffer.scope not in ("", "global"):
@@ -252,7 +254,7 @@ def _check_alike(tensor: Tensor, buffer: Buffer, where: str) -> None:
 
 
 def _gaps(buffer: Buffer) -> tuple[Extent, ...] | None:
-    """The strides of a buffer, if they are not those of an array without gaps."""
+    """Return the strides of a buffer, or None if they are those of a contiguous array."""
     compact = [product(buffer.shape[axis + 1 :]) for axis in range(len(buffer.shape))]
     if buffer.strides is None or all(map(_same, buffer.strides, compact)):
         return None
@@ -264,7 +266,7 @@ def _same(a: Extent, b: Extent) -> bool:
 
 
 def extents_of(stage: StageState) -> list[Extent]:
-    """The extents of the axes of a stage, and where they begin."""
+    """Return the extents of the axes of a stage and the starts of its reduction axes."""
     found: list[Extent] = [n for shape in stage.op.shapes for n in shape]
     if isinstance(stage.op, ComputeOp):
         found += [n for axis in stage.op.reduce_axis for n in (axis.dom.min, axis.extent)]
@@ -275,9 +277,12 @@ def extents_of(stage: StageState) -> list[Extent]:
 def sizes_of(
     state: State, arguments: Sequence[Tensor | Var], strides: Strides = ()
 ) -> tuple[dict[Var, Var], Set[Var]]:
-    """A variable of the function for each size variable of the computation, and for each stride.
+    """Return a function variable for each size and stride variable of the computation.
 
-    The second result are those of the latter that are nothing but strides.
+    The second result is the set of variables that are only used as strides.
+
+    Raises:
+        LowerError: If a stage depends on a variable that no argument determines.
     """
     steps = [var for each in strides for n in each or () for var in variables_in(n)]
     found: dict[Var, None] = {a: None for a in arguments if isinstance(a, Var)}
@@ -307,7 +312,7 @@ def sizes_of(
 
 
 def _scheduled(stage: StageState) -> list[Var]:
-    """The variables in factors of splits and in values of padding."""
+    """Return the variables in split factors and pad values."""
     found = [
         var
         for relation in stage.relations

@@ -1,4 +1,4 @@
-"""A schedule prepared for lowering."""
+"""Schedules prepared for lowering."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ Argument = Tensor | Var
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Everything that the loop nests are made from.
+    """Input of loop nest construction.
 
     Attributes:
-        state: the schedule.
-        params: the function's parameters.
-        sizes: the user's size variables -> int64 variables of the function.
-        definitions: computed stages that have memory, producers first.
-        placeholders: memory of the tensors that are passed in.
-        states: the placeholders that stand for results of scans.
-        products: variables that stand for extents which sets cannot compute from sizes.
-        strides: variables of the function that are strides of arguments and nothing else.
+        state: Schedule.
+        params: Function parameters.
+        sizes: Function variable for each size variable of the computation; integers are int64.
+        definitions: Computed stages that have memory, producers first.
+        placeholders: Buffers of the input tensors.
+        states: State placeholders of scans.
+        products: Variables for extents that are not affine in the sizes.
+        strides: Function variables that are only used as strides of arguments.
     """
 
     state: State
@@ -55,21 +55,21 @@ class Program:
 
     @property
     def integers(self) -> tuple[Var, ...]:
-        """The variables that sets may depend on: sizes, and whole numbers that are passed in."""
+        """Integer variables that sets may depend on: sizes, integer arguments and products."""
         own = (var for var in self.sizes.values() if var not in self.strides)
         sizes = (var for var in own if var.dtype == INT64)
         return (*sizes, *self.products.variables)
 
     @property
     def symbolic_extents(self) -> tuple[Expr, ...]:
-        """The extents of arguments that are no numbers; they are never negative."""
+        """Symbolic extents of arguments, which are never negative."""
         shapes = [p.shape for p in self.params if isinstance(p, Buffer)]
         return tuple(
             self.products.named(n) for shape in shapes for n in shape if not isinstance(n, int)
         )
 
     def buffer_of(self, tensor: Tensor) -> Buffer:
-        """Where the elements of `tensor` are."""
+        """Return the buffer of `tensor`."""
         key = self.state.stage(tensor.op).key
         if key in self.placeholders:
             return self.placeholders[key]
@@ -79,20 +79,20 @@ class Program:
         return self.definitions[key].buffers[tensor.value_index]
 
     def producer(self, tensor: Tensor) -> Operation:
-        """The stage that makes `tensor`."""
+        """Return the stage that computes `tensor`."""
         return self.state.stage(tensor.op).key
 
     def extent(self, extent: Extent) -> Extent:
-        """An extent of the computation in terms of the function's sizes."""
+        """Return an extent of the computation in terms of the function sizes."""
         plain = _extent(extent, self.sizes)
         return plain if isinstance(plain, int) else self.products.named(plain)
 
     def shape(self, definition: Definition) -> list[Extent]:
-        """The extents of a stage's tensors in terms of the function's sizes."""
+        """Return the shape of the stage outputs in terms of the function sizes."""
         return [self.extent(extent) for extent in definition.stage.op.shape]
 
     def attached(self, key: Operation) -> list[tuple[IterVar, Definition]]:
-        """The stages computed in loops of `key`, with the loop, producers first."""
+        """Return the stages attached to loops of `key`, each with its loop, producers first."""
         return [
             (d.stage.attach.axis, d)
             for d in self.definitions.values()
@@ -100,13 +100,13 @@ class Program:
         ]
 
     def inside(self, key: Operation, position: int) -> set[Operation]:
-        """The stages computed inside the first `position` loops of `key`, however deep."""
+        """Return the stages attached at or inside loop `position - 1` of `key`, transitively."""
         leaves = self.state.stage(key).leaves[max(position - 1, 0) :]
         here = [d.stage.key for axis, d in self.attached(key) if axis in set(leaves)]
         return set(walk(*here, parts=lambda op: [d.stage.key for _, d in self.attached(op)]))
 
     def roots(self) -> list[Definition]:
-        """The stages that are computed once, producers first."""
+        """Return the stages at the root, producers first."""
         return [d for d in self.definitions.values() if isinstance(d.stage.attach, AtRoot)]
 
 
@@ -115,10 +115,11 @@ def _extent(extent: Extent, sizes: Mapping[Var, Var]) -> Extent:
 
 
 def prepare(schedule: Schedule, args: Sequence[object], strides: Strides = ()) -> Program:
-    """The program of `schedule` with the parameters `args`, arrays with these strides.
+    """Prepare `schedule` for lowering with the parameters `args`, whose arrays have `strides`.
 
     Raises:
-        LowerError: an argument is not in the schedule or given twice, or one is missing.
+        LowerError: If an argument is not in the schedule, is duplicated or is missing, or if an
+            attachment is invalid.
     """
     states = states_of(schedule.state)
     state = with_tiles(in_steps(schedule.state, states))
@@ -163,7 +164,7 @@ def prepare(schedule: Schedule, args: Sequence[object], strides: Strides = ()) -
 
 
 def _products(state: State, states: States, sizes: Mapping[Var, Var]) -> Products:
-    # What steps read is also asked of the stages as they were before their schedule.
+    # Dependences of scan steps are also computed on the unscheduled stages.
     before = [initial_stage(stage.key, is_output=stage.is_output) for stage in state if states]
     extents = [_extent(n, sizes) for stage in (*state, *before) for n in extents_of(stage)]
     return products_of([n for n in extents if isinstance(n, Expr)], sizes.values())
@@ -178,7 +179,7 @@ def definition_of(
     *,
     is_argument: bool = False,
 ) -> Definition:
-    """A stage with its expressions in terms of the function's sizes."""
+    """Return the definition of a stage with expressions in terms of the function sizes."""
     return Definition(
         stage,
         tuple(substitute(e, dict(sizes)) for e in body),
@@ -262,7 +263,7 @@ def _check_outputs(
         stage = state.stage(key)
         count = stage.op.num_outputs
         missing = [k for k in range(count) if (key, k) not in given]
-        # What other stages read may stay inside, as in TVM.
+        # An output that other stages read may stay internal, as in TVM.
         is_inside = len(missing) == count and key in read
         if missing and not stage.is_placeholder and not is_inside:
             name = stage.op.output(missing[0]).name
@@ -311,12 +312,12 @@ Bodies = dict[Operation, tuple[Expr, ...]]
 
 
 def inlined_bodies(state: State) -> tuple[Bodies, Bodies]:
-    """Bodies of the stages that have memory, and starts of scans, with inlined ones written out."""
+    """Return the stage bodies and the initial values of scans, with inlined stages substituted."""
     inline: dict[Operation, tuple[tuple[IterVar, ...], Expr]] = {}
     bodies: Bodies = {}
     starts: Bodies = {}
     numbers = Numbers()
-    # An element that is read in several places is written out once.
+    # Memoize substituted elements, so that repeated reads share one expression.
     written: dict[tuple[Any, ...], Expr] = {}
 
     def rule(node: object) -> Expr | None:
@@ -372,10 +373,10 @@ def _buffer(
 
 
 def as_written(program: Program) -> Program:
-    """The scans of `program`, and what they are computed from, without caches, layouts or places.
+    """Return the unscheduled definitions of the scans of `program` and of their producers.
 
-    What an element follows from is the same in both. Sets tell it best from what was written: a
-    layout may be more than they can describe, and loops may compute more than anything reads.
+    The dependences are the same with and without a schedule, but sets are most precise on the
+    original definitions: a layout may not be affine, and loops may compute unused elements.
     """
     scans = dict.fromkeys(key for key, _ in program.states.values())
     stages = tuple(initial_stage(op, is_output=op in scans) for op in post_order([*scans]))

@@ -28,7 +28,7 @@ from tecomp.poly.sets.to_isl import NotAffine, Points, Space, condition_hull, fi
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """An index of a read that has to be checked when it runs: axis, extent and what to report."""
+    """Run-time bounds check of one index of a read: axis, extent and number of the report site."""
 
     axis: int
     extent: Extent
@@ -36,7 +36,7 @@ class Check:
 
 
 def domain_ranges(program: Program, definition: Definition) -> dict[IterVar, Range]:
-    """The values of every root axis."""
+    """Return the range of every root axis."""
     shape = program.shape(definition)
     data = {
         axis: Range(Const(0), index_value(extent))
@@ -52,14 +52,15 @@ def domain_ranges(program: Program, definition: Definition) -> dict[IterVar, Ran
 
 
 class ReadChecker:
-    """Decides for every read whether it stays inside, and which checks the rest needs.
+    """Classifier of reads: in bounds, out of bounds, or checked at run time.
 
     Attributes:
-        evaluated: for some stages the points at which they are evaluated, if not everywhere.
-        expects_elements: whether what only arguments without elements have not is checked when it
-            runs, and not refused.
-        sites: what a failed run-time check reports, by number.
-        checks: the run-time checks of a read, by the identity of the read.
+        program: Program whose reads are checked.
+        evaluated: Points at which some stages are evaluated. Default: the full domain.
+        expects_elements: If True, a read that is out of bounds only for empty arguments is checked
+            at run time instead of raising an error.
+        sites: Source locations that failed run-time checks report, by number.
+        checks: Run-time checks of a read, by the id of the read.
     """
 
     def __init__(
@@ -76,10 +77,10 @@ class ReadChecker:
         self.checks: dict[int, tuple[Check, ...]] = {}
 
     def run(self) -> None:
-        """Look at every read.
+        """Classify every read and collect the run-time checks.
 
         Raises:
-            LowerError: a read can leave its tensor; the message shows the point.
+            LowerError: If a read can be out of bounds; the message shows the point.
         """
         for definition in self.program.definitions.values():
             if definition.is_opaque:
@@ -119,7 +120,7 @@ class ReadChecker:
 
 
 class _Domain:
-    """The points at which one definition is evaluated."""
+    """Points at which one definition is evaluated."""
 
     def __init__(
         self, program: Program, ranges: Mapping[IterVar, Range], evaluated: Points | None = None
@@ -135,7 +136,7 @@ class _Domain:
 
     @cached_property
     def points(self) -> Points:
-        """The points as a set; extents of arguments are not negative."""
+        """Evaluated points as a set, for nonnegative argument extents."""
         box = self.space.box([(r.min, r.extent) for r in self.ranges.values()])
         for extent in self.extents:
             box = box.intersect(condition_hull(extent >= 0, self.space)[0])
@@ -143,7 +144,7 @@ class _Domain:
 
     @cached_property
     def filled(self) -> Points:
-        """Where no argument is empty: what is so there is expected, and checked for the others."""
+        """Points for nonempty arguments; reads are required to be in bounds here."""
         full = self.space.box([(r.min, r.extent) for r in self.ranges.values()])
         for extent in self.extents:
             full = full.intersect(condition_hull(extent >= 1, self.space)[0])
@@ -151,7 +152,7 @@ class _Domain:
 
     @cached_property
     def facts(self) -> Facts:
-        """What is known of axes whose ranges are numbers."""
+        """Constraints on axes with constant ranges."""
         return facts_of({
             var: (int(r.min.value), int(r.min.value + r.extent.value) - 1)
             for var, r in self.ranges.items()
@@ -159,7 +160,7 @@ class _Domain:
         })
 
     def surely_inside(self, index: Expr, extent: Extent) -> bool:
-        """Whether plain interval arithmetic shows that `index` is in range."""
+        """Return whether interval arithmetic proves that `index` is in bounds."""
         if not isinstance(extent, int):
             wide = self.wide.get(index) if isinstance(index, Var) else None
             own = self.ranges.get(wide) if isinstance(wide, Var) else None
@@ -175,10 +176,10 @@ class _Domain:
         *,
         expects_elements: bool = False,
     ) -> list[dict[Var, int]] | None:
-        """A point at which `index` is out of range, if there is one; None if it is to be checked.
+        """Return an out-of-bounds point, an empty list if none exists, or None.
 
-        That is where it cannot be told; and, where elements are expected, if only arguments without
-        elements have such points.
+        None requires a run-time check: the sets are not exact, or `expects_elements` is True and
+        such points exist for empty arguments only.
         """
         try:
             value = pw_aff(self.products.named(index_of(index, self.wide)), self.space)
@@ -187,7 +188,7 @@ class _Domain:
             return None
         zero = pw_aff(0, self.space)
         wrong = value.lt_set(zero).union(value.ge_set(limit)).intersect(self.points)
-        # What a product is depends on its factors, of which sets know nothing.
+        # A named product depends on its factors, which the sets do not model.
         exact = not self.products.parts
         for condition in conditions:
             hull, is_exact = condition_hull(substitute(condition, self.wide), self.space)
@@ -201,7 +202,7 @@ class _Domain:
 
 
 def _with_loads(expr: Expr) -> Expr:
-    """An index in which each read is a load of something."""
+    """Replace each tensor read in an index by a placeholder buffer load."""
 
     def rule(node: Any) -> Expr | None:
         if not isinstance(node, TensorLoad):
@@ -212,7 +213,7 @@ def _with_loads(expr: Expr) -> Expr:
 
 
 def _text(expr: Expr) -> str:
-    """An index or a read as one writes it: integers without their type."""
+    """Return the source text of an index or a read, with integers without their dtype."""
     return re.sub(r"\bint32\((-?\d+)\)", r"\1", brief(expr))
 
 
@@ -240,7 +241,7 @@ def _message(
 
 
 def _value_at(index: Expr, point: Mapping[Var, int]) -> int:
-    """The value of an affine index at a point."""
+    """Return the value of an affine index at a point."""
     by_name = {var.name: Const(value) for var, value in point.items()}
     values: dict[Var, Expr] = {n: by_name[n.name] for n in walk(index) if isinstance(n, Var)}
     low, _ = bounds(index_of(index, values), {})

@@ -13,14 +13,14 @@ from tecomp.scheduling.compute_location import consumers_below, direct_consumers
 from tecomp.scheduling.state import At, AtRoot, StageState, State, is_scan
 
 States = Mapping[Operation, tuple[Operation, int]]
-"""For the placeholder of a state: the scan, and which of its outputs it stands for."""
+"""Scan and output number for each state placeholder."""
 
 
 def states_of(state: State) -> States:
-    """The placeholders that stand for results of scans.
+    """Return the state placeholders of scans.
 
     Raises:
-        LowerError: one stands for several, or was given a place of its own.
+        LowerError: If a placeholder is the state of several scans, or has a layout of its own.
     """
     found: dict[Operation, tuple[Operation, int]] = {}
     for stage in state:
@@ -46,7 +46,7 @@ def states_of(state: State) -> States:
 
 
 def step_stages(state: State, states: States) -> dict[Operation, set[Operation]]:
-    """For each scan, the stages between its states and its steps."""
+    """Return, for each scan, the stages between its states and its steps."""
     found: dict[Operation, set[Operation]] = {}
     for placeholder, (key, _) in states.items():
         readers = consumers_below(state, placeholder) - {key}
@@ -56,13 +56,13 @@ def step_stages(state: State, states: States) -> dict[Operation, set[Operation]]
 
 
 def in_steps(state: State, states: States) -> State:
-    """`state` with what reads the state of a scan computed in each of its steps.
+    """Attach root stages that read the state of a scan to the loops of the scan.
 
-    That is the root for such stages: they are computed once a step, or as often as what reads them
-    if that is computed for several steps at once.
+    Within a scan, the root means once for each step, or once for each iteration of an outer loop if
+    a consumer is attached there.
 
     Raises:
-        LowerError: one was given a place outside of the scan.
+        LowerError: If such a stage is attached outside the scan.
     """
     for key, stages in step_stages(state, states).items():
         for stage in reversed(state.stages):
@@ -75,7 +75,7 @@ def in_steps(state: State, states: States) -> State:
 
 
 def _outermost(state: State, stage: StageState, scan: Operation) -> IterVar:
-    """The innermost loop over steps, or one further out that something is read in."""
+    """Return the innermost step loop, or an outer loop to which a consumer is attached."""
     leaves = state.stage(scan).leaves
     last = max(k for k, leaf in enumerate(leaves) if is_scan(leaf))
     loops = {_loop_around(state, reader, scan) for reader in direct_consumers(state, stage)}
@@ -83,7 +83,7 @@ def _outermost(state: State, stage: StageState, scan: Operation) -> IterVar:
 
 
 def _loop_around(state: State, stage: StageState, scan: Operation) -> IterVar | None:
-    """The loop of a scan in which a stage is computed, if it is inside of one."""
+    """Return the loop of a scan in which a stage is computed, or None."""
     while isinstance(stage.attach, At):
         if stage.attach.stage is scan:
             return stage.attach.axis
@@ -92,7 +92,7 @@ def _loop_around(state: State, stage: StageState, scan: Operation) -> IterVar | 
 
 
 def _check_inside(state: State, inside: Operation, scan: Operation) -> None:
-    """A stage that steps are computed from is inside the loops of the scan."""
+    """Raise if a stage that the steps depend on is not attached inside the scan."""
     stage = state.stage(inside)
     if _loop_around(state, stage, scan) is not None:
         return

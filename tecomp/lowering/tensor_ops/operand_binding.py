@@ -44,13 +44,13 @@ from tecomp.ir.traversal.rewrite import bottom_up, map_body, substitute, walk
 from tecomp.poly.accesses.tiles import Access, Tile, view
 
 Lies: TypeAlias = "Callable[[ArrayArgument, Convention], bool]"
-"""Whether an array lies as a function takes it."""
+"""Predicate: whether an array has the strides that the calling convention requires."""
 
 
 def with_copies(statement: Stmt, lies: Lies) -> Stmt:
-    """`statement` with memory of its own for arrays that do not lie as their functions take them.
+    """Insert packing copies for call arguments that do not have the required strides.
 
-    Its calls stand on buffers of the operation; so do the copies.
+    Calls and copies refer to the buffers of the intrinsic.
     """
     if not any(isinstance(node, OutsideCall) for node in walk(statement)):
         return statement
@@ -64,13 +64,15 @@ def with_copies(statement: Stmt, lies: Lies) -> Stmt:
 def lies_as_taken(
     array: ArrayArgument, convention: Convention, shape: Sequence[Any], place: Sequence[Expr]
 ) -> bool:
-    """Whether elements at `place` of a row-major tensor of `shape` are an array for a function.
+    """Return whether a part of a row-major tensor has the strides that a function requires.
+
+    C functions require contiguous arrays; other conventions require nonnegative strides.
 
     Args:
-        array: what the function gets; its variables are those in `place`.
-        convention: of the function.
-        shape: of the tensor.
-        place: the indices of the element.
+        array: Array argument of the function; its variables occur in `place`.
+        convention: Calling convention of the function.
+        shape: Shape of the tensor.
+        place: Tensor indices of an array element.
     """
     flat: Expr = Const(0)
     for index, extent in zip(place, shape, strict=True):
@@ -98,7 +100,7 @@ def _has_no_gaps(strides: Sequence[Expr], shape: Sequence[Expr]) -> bool:
 
 
 def _copied(call: OutsideCall, lies: Lies) -> Stmt | None:
-    """The call on copies of what does not lie as it has to; None if all does."""
+    """Return the call with packing copies of its arguments; None if no copy is required."""
     arguments, before, after, memory = list(call.arguments), [], [], []
     for k, each in enumerate(call.arguments):
         if not isinstance(each, ArrayArgument) or lies(each, call.convention):
@@ -121,15 +123,15 @@ def _copied(call: OutsideCall, lies: Lies) -> Stmt | None:
 
 
 def _element(array: ArrayArgument) -> tuple[BufferLoad, tuple[Var, ...]]:
-    """An element where it is, and its indices: variables of its own."""
+    """Return a load of an array element, and the fresh variables of its indices."""
     at = tuple(Var(var.name, var.dtype) for var in array.variables)
     return substitute(array.place, dict(zip(array.variables, at, strict=True))), at
 
 
 def expand_tensor_ops(func: PrimFunc) -> PrimFunc:
-    """`func` with the body of each `TensorOp` in its place.
+    """Replace each `TensorOp` in `func` by its body.
 
-    What counts operations looks at the function before; what makes code of it sees none of them.
+    Cost counting runs on the function before this pass; code generation never sees a `TensorOp`.
     """
     if not any(isinstance(node, TensorOp) for node in walk(func.body)):
         return func
@@ -145,15 +147,15 @@ Masks: TypeAlias = "Mapping[int, tuple[tuple[Var, ...], Expr]]"
 
 @dataclass(frozen=True)
 class Operands:
-    """An operation at one place of the program.
+    """Operands of a tensor intrinsic, bound to buffers of the program.
 
     Attributes:
-        tile: its axes and the points of the program.
-        accesses: what its operands are: inputs in order, then the output.
-        buffers: where they are.
-        scalars: values of its scalar parameters.
-        loads: the reads of the stage that are its inputs.
-        are_rows: for each operand whether its memory is in row-major order without gaps.
+        tile: Axes of the intrinsic and the points of the program.
+        accesses: Accesses of the operands: inputs in order, then the output.
+        buffers: Buffers of the operands.
+        scalars: Values of the scalar parameters.
+        loads: Reads of the stage that are the inputs.
+        are_rows: Whether the memory of each operand is contiguous in row-major order.
     """
 
     tile: Tile
@@ -166,14 +168,14 @@ class Operands:
 
 @dataclass(frozen=True)
 class _View:
-    """An operand in the memory of the program.
+    """Operand of a tensor intrinsic in program memory.
 
     Attributes:
-        buffer: the memory.
-        names: variables for the operand's own indices.
-        exprs: the indices of the memory, of those.
-        mask: which of its elements there are; None for all.
-        is_in_rows: whether the memory is in row-major order without gaps.
+        buffer: Buffer of the program.
+        names: Variables for the indices of the operand.
+        exprs: Buffer indices as functions of `names`.
+        mask: Variables and condition of valid elements. None: all elements are valid.
+        is_in_rows: Whether the memory is contiguous in row-major order.
     """
 
     buffer: Buffer
@@ -193,7 +195,7 @@ class _View:
         return None if isinstance(found, Const) else found
 
     def lies(self, array: ArrayArgument, convention: Convention) -> bool:
-        """Whether a function takes the array where it is."""
+        """Return whether a function can take the array in place, without a packing copy."""
         at = self.at(array.place.indices)
         return self.mask is None and self.is_in_rows and lies_as_taken(
             array, convention, self.buffer.shape, at)
@@ -213,14 +215,13 @@ def _views(intrin: TensorIntrin, place: Operands, masks: Masks) -> dict[Var, _Vi
 
 
 def placed(statement: Stmt, intrin: TensorIntrin, place: Operands, masks: Masks) -> Stmt:
-    """`statement` of an intrinsic on the tensors of the program.
+    """Rewrite `statement` of an intrinsic to the buffers of the program.
 
     Args:
-        statement: its body, reset or update.
-        intrin: the operation.
-        place: where it is.
-        masks: for operands by number, which of their elements there are: variables for the
-            indices, and a condition.
+        statement: Body, reset or update of the intrinsic.
+        intrin: Tensor intrinsic.
+        place: Bound operands.
+        masks: Variables and condition of valid elements, by operand number.
     """
     views = _views(intrin, place, masks)
 
@@ -245,7 +246,7 @@ def placed(statement: Stmt, intrin: TensorIntrin, place: Operands, masks: Masks)
 
 
 def operation(statement: Stmt, intrin: TensorIntrin, place: Operands, masks: Masks) -> Stmt:
-    """As `placed`, with a note that the machine does it at once, and on which elements."""
+    """Return `placed` wrapped in a `TensorOp` that lists the elements it accesses."""
     touched: list[Stmt] = []
     out = intrin.buffers[-1]
     for own in intrin.buffers:

@@ -1,8 +1,7 @@
 """Match loop nests against tensor intrinsics.
 
-Bodies are compared up to the order of what commutes and associates, axes by how many values they
-take. What an operand is then decides `tecomp.lowering.tensor_ops.tensorize`, from what is read and
-written.
+Bodies are compared modulo commutativity and associativity, axes by their extents. Then
+`tecomp.lowering.tensor_ops.tensorize` determines the operands from the accesses.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ E = TypeVar("E", bound=Expr)
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Which read of a stage is which read of an intrinsic, and what its numbers are.
+    """Correspondence of the reads and scalars of a stage and an intrinsic.
 
     Attributes:
-        loads: a read of the stage for each read of the intrinsic, in the order of its inputs.
-        scalars: values of the intrinsic's scalar parameters.
+        loads: Read of the stage for each input of the intrinsic, in input order.
+        scalars: Values of the scalar parameters of the intrinsic.
     """
 
     loads: tuple[TensorLoad, ...]
@@ -44,7 +43,7 @@ class Pairing:
 
 
 def own_loads(intrin: TensorIntrin) -> tuple[TensorLoad, ...]:
-    """The read of each input in the definition of an intrinsic."""
+    """Return the read of each input in the definition of an intrinsic."""
     loads = _distinct_loads(_values(intrin.op.body[0]))
     return tuple(
         next(load for load in loads if load.tensor == tensor) for tensor in intrin.inputs
@@ -52,7 +51,7 @@ def own_loads(intrin: TensorIntrin) -> tuple[TensorLoad, ...]:
 
 
 def pairings(body: Expr, intrin: TensorIntrin) -> Iterator[Pairing]:
-    """The ways to read `body`, what a stage computes, as what an intrinsic computes."""
+    """Yield all matches of the stage body `body` with the body of an intrinsic."""
     theirs = intrin.op.body[0]
     if isinstance(body, Reduce) and isinstance(theirs, Reduce):
         if not same_reducer(body, theirs):
@@ -72,7 +71,7 @@ def pairings(body: Expr, intrin: TensorIntrin) -> Iterator[Pairing]:
 
 
 def _in_order(given: Sequence[E], wanted: Sequence[Expr]) -> Iterator[tuple[E, ...]]:
-    """Choices from `given` that have the types of `wanted`."""
+    """Yield ordered selections from `given` whose dtypes match `wanted`."""
     for chosen in permutations(given, len(wanted)):
         if all(a.dtype == b.dtype for a, b in zip(chosen, wanted, strict=True)):
             yield chosen
@@ -81,7 +80,7 @@ def _in_order(given: Sequence[E], wanted: Sequence[Expr]) -> Iterator[tuple[E, .
 def _marks(
     root: Expr, loads: Sequence[TensorLoad], scalars: Sequence[Expr]
 ) -> dict[int, Key]:
-    """What stands for operands and scalar parameters in an expression."""
+    """Return match keys of the operands and scalar parameters in an expression, by node id."""
     found: dict[int, Key] = {id(value): ("scalar", k) for k, value in enumerate(scalars)}
     for node in walk(root):
         for k, load in enumerate(loads):
@@ -91,7 +90,7 @@ def _marks(
 
 
 def same_reducer(a: Reduce, b: Reduce) -> bool:
-    """Whether two reductions combine values in the same way, from the same start."""
+    """Return whether two reductions have the same combiner and identity."""
     keys = []
     for reduce in (a, b):
         combiner = reduce.combiner
@@ -105,7 +104,7 @@ def same_reducer(a: Reduce, b: Reduce) -> bool:
 
 
 def uses_axes(body: Expr) -> IterVar | None:
-    """An axis that a body computes with, outside of the indices of its reads."""
+    """Return an axis that a body uses outside the indices of its reads, or None."""
     nodes = walk(*_values(body), parts=_outside_of_indices)
     return next((node for node in nodes if isinstance(node, IterVar)), None)
 
@@ -115,7 +114,7 @@ def _values(body: Expr) -> tuple[Expr, ...]:
 
 
 def _outer_nodes(root: Expr) -> Iterator[Any]:
-    """The nodes of an expression that are in no index of a read."""
+    """Iterate over the nodes of an expression outside the indices of reads."""
     return walk(root, parts=_outside_of_indices)
 
 
@@ -133,7 +132,7 @@ def _distinct_loads(values: Sequence[Expr]) -> list[TensorLoad]:
 
 
 def _numbers(root: Expr) -> list[Expr]:
-    """The parts of an expression that have one value for all elements."""
+    """Return the subexpressions without reads and axes, which are uniform for all elements."""
     is_number: dict[int, bool] = {}
 
     def combine(node: Any, parts: list[bool]) -> bool:
@@ -146,7 +145,7 @@ def _numbers(root: Expr) -> list[Expr]:
 
 
 def _key(root: Expr, marks: Mapping[int, Key]) -> Key:
-    """What two expressions have in common that are the same up to the order of operands."""
+    """Return a key that is equal for expressions equal up to the order of operands."""
 
     def inside(node: Any) -> Sequence[Any]:
         return () if id(node) in marks or isinstance(node, TensorLoad) else children(node)
@@ -181,7 +180,7 @@ def _what(node: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SharedDigit:
-    """A part of axis `var` of an operation that is a part of a dimension of the program.
+    """Digit of an intrinsic axis that corresponds to a digit of a program dimension.
 
     `(var // weight) % extent` counts steps of `stride` along dimension `axis`.
     """
@@ -196,10 +195,11 @@ class SharedDigit:
 def correspondences(
     axes: Sequence[IterVar], digits: Sequence[TileDigit]
 ) -> Iterator[tuple[SharedDigit, ...]]:
-    """The ways in which axes of an operation and digits of the program take the same values.
+    """Yield the correspondences between intrinsic axes and digits of the program.
 
-    An axis can be several digits, and a digit several axes. What is likely to follow the order of
-    memory comes first: whole axes, and last axes of the operation on last axes of the program.
+    An axis can correspond to several digits, and a digit to several axes. Correspondences that
+    probably follow the memory order come first: whole axes, and the last axes of the intrinsic
+    matched with the last axes of the program.
     """
     start = tuple((axis, 1, length(axis)) for axis in axes if axis.extent != 1)
     seen: set[frozenset[SharedDigit]] = set()
@@ -227,7 +227,7 @@ def correspondences(
 def _step(
     axis: IterVar, weight: int, extent: int, digit: TileDigit
 ) -> tuple[SharedDigit, Any, TileDigit | None] | None:
-    """Take the fastest parts of an axis and of a digit together; what is left of both."""
+    """Match the fastest-varying parts of an axis and a digit; return the match and both rests."""
     count = min(extent, digit.extent)
     if extent % count or digit.extent % count:
         return None

@@ -1,8 +1,8 @@
 """Partial last tiles of a tensor intrinsic: mask, pad or refuse.
 
-Elements of the result beyond the end are not stored. Steps of a reduction beyond the end must
-change nothing: what is read there is 0 by a mask, or what the padding of a layout holds, and the
-operation has to combine that to the value that a reduction starts from.
+Output elements beyond the end are masked. Reduction steps beyond the end must be neutral: their
+operands are 0 (masked) or the pad value of a layout, and the intrinsic must combine these to the
+identity of the reduction.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ def masks_of(
     loads: Sequence[TensorLoad],
     memory: Memory,
 ) -> Masks:
-    """For the operands of a tile of which a part is missing, which of their elements there are.
+    """Return the masks of the operands of a partial tile.
 
     Args:
-        program: the definitions.
-        definition: the stage.
-        intrin: the operation.
-        where: begins messages.
-        tile: the tile.
-        accesses: of the operands, the output last.
-        loads: the reads that are the inputs; none where the reduction only starts.
-        memory: for each tensor that exists here, the elements that its memory has.
+        program: Program with all definitions.
+        definition: Definition of the stage.
+        intrin: Tensor intrinsic.
+        where: Prefix of error messages.
+        tile: Tile, which may be partial.
+        accesses: Accesses of the operands, the output last.
+        loads: Reads that are the inputs; empty if the reduction is only initialized.
+        memory: Elements that are backed by memory, for each tensor in scope.
 
     Returns:
-        By the number of the operand: variables for its indices, and the condition.
+        Index variables and condition of valid elements, by operand number.
 
     Raises:
-        LowerError: what is read beyond the end of a reduction would change the result.
+        LowerError: If reads beyond the end of a reduction would change the result.
     """
     reduced = [axis for axis in intrin.op.reduce_axis if any(axis is own for own in tile.axes)]
     padding = [
@@ -78,7 +78,7 @@ def masks_of(
 
 @dataclass(frozen=True)
 class _Padding:
-    """What the padding of an operand holds, and the elements of a tile that are in it, if any."""
+    """Pad value of an operand, and the elements of a tile in the padding, or None."""
 
     value: Const
     elements: Any
@@ -87,7 +87,7 @@ class _Padding:
 def _padding(
     program: Program, load: TensorLoad, access: Access, tile: Tile, memory: Memory
 ) -> _Padding:
-    """What lies beyond the end of a tensor, where a layout says so."""
+    """Return the padding of a tensor if its layout has a constant pad value, else zero."""
     nothing = _Padding(_zero(load), None)
     definition = program.definitions.get(program.producer(load.tensor))
     if definition is None:
@@ -110,9 +110,9 @@ def _padding(
 def _held(
     program: Program, definition: Definition, shape: Bounds, tile: Tile, memory: Memory
 ) -> Bounds:
-    """The elements that the memory of a computed tensor has, with those that are padding."""
+    """Return the elements of a computed tensor that are backed by memory, padding included."""
     if isinstance(definition.stage.attach, AtRoot):
-        # It is stored as a whole, with all of its padding.
+        # A root stage is stored in full, including its padding.
         return with_padding(definition, shape, [extent for _, extent in shape], tile.scope)
     return memory[definition.stage.key].bounds
 
@@ -131,11 +131,11 @@ def runs_over(
     loads: Sequence[TensorLoad],
     memory: Memory,
 ) -> bool:
-    """Whether all of a tile can be computed though a part of it is not asked for.
+    """Return whether a partial tile can be computed in full without masks.
 
-    What it reads and writes beyond the end lies in memory, steps of a reduction that are too many
-    change nothing, and nobody is promised what the padding of the result holds. The arguments are
-    those of `masks_of`.
+    This requires that accesses beyond the end are backed by memory, that surplus reduction steps
+    are neutral, and that the layout of the result specifies no pad value. The arguments are those
+    of `masks_of`.
     """
     held = [memory.get(program.producer(load.tensor)) for load in loads]
     held.append(memory.get(definition.stage.key))
@@ -186,10 +186,11 @@ def _check_neutral(
 def _beyond_the_end(
     intrin: TensorIntrin, tile: Tile, accesses: Sequence[Access], padding: Sequence[_Padding]
 ) -> tuple[bool, dict[int, Expr]]:
-    """Whether steps of a reduction that are too many change nothing.
+    """Return whether surplus reduction steps are neutral.
 
     Returns:
-        That, and what the operands that end there hold beyond, by their number.
+        Whether the steps are neutral, and the value beyond the end of each operand that ends there,
+        by operand number.
     """
     reduce = intrin.op.body[0]
     assert isinstance(reduce, Reduce)
@@ -216,7 +217,7 @@ def _beyond_the_end(
 
 
 def _value(expr: Expr) -> Any:
-    """The number that an expression of numbers is; None if it depends on anything else."""
+    """Evaluate a constant expression to an array; None if it contains reads or variables."""
     if any(isinstance(node, TensorLoad | Var) for node in walk(expr)):
         return None
     out = Buffer("out", (1,), expr.dtype)
@@ -226,7 +227,7 @@ def _value(expr: Expr) -> Any:
 
 
 def _missing(definition: Definition, tile: Tile) -> list[str]:
-    """The axes of the reduction that the tiles do not divide, with their extents."""
+    """Return descriptions of the reduction axes whose extents the tiles do not divide."""
     found = []
     for axis, place in zip(definition.reduce_axis, tile.places[len(definition.axis) :],
                            strict=True):  # fmt: skip

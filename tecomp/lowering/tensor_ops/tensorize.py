@@ -1,9 +1,9 @@
-"""Operations of the machine in the place of loops: where their operands are, and their tails.
+"""Replace loops by tensor intrinsics: bind operands and handle tails.
 
-The points that the loops visit are a set, and so is what is read at each of them. An operation
-takes their place if its axes run through the same points, and each of its operands is, for all of
-them, a function of the operand's own indices: offsets, strides, permuted and fused axes and
-layouts are all in that function, and the operation's statements are rewritten with it.
+Iteration domains and accesses are integer sets and relations. An intrinsic replaces loops if its
+axes cover the same points, and if the accessed element of each operand is a function of the operand
+indices at all points. This function covers offsets, strides, permuted and fused axes and layouts;
+the statements of the intrinsic are rewritten with it.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ Put: TypeAlias = "Callable[[Stmt, TensorIntrin, Operands, Masks], Stmt]"
 
 @dataclass(frozen=True)
 class Tensorizer:
-    """The operation that takes the place of the inner loops of a stage.
+    """Tensor intrinsic that replaces the inner loops of a stage.
 
     Attributes:
-        program: the definitions.
-        definition: the stage.
-        intrin: the operation.
-        position: how many loops are around it.
-        digits: how far each axis of data and reduction runs in these loops.
-        memory: for each tensor that exists here, the elements that its memory has.
+        program: Program with all definitions.
+        definition: Definition of the stage.
+        intrin: Tensor intrinsic.
+        position: Number of loops around the intrinsic.
+        digits: Extents and strides of each data and reduction axis in the replaced loops.
+        memory: Elements that are backed by memory, for each tensor in scope.
     """
 
     program: Program
@@ -67,15 +67,15 @@ class Tensorizer:
 
     @property
     def where(self) -> str:
-        """The call, for messages."""
+        """Text of the `tensorize` call, for error messages."""
         stage = self.definition.stage
         return f"s[{stage.name}].tensorize({stage.leaves[self.position].name}, {self.intrin.name})"
 
     def measured(self, points: Points, scope: Scope) -> Tensorizer:
-        """This operation for loops that visit `points`, in loops with the values of `scope`.
+        """Return this tensorizer with the digits of the loops that visit `points`.
 
         Raises:
-            LowerError: they are no tile of a constant shape.
+            LowerError: If the points are not a tile of constant shape.
         """
         axes = (*self.definition.axis, *self.definition.reduce_axis)
         digits = digits_of(points, corner(points, scope), axes, scope)
@@ -88,7 +88,7 @@ class Tensorizer:
         return replace(self, digits=tuple(map(tuple, digits)))
 
     def not_affine(self) -> LowerError:
-        """The refusal of loops that are no affine functions of axes."""
+        """Return the error for loops that are not affine functions of the axes."""
         return LowerError(
             f"{self.where}: the loops are no affine functions of the axes; fuse axes of constant "
             "extent only",
@@ -96,10 +96,15 @@ class Tensorizer:
         )
 
     def computed(self, points: Points, scope: Scope, *, accumulates: bool) -> Stmt:
-        """The statements that compute, or add, what `points` of data and reduction give.
+        """Return the statements that compute or accumulate the values at `points`.
+
+        Args:
+            points: Points of the data and reduction axes.
+            scope: Parameters of the sets: sizes and enclosing loops.
+            accumulates: Whether to add to existing values instead of storing new values.
 
         Raises:
-            LowerError: the loops compute something else than the operation.
+            LowerError: If the loops do not compute the same as the intrinsic.
         """
         intrin = self.intrin
         if accumulates or intrin.body is None:
@@ -119,7 +124,7 @@ class Tensorizer:
         return made
 
     def started(self, points: Points, scope: Scope) -> Stmt:
-        """The statements that store what the reduction starts from, for the elements `points`."""
+        """Return the statements that initialize the reduction for the elements `points`."""
         assert self.intrin.reset is not None
         found = next(self._tiles(points, self.definition.axis, scope), None)
         if found is None:
@@ -152,7 +157,7 @@ class Tensorizer:
         return IfThenElse(place.tile.full_condition(), whole, part)
 
     def _place(self, points: Points, scope: Scope) -> Operands:
-        """The first correspondence in which every operand is a part of one tensor."""
+        """Return the operands of the first correspondence that is valid for every operand."""
         found = self._pairings()
         axes = (*self.definition.axis, *self.definition.reduce_axis)
         problem: LowerError | None = None
@@ -210,7 +215,7 @@ class Tensorizer:
         return found
 
     def _called(self, op: TensorComputeOp) -> Pairing:
-        """The operands that the intrinsic was called on."""
+        """Return the operands of an explicit call of the intrinsic."""
         sizes = dict(self.program.sizes)
         operands = (substitute(value, sizes) for value in op.operands)
         loads = tuple(value for value in operands if isinstance(value, TensorLoad))
@@ -221,7 +226,7 @@ class Tensorizer:
     def _tiles(
         self, points: Points, axes: Sequence[IterVar], scope: Scope
     ) -> Iterator[Tile]:
-        """The ways in which the axes of the operation run through `points`."""
+        """Yield the tiles in which the intrinsic axes cover `points`."""
         starts = corner(points, scope)
         own = self.intrin.op
         n_data = len(self.definition.axis)
@@ -240,7 +245,7 @@ class Tensorizer:
                     yield tile
 
     def _widened(self, axes: Sequence[IterVar]) -> Iterator[tuple[tuple[TileDigit, ...], ...]]:
-        """The digits, and then those of axes that are shorter than a tile made longer."""
+        """Return combinations of digits; axes shorter than a tile are also widened to the tile."""
         options = []
         for k, (line, axis) in enumerate(zip(self.digits, axes, strict=False)):
             own = self.intrin.op.reduce_axis if is_reduction(axis) else self.intrin.op.axis
@@ -273,7 +278,7 @@ class Tensorizer:
         return Access(own, tile.places[: len(self.definition.axis)])
 
     def _clash(self, place: Operands, pairing: Pairing) -> LowerError | None:
-        """Why an operand is no function of the operand's own indices, with two points."""
+        """Return an error with two points if an operand is not a function of its indices."""
         for own, load, access in zip(
             own_loads(self.intrin), pairing.loads, place.accesses, strict=False
         ):
@@ -328,10 +333,11 @@ def _is_in_rows(stage: StageState) -> bool:
 
 
 def tensorizer(program: Program, definition: Definition) -> Tensorizer | None:
-    """What takes the place of the inner loops of a stage, if it was tensorized.
+    """Return the tensorizer of a stage, or None if the stage is not tensorized.
 
     Raises:
-        LowerError: the loop is there no more, or something was decided about a loop inside.
+        LowerError: If the tensorized loop no longer exists, or if a replaced loop is marked, bound
+            or has an attached stage.
     """
     stage = definition.stage
     if stage.tensorized is None:
@@ -366,7 +372,7 @@ def tensorizer(program: Program, definition: Definition) -> Tensorizer | None:
 
 
 def _places(starts: Sequence[Expr], pieces: Sequence[SharedDigit]) -> list[Expr]:
-    """The value of each dimension of the program, in terms of the axes of an operation."""
+    """Return the value of each program dimension in terms of the intrinsic axes."""
     places = list(starts)
     for piece in pieces:
         value = index_value(piece.var)
