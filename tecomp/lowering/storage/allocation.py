@@ -1,4 +1,4 @@
-"""Passes lower_storage and place_buffers."""
+"""Passes `lower_storage` and `place_buffers`."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ Indices: TypeAlias = "tuple[Expr, ...]"
 
 
 def lower_storage(func: PrimFunc, *, is_simple: bool = False) -> PrimFunc:
-    """Replace every `BufferRealize` by an `Allocate` of just its region.
+    """Replace every `BufferRealize` by an `Allocate` of its region.
 
-    Indices count from the start of the region. An extent that has a constant bound, such as
-    `min(8, n - 8*io)`, is allocated at its bound, so that its memory has a size known at
-    compile time. `aligns` become strides: that of the axis is `offset` modulo `factor`. Scope
-    and separators stay. Views of the memory (`DeclBuffer`) keep the shape they declare, and count
-    from the start of the region too.
+    Indices become relative to the start of the region. An extent with a constant upper bound, such
+    as `min(8, n - 8*io)`, is allocated at its bound, so that the size is known at compile time.
+    `aligns` become strides: the stride of the axis is `offset` modulo `factor`. Scope and axis
+    separators are kept. Views of the memory (`DeclBuffer`) keep their declared shape, and are also
+    relative to the start of the region.
 
     Args:
-        func: any function.
-        is_simple: whether it is as `simplify` leaves it; other memory is then left alone.
+        func: Function to rewrite.
+        is_simple: Whether `func` is already simplified; other parts then stay as they are.
 
     Raises:
-        LowerError: If a view is of memory that is allocated with other rows than its region has.
+        LowerError: If the allocation of a memory with a view has longer rows than the region.
     """
     if not any(isinstance(node, BufferRealize) for node in walk(func.body)):
         return func
@@ -74,7 +74,7 @@ def lower_storage(func: PrimFunc, *, is_simple: bool = False) -> PrimFunc:
 
 
 def _local_buffers(func: PrimFunc) -> dict[int, Buffer]:
-    """The buffers that have just the regions of realizations, by their ids."""
+    """Return the local buffers of realized regions, by the id of the realization."""
     found: dict[int, Buffer] = {}
 
     def rule(node: Stmt, ranges: Ranges) -> None:
@@ -86,7 +86,7 @@ def _local_buffers(func: PrimFunc) -> dict[int, Buffer]:
 
 
 def _checked_views(func: PrimFunc, local: Mapping[int, Buffer]) -> dict[int, Buffer]:
-    """The views of a function, by their ids: each sees the elements of a region where they were."""
+    """Return the views of a function by id, and check that regions are allocated densely."""
     views = [n.buffer for n in walk(func.body) if isinstance(n, DeclBuffer)]
     for node in walk(func.body) if views else ():
         if isinstance(node, BufferRealize) and not _has_rows_of(local[id(node)], node):
@@ -102,7 +102,7 @@ def _checked_views(func: PrimFunc, local: Mapping[int, Buffer]) -> dict[int, Buf
 
 
 def _has_rows_of(local: Buffer, node: BufferRealize) -> bool:
-    """Whether memory has the elements of a region densely: its extents are no mere bounds."""
+    """Return whether a local buffer is dense: no strides, and exact inner extents."""
     return local.strides is None and all(
         not isinstance(extent, int) or is_const(part.extent, extent)
         for extent, part in zip(local.shape[1:], node.bounds[1:], strict=True)
@@ -111,22 +111,22 @@ def _has_rows_of(local: Buffer, node: BufferRealize) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """The regions around a statement by their memory, and the views of a function by their ids."""
+    """Regions around a statement by data variable, and views of the function by id."""
 
     regions: Mapping[Var, _Region]
     views: Mapping[int, Buffer]
 
     def region(self, node: Any) -> _Region | None:
-        """The region whose whole buffer a node accesses."""
+        """Return the region whose whole buffer a node accesses, or None."""
         if isinstance(node, BufferLoad | BufferStore) and id(node.buffer) not in self.views:
             return self.regions.get(node.buffer.data)
         return None
 
 
 def _lowered(root: Stmt, around: _Around, local: Mapping[int, Buffer]) -> Task:
-    """A task that gives `root` with allocations, and with accesses to regions `around` it moved.
+    """Return a task that replaces realizations in `root` by allocations and rebases accesses.
 
-    What is inside of a region is rewritten by itself: memory may be realized in several places.
+    The body of each region is rewritten separately, because a memory may be realized repeatedly.
     """
     allocated: dict[int, Stmt] = {}
     for node in [*walk(root, parts=_outside_of_regions)]:
@@ -152,14 +152,14 @@ def _outside_of_regions(node: Any) -> Sequence[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """A part of a buffer that has a buffer of its own, with its elements at `place`."""
+    """Region of a buffer with its own local buffer; `place` maps the indices."""
 
     whole: Buffer
     local: Buffer
     place: Callable[[Indices], Indices]
 
     def moved(self, node: BufferLoad | BufferStore) -> BufferLoad | BufferStore | None:
-        """An access to the whole as one to the part; None where it is to a view of the memory."""
+        """Rebase an access from the whole buffer to the local buffer; None for a view."""
         if node.buffer is not self.whole and node.buffer != self.whole:
             return None
         if isinstance(node, BufferLoad):
@@ -168,13 +168,13 @@ class _Region:
 
 
 def local_buffer(node: BufferRealize, ranges: Ranges) -> Buffer:
-    """The buffer that has just the region of `node`."""
+    """Return a buffer for the region of `node`."""
     shape = tuple(_extent(part, ranges) for part in node.bounds)
     return replace(node.buffer, shape=shape, strides=_strides(node, shape))
 
 
 def _extent(part: Range, ranges: Ranges) -> Extent:
-    """A constant that is large enough, or else the extent itself; never less than 0."""
+    """Return the constant upper bound of an extent, or the extent itself; at least 0."""
     most = constant_upper_bound(part.extent, ranges)
     if most is not None:
         return max(most, 0)
@@ -182,7 +182,7 @@ def _extent(part: Range, ranges: Ranges) -> Extent:
 
 
 def from_start(bounds: Sequence[Range]) -> Callable[[Indices], Indices]:
-    """Indices of a whole buffer, counted from where a region of it begins."""
+    """Return a function that makes indices relative to the start of a region."""
 
     def place(indices: Indices) -> Indices:
         return tuple(
@@ -196,7 +196,7 @@ def from_start(bounds: Sequence[Range]) -> Callable[[Indices], Indices]:
 def rebased(
     body: Stmt, whole: Buffer, local: Buffer, place: Callable[[Indices], Indices]
 ) -> Stmt:
-    """`body` with accesses to `whole` made to `local`, at `place` of their indices.
+    """Rebase the accesses in `body` from `whole` to `local`, with indices mapped by `place`.
 
     Raises:
         LowerError: If `body` has a view of the memory.
@@ -218,7 +218,7 @@ def rebased(
 
 
 def _strides(node: BufferRealize, shape: tuple[Extent, ...]) -> tuple[Extent, ...] | None:
-    """Distances between elements along each axis; None where they are packed densely.
+    """Return the strides of each axis; None for a dense buffer.
 
     Source:
         `storage_align` of TVM: `StorageFlattener` adds the least padding from the inside out.
@@ -233,7 +233,7 @@ def _strides(node: BufferRealize, shape: tuple[Extent, ...]) -> tuple[Extent, ..
             dense = 1
         for aligned, factor, offset in node.aligns:
             if aligned == axis:
-                # The least number that is not less and leaves `offset` modulo `factor`.
+                # Round up to the next number that is `offset` modulo `factor`.
                 dense = _add_extents(dense, _modulo(_subtract_extents(offset, dense), factor))
         strides.append(dense)
         dense = _times(dense, shape[axis])
@@ -261,16 +261,16 @@ UINT8 = DType("uint8")
 
 
 def place_buffers(func: PrimFunc, arenas: Sequence[Arena], *, guards: bool = False) -> PrimFunc:
-    """`func` with one allocation for each arena, and its buffers as views of it.
+    """Allocate each arena once in `func`, and make its buffers views of the arena.
 
-    A view has one index: rows of a memory with several physical axes follow each other there, each
+    A view has one index. The rows of a memory with several physical axes are consecutive, each row
     aligned.
 
     Args:
-        func: a flat function.
-        arenas: what `plan_arenas` gives for it.
-        guards: put bytes before and after each arena that nothing writes to; if something does, the
-            call fails when the region ends.
+        func: Flat function.
+        arenas: Result of `plan_arenas` for `func`.
+        guards: Whether to put guard bytes before and after each arena. If a guard byte is
+            overwritten, the call fails when the region ends. Default: False.
     """
     filled = [arena for arena in arenas if arena.bytes]
     if not filled:
@@ -285,7 +285,7 @@ def place_buffers(func: PrimFunc, arenas: Sequence[Arena], *, guards: bool = Fal
 
 
 class _Made:
-    """An arena as a buffer: `margin` bytes of guard, the arena, `margin` bytes of guard."""
+    """Buffer of an arena: `margin` guard bytes, the arena, `margin` guard bytes."""
 
     def __init__(self, arena: Arena, margin: int, site: int) -> None:
         self.bytes = arena.bytes
@@ -295,7 +295,7 @@ class _Made:
         self.buffer = Buffer(f"{memory}.arena", (self.bytes + 2 * margin,), UINT8, memory)
 
     def around(self, body: Stmt) -> Stmt:
-        """`body` with the arena allocated around it."""
+        """Allocate the arena around `body`, with guard stores and checks."""
         if not self.margin:
             return Allocate(self.buffer, body)
         return Allocate(self.buffer, seq(*self._filled(), body, *self._checked()))
@@ -325,7 +325,7 @@ class _Made:
 
 
 class _Placing:
-    """The arenas of a function, and the views that take the place of its buffers."""
+    """Arenas of a function, and the views that replace its buffers."""
 
     def __init__(self, func: PrimFunc, guards: bool) -> None:
         self.guards = guards
@@ -335,7 +335,7 @@ class _Placing:
         self._views: dict[int, tuple[Buffer, Buffer]] = {}
 
     def add(self, arena: Arena) -> None:
-        """Make the buffer of an arena."""
+        """Create the buffer of an arena."""
         steps = (placed.step for placed in arena.placed)
         margin = lcm(arena.memory.alignment_bytes, 64, *steps) if self.guards else 0
         site = len(self.sites)
@@ -349,7 +349,7 @@ class _Placing:
             self._places[placed.buffer.data] = placed, made
 
     def rule(self, node: Any) -> Any:
-        """For `bottom_up`."""
+        """Rewrite a node to arena views; a rule for `bottom_up`."""
         match node:
             case BufferLoad(buffer, indices, predicate) if buffer.data in self._places:
                 return BufferLoad(self._view(buffer), self._moved(buffer, indices), predicate)
@@ -365,7 +365,7 @@ class _Placing:
         return None
 
     def _start(self, buffer: Buffer) -> int:
-        """The index of the first element in the arena."""
+        """Return the index of the first element in the arena."""
         placed, made = self._places[buffer.data]
         return (placed.offset + made.margin) // buffer.dtype.bytes
 
@@ -390,7 +390,7 @@ class _Placing:
 
 
 def _advance_index(index: Expr, amount: Expr) -> Expr:
-    """The same index, so much further, of whatever lanes."""
+    """Add a scalar `amount` to an index of any lane count."""
     match index:
         case Const():
             return binary(BinOp.ADD, index, amount) if isinstance(amount, Const) else binary(

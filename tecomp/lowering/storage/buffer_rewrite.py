@@ -1,4 +1,4 @@
-"""Substitute buffers and variables; rename duplicated ones."""
+"""Substitute buffers and variables, and rename duplicate definitions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ V = TypeVar("V", bound=Var)
 
 
 def with_buffer(node: Any, buffer: Buffer) -> Any:
-    """`node`, a statement or a read that has a buffer, with another one."""
+    """Return `node`, a statement or load with a buffer, with `buffer` instead."""
     match node:
         case BufferLoad(_, indices, predicate):
             return BufferLoad(buffer, indices, predicate)
@@ -56,7 +56,7 @@ def with_buffer(node: Any, buffer: Buffer) -> Any:
 
 
 def map_buffers(root: N, f: Callable[[Buffer], Buffer]) -> N:
-    """`root` with every buffer replaced by what `f` makes of it."""
+    """Replace every buffer in `root` by the result of `f`."""
     done: dict[int, tuple[Buffer, Buffer]] = {}
 
     def rule(node: Any) -> Any:
@@ -72,7 +72,7 @@ def map_buffers(root: N, f: Callable[[Buffer], Buffer]) -> N:
 
 
 def replace_variables(root: N, values: Mapping[V, Expr]) -> N:
-    """As `substitute`, in buffers too: their shapes and strides, which stay simple, and memory."""
+    """Substitute variables also in buffers: shapes and strides (simplified) and data variables."""
     if not values:
         return root
     return map_buffers(
@@ -80,9 +80,9 @@ def replace_variables(root: N, values: Mapping[V, Expr]) -> N:
 
 
 def replace_in_buffer(buffer: Buffer, values: Mapping[V, Expr]) -> Buffer:
-    """`buffer` with variables replaced; the same object if it has none of them.
+    """Substitute variables in `buffer`; return the same object if it contains none of them.
 
-    Its memory is replaced by other memory only: by a variable.
+    The replacement of a data variable must be a variable.
     """
     known: Mapping[Any, Expr] = values
 
@@ -98,7 +98,7 @@ def replace_in_buffer(buffer: Buffer, values: Mapping[V, Expr]) -> Buffer:
 
 
 def extent_variables(buffer: Buffer) -> dict[Var, None]:
-    """Variables in the shape and the strides of a buffer."""
+    """Return the variables in the shape and strides of a buffer."""
     found: dict[Var, None] = {}
     for value in (*buffer.shape, *(buffer.strides or ())):
         if isinstance(value, Expr):
@@ -107,12 +107,12 @@ def extent_variables(buffer: Buffer) -> dict[Var, None]:
 
 
 def buffers_in(root: Any) -> dict[Buffer, None]:
-    """Every buffer that occurs, once for each memory and form."""
+    """Return the distinct buffers in `root`, including views of one memory."""
     return {node.buffer: None for node in walk(root) if getattr(node, "buffer", None) is not None}
 
 
 def memories_of(func: PrimFunc) -> dict[Var, Buffer]:
-    """The parameter, allocation or realization of each memory: the buffer that is no view."""
+    """Return the parameter, allocation or realization of each memory, which is not a view."""
     found = {p.data: p for p in func.params if isinstance(p, Buffer)}
     for node in walk(func.body):
         if isinstance(node, Allocate | BufferRealize):
@@ -121,10 +121,10 @@ def memories_of(func: PrimFunc) -> dict[Var, Buffer]:
 
 
 def check_whole(node: BufferRealize, view: Buffer, step: str) -> None:
-    """Refuse a view of memory of which only a part is realized, or with gaps between its rows.
+    """Raise if a memory with a view is realized only partially or with aligned rows.
 
     Raises:
-        LowerError: If `bounds` are not the whole buffer, or `aligns` are given.
+        LowerError: If `bounds` are not the whole buffer, or if `aligns` are given.
     """
     is_whole = not node.aligns and all(
         is_const(part.min, 0) and same(part.extent, index_value(extent))
@@ -141,12 +141,12 @@ Rule: TypeAlias = "Callable[[Stmt, Ranges], Stmt | None]"
 
 
 def rewrite_statements(root: Stmt, rule: Rule, ranges: Ranges) -> Stmt:
-    """Apply `rule` once to every statement, inner before outer; None leaves it as it is.
+    """Apply `rule` once to every statement in post-order; None leaves a statement unchanged.
 
     Args:
-        root: where to begin.
-        rule: takes a statement and the least and greatest value of the variables around it.
-        ranges: of the variables around `root`.
+        root: Statement to rewrite.
+        rule: Function of a statement and the ranges (minimum, maximum) of the variables in scope.
+        ranges: Ranges of the variables around `root`.
     """
     result: Stmt = run(_statement(root, rule, ranges))
     return result
@@ -164,13 +164,13 @@ def _statement(node: Stmt, rule: Rule, ranges: Ranges) -> Task:
 
 
 def range_of(loop: For) -> tuple[Expr, Expr]:
-    """The least and the greatest value of a loop's variable."""
+    """Return the minimum and maximum of a loop variable."""
     end = binary(BinOp.ADD, loop.min, loop.extent)
     return loop.min, binary(BinOp.SUB, end, index_value(1))
 
 
 def size_ranges(func: PrimFunc) -> Ranges:
-    """Extents of arrays are at least 0."""
+    """Return the ranges of size variables, which are nonnegative."""
     return {size: (0, None) for size in natural_variables(func)}
 
 
@@ -178,10 +178,10 @@ _Names: TypeAlias = "Mapping[Var, Var]"
 
 
 def distinct(func: PrimFunc) -> PrimFunc:
-    """`func` in which every statement stands once, and every variable is bound once.
+    """Copy shared statements and rename variables, so that every variable is bound once.
 
-    What comes first stays the same object, with its variables; what repeats it is a copy with new
-    ones. Expressions may still be shared.
+    The first occurrence keeps its object and variables; further occurrences are copies with fresh
+    variables. Expressions may still be shared.
     """
     bound = set(func.bound())
     met: set[int] = set()
@@ -204,13 +204,13 @@ def distinct(func: PrimFunc) -> PrimFunc:
 
 
 def _renamed(node: Any, inner: Sequence[Stmt], names: _Names, inside: _Names) -> Any:
-    """`node` with other statements in it, and with other variables.
+    """Rebuild `node` with new inner statements and variables.
 
     Args:
-        node: what is copied.
-        inner: the statements directly inside it, in order.
-        names: the new variables of what is around it.
-        inside: these, and its own.
+        node: Statement to copy.
+        inner: New child statements, in order.
+        names: New variables in scope around `node`.
+        inside: `names` and the new variables that `node` binds.
     """
     todo = iter(inner)
     made = rebuild(node, lambda child: (

@@ -1,4 +1,4 @@
-"""Passes double_buffers and roll_buffers."""
+"""Passes `double_buffers` and `roll_buffers`, and the checks and windows of their stages."""
 
 from __future__ import annotations
 
@@ -61,25 +61,26 @@ from tecomp.poly.sets.to_isl import Points
 from tecomp.scheduling.state import At, StageState
 
 Mark: TypeAlias = Literal["ahead", "carried"]
-"""The field of a `BufferRealize` that has the variable of the loop."""
+"""Name of the `BufferRealize` field that holds the loop variable."""
 
 _Guarded: TypeAlias = "tuple[Stmt, list[Expr]]"
 
 
 def across_iterations(func: PrimFunc, mark: Mark, rule: Rule) -> PrimFunc:
-    """`func` without marks, after `rule` has taken the marked regions out of every loop.
+    """Hoist marked regions out of their loops with `rule`, and remove the marks.
 
     Args:
-        func: any function; one without marks stays as it is.
-        mark: which regions are meant.
-        rule: takes a statement and the values of the variables around it; None leaves it as it is.
+        func: Function to rewrite; a function without marks is returned unchanged.
+        mark: Mark of the regions to hoist.
+        rule: Function of a statement and the ranges of the variables in scope; None leaves the
+            statement unchanged.
     """
     if not any(_has(node, mark) for node in walk(func.body)):
         return func
     body = rewrite_statements(func.body, rule, size_ranges(func))
 
     def unmarked(node: Any) -> Stmt | None:
-        # A loop of one iteration is none any more: it has no next one, and none before.
+        # A loop of one iteration was removed; it has neither a next nor a previous iteration.
         return replace(node, **{mark: None}) if _has(node, mark) else None
 
     return simplify(replace(func, body=bottom_up(body, unmarked)))
@@ -90,7 +91,7 @@ def _has(node: Any, mark: Mark) -> bool:
 
 
 def regions_of(loop: For, mark: Mark) -> Iterator[tuple[BufferRealize, list[Expr]]]:
-    """The regions in the body of `loop` that are marked with it, and the conditions around each."""
+    """Yield the regions marked with `loop` in its body, with their path conditions."""
 
     def inside(item: _Guarded) -> list[_Guarded]:
         node, conditions = item
@@ -112,22 +113,23 @@ def regions_of(loop: For, mark: Mark) -> Iterator[tuple[BufferRealize, list[Expr
 
 
 def allocated_around(buffers: Sequence[Buffer], body: Stmt) -> Stmt:
-    """Memory for `buffers` during `body`, that of the first around the others."""
+    """Allocate `buffers` around `body`, the first one outermost."""
     for buffer in reversed(buffers):
         body = Allocate(buffer, body)
     return body
 
 
 def replaced(root: Stmt, old: Stmt, new: Stmt) -> Stmt:
-    """`root` with one statement replaced."""
+    """Replace the statement `old` in `root` by `new`."""
     return bottom_up(root, lambda node: new if node is old else None)
 
 
 def check_doubled(program: Program) -> None:
-    """Stages with a double buffer are computed inside loops that run one iteration after another.
+    """Check that double-buffered stages are computed inside sequential loops.
 
     Raises:
-        LowerError: one is not, or its memory is the caller's.
+        LowerError: If a double-buffered stage has no enclosing loop, is attached to a concurrent
+            loop, or is an argument.
     """
     for stage in program.state:
         if not stage.is_doubled:
@@ -156,7 +158,7 @@ def check_doubled(program: Program) -> None:
 
 
 def loop_ahead(definition: Definition, loops: Mapping[IterVar, Var]) -> Var | None:
-    """The loop whose next iteration a stage is computed for; None if it is not, or has no next."""
+    """Return the loop variable of a double-buffered stage; None if the loop has one iteration."""
     stage = definition.stage
     if not stage.is_doubled or not isinstance(stage.attach, At):
         return None
@@ -164,7 +166,7 @@ def loop_ahead(definition: Definition, loops: Mapping[IterVar, Var]) -> Var | No
 
 
 def double_buffers(func: PrimFunc) -> PrimFunc:
-    """Give every region that is realized `ahead` of a loop two copies, used in turn.
+    """Give every region that is realized `ahead` of a loop two alternating copies.
 
         for i in range(n):                       with Allocate(... (2, 8)) as P:
             with BufferRealize(..., ahead=i):        if n > 0: P[0] = f(0)
@@ -173,7 +175,8 @@ def double_buffers(func: PrimFunc) -> PrimFunc:
                                                          C[i] = g(P[i % 2])
 
     Raises:
-        LowerError: what computes the region reads something that the same loop computes.
+        LowerError: If the producer of the region reads data that the same loop computes, or if the
+            size of the region depends on the iteration.
     """
     return across_iterations(func, "ahead", _pipelined)
 
@@ -198,14 +201,14 @@ def _pipelined(node: Stmt, ranges: Ranges) -> Stmt | None:
                            substitute(guarded, {loop.loop_var: following}))
         buffers.append(local)
         first.append(IfThenElse(loop.extent > 0, substitute(guarded, {loop.loop_var: loop.min})))
-        # What comes next is computed whether or not this iteration has a use for its own part.
+        # The next region is computed even if this iteration does not use its own region.
         around = replaced(loop.body, realize, rest)
         loop = replace(loop, body=seq(ahead, around))
     return allocated_around(buffers, seq(*first, loop)) if buffers else None
 
 
 def _twice(local: Buffer) -> Buffer:
-    """A buffer with one more axis, the first, which is the copy."""
+    """Return a buffer with an additional first axis of extent 2 that selects the copy."""
     strides = local.strides
     if strides is not None:
         whole = index_value(strides[0]) * local.shape[0]
@@ -215,23 +218,24 @@ def _twice(local: Buffer) -> Buffer:
 
 
 def _in_turn(bounds: tuple[Range, ...], loop: Var) -> Callable[[Indices], Indices]:
-    """Where the copy of one iteration of `loop` has an element of a region."""
+    """Return the index function of the alternating copies of a region."""
     place = from_start(bounds)
     return lambda indices: (loop % 2, *place(indices))
 
 
 def _parts(body: Stmt, data: Var) -> tuple[Stmt, Stmt]:
-    """What computes the region of memory `data`, and what comes after that."""
+    """Split `body` into the producer of memory `data` and the remaining statements."""
     stmts = body.stmts if isinstance(body, SeqStmt) else (body,)
     last = max((k for k, stmt in enumerate(stmts) if data in _written(stmt)), default=-1) + 1
     return seq(*stmts[:last]), seq(*stmts[last:])
 
 
 def _check(loop: For, realize: BufferRealize, local: Buffer, produce: Stmt, rest: Stmt) -> None:
-    """Refuse what would be read before it is computed.
+    """Raise if computing the region one iteration ahead would read data too early.
 
     Raises:
-        LowerError: there is something.
+        LowerError: If `produce` reads data that the rest of the loop computes, or if the shape of
+            `local` depends on the iteration.
     """
     name = realize.buffer.name
     outside = replaced(loop.body, realize, rest)
@@ -261,10 +265,11 @@ _AT_ONCE = (ForKind.PARALLEL, ForKind.VECTORIZED)
 
 
 def check_rolling(program: Program) -> None:
-    """Stages with a rolling buffer are computed inside loops that run in order.
+    """Check that stages with a rolling buffer are computed inside sequential loops.
 
     Raises:
-        LowerError: one is not, or its memory has another use.
+        LowerError: If such a stage has no enclosing loop or a concurrent one, or if the stage is an
+            argument, has a double buffer or has a pad value.
     """
     for stage in program.state:
         if not stage.is_rolling:
@@ -309,14 +314,13 @@ def _check_loop(program: Program, stage: StageState, attach: At, where: str) -> 
 
 @dataclass(frozen=True)
 class Window:
-    """What iterations of a loop need of a stage.
+    """Rolling windows: regions of a stage that loop iterations need.
 
     Attributes:
-        program: the definitions.
-        loops: the variables of those loops that are open and have several iterations, outermost
-            first.
-        scope: what surrounds them.
-        memory: what is computed around the loops.
+        program: Program with all definitions.
+        loops: Variables of open loops with several iterations, outermost first.
+        scope: Parameters of the sets: sizes and enclosing loops.
+        memory: Elements of stages computed around the loops.
     """
 
     program: Program
@@ -325,9 +329,10 @@ class Window:
     memory: Memory
 
     def needed(self, definition: Definition, region: Region) -> Region:
-        """`region` without gaps, which others would be computed to fill one by one.
+        """Return `region` with its gaps filled.
 
-        With them, if what is in the gaps needs elements that were not computed further out.
+        Otherwise later iterations would compute the gaps element by element. The gaps remain if
+        their inputs have not been computed by the enclosing stages.
         """
         filled = self._filled(definition, region)
         if is_inside(filled.points, region.points, self.scope):
@@ -344,7 +349,7 @@ class Window:
         return Region(points.intersect(everything), around)
 
     def _can_be_computed(self, definition: Definition, points: Points) -> bool:
-        """Whether all that `points` need of stages further out has its values."""
+        """Return whether all inputs of `points` from enclosing stages have been computed."""
         parts = {key: held.points for key, held in self.memory.items() if held.points is not None}
         if not parts:
             return True
@@ -359,23 +364,23 @@ class Window:
         return True
 
     def computed(self, definition: Definition, region: Region) -> Region:
-        """The elements of `needed` that are not there from iterations before."""
+        """Return the elements of `needed` that earlier iterations have not computed."""
         return self.new(definition, self.needed(definition, region))
 
     def new(self, definition: Definition, window: Region) -> Region:
-        """The elements of a `window`, as from `needed`, that are not there from before."""
+        """Return the elements of a `window` from `needed` that are not retained."""
         kept = self._kept(definition, window.points)
         if kept is None:
             return window
         return Region(window.points.subtract(kept[1]).coalesce(), window.unclipped)
 
     def carried(self, definition: Definition, window: Region) -> Var | None:
-        """The loop whose iterations keep some of a `window` for later ones."""
+        """Return the loop that carries elements of a `window` to later iterations, or None."""
         kept = self._kept(definition, window.points) if definition.stage.is_rolling else None
         return None if kept is None else kept[0]
 
     def bounds(self, definition: Definition, window: Region, loop: Var | None) -> Bounds:
-        """A box around a `window` that turns with the `loop` which keeps some of it, if any."""
+        """Return a box around a `window`; it moves with the carrying `loop`, if any."""
         shape = self.program.shape(definition)
         if loop is None:
             return box_around(window.points, window.unclipped, self.scope, shape)
@@ -391,12 +396,12 @@ class Window:
     def _turning(
         self, points: Points, dim: int, loop: Var, interval: tuple[Expr, Extent], extent: Extent
     ) -> tuple[Expr, Extent]:
-        """`interval` of one dimension, or a narrower one that moves on with the loop."""
+        """Return `interval` of one dimension, or a narrower interval that moves with the loop."""
         start, most = interval
         if loop in free_variables(start):
             if _is_monotone(start, loop):
                 return interval
-            # Memory that stands still is for all that any iteration needs.
+            # A fixed interval must cover the elements of all iterations.
             most = extent
         for other in windows_around(points, dim, loop, self.scope):
             if _is_monotone(other[0], loop) and not (isinstance(most, int) and other[1] >= most):
@@ -404,10 +409,10 @@ class Window:
         return interval
 
     def _kept(self, definition: Definition, points: Points) -> tuple[Var, Points] | None:
-        """The innermost loop whose iterations keep some of `points`, and what those before need."""
+        """Return the innermost loop that retains some of `points`, and the retained elements."""
         for axis in _in_order(self.program, definition.stage):
             if (loop := self.loops.get(axis)) is not None:
-                # What loops inside of it run through is in no two of their iterations.
+                # Inner loops retain nothing: no two of their iterations share an element.
                 there = of_earlier_iterations(points, loop, self.scope)
                 if not points.intersect(there).is_empty():
                     return loop, there
@@ -415,7 +420,7 @@ class Window:
 
 
 def _in_order(program: Program, stage: StageState) -> list[IterVar]:
-    """The loops around a stage whose iterations run one after another, innermost first."""
+    """Return the sequential loops around a stage, innermost first, up to a concurrent loop."""
     attach = stage.attach
     if not isinstance(attach, At):
         return []
@@ -426,10 +431,10 @@ def _in_order(program: Program, stage: StageState) -> list[IterVar]:
 
 
 def check_carried(program: Program, body: Stmt) -> None:
-    """Every rolling buffer keeps something.
+    """Check that every rolling buffer retains elements.
 
     Raises:
-        LowerError: one does not.
+        LowerError: If a rolling buffer retains nothing although its loop has several iterations.
     """
     carried = {n.buffer.data for n in walk(body)
             if isinstance(n, BufferRealize) and n.carried is not None}  # fmt: skip
@@ -449,7 +454,7 @@ def check_carried(program: Program, body: Stmt) -> None:
 
 
 def roll_buffers(func: PrimFunc) -> PrimFunc:
-    """Give every region that is `carried` to the next iteration of a loop memory around it.
+    """Allocate every region that is `carried` to the next iteration around its loop.
 
         for i in range(n):                                 with Allocate(... (2,)) as P:
             with BufferRealize(..., bounds=((i, 2),),          for i in range(n):
@@ -459,7 +464,7 @@ def roll_buffers(func: PrimFunc) -> PrimFunc:
                 C[i] = P[i] + P[i + 1]
 
     Args:
-        func: any function; one without such regions stays as it is.
+        func: Function to rewrite; a function without such regions is returned unchanged.
     """
     return across_iterations(func, "carried", _rolled)
 
@@ -485,7 +490,7 @@ def _rolled(node: Stmt, ranges: Ranges) -> Stmt | None:
 
 
 def _around(part: Range, extent: Extent, loop: Var, ranges: Ranges) -> Range:
-    """What is allocated for all iterations of `loop`: from 0 where they begin at other indices."""
+    """Return the range to allocate for all iterations of `loop`; moving ranges start at 0."""
     most = constant_upper_bound(part.extent, ranges)
     moves = loop in free_variables(part.min)
     if moves and not _is_monotone(part.min, loop):
@@ -498,12 +503,12 @@ def _around(part: Range, extent: Extent, loop: Var, ranges: Ranges) -> Range:
 
 
 def _is_monotone(start: Expr, loop: Var) -> bool:
-    """Whether `start` surely never turns back while `loop` counts."""
+    """Return whether `start` is provably monotone in the loop variable."""
     return fold(start, lambda node, operands: _direction(node, operands, loop)) in (-1, 0, 1)
 
 
 def _direction(node: Expr, operands: list[int | None], loop: Var) -> int | None:
-    """Where an expression moves: on, back, not at all; None where that is not certain."""
+    """Return the direction of an expression: 1, -1, 0 (constant), or None if unknown."""
     match node:
         case Binary(BinOp.ADD | BinOp.MIN | BinOp.MAX):
             moves = {*operands} - {0}
@@ -523,7 +528,7 @@ def _direction(node: Expr, operands: list[int | None], loop: Var) -> int | None:
 def _turning(
     realize: BufferRealize, bounds: tuple[Range, ...], loop: Var
 ) -> Callable[[Indices], Indices]:
-    """Where `bounds` have an element: along axes that move with `loop`, modulo their extent."""
+    """Return the index function into `bounds`: modulo the extent along axes that move."""
     turns = [loop in free_variables(part.min) for part in realize.bounds]
 
     def place(indices: Indices) -> Indices:

@@ -28,14 +28,14 @@ from tecomp.machine.components import Memory
 
 @dataclass(slots=True)
 class Activation:
-    """A part of a program that runs as one: a function, or one iteration of a parallel loop.
+    """Sequential part of a program: a function, or one iteration of a parallel loop.
 
     Attributes:
-        loop: the parallel loop; None for the function.
-        outer: the activation around it; None for the function.
-        first: its first statement, counted in program order.
-        last: its last one.
-        held: what is allocated in it, and in no activation inside of it.
+        loop: Parallel loop; None for the function.
+        outer: Enclosing activation; None for the function.
+        first: Position of the first statement in program order.
+        last: Position of the last statement.
+        held: Allocations in this activation, excluding inner activations.
     """
 
     loop: For | None
@@ -46,24 +46,23 @@ class Activation:
 
     @property
     def cores(self) -> tuple[For, ...]:
-        """The loops over cores that it is inside of, outermost first."""
+        """Enclosing loops over cores, outermost first."""
         around = () if self.outer is None else self.outer.cores
         return (*around, self.loop) if self.loop is not None and self.loop.thread else around
 
 
 @dataclass(slots=True)
 class Held:
-    """Memory that is allocated.
+    """Allocation and its live range.
 
     Attributes:
-        buffer: as it is allocated.
-        views: other buffers in the same memory.
-        first: the first statement that needs it, counted in program order.
-        last: the last one.
-        depth: how many loops it is inside of.
-        crosses: the outermost loop over cores between the allocation and an access, if any.
-        accesses: the statements that access it, with the loops inside of the allocation, in program
-            order.
+        buffer: Allocated buffer.
+        depth: Number of loops around the allocation.
+        views: Other buffers in the same memory.
+        first: Position of the first statement in the live range, in program order. None: unused.
+        last: Position of the last statement in the live range.
+        crosses: Outermost loop over cores between the allocation and an access, if any.
+        accesses: Accessing statements with the loops inside the allocation, in program order.
     """
 
     buffer: Buffer
@@ -75,7 +74,7 @@ class Held:
     accesses: list[tuple[Stmt, tuple[For, ...]]] = field(default_factory=list)
 
     def used(self, first: int, last: int) -> None:
-        """Note that statements `first` to `last` need it."""
+        """Extend the live range by statements `first` to `last`."""
         self.first = first if self.first is None else min(self.first, first)
         self.last = max(self.last, last)
 
@@ -88,9 +87,9 @@ class _Loop:
 
 
 def activations_of(func: PrimFunc) -> list[Activation]:
-    """The activations of a function that allocate something, outer before inner.
+    """Return the activations of a function with allocations, outer before inner.
 
-    What is needed in a loop that is inside of its allocation is needed in all iterations of it.
+    A buffer that is accessed in a loop inside its allocation is live in the whole loop.
     """
     walker = _Walker()
     walker.run(func.body)
@@ -98,7 +97,7 @@ def activations_of(func: PrimFunc) -> list[Activation]:
 
 
 class _Walker:
-    """Statements in program order, with the loops around."""
+    """Visitor of statements in program order that records live ranges."""
 
     def __init__(self) -> None:
         self.activations = [Activation(None, None)]
@@ -108,7 +107,7 @@ class _Walker:
         self.position = 0
 
     def run(self, root: Stmt) -> None:
-        """Visit everything."""
+        """Visit all statements of `root`."""
         run(self._visit(root))
 
     def _visit(self, node: Stmt) -> Task:
@@ -158,7 +157,7 @@ class _Walker:
 
 
 def _accessed(node: Stmt) -> Iterator[Buffer]:
-    """The buffers that a statement itself reads or writes."""
+    """Yield the buffers that a statement reads or writes directly."""
     if isinstance(node, BufferStore):
         yield node.buffer
     for child in children(node):
@@ -168,13 +167,13 @@ def _accessed(node: Stmt) -> Iterator[Buffer]:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Bytes that are needed from one step to another.
+    """Size, alignment and live interval of a block of memory.
 
     Attributes:
-        bytes: how many.
-        step: what their place is a multiple of.
-        first: the first step that needs them.
-        last: the last one; before the first where none does.
+        bytes: Size in bytes.
+        step: Alignment of the offset in bytes.
+        first: First step of the live interval.
+        last: Last step of the live interval; less than `first` if the interval is empty.
     """
 
     bytes: int
@@ -184,9 +183,9 @@ class Span:
 
 
 def places_of(spans: Sequence[Span]) -> list[int]:
-    """The first byte of each span, the best of what a few orders give.
+    """Return the offset of each span in bytes: the best first-fit result of several orders.
 
-    No two share a byte that are needed at one step.
+    Spans with overlapping live intervals share no byte.
 
     >>> places_of([Span(8, 4, 0, 1), Span(6, 4, 1, 2), Span(8, 4, 2, 3)])
     [0, 8, 0]
@@ -210,7 +209,7 @@ def places_of(spans: Sequence[Span]) -> list[int]:
 
 
 def most_at_once(spans: Sequence[Span]) -> int:
-    """The most bytes that are needed at one step: no places take fewer.
+    """Return the peak number of live bytes, a lower bound of the memory of any assignment.
 
     >>> most_at_once([Span(8, 4, 0, 1), Span(6, 4, 1, 2), Span(8, 4, 2, 3)])
     14
@@ -228,7 +227,7 @@ def most_at_once(spans: Sequence[Span]) -> int:
 
 
 def _beside(spans: Sequence[Span]) -> list[list[int]]:
-    """For each span those that are needed at a step at which it is."""
+    """Return the interference lists: for each span, the spans with overlapping live intervals."""
     found: list[list[int]] = [[] for _ in spans]
     live: list[tuple[int, int]] = []
     for k in sorted(range(len(spans)), key=lambda k: spans[k].first):
@@ -246,7 +245,7 @@ def _beside(spans: Sequence[Span]) -> list[list[int]]:
 def _first_fit(
     spans: Sequence[Span], beside: Sequence[Sequence[int]], order: Sequence[int]
 ) -> list[int]:
-    """Each span at the least place at which it overlaps with none that is needed with it."""
+    """Assign each span, in order, the lowest offset without overlap with interfering spans."""
     places: dict[int, int] = {}
     for k in order:
         taken = sorted((places[o], places[o] + spans[o].bytes) for o in beside[k] if o in places)
@@ -261,16 +260,16 @@ def _first_fit(
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A buffer in an arena.
+    """Buffer with an offset in an arena.
 
     Attributes:
-        buffer: as it is allocated.
-        offset: its first byte in the arena.
-        bytes: that it takes.
-        row: bytes from one row to the next, where it has several physical axes; else all of it.
-        step: what its offset is a multiple of.
-        first: the first statement that needs it, counted in program order; None if none does.
-        last: the last one.
+        buffer: Allocated buffer.
+        offset: Offset in the arena in bytes.
+        bytes: Size in bytes.
+        row: Row stride in bytes for several physical axes; the whole size for one axis.
+        step: Alignment of the offset in bytes.
+        first: Position of the first statement in the live range; None if unused.
+        last: Position of the last statement in the live range.
     """
 
     buffer: Buffer
@@ -283,19 +282,20 @@ class Placed:
 
     @property
     def end(self) -> int:
-        """The first byte after it."""
+        """Offset of the first byte after the buffer."""
         return self.offset + self.bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """The buffers of one memory in one activation of a program.
+    """Buffers of one memory in one activation of a program.
 
     Attributes:
-        memory: where it is.
-        loop: the parallel loop of which each iteration has such an arena; None for the function.
-        placed: what is in it, in program order.
-        outside: bytes of the arenas around it that are in use as well.
+        memory: Memory of the arena.
+        loop: Parallel loop whose iterations each have such an arena; None for the function.
+        placed: Buffers of the arena, in program order.
+        outside: Bytes in use at the same time outside this arena: in enclosing arenas, and in
+            copies of this arena on other cores for a shared memory.
     """
 
     memory: Memory
@@ -305,14 +305,14 @@ class Arena:
 
     @property
     def bytes(self) -> int:
-        """From its start to the end of the last buffer."""
+        """Size of the arena: the end of the last buffer."""
         return max((each.end for each in self.placed), default=0)
 
     @property
     def at_peak(self) -> tuple[Placed, ...]:
-        """The buffers that are needed together where the arena is fullest.
+        """Buffers that are live together at the fullest point of the arena.
 
-        Of those in one place, of which one is written over the other, the first.
+        Of buffers that share an offset by in-place reuse, only the first is listed.
         """
         moments = []
         for now in dict.fromkeys(each.first or 0 for each in self.placed):
@@ -322,7 +322,7 @@ class Arena:
 
     @property
     def peak(self) -> int:
-        """Bytes in use together with the arenas around it."""
+        """Bytes in use including `outside`."""
         return self.outside + self.bytes
 
 
@@ -331,18 +331,18 @@ def _fullness(held: Sequence[Placed]) -> tuple[int, int]:
 
 
 def plan_arenas(func: PrimFunc, memories: Mapping[str, Memory]) -> tuple[Arena, ...]:
-    """The arenas of a function.
+    """Assign the allocations of a function to arenas.
 
-    An arena is for the memory of one core, or of the chip, in the whole function or in one
-    iteration of a parallel loop. Buffers that are needed at one time are beside each other, others
-    may share their places. Offsets are multiples of the memory's alignment.
+    An arena belongs to the memory of one core or of the chip, and to the whole function or one
+    iteration of a parallel loop. Buffers with overlapping live ranges get disjoint offsets; other
+    buffers may share memory. Offsets are multiples of the alignment of the memory.
 
     Args:
-        func: a flat function. Allocations whose size is not known before it runs have no place.
-        memories: by the scope of buffers; those without a capacity have no arena.
+        func: Flat function. Allocations of symbolic size are not assigned to an arena.
+        memories: Memories by buffer scope; memories without a capacity have no arena.
 
     Returns:
-        The arenas, outer before inner. Buffers of a core that many cores use parts of are in none.
+        Arenas, outer before inner. Buffers in a core memory that several cores access are excluded.
     """
     found: list[Arena] = []
     known: dict[tuple[int, str], Arena] = {}
@@ -368,7 +368,7 @@ def plan_arenas(func: PrimFunc, memories: Mapping[str, Memory]) -> tuple[Arena, 
 def _around(
     activation: Activation, name: str, known: Mapping[tuple[int, str], Arena]
 ) -> int:
-    """Bytes of the arena around that are in use while an activation runs."""
+    """Return the bytes of enclosing arenas that are in use while an activation runs."""
     outer = activation.outer
     while outer is not None:
         if (arena := known.get((id(outer), name))) is not None:
@@ -381,24 +381,24 @@ def _around(
 
 
 def _rounds(activation: Activation) -> int:
-    """How many cores run the activation side by side, as far as that is known."""
+    """Return the number of cores that run the activation concurrently; symbolic extents count 1."""
     extents = [getattr(loop.extent, "value", 1) for loop in activation.cores]
     return prod(int(extent) for extent in extents)
 
 
 def is_sized(buffer: Buffer) -> bool:
-    """Whether all extents are numbers."""
+    """Return whether all extents are constant."""
     return all(isinstance(extent, int) for extent in buffer.shape)
 
 
 def bytes_of(buffer: Buffer, memory: Memory) -> int:
-    """What a buffer takes in a memory; each row of one with several physical axes is aligned."""
+    """Return the bytes of a buffer in a memory; rows of several physical axes are aligned."""
     extents = [extent for extent in buffer.shape if isinstance(extent, int)]
     return prod(extents[:-1]) * row_bytes(buffer, memory.alignment_bytes)
 
 
 def row_bytes(buffer: Buffer, step: int) -> int:
-    """From one row of a buffer to the next, a multiple of `step`; all of one that has one axis."""
+    """Return the row stride in bytes, a multiple of `step`; the whole size for one axis."""
     extent = buffer.shape[-1]
     size = extent * buffer.dtype.bytes if isinstance(extent, int) else 0
     if len(buffer.shape) == 1:
@@ -407,7 +407,7 @@ def row_bytes(buffer: Buffer, step: int) -> int:
 
 
 def _pack(parts: Sequence[Held], memory: Memory) -> tuple[Placed, ...]:
-    """Buffers with their places; one that takes over the elements of another has its place."""
+    """Assign offsets to buffers; a buffer computed in place of another shares its offset."""
     steps = [_step(held, memory) for held in parts]
     rows = [row_bytes(held.buffer, step) for held, step in zip(parts, steps, strict=True)]
     sizes = [
@@ -433,7 +433,7 @@ def _pack(parts: Sequence[Held], memory: Memory) -> tuple[Placed, ...]:
 
 
 def _owners(parts: Sequence[Held]) -> list[int]:
-    """For each buffer the first one whose place it takes over, by number: itself, or an earlier."""
+    """Return, for each buffer, the number of the first buffer of its in-place chain."""
     owners = list(range(len(parts)))
     given: set[int] = set()
     for k, child in enumerate(parts):
@@ -446,11 +446,11 @@ def _owners(parts: Sequence[Held]) -> list[int]:
 
 
 def is_written_over(parent: Held, child: Held) -> bool:
-    """Whether a buffer may be in the memory of another one that it is made of.
+    """Return whether `child` may be computed in place in the memory of `parent`.
 
-    So where one statement is the last that reads the one and the first that stores the other, each
-    element at the index at which it is read, and each once: then nothing of the one is needed that
-    was stored over. Both have to be allocated in the same iteration of the same loops.
+    This holds if one statement is the last to read `parent` and the first to store `child`, and if
+    each element is stored once, at the index at which it is read. Then no overwritten element is
+    read again. Both buffers must be allocated at the same loop depth.
     """
     if not (parent.accesses and child.accesses) or parent.depth != child.depth:
         return False
@@ -473,7 +473,7 @@ def is_written_over(parent: Held, child: Held) -> bool:
 
 
 def _stores_once(index: Expr, loops: Sequence[For]) -> bool:
-    """Whether an index differs in all iterations of loops: its terms are digits of a number."""
+    """Return whether an index is injective over loops: its terms are mixed-radix digits."""
     lanes = index.dtype.lanes
     if lanes > 1 and not (isinstance(index, Ramp) and is_const(index.stride, 1)):
         return False

@@ -1,4 +1,4 @@
-"""Passes apply_buffer_transforms, fill_padding and flatten_buffer."""
+"""Passes `apply_buffer_transforms`, `fill_padding` and `flatten_buffer`."""
 
 from __future__ import annotations
 
@@ -61,22 +61,23 @@ from tecomp.poly.maps.index_map import IndexMap, image_box
 
 
 def apply_buffer_transforms(func: PrimFunc, *, is_simple: bool = False) -> PrimFunc:
-    """Rewrite buffers and their accesses by the maps in `layout_transform_map`, in order.
+    """Apply the layout maps in `layout_transform_map` to buffers and accesses, in order.
 
-    All buffers whose memory is a key of the attribute are rewritten, parameters and views
-    (`DeclBuffer`) included: shapes by the extents of the maps' results, indices by the maps
-    themselves. Axis separators stay, as they are about the axes after the maps. A region that is
-    realized becomes the least box that holds its places. A view of another shape gets the shape of
-    its memory after the maps: its elements are those of the memory in row-major order.
+    All buffers whose memory is a key of the attribute are rewritten, including parameters and views
+    (`DeclBuffer`): shapes become the extents of the map results, and indices are mapped. Axis
+    separators are kept, because they refer to the axes after the maps. A realized region becomes
+    the bounding box of its image. A view of another shape takes the mapped shape of its memory; its
+    elements are those of the memory in row-major order.
 
     A map without parameters and results is the identity.
 
-    The attribute is removed, so a second run changes nothing. Pad values learn which places hold
-    no element (`PadValue.where`), or, where no expression says so, that any may.
+    The attribute is removed, so the pass is idempotent. Pad values receive the condition of the
+    physical positions without an element (`PadValue.where`), or True if no expression for the
+    condition is known.
 
     Args:
-        func: any function.
-        is_simple: whether it is as `simplify` leaves it; what has no map is then left alone.
+        func: Function to rewrite.
+        is_simple: Whether `func` is already simplified; unmapped parts then stay as they are.
 
     Raises:
         LowerError: If a buffer with a map has strides, if a map is for no buffer of the function,
@@ -115,7 +116,7 @@ def apply_buffer_transforms(func: PrimFunc, *, is_simple: bool = False) -> PrimF
 
 
 class _Layouts:
-    """The maps of a function, and the shapes that they give its memories."""
+    """Layout maps of a function, and the shapes of its memories after each map."""
 
     def __init__(self, func: PrimFunc) -> None:
         self.memories = memories_of(func)
@@ -132,7 +133,7 @@ class _Layouts:
                 self._add(self.memories[data], applied)
 
     def _add(self, memory: Buffer, maps: Sequence[PlainIndexMap]) -> None:
-        """Check the maps of a memory, and note them and the shape after each."""
+        """Check and record the maps of a memory, and the shape after each map."""
         if memory.strides is not None:
             raise LowerError(
                 f"apply_buffer_transforms: `{memory.name}` has strides {memory.strides} and a "
@@ -149,7 +150,7 @@ class _Layouts:
                     "it one parameter for each axis",
                     kind="other-shape",
                 )
-            # A map of a schedule was checked by `transform_layout`.
+            # `transform_layout` has already checked the maps of a schedule.
             if index_map is not each and (pair := index_map.collision(shapes[-1])) is not None:
                 raise LayoutError(
                     f"apply_buffer_transforms: elements {pair[0]} and {pair[1]} of "
@@ -163,11 +164,11 @@ class _Layouts:
         self.maps[memory.data] = tuple(map(IndexMap.lift, maps))
 
     def is_mapped(self, buffer: Buffer) -> bool:
-        """Whether the memory of `buffer` has a map."""
+        """Return whether the memory of `buffer` has a layout map."""
         return buffer.data in self.maps
 
     def buffer(self, buffer: Buffer) -> Buffer:
-        """Return `buffer` in the shape that the maps give its memory."""
+        """Return `buffer` with the mapped shape of its memory."""
         if not self.is_mapped(buffer):
             return buffer
         if id(buffer) not in self._done:
@@ -185,7 +186,7 @@ class _Layouts:
         return replace(buffer, shape=shape, strides=None, axis_separators=separators)
 
     def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """The place of the element at `indices`; all places are simplified together, in the end."""
+        """Map the indices of an element, without simplification (done once at the end)."""
         for index in indices:
             if index.dtype.lanes > 1:
                 raise LowerError(
@@ -203,7 +204,7 @@ class _Layouts:
     def _in_memory(
         self, view: Buffer, indices: tuple[Expr, ...], shape: tuple[Extent, ...]
     ) -> tuple[Expr, ...]:
-        """The indices that a memory of `shape` has for an element of a view of another shape."""
+        """Convert the indices of a view to indices of its memory of another `shape`."""
         strides = _row_major(view.shape) if view.strides is None else view.strides
         linear = _dot(self._terms, indices, tuple(strides))
         found: list[Expr] = []
@@ -214,7 +215,7 @@ class _Layouts:
         return tuple(found)
 
     def access(self, node: Any) -> Any:
-        """Rule for loads, stores and allocations."""
+        """Rewrite a load, store, allocation or view declaration."""
         match node:
             case BufferLoad(buffer, indices, predicate) if self.is_mapped(buffer):
                 place = self.indices(buffer, indices)
@@ -227,13 +228,13 @@ class _Layouts:
         return None
 
     def realize(self, node: Stmt, ranges: Ranges) -> Stmt | None:
-        """Rule for realized regions."""
+        """Rewrite a realized region."""
         if not isinstance(node, BufferRealize) or not self.is_mapped(node.buffer):
             return None
         buffer, bounds = self.buffer(node.buffer), node.bounds
         data = buffer.data
         if data in self.views:
-            # A view addresses the memory from its start: all of it has to be there.
+            # A view addresses the memory from its start, so the whole memory must be realized.
             check_whole(node, self.views[data], "apply_buffer_transforms")
             return replace(node, buffer=buffer, bounds=tuple(map(_whole, buffer.shape)))
         for index_map, shape in zip(self.maps[data], self.shapes[data], strict=False):
@@ -241,16 +242,16 @@ class _Layouts:
         return replace(node, buffer=buffer, bounds=bounds)
 
     def padding(self, data: Var, pad: PadValue) -> tuple[Var, PadValue]:
-        """`pad` with the condition under which a place holds no element."""
+        """Return `pad` with the condition under which a position holds no element."""
         if data not in self.maps:
             return data, pad
         place: tuple[Expr, ...] = pad.indices
         empty: list[Expr] = []
         shapes = self.shapes[data]
         for index_map, shape in zip(reversed(self.maps[data]), reversed(shapes[:-1]), strict=True):
-            # A place is empty if this map puts nothing there, or from an empty place.
+            # A position is empty if it has no preimage under this map, or an empty preimage.
             if index_map.inverse_or_none(shape) is None:
-                # Which ones are empty is not known. All may be filled: elements come later.
+                # The empty positions are unknown. Fill all: elements are stored afterwards.
                 return data, PadValue(pad.indices, pad.value, Const(True, BOOL))
             inverse, nothing = index_map.non_surjective_inverse(shape)
             at = dict(zip(inverse.initial_indices, place, strict=True))
@@ -281,7 +282,7 @@ def _has_shape_of(view: Buffer, memory: Buffer) -> bool:
 
 
 def _mapped_view_problem(view: Buffer, memory: Buffer) -> str:
-    """Return why maps cannot rewrite a view of `memory`, or an empty text."""
+    """Return why maps cannot rewrite a view of `memory`, or an empty string."""
     if view.dtype.bytes != memory.dtype.bytes:
         return (
             f"its {view.dtype} elements take {view.dtype.bytes} bytes, not {memory.dtype.bytes}; "
@@ -305,17 +306,18 @@ T = TypeVar("T")
 def flatten_buffer(func: PrimFunc) -> PrimFunc:
     """Merge each group of axes of every buffer into one axis.
 
-    Groups end at `axis_separators`; without any, a buffer becomes 1-d. Within a group elements
-    lie in row-major order, or as the strides of the buffer say. The separators of the result are
-    `range(N - 1)`, which tells a flattened buffer of N axes from one that is not flattened yet:
-    flattening again changes nothing. Parameters are flattened too. One with strides keeps its shape
-    and them, as it is what a call compares arrays with, and becomes `flat`: how many places it
-    takes, and how many of them lie before its first element, only the call may say.
+    Groups end at `axis_separators`; without separators, a buffer becomes 1-d. Within a group,
+    elements are in row-major order, or addressed by the strides of the buffer. The separators of
+    the result are `range(N - 1)`, which marks a buffer of N axes as flattened, so the pass is
+    idempotent. Parameters are flattened too. A parameter with strides keeps its shape and strides,
+    because calls compare arrays with them, and becomes `flat`: its span, and the number of
+    positions before its first element, may be known at call time only.
 
     Raises:
-        LowerError: layout maps, pad values or realized regions are left; their passes come first.
-            Or a view has another number of physical axes than its memory, or longer ones.
-        DefinitionError: the separators of a buffer leave a group without an axis.
+        LowerError: If layout maps, pad values or realized regions remain (their passes must run
+            first), if a view has another number of physical axes than its memory or longer ones, or
+            if a buffer exceeds 64-bit indices.
+        DefinitionError: If the separators of a buffer leave a group without an axis.
 
     Source:
         transform_layout RFC, "FlattenBuffer/StorageFlatten".
@@ -388,7 +390,7 @@ def _is_strided(buffer: Buffer) -> bool:
 
 
 def is_flat(buffer: Buffer) -> bool:
-    """Whether each axis is a physical one: every axis has its own group, packed densely."""
+    """Return whether each axis is physical: every axis is its own densely packed group."""
     is_dense = buffer.strides is None
     return buffer.flat or (is_dense and len(buffer.shape) == len(buffer.axis_separators) + 1)
 
@@ -415,7 +417,7 @@ def flattened(buffer: Buffer, *, is_view: bool = False) -> Buffer:
 
 
 def _extent(shape: tuple[Extent, ...], strides: tuple[Extent, ...]) -> Extent:
-    """How many elements from the first to the last of a group, and the rest of its last row."""
+    """Return the number of elements that a group spans, including the padding of the last row."""
     if not strides:
         return _product(shape)
     spans = [_product(pair) for pair in zip(shape, strides, strict=True)]
@@ -447,7 +449,7 @@ def _product(factors: Sequence[Extent]) -> Extent:
 
 
 def _flat(terms: Terms, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """Index within each group of axes."""
+    """Return the linear index within each group of axes."""
     strides: tuple[Extent, ...] = buffer.strides if buffer.strides is not None else tuple(
         stride for group in _groups(buffer, buffer.shape) for stride in _row_major(group))
     return tuple(
@@ -461,7 +463,7 @@ def _row_major(shape: tuple[Extent, ...]) -> list[Extent]:
 
 
 def _dot(terms: Terms, indices: tuple[Expr, ...], strides: tuple[Extent, ...]) -> Expr:
-    """The sum of index times stride; a ramp in the last index stays one."""
+    """Return the dot product of indices and strides; a ramp in the last index stays a ramp."""
     total = QuasiAffine()
     for index, stride in zip(indices, strides, strict=True):
         if index.dtype.lanes > 1:
@@ -471,7 +473,7 @@ def _dot(terms: Terms, indices: tuple[Expr, ...], strides: tuple[Extent, ...]) -
 
 
 def _across(terms: Terms, total: QuasiAffine, index: Expr, stride: Extent) -> Expr:
-    """`total + index * stride` where the index, the last one, is a vector."""
+    """Return `total + index * stride` for a vector index, which is the last index."""
     lanes = index.dtype.lanes
     match index:
         case Ramp(base, step):
@@ -499,16 +501,16 @@ def _groups(buffer: Buffer, axes: tuple[T, ...]) -> list[tuple[T, ...]]:
 
 
 def fill_padding(func: PrimFunc) -> PrimFunc:
-    """Write the pad value to every place of a padded buffer that holds no element.
+    """Store the pad value at every position of a padded buffer that holds no element.
 
-    The places are those that `apply_buffer_transforms` found. Parameters are filled at the start
-    of the function, realized buffers at the start of the region, as far as it reaches. Buffers
-    without a pad value, and without such places, are left alone. Pad values are gone afterwards,
-    so that a second run changes nothing.
+    `apply_buffer_transforms` determines these positions. Parameters are filled at the start of the
+    function, and realized buffers at the start of the region, within its bounds. Buffers without a
+    pad value or without such positions are unchanged. The pad values are removed, so the pass is
+    idempotent.
 
     Raises:
-        LowerError: If the layout maps of a buffer with a pad value are not applied yet, or if a
-            pad value is for no buffer of the function.
+        LowerError: If the layout maps of a buffer with a pad value have not been applied, or if a
+            pad value belongs to no buffer of the function.
     """
     pending = {data for data, _ in func.layout_maps}
     memories = memories_of(func) if func.pad_values else {}
@@ -543,7 +545,7 @@ def _realized(node: object, pads: Mapping[Var, PadValue]) -> Stmt | None:
 
 def _fill(buffer: Buffer, pad: PadValue, bounds: list[Range]) -> Stmt:
     assert pad.where is not None
-    # Fresh variables: one buffer may be realized at several places, inside one another's loops.
+    # Use fresh variables: one buffer may be realized several times in nested loops.
     indices = tuple(Var(index.name) for index in pad.indices)
     renamed: dict[Var, Expr] = dict(zip(pad.indices, indices, strict=True))
     where, value = substitute(pad.where, renamed), substitute(pad.value, renamed)
