@@ -76,7 +76,7 @@ def fft(
     Args:
         x: Input array of floating-point dtype, real or complex.
         n: how many elements are transformed: others are left out, or 0; all that there are if None.
-        axis: along which.
+        axis: Axis along which to compute. Negative values count from the last axis.
         norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
             both by 1/sqrt(n).
 
@@ -103,7 +103,7 @@ def ifft(
     Args:
         x: Input array of floating-point dtype, real or complex.
         n: how many elements are transformed: others are left out, or 0; all that there are if None.
-        axis: along which.
+        axis: Axis along which to compute. Negative values count from the last axis.
         norm: `backward` to scale this one by 1/n, `forward` to scale the other, `ortho` to scale
             both by 1/sqrt(n).
 
@@ -195,7 +195,7 @@ def rfft(
     Args:
         x: Input array of real floating-point dtype.
         n: how many elements are transformed; all that there are if None.
-        axis: along which.
+        axis: Axis along which to compute. Negative values count from the last axis.
         norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
             both by 1/sqrt(n).
 
@@ -222,7 +222,7 @@ def irfft(
     Args:
         x: Input array of floating-point dtype, real or complex.
         n: how many elements the result has; an even number, of which `x` has half, if None.
-        axis: along which.
+        axis: Axis along which to compute. Negative values count from the last axis.
         norm: `backward` to scale this one by 1/n, `forward` to scale the other, `ortho` to scale
             both by 1/sqrt(n).
 
@@ -315,7 +315,7 @@ def hfft(
     Args:
         x: Input array of floating-point dtype, real or complex.
         n: how many elements the result has; an even number, of which `x` has half, if None.
-        axis: along which.
+        axis: Axis along which to compute. Negative values count from the last axis.
         norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
             both by 1/sqrt(n).
 
@@ -342,7 +342,7 @@ def ihfft(
     Args:
         x: Input array of real floating-point dtype.
         n: how many elements are transformed: others are left out, or 0; all that there are if None.
-        axis: along which.
+        axis: Axis along which to compute. Negative values count from the last axis.
         norm: `backward` to scale this one by 1/n, `forward` to scale the other, `ortho` to scale
             both by 1/sqrt(n).
 
@@ -368,7 +368,7 @@ def fftfreq(n: SupportsIndex, /, *, d: float = 1.0, dtype: Any = None, device: A
         n: how many elements were transformed.
         d: from one of them to the next.
         dtype: a real floating-point type; float64 if None.
-        device: where the array lives.
+        device: Device of the array. Default: the default device.
 
     Returns:
         `n` frequencies, in cycles per unit of `d`.
@@ -393,7 +393,7 @@ def rfftfreq(
         n: how many elements were transformed.
         d: from one of them to the next.
         dtype: a real floating-point type; float64 if None.
-        device: where the array lives.
+        device: Device of the array. Default: the default device.
 
     Returns:
         `n // 2 + 1` frequencies, in cycles per unit of `d`.

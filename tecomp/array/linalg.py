@@ -121,7 +121,7 @@ def cross(x1: Array, x2: Array, /, *, axis: SupportsIndex = -1) -> Array:
         The broadcast shape.
 
     Raises:
-        ArrayTypeError: elements are no numbers.
+        ArrayTypeError: If a dtype is not numeric.
         ArrayValueError: there is no such axis, it has not three elements, or shapes do not fit.
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.
@@ -161,7 +161,7 @@ def diagonal(x: Array, /, *, offset: SupportsIndex = 0) -> Array:
     """The elements of matrices on a diagonal.
 
     Args:
-        x: shape (..., m, n).
+        x: Input array of shape (..., m, n).
         offset: how far the diagonal is above the main one.
 
     Returns:
@@ -426,7 +426,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
         Shape (m, n).
 
     Raises:
-        ArrayTypeError: elements are no numbers.
+        ArrayTypeError: If a dtype is not numeric.
         ArrayValueError: one is no vector.
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.

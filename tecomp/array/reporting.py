@@ -1,4 +1,4 @@
-"""`report`: what arrays cost on the machines where they are, by the models of these."""
+"""Activity reports of array programs, with costs from the cost models of the devices."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from tecomp.drawing.chrome_trace import Trace
 
 _cleared = [0.0]
-"""When the last reset was, in seconds of `time.time`."""
+"""Time of the last reset, in seconds of `time.time`."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceReport:
-    """What was done on one device.
+    """Activity on one device.
 
     Attributes:
-        device: which.
-        programs: calls of programs.
-        kernels: that these ran.
-        cycles: of these, at least, by the model of the machine.
-        bytes_moved: that kernels read and wrote in the memory of the device, by the model.
-        relayouts: copies to other layouts.
-        relayout_bytes: that the compiler's own of these wrote.
-        copies_from_host: arrays that were brought there.
-        bytes_from_host: with their padding.
-        copies_to_host: arrays that were read.
-        bytes_to_host: with their padding.
-        libraries: calls of functions of libraries, which run on the host, with their names.
+        device: Device name.
+        programs: Number of program calls.
+        kernels: Number of kernels that these programs ran.
+        cycles: Lower bound of the cycles of these kernels, by the cost model of the machine.
+        bytes_moved: Bytes that kernels read and wrote in device memory, by the cost model.
+        relayouts: Number of copies to other layouts.
+        relayout_bytes: Bytes written by the relayouts that the compiler inserted.
+        copies_from_host: Number of arrays copied from the host.
+        bytes_from_host: Bytes copied from the host, with padding.
+        copies_to_host: Number of arrays copied to the host.
+        bytes_to_host: Bytes copied to the host, with padding.
+        libraries: Number of calls of each library function, which run on the host, by name.
     """
 
     device: str
@@ -68,18 +68,18 @@ class DeviceReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was done on devices.
+    """Activity on devices and communication of this process.
 
     Attributes:
-        devices: a report for each, by its name.
-        called: calls of kernels and programs in this process, everywhere.
-        messages: that this process sent to others of its teams.
-        collectives: messages that all processes of a team took part in.
-        exchanges: rounds in which this process sent messages, or got some.
-        overlapped: those of them that were on their way while it computed what needs none.
-        sent: bytes that this process sent, or gave to collectives, by what for.
-        gathered: arrays of teams that every process got all of, by what asked for them.
-        waited: seconds in which this process waited for others of its teams, by what for.
+        devices: Report of each device, by device name.
+        called: Number of kernel and program calls in this process, on all devices.
+        messages: Number of messages that this process sent to other ranks of its teams.
+        collectives: Number of collectives in which this process took part.
+        exchanges: Number of rounds in which this process sent or received messages.
+        overlapped: Number of exchanges that overlapped with computation.
+        sent: Bytes that this process sent or passed to collectives, by purpose.
+        gathered: Number of distributed arrays that were replicated on all ranks, by cause.
+        waited: Seconds that this process waited for other ranks, by cause.
     """
 
     devices: dict[str, DeviceReport]
@@ -106,17 +106,17 @@ class Report:
 
 
 def report(*arrays: Array) -> Report:
-    """What was done on devices, and sent, since the last reset; or what computed some arrays.
+    """Report device and communication activity since the last reset, or of the given arrays.
 
     Args:
-        arrays: whose computation is of interest, which are computed if they are not yet; all that
-            was done if there are none.
+        arrays: Arrays whose evaluation is reported; lazy arrays are evaluated first. Default: all
+            activity since the last reset.
 
     Returns:
-        For each device what was run and copied, as attributes, and as text when printed.
+        Report with the kernels and copies of each device as attributes; prints as text.
 
     Raises:
-        ArrayTypeError: something is no array.
+        ArrayTypeError: If an argument is not an array.
 
     >>> import tecomp.array as xp
     >>> x = xp.ones((64, 64), dtype="float32", device="stick128")
@@ -144,20 +144,21 @@ def report(*arrays: Array) -> Report:
 
 
 def timeline(team: Any) -> Trace:
-    """What the processes of a team did since the last reset: a lane for each, for Perfetto.
+    """Return the timeline of all ranks of a team since the last reset, with one track per rank.
 
-    All processes of the team have to call it. Kernels are in it, and waiting for others with what
-    it was for, the last 10,000 of each; what is between them is Python.
+    This is a collective call: every rank of the team must make it. The timeline has the last 10,000
+    kernels and the last 10,000 waits of each rank, with the cause of each wait. Gaps are Python
+    code.
 
     Args:
-        team: the team, or its number.
+        team: Team or its number.
 
     Returns:
-        JSON, which chrome://tracing opens too, and a notebook shows as a picture. Times are those
-        of the clocks of machines.
+        JSON trace for Perfetto and chrome://tracing, which a notebook displays as a figure. Times
+        are from the clocks of the machines.
 
     Raises:
-        TeamError: there is no such team.
+        TeamError: If the team is unknown.
 
     >>> import json
     >>> import tecomp.array as xp
@@ -168,13 +169,13 @@ def timeline(team: Any) -> Trace:
     >>> names
     ['team 1', 'rank 0']
     """
-    # Known by name: who has no team does not wait for what teams need.
+    # Import lazily: programs without a team do not need the communication packages.
     found: Trace = import_module("tecomp.array.distributed.timeline").lanes_of(team, _cleared[0])
     return found
 
 
 def reset() -> None:
-    """Count from 0 again what is done: for `report`, `timeline` and `xp.counters`.
+    """Reset all counters of `report`, `timeline` and `xp.counters`.
 
     >>> reset()
     >>> report().devices
@@ -194,7 +195,7 @@ def reset() -> None:
 
 
 def _waits() -> Waits | None:
-    """What is known of waiting, which loads with the first team: before, nobody waits."""
+    """Return the wait counters, or None if no team has loaded them."""
     loaded = sys.modules.get("tecomp.dist.runtime.call_tracking")
     return None if loaded is None else loaded.waits
 

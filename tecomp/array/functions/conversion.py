@@ -1,4 +1,4 @@
-"""Arrays of what there is already: numbers, sequences, buffers, arrays of any library."""
+"""Conversion of numbers, sequences, buffers and arrays of other libraries to arrays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def asarray(
     obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
     layout: Any = None, team: Any = None, placements: Any = None,
 ) -> Array:
-    """An array of numbers, sequences of them, buffers, or arrays of any library.
+    """Convert the input to an array.
 
     Args:
         obj: an array of this namespace, a number, nested sequences of numbers, or what offers a
@@ -50,9 +50,9 @@ def asarray(
 
     Raises:
         ArrayTypeError: If `dtype` is not supported.
-        ArrayValueError: `copy=False`, and a copy is needed; rows have different lengths; or there
-            is no such device.
-        DeviceMismatchError: arrays in a sequence live on different devices.
+        ArrayValueError: If `copy` is False and a copy is necessary, rows have different lengths, or
+            the device is unknown.
+        DeviceMismatchError: If arrays in a sequence are on different devices.
 
     >>> import numpy as np
     >>> asarray([[1, 2], [3, 4]], dtype=np.float32)
@@ -85,7 +85,7 @@ def asarray(
 
 
 def _node_for_team(obj: Any, dtype: Any, device: Any, copy: bool | None, where: str) -> Node:
-    """Return all elements on this process; memory is borrowed, because a part of it is copied."""
+    """Return all elements on this process; memory is borrowed, because each shard is copied."""
     place = device_name(device, where)
     if isinstance(obj, Array) or _arrays_in(obj) or is_apart(place):
         return node_of(asarray(obj, dtype=dtype, device=device, copy=copy), where)
@@ -96,7 +96,7 @@ def _node_for_team(obj: Any, dtype: Any, device: Any, copy: bool | None, where: 
 def _brought(
     obj: Any, dtype: str | None, device: str, copy: bool | None, layout: Any, where: str
 ) -> Node:
-    """An array on a device with memory of its own, of what is in that of the host."""
+    """Copy elements from host memory to a device with separate memory."""
     if copy is False:
         raise ArrayValueError(
             f"{where}: copy=False, and {device!r} has memory of its own, to which elements are "
@@ -117,7 +117,7 @@ def _moved(node: Node, device: str, layout: Any, where: str) -> Node:
 
 
 def _arrays_in(obj: Any) -> list[Array]:
-    """The arrays that are elements of nested sequences, each of which is looked into once."""
+    """Return the arrays in nested sequences; each sequence is searched once."""
     found: list[Array] = []
     stack = [obj] if isinstance(obj, list | tuple) else []
     seen: set[int] = set()
@@ -137,7 +137,7 @@ def _arrays_in(obj: Any) -> list[Array]:
 def _converted(
     node: Node, dtype: str | None, device: str, copy: bool | None, layout: Any, where: str
 ) -> Node:
-    """An array in another type, at another place, or with memory of its own."""
+    """Return an array converted to a dtype, a device or a layout, or copied to its own memory."""
     if copy is False:
         raise ArrayValueError(
             f"{where}: x is {node.type}, and takes a copy to be of {dtype or node.type.dtype} on "
@@ -149,7 +149,7 @@ def _converted(
             return _moved(record(Cast(dtype), node), device, layout, where)
         check_dtype(dtype, device, where)
         return record(Cast(dtype), _moved(node, device, layout, where))
-    # Arrays that share memory are values of their own already; others may write to theirs.
+    # Nodes are immutable values, so only borrowed memory, which its owner may write, is copied.
     if copy and node.data is not None and is_borrowed(node.data):
         node = leaf(copied(node.data), node.type)
     return _moved(node, device, layout, where)
@@ -158,17 +158,17 @@ def _converted(
 def from_dlpack(
     x: Any, /, *, device: Any = None, copy: bool | None = None
 ) -> Array:
-    """An array of what another library offers by DLPack.
+    """Import an array through the DLPack protocol.
 
     Args:
-        x: what has `__dlpack__` and `__dlpack_device__`.
-        device: where the array lives; the processor if None.
-        copy: True for memory of its own, False for that of `x`, None for a copy unless `x` exports
+        x: Object with `__dlpack__` and `__dlpack_device__`.
+        device: Device of the array. Default: the CPU.
+        copy: True always copies, False borrows the memory of `x`, None copies unless `x` exports
             its memory as read-only.
 
     Raises:
-        ArrayTypeError: it offers none, or there are no arrays of such elements.
-        ArrayValueError: it is not in the processor's memory, or there is no such device.
+        ArrayTypeError: If `x` does not support DLPack, or has an unsupported dtype.
+        ArrayValueError: If `x` is not in CPU memory, or the device is unknown.
 
     >>> import numpy as np
     >>> from_dlpack(np.arange(3))

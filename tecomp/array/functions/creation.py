@@ -1,4 +1,4 @@
-"""Arrays that functions make: of one value, of numbers in order, of others by their shape."""
+"""Creation functions."""
 
 from __future__ import annotations
 
@@ -49,21 +49,22 @@ def arange(
     start: float, /, stop: float | None = None, step: float = 1, *,
     dtype: Any = None, device: Any = None, team: Any = None, placements: Any = None,
 ) -> Array:
-    """The numbers from `start` to below `stop` in steps.
+    """Return evenly spaced values in the half-open interval [start, stop).
 
     Args:
-        start: the first; 0 if `stop` is None, and `start` the end.
-        stop: behind the last.
-        step: from one to the next, not 0.
-        dtype: the element type; int64 if all are integers, else float64.
-        device: where the array lives.
-        team: the processes among which it is divided; this one alone if None.
-        placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
-            first axis is cut into blocks if None.
+        start: First value. If `stop` is None, `start` is the end of the interval, which begins at
+            0.
+        stop: End of the interval, excluded.
+        step: Distance between adjacent values, nonzero. Default: 1.
+        dtype: dtype of the array. Default: int64 if all arguments are integers, otherwise float64.
+        device: Device of the array. Default: the default device.
+        team: Team over which the array is distributed. Default: an array of this process alone.
+        placements: Placements of the shards, such as `[dist.Shard(1)]`, or a `dist.Partition`.
+            Default: the first axis is sharded in blocks.
 
     Raises:
-        ArrayTypeError: they are no real numbers.
-        ArrayValueError: the step is 0, or there are too many numbers.
+        ArrayTypeError: If an argument is not a real number.
+        ArrayValueError: If `step` is 0, or there are too many values.
 
     >>> arange(1, 10, 4)
     Array([1, 5, 9], dtype=int64)
@@ -84,7 +85,7 @@ def arange(
 
 
 def _real(value: Any, where: str) -> int | float:
-    """A real number of Python."""
+    """Convert a value to a Python int or float."""
     if isinstance(value, np.generic | Array):
         value = value.item() if isinstance(value, np.generic) else float(value)
     if isinstance(value, bool | int):
@@ -99,22 +100,22 @@ def linspace(
     dtype: Any = None, device: Any = None, endpoint: bool = True,
     team: Any = None, placements: Any = None,
 ) -> Array:
-    """Numbers at equal distances.
+    """Return a given number of evenly spaced values over an interval.
 
     Args:
-        start: the first.
-        stop: the last, or behind it.
-        num: how many.
-        dtype: the element type; float64 if None, complex128 if a number is complex.
-        device: where the array lives.
-        endpoint: whether `stop` is the last.
-        team: the processes among which it is divided; this one alone if None.
-        placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
-            first axis is cut into blocks if None.
+        start: First value.
+        stop: Last value, or the excluded end of the interval if `endpoint` is False.
+        num: Number of values.
+        dtype: dtype of the array. Default: float64, or complex128 if a bound is complex.
+        device: Device of the array. Default: the default device.
+        endpoint: If True, `stop` is the last value. Default: True.
+        team: Team over which the array is distributed. Default: an array of this process alone.
+        placements: Placements of the shards, such as `[dist.Shard(1)]`, or a `dist.Partition`.
+            Default: the first axis is sharded in blocks.
 
     Raises:
-        ArrayTypeError: the elements cannot hold such numbers.
-        ArrayValueError: `num` is below 0.
+        ArrayTypeError: If the dtype cannot represent the values.
+        ArrayValueError: If `num` is negative.
 
     >>> linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float64)
@@ -136,21 +137,22 @@ def empty(
     shape: Extents, *, dtype: Any = None, device: Any = None, layout: Any = None,
     team: Any = None, placements: Any = None,
 ) -> Array:
-    """An array whose elements nobody has said.
+    """Return an uninitialized array.
 
     Args:
-        shape: the extents.
-        dtype: the element type; float64 if None.
-        device: where the array lives.
-        layout: where the elements are in the memory of the device, a `tecomp.Layout`; the device's
-            own for such an array if None.
-        team: the processes among which it is divided; this one alone if None.
-        placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
-            first axis is cut into blocks if None.
+        shape: Shape of the array.
+        dtype: dtype of the array. Default: float64.
+        device: Device of the array. Default: the default device.
+        layout: Layout in device memory, a `tecomp.Layout`. Default: the default layout of the
+            device.
+        team: Team over which the array is distributed. Default: an array of this process alone.
+        placements: Placements of the shards, such as `[dist.Shard(1)]`, or a `dist.Partition`.
+            Default: the first axis is sharded in blocks.
 
     Raises:
         ArrayTypeError: If `dtype` is not supported.
-        ArrayValueError: an extent is below 0, there is no such device, or no such layout there.
+        ArrayValueError: If an extent is negative, or the device is unknown or does not support
+            the layout.
 
     >>> empty((2, 3)).shape
     (2, 3)
@@ -169,21 +171,22 @@ def zeros(
     shape: Extents, *, dtype: Any = None, device: Any = None, layout: Any = None,
     team: Any = None, placements: Any = None,
 ) -> Array:
-    """An array of zeros.
+    """Return an array filled with zeros.
 
     Args:
-        shape: the extents.
-        dtype: the element type; float64 if None.
-        device: where the array lives.
-        layout: where the elements are in the memory of the device, a `tecomp.Layout`; the device's
-            own for such an array if None.
-        team: the processes among which it is divided; this one alone if None.
-        placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
-            first axis is cut into blocks if None.
+        shape: Shape of the array.
+        dtype: dtype of the array. Default: float64.
+        device: Device of the array. Default: the default device.
+        layout: Layout in device memory, a `tecomp.Layout`. Default: the default layout of the
+            device.
+        team: Team over which the array is distributed. Default: an array of this process alone.
+        placements: Placements of the shards, such as `[dist.Shard(1)]`, or a `dist.Partition`.
+            Default: the first axis is sharded in blocks.
 
     Raises:
         ArrayTypeError: If `dtype` is not supported.
-        ArrayValueError: an extent is below 0, there is no such device, or no such layout there.
+        ArrayValueError: If an extent is negative, or the device is unknown or does not support
+            the layout.
 
     >>> zeros(2)
     Array([0., 0.], dtype=float64)
@@ -195,21 +198,22 @@ def ones(
     shape: Extents, *, dtype: Any = None, device: Any = None, layout: Any = None,
     team: Any = None, placements: Any = None,
 ) -> Array:
-    """An array of ones.
+    """Return an array filled with ones.
 
     Args:
-        shape: the extents.
-        dtype: the element type; float64 if None.
-        device: where the array lives.
-        layout: where the elements are in the memory of the device, a `tecomp.Layout`; the device's
-            own for such an array if None.
-        team: the processes among which it is divided; this one alone if None.
-        placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
-            first axis is cut into blocks if None.
+        shape: Shape of the array.
+        dtype: dtype of the array. Default: float64.
+        device: Device of the array. Default: the default device.
+        layout: Layout in device memory, a `tecomp.Layout`. Default: the default layout of the
+            device.
+        team: Team over which the array is distributed. Default: an array of this process alone.
+        placements: Placements of the shards, such as `[dist.Shard(1)]`, or a `dist.Partition`.
+            Default: the first axis is sharded in blocks.
 
     Raises:
         ArrayTypeError: If `dtype` is not supported.
-        ArrayValueError: an extent is below 0, there is no such device, or no such layout there.
+        ArrayValueError: If an extent is negative, or the device is unknown or does not support
+            the layout.
 
     >>> ones(2, dtype=np.int8)
     Array([1, 1], dtype=int8)
@@ -221,24 +225,25 @@ def full(
     shape: Extents, fill_value: complex | Array, *, dtype: Any = None, device: Any = None,
     layout: Any = None, team: Any = None, placements: Any = None,
 ) -> Array:
-    """An array of one value.
+    """Return an array filled with one value.
 
     Args:
-        shape: the extents.
-        fill_value: a number, or an array that broadcasts to the shape.
-        dtype: the element type; that of the value if None.
-        device: where the array lives; where the value lives if that is an array.
-        layout: where the elements are in the memory of the device, a `tecomp.Layout`; the device's
-            own for such an array if None.
-        team: the processes among which it is divided; this one alone if None.
-        placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
-            first axis is cut into blocks if None.
+        shape: Shape of the array.
+        fill_value: Python scalar, or an array that broadcasts to the shape.
+        dtype: dtype of the array. Default: the dtype of `fill_value`.
+        device: Device of the array. Default: the device of `fill_value` if it is an array,
+            otherwise the default device.
+        layout: Layout in device memory, a `tecomp.Layout`. Default: the default layout of the
+            device.
+        team: Team over which the array is distributed. Default: an array of this process alone.
+        placements: Placements of the shards, such as `[dist.Shard(1)]`, or a `dist.Partition`.
+            Default: the first axis is sharded in blocks.
 
     Raises:
-        ArrayTypeError: the elements cannot hold the value.
-        ArrayValueError: an extent is below 0, there is no such device or layout, or shapes do not
-            fit.
-        DeviceMismatchError: the value lives on another device.
+        ArrayTypeError: If the dtype cannot represent the value.
+        ArrayValueError: If an extent is negative, the device or layout is unknown, or
+            `fill_value` does not broadcast to the shape.
+        DeviceMismatchError: If `fill_value` is an array on another device.
 
     >>> full((2, 2), 7)
     Array([[7, 7],
@@ -287,7 +292,7 @@ def _filled_array(type: PTensorType, value: Any, placements: Any, where: str) ->
         return made(on_teams().filled(node, type, placements, where))
     shape, dtype = type.shape, type.dtype
     if dtype == node.type.dtype and node.data is not None:
-        # One element in memory, which kernels read again and again.
+        # Broadcasting stores a single element, which kernels read with stride 0.
         return made(moved(Broadcast(shape), node))
     if node.type.shape:
         return made(moved(Broadcast(shape), record(Cast(dtype), node)))
@@ -302,10 +307,10 @@ def _numbered(op: Creation, team: Any, placements: Any, where: str) -> Array:
 
 
 def _checked(value: Any, where: str) -> bool | int | float | complex:
-    """A number of Python.
+    """Convert a value to a Python scalar.
 
     Raises:
-        ArrayTypeError: it is none.
+        ArrayTypeError: If the value is not a number.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -319,7 +324,7 @@ def _checked(value: Any, where: str) -> bool | int | float | complex:
 
 
 def _number(value: Any, type: PTensorType, where: str) -> Node:
-    """A number in the element type of an array."""
+    """Return a node of rank 0 that holds a number in the dtype of an array type."""
     dtype = type.dtype
     value = _checked(value, where)
     if isinstance(value, complex) and dtype not in COMPLEX:
@@ -345,14 +350,14 @@ def _check_range(value: Any, dtype: str, where: str) -> None:
 def empty_like(
     x: Array, /, *, dtype: Any = None, device: Any = None, layout: Any = None
 ) -> Array:
-    """An array of another's shape, whose elements nobody has said.
+    """Return an uninitialized array with the shape and dtype of `x`.
 
     Args:
         x: Input array.
-        dtype: the element type; that of `x` if None.
-        device: where the array lives; where `x` does if None.
-        layout: where the elements are in the memory of the device, a `tecomp.Layout`; as those of
-            `x` if None and the array has its dtype and device.
+        dtype: dtype of the array. Default: the dtype of `x`.
+        device: Device of the array. Default: the device of `x`.
+        layout: Layout in device memory, a `tecomp.Layout`. Default: the layout of `x` if dtype and
+            device are unchanged, otherwise the default layout of the device.
 
     Raises:
         ArrayTypeError: If `dtype` is not supported.
@@ -367,14 +372,14 @@ def empty_like(
 def zeros_like(
     x: Array, /, *, dtype: Any = None, device: Any = None, layout: Any = None
 ) -> Array:
-    """Zeros in another array's shape.
+    """Return an array filled with zeros, with the shape and dtype of `x`.
 
     Args:
         x: Input array.
-        dtype: the element type; that of `x` if None.
-        device: where the array lives; where `x` does if None.
-        layout: where the elements are in the memory of the device, a `tecomp.Layout`; as those of
-            `x` if None and the array has its dtype and device.
+        dtype: dtype of the array. Default: the dtype of `x`.
+        device: Device of the array. Default: the device of `x`.
+        layout: Layout in device memory, a `tecomp.Layout`. Default: the layout of `x` if dtype and
+            device are unchanged, otherwise the default layout of the device.
 
     Raises:
         ArrayTypeError: If `dtype` is not supported.
@@ -389,14 +394,14 @@ def zeros_like(
 def ones_like(
     x: Array, /, *, dtype: Any = None, device: Any = None, layout: Any = None
 ) -> Array:
-    """Ones in another array's shape.
+    """Return an array filled with ones, with the shape and dtype of `x`.
 
     Args:
         x: Input array.
-        dtype: the element type; that of `x` if None.
-        device: where the array lives; where `x` does if None.
-        layout: where the elements are in the memory of the device, a `tecomp.Layout`; as those of
-            `x` if None and the array has its dtype and device.
+        dtype: dtype of the array. Default: the dtype of `x`.
+        device: Device of the array. Default: the device of `x`.
+        layout: Layout in device memory, a `tecomp.Layout`. Default: the layout of `x` if dtype and
+            device are unchanged, otherwise the default layout of the device.
 
     Raises:
         ArrayTypeError: If `dtype` is not supported.
@@ -412,20 +417,21 @@ def full_like(
     x: Array, /, fill_value: complex | Array, *, dtype: Any = None, device: Any = None,
     layout: Any = None,
 ) -> Array:
-    """One value in another array's shape.
+    """Return an array filled with one value, with the shape and dtype of `x`.
 
     Args:
         x: Input array.
-        fill_value: a number, or an array that broadcasts to the shape.
-        dtype: the element type; that of `x` if None.
-        device: where the array lives; where `x` does if None.
-        layout: where the elements are in the memory of the device, a `tecomp.Layout`; as those of
-            `x` if None and the array has its dtype and device.
+        fill_value: Python scalar, or an array that broadcasts to the shape.
+        dtype: dtype of the array. Default: the dtype of `x`.
+        device: Device of the array. Default: the device of `x`.
+        layout: Layout in device memory, a `tecomp.Layout`. Default: the layout of `x` if dtype and
+            device are unchanged, otherwise the default layout of the device.
 
     Raises:
-        ArrayTypeError: the elements cannot hold the value.
-        ArrayValueError: there is no such device or layout, or shapes do not fit.
-        DeviceMismatchError: the value lives on another device.
+        ArrayTypeError: If the dtype cannot represent the value.
+        ArrayValueError: If the device or layout is unknown, or `fill_value` does not broadcast to
+            the shape.
+        DeviceMismatchError: If `fill_value` is an array on another device.
 
     >>> full_like(zeros(2), 7)
     Array([7., 7.], dtype=float64)
@@ -451,21 +457,21 @@ def eye(
     k: int = 0, dtype: Any = None, device: Any = None,
     team: Any = None, placements: Any = None,
 ) -> Array:
-    """Ones on a diagonal, zeros elsewhere.
+    """Return a matrix with ones on one diagonal and zeros elsewhere.
 
     Args:
-        n_rows: the number of rows.
-        n_cols: the number of columns; as many as rows if None.
-        k: the diagonal, so many columns to the right of the main one.
-        dtype: the element type; float64 if None.
-        device: where the array lives.
-        team: the processes among which it is divided; this one alone if None.
-        placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
-            first axis is cut into blocks if None.
+        n_rows: Number of rows.
+        n_cols: Number of columns. Default: `n_rows`.
+        k: Diagonal, counted in columns to the right of the main diagonal. Default: 0.
+        dtype: dtype of the array. Default: float64.
+        device: Device of the array. Default: the default device.
+        team: Team over which the array is distributed. Default: an array of this process alone.
+        placements: Placements of the shards, such as `[dist.Shard(1)]`, or a `dist.Partition`.
+            Default: the first axis is sharded in blocks.
 
     Raises:
         ArrayTypeError: If `dtype` is not supported.
-        ArrayValueError: a number is below 0, or there is no such device.
+        ArrayValueError: If a number of rows or columns is negative, or the device is unknown.
 
     >>> eye(2, 3, k=1)
     Array([[0., 1., 0.],
@@ -480,14 +486,14 @@ def eye(
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:
-    """The lower triangle of matrices, and zeros elsewhere.
+    """Return the lower triangle of each matrix; other elements are zero.
 
     Args:
-        x: shape (..., m, n).
-        k: the last diagonal that is kept, so many columns to the right of the main one.
+        x: Input array of shape (..., m, n).
+        k: Last diagonal to keep, counted in columns to the right of the main diagonal.
 
     Raises:
-        ArrayValueError: there are less than two axes.
+        ArrayValueError: If `x` has fewer than two axes.
 
     >>> tril(ones((2, 2)))
     Array([[1., 0.],
@@ -497,14 +503,14 @@ def tril(x: Array, /, *, k: int = 0) -> Array:
 
 
 def triu(x: Array, /, *, k: int = 0) -> Array:
-    """The upper triangle of matrices, and zeros elsewhere.
+    """Return the upper triangle of each matrix; other elements are zero.
 
     Args:
-        x: shape (..., m, n).
-        k: the first diagonal that is kept, so many columns to the right of the main one.
+        x: Input array of shape (..., m, n).
+        k: First diagonal to keep, counted in columns to the right of the main diagonal.
 
     Raises:
-        ArrayValueError: there are less than two axes.
+        ArrayValueError: If `x` has fewer than two axes.
 
     >>> triu(ones((2, 2)))
     Array([[1., 1.],
@@ -519,17 +525,19 @@ def _triangle(part: Literal["lower", "upper"], x: Array, k: int, where: str) -> 
 
 
 def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
-    """Arrays of coordinates: each of the arrays along an axis of its own, repeated along others.
+    """Return coordinate arrays for coordinate vectors.
 
     Args:
-        arrays: of one axis, or of none, and one element type.
-        indexing: `ij` for the axes in order, `xy` for the first two exchanged.
+        arrays: Arrays of at most one axis and of one dtype.
+        indexing: `ij` for axes in the order of the arrays, `xy` to exchange the first two axes.
+            Default: `xy`.
 
     Returns:
-        One array for each.
+        List of arrays, one per argument, each varying along its own axis and repeated along the
+        others.
 
     Raises:
-        ArrayValueError: an array has more axes, or there is no such indexing.
+        ArrayValueError: If an array has more than one axis, or `indexing` is unknown.
         DeviceMismatchError: If the arrays are on different devices.
 
     >>> [x.shape for x in meshgrid(arange(2), arange(3))]

@@ -40,20 +40,20 @@ KINDS: Mapping[str, Sequence[str]] = {
     "complex floating": COMPLEX,
     "numeric": NUMERIC,
 }
-"""The element types of each kind."""
+"""Dtype names of each dtype kind."""
 
 
 @dataclass(frozen=True)
 class FloatInfo:
-    """What floating-point numbers of a type are like; of complex ones, their parts.
+    """Machine limits of a floating-point dtype; for a complex dtype, the limits of its parts.
 
     Attributes:
-        bits: that one takes.
-        eps: the distance from 1 to the next greater number.
-        max: the greatest finite number.
-        min: the least finite number.
-        smallest_normal: the least positive number of full precision.
-        dtype: the type.
+        bits: Bits per number.
+        eps: Distance from 1 to the next greater number.
+        max: Greatest finite number.
+        min: Least finite number.
+        smallest_normal: Least positive normal number.
+        dtype: dtype of the numbers.
     """
 
     bits: int
@@ -66,13 +66,13 @@ class FloatInfo:
 
 @dataclass(frozen=True)
 class IntegerInfo:
-    """What integers of a type are like.
+    """Machine limits of an integer dtype.
 
     Attributes:
-        bits: that one takes.
-        max: the greatest.
-        min: the least.
-        dtype: the type.
+        bits: Bits per number.
+        max: Greatest number.
+        min: Least number.
+        dtype: dtype of the numbers.
     """
 
     bits: int
@@ -84,19 +84,19 @@ class IntegerInfo:
 def astype(
     x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None
 ) -> Array:
-    """The elements in another type.
+    """Cast an array to a dtype.
 
-    A float that an integer type cannot hold becomes the nearest integer that it can, and NaN 0;
-    integers wrap; everything but zero becomes True.
+    A float that is out of range for an integer dtype saturates, and NaN becomes 0. Integers wrap
+    around. Every nonzero value becomes True.
 
     Args:
         x: Input array.
-        dtype: the type; no real one for complex elements.
-        copy: False gives `x` itself where nothing changes.
-        device: where the result lives; where `x` lives if None.
+        dtype: Target dtype; complex if `x` is complex.
+        copy: If False, return `x` itself where dtype and device are unchanged.
+        device: Device of the result. Default: the device of `x`.
 
     Raises:
-        ArrayTypeError: elements are complex and the type is real, or there is no such type.
+        ArrayTypeError: If `x` is complex and the dtype is real, or the dtype is unsupported.
         ArrayValueError: If the device is unknown.
 
     >>> import tecomp.array as xp
@@ -111,14 +111,14 @@ def astype(
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Whether arrays of one type and of another meet in that other one.
+    """Return whether type promotion allows the cast between two dtypes.
 
     Args:
-        from_: an array or a type.
-        to: a type.
+        from_: Array or dtype to cast from.
+        to: Target dtype.
 
     Raises:
-        ArrayTypeError: there are no such types.
+        ArrayTypeError: If a dtype is unsupported.
 
     >>> import tecomp.array as xp
     >>> xp.can_cast(xp.int8, xp.int16), xp.can_cast(xp.float64, xp.float32)
@@ -129,13 +129,13 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 
 def finfo(type: Any, /) -> FloatInfo:
-    """What floating-point numbers are like.
+    """Return the machine limits of a floating-point dtype.
 
     Args:
-        type: an array or a type.
+        type: Array or dtype.
 
     Raises:
-        ArrayTypeError: it has no floating-point numbers.
+        ArrayTypeError: If the dtype is not a floating-point dtype.
 
     >>> import tecomp.array as xp
     >>> xp.finfo(xp.complex64).eps == 2.0**-23
@@ -153,13 +153,13 @@ def finfo(type: Any, /) -> FloatInfo:
 
 
 def iinfo(type: Any, /) -> IntegerInfo:
-    """What integers are like.
+    """Return the machine limits of an integer dtype.
 
     Args:
-        type: an array or a type.
+        type: Array or dtype.
 
     Raises:
-        ArrayTypeError: it has no integers.
+        ArrayTypeError: If the dtype is not an integer dtype.
 
     >>> import tecomp.array as xp
     >>> xp.iinfo(xp.uint8).max
@@ -172,16 +172,16 @@ def iinfo(type: Any, /) -> IntegerInfo:
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a type is another one, or of a kind.
+    """Return whether a dtype equals another dtype or belongs to a dtype kind.
 
     Args:
-        dtype: a type.
-        kind: a type, `"bool"`, `"signed integer"`, `"unsigned integer"`, `"integral"`,
-            `"real floating"`, `"complex floating"` or `"numeric"`, or a tuple of these.
+        dtype: dtype to test.
+        kind: dtype, `"bool"`, `"signed integer"`, `"unsigned integer"`, `"integral"`, `"real
+            floating"`, `"complex floating"` or `"numeric"`, or a tuple of these.
 
     Raises:
-        ArrayTypeError: there are no such types.
-        ArrayValueError: there is no such kind.
+        ArrayTypeError: If a dtype is unsupported.
+        ArrayValueError: If the kind is unknown.
 
     >>> import tecomp.array as xp
     >>> xp.isdtype(xp.int8, "integral"), xp.isdtype(xp.int8, (xp.int16, "real floating"))
@@ -204,14 +204,14 @@ def _kind(kind: Any) -> Sequence[str]:
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    """The type in which arrays, types and numbers of Python meet.
+    """Return the dtype that type promotion gives for the arguments.
 
     Args:
-        arrays_and_dtypes: of these one at least is an array or a type.
+        arrays_and_dtypes: Arrays, dtypes and Python scalars, with at least one array or dtype.
 
     Raises:
-        ArrayTypeError: one is none of these, or an int is out of the range of the type.
-        ArrayValueError: there are no arrays and types.
+        ArrayTypeError: If an argument is of another type, or an int is out of range for the dtype.
+        ArrayValueError: If there is neither an array nor a dtype.
 
     >>> import tecomp.array as xp
     >>> xp.result_type(xp.int8, xp.asarray([1], dtype=xp.uint8), 2)
@@ -231,7 +231,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 
 
 def _type_of(given: Any, where: str) -> str:
-    """The name of a type, or of that of an array."""
+    """Return the dtype name of an array or a dtype."""
     if isinstance(given, Array):
         return node_of(given, where).type.dtype
     return dtype_name(given, where)
@@ -251,14 +251,14 @@ _KINDS = {
 
 
 class Info:
-    """Answers to questions about the namespace.
+    """Namespace inspection object.
 
     Source:
         The Python array API standard, "inspection".
     """
 
     def capabilities(self) -> dict[str, Any]:
-        """What not every library can, and how many axes an array has at most.
+        """Return the optional capabilities of the namespace and the maximum number of axes.
 
         >>> Info().capabilities()["boolean indexing"]
         True
@@ -266,7 +266,7 @@ class Info:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
-        """Where arrays are made if nobody says where.
+        """Return the default device.
 
         >>> Info().default_device()
         'cpu'
@@ -274,7 +274,10 @@ class Info:
         return CPU
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
-        """The element types of arrays if nobody says which.
+        """Return the default dtypes per kind.
+
+        Args:
+            device: Device. Default: the CPU.
 
         Raises:
             ArrayValueError: If the device is unknown.
@@ -290,7 +293,7 @@ class Info:
         }
 
     def devices(self) -> list[str]:
-        """Where arrays can be.
+        """Return the available devices.
 
         >>> "cpu" in Info().devices()
         True
@@ -300,14 +303,14 @@ class Info:
     def dtypes(
         self, *, device: Any = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, np.dtype[Any]]:
-        """The element types of the standard that a device stores, by name.
+        """Return the standard dtypes that a device supports, by name.
 
         Args:
-            device: which; the processor if None.
-            kind: only those of this kind, or of one of several.
+            device: Device. Default: the CPU.
+            kind: dtype kind, or a tuple of kinds, to which the result is limited.
 
         Raises:
-            ArrayValueError: there is no such device or kind.
+            ArrayValueError: If the device or the kind is unknown.
 
         >>> list(Info().dtypes(kind="real floating"))
         ['float32', 'float64']
@@ -326,7 +329,7 @@ class Info:
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807  the standard's name
-    """What there is in the namespace.
+    """Return the namespace inspection object.
 
     >>> __array_namespace_info__().default_device()
     'cpu'

@@ -23,23 +23,24 @@ if typing.TYPE_CHECKING:
 
 
 def explain(*arrays: Array) -> Explanation:
-    """What would run to compute arrays; nothing does.
+    """Describe the kernels that would evaluate the arrays, without running them.
 
-    Of arrays of a team it is what this process would compute of its part. What that waits for is
-    sent, so that all processes have to call it. A function of a library, such as a sort, is called
-    when it is written; of its results `function` and `lowered` show that call.
+    For distributed arrays, the description covers the part of this process. The messages that this
+    part needs are sent, so every rank of the team must make this call. A library function, such as
+    a sort, runs when it is recorded; for its results `function` and `lowered` show that call.
 
     Args:
-        arrays: Arrays that are not computed yet, or results of library functions.
+        arrays: Lazy arrays, or results of library functions.
 
     Returns:
-        What prints as the operations, what they are lowered to, and schedule, loops and cost of
-        each kernel; the parts of it are its attributes.
+        Description that prints as the operations, their lowered form, and schedule, loops and cost
+        of each kernel; its attributes give the parts.
 
     Raises:
-        ArrayTypeError: something is no array, or an argument of a function that `jit` records.
+        ArrayTypeError: If an argument is not an array, or is an argument of a function that `jit`
+            records.
         DeviceMismatchError: If the arrays are on different devices.
-        TeamMismatchError: arrays belong to different teams.
+        TeamMismatchError: If the arrays belong to different teams.
 
     >>> import tecomp.array as xp
     >>> x = xp.arange(6, dtype="float32")
@@ -52,27 +53,28 @@ def explain(*arrays: Array) -> Explanation:
     shared = [node for node in nodes if isinstance(node, Shared)]
     messages = teams().explain(shared) if shared else ()
     work = computable(parts_of(nodes))
-    # Loaded now: who computes arrays does not wait for what explains them.
+    # Import lazily: evaluating arrays does not need the explanation module.
     explained = import_module("tecomp.array.kernels.explanation")
     found: Explanation = explained.explanation_of(work, messages, nodes)
     return found
 
 
 def from_local(part: Any, team: Any, /, *, axis: int = 0, partition: Any = None) -> Array:
-    """The array that the parts of the processes of a team make up.
+    """Assemble a distributed array from the local shards of all ranks.
 
-    All processes of the team have to call it.
+    This is a collective call: every rank of the team must make it.
 
     Args:
-        part: what this process has: an array without a team, or what `asarray` takes.
-        team: the processes, a `dist.Team` or its number.
-        axis: along which the parts lie one after the other.
-        partition: who has what, a `dist.Partition`, in place of `axis`; partial values are
-            combined.
+        part: Shard of this process: an array without a team, or input of `asarray`.
+        team: Team of processes, a `dist.Team` or its number.
+        axis: Axis along which the shards are concatenated in rank order. Default: 0.
+        partition: `dist.Partition` that gives the owner of each element, used instead of `axis`;
+            partial values are reduced.
 
     Raises:
-        ArrayValueError: `part` is of a team itself, or the partition is that of a view.
-        TeamError: there is no such team, or the parts do not fit each other or the partition.
+        ArrayValueError: If `part` is a distributed array, or `partition` is the partition of a
+            view.
+        TeamError: If the team is unknown, or the shards do not match each other or the partition.
 
     >>> import tecomp.array as xp
     >>> from tecomp import dist
@@ -89,12 +91,12 @@ def from_local(part: Any, team: Any, /, *, axis: int = 0, partition: Any = None)
 
 
 def gather(x: Array, /) -> Array:
-    """The whole of an array on every process, as an array without a team.
+    """Return a replicated copy of a distributed array on every rank, as an array without a team.
 
-    All processes of the team have to call it.
+    This is a collective call: every rank of the team must make it.
 
     Args:
-        x: an array; one without a team is given back.
+        x: Input array; an array without a team is returned unchanged.
 
     >>> import tecomp.array as xp
     >>> from tecomp import dist
@@ -106,17 +108,17 @@ def gather(x: Array, /) -> Array:
 
 
 def redistribute(x: Array, placements: Any, /) -> Array:
-    """An array of a team by another partition.
+    """Reshard a distributed array to another partition.
 
-    All processes of the team have to call it.
+    This is a collective call: every rank of the team must make it.
 
     Args:
-        x: Input array.
-        placements: what the processes in a row have, `[dist.Shard(1)]`; or a `dist.Partition`.
+        x: Distributed array.
+        placements: Placements of the shards, such as `[dist.Shard(1)]`, or a `dist.Partition`.
 
     Raises:
-        ArrayValueError: `x` is of no team, or the partition is that of another array.
-        LayoutError: the placements do not fit.
+        ArrayValueError: If `x` has no team, or the partition is for another array.
+        LayoutError: If the placements do not match the array or the team.
 
     >>> import tecomp.array as xp
     >>> from tecomp import dist
@@ -134,13 +136,13 @@ def redistribute(x: Array, placements: Any, /) -> Array:
 
 
 def eval(*arrays: Array) -> None:
-    """Compute arrays that are not computed yet, all of them in as few kernels as possible.
+    """Evaluate lazy arrays, with as few kernels as possible.
 
     Args:
-        arrays: the arrays; what is computed already stays as it is.
+        arrays: Arrays to evaluate; evaluated arrays are left unchanged.
 
     Raises:
-        ArrayTypeError: something is no array.
+        ArrayTypeError: If an argument is not an array.
 
     >>> import tecomp.array as xp
     >>> x = xp.arange(4)
@@ -212,18 +214,18 @@ def _check_strides(shape: Shape, strides: tuple[int, ...], where: str) -> int:
 
 
 def restickify(x: Array, axis: int, /) -> Array:
-    """An array with another axis along the sticks, or the rows of tiles, of its device.
+    """Relayout an array so that another axis runs along the sticks or tile rows of its device.
 
     Args:
-        x: an array on a device that has sticks or tiles.
-        axis: whose elements are to lie side by side.
+        x: Array on a device that has sticks or tiles.
+        axis: Axis whose elements become contiguous within a stick or tile row.
 
     Returns:
-        The same elements in another layout.
+        Array with the same elements in another layout.
 
     Raises:
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: the array is where there are no layouts.
+        ArrayValueError: If the device of the array has no layouts.
 
     >>> import tecomp.array as xp
     >>> x = xp.zeros((100, 200), dtype="float32", device="stick128")
@@ -238,19 +240,20 @@ def restickify(x: Array, axis: int, /) -> Array:
 
 
 def relayout_to(x: Array, layout: Any, /) -> Array:
-    """An array in another layout on its device.
+    """Copy an array to another layout on its device.
 
     Args:
-        x: an array on a device that has layouts.
-        layout: of an array of its shape and type, a `tecomp.Layout`. A `tecomp.StickLayout` without
-            a size of its own takes the size of the array.
+        x: Array on a device that has layouts.
+        layout: `tecomp.Layout` for the shape and dtype of `x`. A `tecomp.StickLayout` without a
+            size takes the size of the array.
 
     Returns:
-        The same elements in that layout.
+        Array with the same elements in that layout.
 
     Raises:
-        ArrayTypeError: this is no layout.
-        ArrayValueError: the array is where there are no layouts, or it is none of such an array.
+        ArrayTypeError: If `layout` is not a layout.
+        ArrayValueError: If the device of the array has no layouts, or the layout does not match the
+            array.
 
     >>> import tecomp.array as xp
     >>> x, y = [xp.ones((100, n), dtype="float32", device="stick128") for n in (200, 200)]

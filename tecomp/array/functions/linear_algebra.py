@@ -13,18 +13,18 @@ from tecomp.ptensor.operations.linear_algebra import MatMul, MatrixTranspose, Te
 
 
 def matmul(x1: Array, x2: Array, /) -> Array:
-    """The product of matrices, as `x1 @ x2`.
+    """Compute the matrix product `x1 @ x2`; leading axes are broadcast.
 
     Args:
-        x1: matrices, shape (..., m, k), or a vector, (k,).
-        x2: matrices, shape (..., k, n), or a vector, (k,); leading axes are broadcast.
+        x1: Matrices of shape (..., m, k), or a vector of shape (k,).
+        x2: Matrices of shape (..., k, n), or a vector of shape (k,).
 
     Returns:
-        The products, (..., m, n), without the axes that a vector has not.
+        Array of shape (..., m, n), without the axis that a vector operand lacks.
 
     Raises:
-        ArrayTypeError: elements are no numbers.
-        ArrayValueError: shapes do not fit.
+        ArrayTypeError: If a dtype is not numeric.
+        ArrayValueError: If the shapes do not match.
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.
 
@@ -37,16 +37,16 @@ def matmul(x1: Array, x2: Array, /) -> Array:
 
 
 def matrix_transpose(x: Array, /) -> Array:
-    """Matrices with their rows as columns.
+    """Transpose the last two axes.
 
     Args:
-        x: matrices, shape (..., m, n).
+        x: Matrices of shape (..., m, n).
 
     Returns:
-        Shape (..., n, m).
+        Array of shape (..., n, m).
 
     Raises:
-        ArrayValueError: `x` has fewer axes than two.
+        ArrayValueError: If `x` has fewer than two axes.
 
     >>> import tecomp.array as xp
     >>> matrix_transpose(xp.asarray([[1, 2], [3, 4]]))
@@ -58,19 +58,19 @@ def matrix_transpose(x: Array, /) -> Array:
 
 
 def vecdot(x1: Array, x2: Array, /, *, axis: SupportsIndex = -1) -> Array:
-    """The products of vectors, the first conjugated; other axes are broadcast.
+    """Compute the vector dot product along an axis, with `x1` conjugated; other axes are broadcast.
 
     Args:
-        x1: the first vectors.
-        x2: the second.
-        axis: along which they lie, counted from the last, so negative.
+        x1: First array of vectors, conjugated if complex.
+        x2: Second array of vectors.
+        axis: Axis of the vectors, counted from the last axis, so negative. Default: -1.
 
     Returns:
-        The products, without the axis.
+        Array of the broadcast shape without the axis.
 
     Raises:
-        ArrayTypeError: elements are no numbers.
-        ArrayValueError: shapes do not fit, or the axis is none of both.
+        ArrayTypeError: If a dtype is not numeric.
+        ArrayValueError: If the shapes do not match, or `axis` is out of bounds for an operand.
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.
 
@@ -85,20 +85,21 @@ def vecdot(x1: Array, x2: Array, /, *, axis: SupportsIndex = -1) -> Array:
 def tensordot(
     x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2
 ) -> Array:
-    """The sums of products along axes of both arrays.
+    """Contract the given axes of two arrays.
 
     Args:
-        x1: the first array.
-        x2: the second.
-        axes: so many of the last axes of `x1` and the first of `x2`; or the axes of each.
+        x1: First array.
+        x2: Second array.
+        axes: Number of last axes of `x1` and first axes of `x2` to contract, or a pair of axis
+            sequences for `x1` and `x2`. Default: 2.
 
     Returns:
-        The sums, with all other axes, those of `x1` first.
+        Array of all other axes, first the axes of `x1`, then the axes of `x2`.
 
     Raises:
-        ArrayTypeError: elements are no numbers.
-        ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: extents differ.
+        ArrayTypeError: If a dtype is not numeric.
+        ArrayIndexError: If an axis is out of bounds.
+        ArrayValueError: If the extents of contracted axes differ.
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.
 

@@ -44,19 +44,19 @@ from tecomp.ptensor.types import (
 
 
 def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
-    """The elements at indices along an axis.
+    """Take elements along an axis by index.
 
     Args:
         x: Input array.
-        indices: integers; those below 0 count from the end.
-        axis: along which; None for arrays of one axis, or for the elements as one row.
+        indices: Integer array. Negative indices count from the end.
+        axis: Axis along which to take. Default: the only axis; arrays of higher rank are flattened.
 
     Returns:
-        The shape of `x`, with that of the indices in place of the axis.
+        Array of the shape of `x` with the shape of `indices` in place of the axis.
 
     Raises:
-        ArrayIndexError: there is no such axis, or an index is out of bounds.
-        ArrayTypeError: the indices are no integers.
+        ArrayIndexError: If `axis` or an index is out of bounds.
+        ArrayTypeError: If the indices do not have an integer dtype.
         DeviceMismatchError: If the arrays are on different devices.
 
     >>> import tecomp.array as xp
@@ -75,18 +75,18 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
 
 
 def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
-    """The elements at indices along an axis, at the same places of all others.
+    """Take elements along an axis with an index array of the same rank.
 
     Args:
         x: Input array.
-        indices: integers, with as many axes; all but one broadcast with those of `x`. Those below
-            0 count from the end.
-        axis: along which.
+        indices: Integer array of the rank of `x`, broadcast with `x` on all other axes. Negative
+            indices count from the end.
+        axis: Axis along which to take. Default: -1.
 
     Raises:
-        ArrayIndexError: there is no such axis, or an index is out of bounds.
-        ArrayTypeError: the indices are no integers.
-        ArrayValueError: shapes do not fit.
+        ArrayIndexError: If `axis` or an index is out of bounds.
+        ArrayTypeError: If the indices do not have an integer dtype.
+        ArrayValueError: If the shapes do not match.
         DeviceMismatchError: If the arrays are on different devices.
 
     >>> import tecomp.array as xp
@@ -110,13 +110,13 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
 
 
 def broadcast_arrays(*arrays: Array) -> list[Array]:
-    """Arrays repeated to the shape that all of them broadcast to.
+    """Broadcast arrays to a common shape.
 
     Args:
-        arrays: the arrays.
+        arrays: Arrays to broadcast.
 
     Raises:
-        ArrayValueError: there is no such shape.
+        ArrayValueError: If the shapes are not broadcast-compatible.
         DeviceMismatchError: If the arrays are on different devices.
 
     >>> import tecomp.array as xp
@@ -133,14 +133,14 @@ def broadcast_arrays(*arrays: Array) -> list[Array]:
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that arrays of some shapes broadcast to.
+    """Return the shape to which the given shapes broadcast.
 
     Args:
-        shapes: the shapes.
+        shapes: Shapes to broadcast.
 
     Raises:
         ArrayTypeError: If an extent is not an integer.
-        ArrayValueError: there is no such shape.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> broadcast_shapes((2, 1), (3,))
     (2, 3)
@@ -151,14 +151,14 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def broadcast_to(x: Array, /, shape: Extents) -> Array:
-    """An array repeated to a shape; nothing is copied.
+    """Broadcast an array to a shape without copying elements.
 
     Args:
         x: Input array.
-        shape: the shape.
+        shape: Target shape.
 
     Raises:
-        ArrayValueError: the array does not broadcast to it.
+        ArrayValueError: If `x` does not broadcast to the shape.
 
     >>> import tecomp.array as xp
     >>> broadcast_to(xp.asarray([1, 2]), (2, 2))
@@ -170,15 +170,15 @@ def broadcast_to(x: Array, /, shape: Extents) -> Array:
 
 
 def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
-    """Arrays one after the other along an axis.
+    """Join arrays along an existing axis.
 
     Args:
-        arrays: of one shape except along that axis; their element types meet.
-        axis: which; None for the elements of all as one row.
+        arrays: Arrays of equal shape except along the axis. Their dtypes are promoted.
+        axis: Axis along which to join. None: flatten all arrays first. Default: 0.
 
     Raises:
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: there is no array, or shapes do not fit.
+        ArrayValueError: If there is no array, or the shapes do not match.
         DeviceMismatchError: If the arrays are on different devices.
 
     >>> import tecomp.array as xp
@@ -210,15 +210,15 @@ def _row(node: Node) -> Node:
 
 
 def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
-    """An array with an axis of extent 1 put in, or several.
+    """Insert one or several axes of size 1.
 
     Args:
         x: Input array.
-        axis: the place in the result, or several.
+        axis: Position or positions of the new axes in the result. Default: 0.
 
     Raises:
-        ArrayIndexError: there is no such place.
-        ArrayValueError: a place is named twice.
+        ArrayIndexError: If `axis` is out of bounds.
+        ArrayValueError: If `axis` contains duplicates.
 
     >>> import tecomp.array as xp
     >>> expand_dims(xp.ones(3), axis=1).shape
@@ -231,11 +231,11 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
 
 
 def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
-    """An array with its elements in reverse.
+    """Reverse the order of elements along the given axes.
 
     Args:
         x: Input array.
-        axis: along which axes; along all if None.
+        axis: Axis or axes to reverse. Default: all axes.
 
     Raises:
         ArrayIndexError: If `axis` is out of bounds.
@@ -252,16 +252,16 @@ def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
 def moveaxis(
     x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /
 ) -> Array:
-    """An array with some axes at other places, and all others in their order.
+    """Move axes to new positions; all other axes keep their order.
 
     Args:
         x: Input array.
-        source: which axes.
-        destination: where each goes.
+        source: Axis or axes to move.
+        destination: Position of each moved axis in the result.
 
     Raises:
-        ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: an axis is named twice, or these are not as many.
+        ArrayIndexError: If an axis is out of bounds.
+        ArrayValueError: If an axis occurs twice, or `source` and `destination` differ in length.
 
     >>> import tecomp.array as xp
     >>> moveaxis(xp.ones((2, 3, 4)), 0, -1).shape
@@ -289,15 +289,15 @@ def _places(axis: int | tuple[int, ...], rank: int, what: str) -> tuple[int, ...
 
 
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
-    """An array with its axes in another order.
+    """Permute all axes.
 
     Args:
         x: Input array.
-        axes: for each axis of the result that of the array.
+        axes: Axis of `x` for each axis of the result.
 
     Raises:
-        ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: not each axis is named once.
+        ArrayIndexError: If an axis is out of bounds.
+        ArrayValueError: If `axes` is not a permutation of the axes.
 
     >>> import tecomp.array as xp
     >>> permute_dims(xp.ones((2, 3, 4)), (2, 0, 1)).shape
@@ -310,17 +310,18 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
 
 
 def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Array:
-    """Each element several times, one after the other.
+    """Repeat each element along an axis.
 
     Args:
         x: Input array.
-        repeats: how often; an array of integers says it for each element along the axis.
-        axis: along which; None for the elements as one row.
+        repeats: Number of repetitions, or an integer array with a number for each element along the
+            axis.
+        axis: Axis along which to repeat. Default: repeat the flattened array.
 
     Raises:
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayTypeError: `repeats` are no integers.
-        ArrayValueError: one is below 0, or they do not broadcast to the axis.
+        ArrayTypeError: If `repeats` is not of integer dtype.
+        ArrayValueError: If a number is negative, or `repeats` does not broadcast to the axis.
         DeviceMismatchError: If the arrays are on different devices.
 
     >>> import tecomp.array as xp
@@ -360,7 +361,7 @@ def _below_zero(count: int, place: int) -> ArrayValueError:
 
 
 def _counts(repeats: Node, node: Node, axis: int) -> Node:
-    """How often each element along an axis is repeated."""
+    """Return the number of repetitions of each element along an axis, broadcast to the axis."""
     where = "repeat"
     check_together([node.type, repeats.type], where)
     extent = node.type.shape[axis]
@@ -376,15 +377,15 @@ def _counts(repeats: Node, node: Node, axis: int) -> Node:
 
 
 def reshape(x: Array, /, shape: Extents, *, copy: bool | None = None) -> Array:
-    """Return the elements in row-major order in another shape.
+    """Give the array a new shape; elements stay in row-major order.
 
-    The result is a view: a write to either array reaches the other, whatever the order of the
+    The result is a view: writes to either array are visible in the other, whatever the order of the
     elements in memory.
 
     Args:
         x: Input array.
-        shape: the shape; one of its extents may be -1, which is inferred from the others.
-        copy: True for an array that shares nothing; False or None for a view.
+        shape: New shape. One extent may be -1 and is inferred from the others.
+        copy: True for an array that shares no memory; False or None for a view.
 
     Raises:
         ArrayTypeError: If an extent is not an integer.
@@ -404,7 +405,7 @@ def reshape(x: Array, /, shape: Extents, *, copy: bool | None = None) -> Array:
 
 
 def _completed(shape: Shape, own: Shape) -> Shape:
-    """A shape without -1."""
+    """Return the shape with -1 replaced by the inferred extent."""
     if -1 not in shape:
         return shape_of(shape, "reshape")
     known = prod(extent for extent in shape if extent != -1)
@@ -420,17 +421,17 @@ def _completed(shape: Shape, own: Shape) -> Shape:
 def roll(
     x: Array, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None
 ) -> Array:
-    """An array shifted, with what leaves at one end coming in at the other.
+    """Shift elements along an axis, wrapping around at the ends.
 
     Args:
         x: Input array.
-        shift: by how many elements, along each axis or along all that are named.
-        axis: along which axes; None for the elements as one row.
+        shift: Number of elements to shift, for each axis or for all given axes.
+        axis: Axis or axes along which to shift. Default: shift the flattened array.
 
     Raises:
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayTypeError: a number is no integer.
-        ArrayValueError: there are not as many shifts as axes.
+        ArrayTypeError: If a shift is not an integer.
+        ArrayValueError: If the numbers of shifts and axes differ.
 
     >>> import tecomp.array as xp
     >>> roll(xp.asarray([1, 2, 3]), 1)
@@ -460,15 +461,15 @@ def roll(
 
 
 def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
-    """An array without some axes of extent 1.
+    """Remove axes of size 1.
 
     Args:
         x: Input array.
-        axis: these.
+        axis: Axis or axes to remove.
 
     Raises:
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: an axis has another extent, or is named twice.
+        ArrayValueError: If an axis does not have size 1, or `axis` contains duplicates.
 
     >>> import tecomp.array as xp
     >>> squeeze(xp.ones((1, 3, 1)), axis=0).shape
@@ -479,15 +480,15 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
 
 
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
-    """Arrays side by side along a new axis.
+    """Join arrays along a new axis.
 
     Args:
-        arrays: of one shape; their element types meet.
-        axis: the place of the new axis in the result.
+        arrays: Arrays of equal shape. Their dtypes are promoted.
+        axis: Position of the new axis in the result. Default: 0.
 
     Raises:
-        ArrayIndexError: there is no such place.
-        ArrayValueError: there is no array, or shapes differ.
+        ArrayIndexError: If `axis` is out of bounds.
+        ArrayValueError: If there is no array, or the shapes differ.
         DeviceMismatchError: If the arrays are on different devices.
 
     >>> import tecomp.array as xp
@@ -501,15 +502,16 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
 
 
 def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
-    """The whole of an array several times along each axis.
+    """Repeat the whole array along each axis.
 
     Args:
         x: Input array.
-        repetitions: for the last axes, or for new ones before the first too.
+        repetitions: Number of repetitions for each of the last axes. More numbers than axes insert
+            new leading axes.
 
     Raises:
-        ArrayTypeError: one is no integer.
-        ArrayValueError: one is below 0.
+        ArrayTypeError: If a number is not an integer.
+        ArrayValueError: If a number is negative.
 
     >>> import tecomp.array as xp
     >>> tile(xp.asarray([1, 2]), (2, 2))
@@ -523,11 +525,11 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The parts of an array along an axis, without that axis.
+    """Split an array along an axis into a tuple of arrays without that axis.
 
     Args:
         x: Input array.
-        axis: which.
+        axis: Axis along which to split. Default: 0.
 
     Raises:
         ArrayIndexError: If `axis` is out of bounds.

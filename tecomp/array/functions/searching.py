@@ -41,18 +41,18 @@ def where(condition: Array, /) -> tuple[Array, ...]: ...
 def where(
     condition: Array, x1: Array | Scalar | None = None, x2: Array | Scalar | None = None, /
 ) -> Array | tuple[Array, ...]:
-    """Elements of the second operand where the first is True, of the third elsewhere.
+    """Select elements from `x1` where the condition is True and from `x2` elsewhere.
 
-    With the condition alone, the indices where it is True, as `nonzero` returns them: the standard
-    lacks this call, which scikit-learn makes.
+    With the condition alone, return the indices of its True elements, as `nonzero` does. The
+    standard lacks this call, which scikit-learn makes.
 
     Args:
-        condition: an array; numbers are true unless they are 0.
-        x1: an array, or a number, which takes the type of the other one.
-        x2: the same.
+        condition: Array of any dtype. Nonzero numbers count as True.
+        x1: Array, or a Python scalar, which is converted to the dtype of `x2`.
+        x2: Array, or a Python scalar, which is converted to the dtype of `x1`.
 
     Raises:
-        ArrayTypeError: an operand is neither an array nor a number.
+        ArrayTypeError: If an operand is neither an array nor a number.
         ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> import tecomp.array as xp
@@ -74,7 +74,7 @@ def where(
 
 
 def _numbers(place: PTensorType, x1: Scalar, x2: Scalar) -> tuple[Node, Node]:
-    """Two numbers in the type that arrays have which are made of both."""
+    """Convert two Python scalars to nodes of the default dtypes of their types."""
     types = [
         next(
             (
@@ -95,18 +95,19 @@ _DEFAULT = ((bool, "bool"), (int, "int64"), (float, "float64"), (complex, "compl
 def clip(
     x: Array, /, min: Array | int | float | None = None, max: Array | int | float | None = None
 ) -> Array:
-    """Each element brought into [min, max], in its type; NaN stays.
+    """Limit the values to the interval [min, max] element-wise; the dtype is kept, NaN propagates.
 
     Args:
-        x: an array of real numbers.
-        min: the least, an array or a number; None for none. Integers for integers.
-        max: the greatest, in the same way; what it says counts where it is below `min`.
+        x: Input array of real-valued dtype.
+        min: Lower bound, an array or a number; integers for an integer array. None: no lower bound.
+        max: Upper bound, an array or a number; integers for an integer array. None: no upper bound.
+            Where `max` is below `min`, the result is `max`.
 
     Raises:
-        ArrayTypeError: elements are complex or truth values, or bounds are of another kind.
+        ArrayTypeError: If `x` is complex or boolean, or a bound has a dtype of another kind.
         ArrayValueError: If the shapes are not broadcast-compatible.
-        DeviceMismatchError: bounds live on another device.
-        TeamMismatchError: bounds belong to another team.
+        DeviceMismatchError: If a bound is on another device.
+        TeamMismatchError: If a bound belongs to another team.
 
     >>> import tecomp.array as xp
     >>> xp.clip(xp.asarray([1, 5, 9]), 2, xp.asarray([4, 6, 8]))
@@ -126,7 +127,7 @@ def clip(
 
 
 def _bound(type: PTensorType, bound: object, what: str) -> Node | None:
-    """A bound in the type of the elements; None if nothing is beyond it."""
+    """Return a bound in the dtype of the array, or None if no element can exceed the bound."""
     if bound is None or (bound.__class__ is int and _is_beyond(bound, type.dtype, what)):
         return None
     node = node_beside(type, bound, "clip", what)
@@ -145,7 +146,7 @@ def _bound(type: PTensorType, bound: object, what: str) -> Node | None:
 
 
 def _is_beyond(bound: Any, dtype: str, what: str) -> bool:
-    """Whether a number bounds no element of a type."""
+    """Return whether a number limits no value of a dtype."""
     if dtype not in INTEGERS:
         return False
     info = np.iinfo(dtype)
@@ -153,7 +154,7 @@ def _is_beyond(bound: Any, dtype: str, what: str) -> bool:
 
 
 def _limited(node: Node, dtype: str) -> Node:
-    """Integers brought into what another type of integers holds."""
+    """Clamp integers to the range of another integer dtype."""
     own, other = np.iinfo(node.type.dtype), np.iinfo(dtype)
     if own.min < other.min:
         node = record(FUNCTIONS["maximum"], node, _number(node.type, int(other.min)))
@@ -167,20 +168,20 @@ def _number(type: PTensorType, value: int) -> Node:
 
 
 def argmax(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = False) -> Array:
-    """The index of the first greatest element along an axis; NaN is greater than all others.
+    """Return the index of the first maximum along an axis; NaN counts as the maximum.
 
     Args:
         x: Input array of real-valued dtype.
-        axis: along which, with an element at least; None to look at all elements as one row.
+        axis: Axis of nonzero size along which to search. Default: search the flattened array.
         keepdims: If True, keep reduced axes with size 1.
 
     Returns:
-        Indices, int64.
+        Indices of dtype int64.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: there is no element.
+        ArrayValueError: If there is no element to search.
 
     >>> import tecomp.array as xp
     >>> argmax(xp.asarray([[1, 5, 3], [4, 2, 6]]), axis=1)
@@ -190,20 +191,20 @@ def argmax(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = F
 
 
 def argmin(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = False) -> Array:
-    """The index of the first least element along an axis; NaN is less than all others.
+    """Return the index of the first minimum along an axis; NaN counts as the minimum.
 
     Args:
         x: Input array of real-valued dtype.
-        axis: along which, with an element at least; None to look at all elements as one row.
+        axis: Axis of nonzero size along which to search. Default: search the flattened array.
         keepdims: If True, keep reduced axes with size 1.
 
     Returns:
-        Indices, int64.
+        Indices of dtype int64.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: there is no element.
+        ArrayValueError: If there is no element to search.
 
     >>> import tecomp.array as xp
     >>> argmin(xp.asarray([[1, 5, 3], [4, 2, 6]]))
@@ -219,16 +220,16 @@ def _found(kind: str, x: object, axis: SupportsIndex | None, keepdims: bool) -> 
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:
-    """The indices of the elements that are not 0, in order.
+    """Return the indices of nonzero elements in row-major order, one array per axis.
 
     Args:
-        x: the array, of one axis or more.
+        x: Input array with at least one axis.
 
     Returns:
-        Indices along each axis, int64.
+        Tuple of index arrays of dtype int64, one per axis.
 
     Raises:
-        ArrayValueError: there are no axes.
+        ArrayValueError: If `x` has no axes.
 
     >>> import tecomp.array as xp
     >>> nonzero(xp.asarray([[0, 1], [2, 3]]))
@@ -241,15 +242,16 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
 
 
 def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """How many elements along axes are not 0.
+    """Count nonzero elements along the given axes.
 
     Args:
         x: Input array.
-        axis: one axis or several; all of them if None.
+        axis: Axis or axes along which to compute. Negative values count from the last axis.
+            Default: all axes.
         keepdims: If True, keep reduced axes with size 1.
 
     Returns:
-        Counts, int64.
+        Counts of dtype int64.
 
     Raises:
         ArrayIndexError: If `axis` is out of bounds.
@@ -272,21 +274,21 @@ def searchsorted(
     side: Literal["left", "right"] = "left",
     sorter: Array | None = None,
 ) -> Array:
-    """Where elements belong in a row that is in order.
+    """Return insertion positions into a sorted array.
 
     Args:
-        x1: the row, of real numbers.
-        x2: the elements, or a number of Python.
-        side: `left` for the first place where an element can be put in, `right` for the last.
-        sorter: where the elements of `x1` are in order, if it is not in order itself.
+        x1: Sorted one-dimensional array of real-valued dtype.
+        x2: Values to insert, an array or a Python scalar.
+        side: `left` for the first valid insertion position, `right` for the last.
+        sorter: Index array that sorts `x1`. Default: `x1` is sorted already.
 
     Returns:
-        Indices, int64, in the shape of `x2`.
+        Indices of dtype int64 in the shape of `x2`.
 
     Raises:
-        ArrayTypeError: elements are no real numbers, or the sorter does not fit.
-        ArrayIndexError: the sorter has indices that are out of bounds.
-        ArrayValueError: `x1` is no row, or there is no such side.
+        ArrayTypeError: If a dtype is not real-valued, or `sorter` does not match `x1`.
+        ArrayIndexError: If `sorter` has indices that are out of bounds.
+        ArrayValueError: If `x1` is not one-dimensional, or `side` is unknown.
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.
 

@@ -20,7 +20,7 @@ from tecomp.ptensor.types import axis_of
 
 
 class UniqueAllResult(NamedTuple):
-    """What `unique_all` gives."""
+    """Result of `unique_all`."""
 
     values: Array
     indices: Array
@@ -29,30 +29,31 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """What `unique_counts` gives."""
+    """Result of `unique_counts`."""
 
     values: Array
     counts: Array
 
 
 class UniqueInverseResult(NamedTuple):
-    """What `unique_inverse` gives."""
+    """Result of `unique_inverse`."""
 
     values: Array
     inverse_indices: Array
 
 
 def unique_all(x: Array, /) -> UniqueAllResult:
-    """The elements that are different, in order, and all about them.
+    """Return the unique values in ascending order with indices, inverse indices and counts.
 
-    NaN is different from every other; 0.0 and -0.0 are one.
+    Each NaN is unique; 0.0 and -0.0 are equal.
 
     Args:
         x: Input array.
 
     Returns:
-        `values`; `indices`: where in `x`, as a row, the first of each is; `inverse_indices`: which
-        of them each element of `x` is; and `counts`: how many there are of each.
+        `values`; `indices`: index of the first occurrence of each value in the flattened `x`;
+        `inverse_indices`: index into `values` for each element of `x`; `counts`: number of
+        occurrences of each value.
 
     >>> import tecomp.array as xp
     >>> unique_all(xp.asarray([3, 1, 3])).indices
@@ -62,13 +63,13 @@ def unique_all(x: Array, /) -> UniqueAllResult:
 
 
 def unique_counts(x: Array, /) -> UniqueCountsResult:
-    """The elements that are different, in order, and how many there are of each.
+    """Return the unique values in ascending order with their counts.
 
     Args:
         x: Input array.
 
     Returns:
-        `values` and `counts`; NaN is different from every other.
+        `values` and `counts`. Each NaN is unique.
 
     >>> import tecomp.array as xp
     >>> unique_counts(xp.asarray([3, 1, 3])).counts
@@ -78,13 +79,14 @@ def unique_counts(x: Array, /) -> UniqueCountsResult:
 
 
 def unique_inverse(x: Array, /) -> UniqueInverseResult:
-    """The elements that are different, in order, and which of them each element is.
+    """Return the unique values in ascending order with the inverse indices.
 
     Args:
         x: Input array.
 
     Returns:
-        `values` and `inverse_indices`, in the shape of `x`; NaN is different from every other.
+        `values` and `inverse_indices`, the index into `values` for each element, in the shape of
+        `x`. Each NaN is unique.
 
     >>> import tecomp.array as xp
     >>> unique_inverse(xp.asarray([3, 1, 3])).inverse_indices
@@ -95,13 +97,13 @@ def unique_inverse(x: Array, /) -> UniqueInverseResult:
 
 
 def unique_values(x: Array, /) -> Array:
-    """The elements that are different, in order.
+    """Return the unique values in ascending order.
 
     Args:
         x: Input array.
 
     Returns:
-        A row; NaN is different from every other.
+        One-dimensional array. Each NaN is unique.
 
     >>> import tecomp.array as xp
     >>> unique_values(xp.asarray([3, 1, 3]))
@@ -112,15 +114,15 @@ def unique_values(x: Array, /) -> Array:
 
 
 def isin(x1: Array | Scalar, x2: Array | Scalar, /, *, invert: bool = False) -> Array:
-    """Whether each element is one of others.
+    """Test element-wise for membership in `x2`.
 
     Args:
-        x1: the elements, or a number of Python.
-        x2: the others, or a number of Python.
-        invert: whether it is asked if it is none of them.
+        x1: Array of elements to test, or a Python scalar.
+        x2: Array of test values, or a Python scalar.
+        invert: If True, test for absence from `x2`.
 
     Returns:
-        Truth, in the shape of `x1`; NaN is equal to nothing.
+        Array of dtype bool in the shape of `x1`. NaN is equal to no value.
 
     Raises:
         DeviceMismatchError: If the operands are on different devices.
@@ -137,16 +139,16 @@ def isin(x1: Array | Scalar, x2: Array | Scalar, /, *, invert: bool = False) -> 
 def sort(
     x: Array, /, *, axis: SupportsIndex = -1, descending: bool = False, stable: bool = True
 ) -> Array:
-    """The elements along an axis in order; NaN is greater than all others.
+    """Return a sorted copy along an axis; NaN sorts as the greatest value.
 
     Args:
         x: Input array of real-valued dtype.
-        axis: along which.
-        descending: whether the greatest is the first.
-        stable: whether equal elements, as 0.0 and -0.0, stay in the order in which they are.
+        axis: Axis along which to compute. Negative values count from the last axis.
+        descending: If True, sort in descending order. Default: ascending.
+        stable: If True, equal elements, such as 0.0 and -0.0, keep their relative order.
 
     Returns:
-        The same shape.
+        Array of the shape and dtype of `x`.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
@@ -166,16 +168,16 @@ def sort(
 def argsort(
     x: Array, /, *, axis: SupportsIndex = -1, descending: bool = False, stable: bool = True
 ) -> Array:
-    """Where the elements along an axis are that `sort` gives.
+    """Return the indices that sort the array along an axis; NaN sorts as the greatest value.
 
     Args:
         x: Input array of real-valued dtype.
-        axis: along which.
-        descending: whether the greatest is the first.
-        stable: whether equal elements stay in the order in which they are.
+        axis: Axis along which to compute. Negative values count from the last axis.
+        descending: If True, sort in descending order. Default: ascending.
+        stable: If True, equal elements keep their relative order.
 
     Returns:
-        Indices, int64.
+        Indices of dtype int64.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.

@@ -17,23 +17,23 @@ from tecomp.ptensor.operations.reduction import CountNonzero, Cumulative, Diff, 
 from tecomp.ptensor.types import Axes, axes_of, axis_of
 
 _reduce = lru_cache(1024, typed=True)(Reduce)
-"""An operation, made once: what is looked up by it is found sooner by the same object."""
+"""Cached `Reduce` operations: lookups keyed by an identical object are faster."""
 
 
 def sum(
     x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False
 ) -> Array:
-    """The sum of all elements along axes; 0 of none.
+    """Compute the sum along the given axes; an empty reduction gives 0.
 
     Args:
-        x: the array, of numbers, or of booleans, which count as 0 and 1.
-        axis: one axis or several; all of them if None.
-        dtype: the element type of the result; that of `x` if None, and 64 bits for integers
-            and booleans.
+        x: Input array of numeric or boolean dtype. Booleans count as 0 and 1.
+        axis: Axis or axes along which to compute. Negative values count from the last axis.
+            Default: all axes.
+        dtype: Result dtype. Default: the dtype of `x`; 64-bit for integers and booleans.
         keepdims: If True, keep reduced axes with size 1.
 
     Returns:
-        The sums.
+        Array of sums.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
@@ -51,17 +51,17 @@ def sum(
 def prod(
     x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False
 ) -> Array:
-    """The product of all elements along axes; 1 of none.
+    """Compute the product along the given axes; an empty reduction gives 1.
 
     Args:
-        x: the array, of numbers, or of booleans, which count as 0 and 1.
-        axis: one axis or several; all of them if None.
-        dtype: the element type of the result; that of `x` if None, and 64 bits for integers
-            and booleans.
+        x: Input array of numeric or boolean dtype. Booleans count as 0 and 1.
+        axis: Axis or axes along which to compute. Negative values count from the last axis.
+            Default: all axes.
+        dtype: Result dtype. Default: the dtype of `x`; 64-bit for integers and booleans.
         keepdims: If True, keep reduced axes with size 1.
 
     Returns:
-        The products.
+        Array of products.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
@@ -76,20 +76,21 @@ def prod(
 
 
 def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """The greatest element along axes; NaN if one is NaN.
+    """Compute the maximum along the given axes; NaN propagates.
 
     Args:
         x: Input array of real-valued dtype.
-        axis: one axis or several, with an element at least; all of them if None.
+        axis: Axis or axes of nonzero size along which to compute. Negative values count from the
+            last axis. Default: all axes.
         keepdims: If True, keep reduced axes with size 1.
 
     Returns:
-        The greatest elements.
+        Array of maxima.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: there is no element along one, or it is named twice.
+        ArrayValueError: If an axis has size 0, or `axis` contains duplicates.
 
     >>> import tecomp.array as xp
     >>> max(xp.asarray([[1, 5, 3], [4, 2, 6]]), axis=1)
@@ -99,20 +100,21 @@ def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
 
 def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """The least element along axes; NaN if one is NaN.
+    """Compute the minimum along the given axes; NaN propagates.
 
     Args:
         x: Input array of real-valued dtype.
-        axis: one axis or several, with an element at least; all of them if None.
+        axis: Axis or axes of nonzero size along which to compute. Negative values count from the
+            last axis. Default: all axes.
         keepdims: If True, keep reduced axes with size 1.
 
     Returns:
-        The least elements.
+        Array of minima.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: there is no element along one, or it is named twice.
+        ArrayValueError: If an axis has size 0, or `axis` contains duplicates.
 
     >>> import tecomp.array as xp
     >>> min(xp.asarray([[1, 5, 3], [4, 2, 6]]), axis=1)
@@ -122,15 +124,16 @@ def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
 
 def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """The mean of all elements along axes; NaN of none.
+    """Compute the arithmetic mean along the given axes; an empty reduction gives NaN.
 
     Args:
         x: Input array of floating-point dtype, real or complex.
-        axis: one axis or several; all of them if None.
+        axis: Axis or axes along which to compute. Negative values count from the last axis.
+            Default: all axes.
         keepdims: If True, keep reduced axes with size 1.
 
     Returns:
-        The means.
+        Array of means.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
@@ -147,16 +150,18 @@ def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
 def var(
     x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False
 ) -> Array:
-    """The variance of all elements along axes: the mean square of what they are off the mean.
+    """Compute the variance along the given axes: the mean squared deviation from the mean.
 
     Args:
         x: Input array of floating-point dtype, real or complex.
-        axis: one axis or several; all of them if None.
-        correction: what is taken off the count of elements; 1 for that of a sample.
+        axis: Axis or axes along which to compute. Negative values count from the last axis.
+            Default: all axes.
+        correction: Number subtracted from the count of elements in the divisor. 1 gives the
+            sample estimate. Default: 0.
         keepdims: If True, keep reduced axes with size 1.
 
     Returns:
-        The variances, real; NaN of as many elements as `correction`, or fewer.
+        Variances of real dtype; NaN where the count of elements does not exceed `correction`.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
@@ -173,16 +178,19 @@ def var(
 def std(
     x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False
 ) -> Array:
-    """The standard deviation of all elements along axes: the root of `var`.
+    """Compute the standard deviation along the given axes: the square root of `var`.
 
     Args:
         x: Input array of floating-point dtype, real or complex.
-        axis: one axis or several; all of them if None.
-        correction: what is taken off the count of elements; 1 for that of a sample.
+        axis: Axis or axes along which to compute. Negative values count from the last axis.
+            Default: all axes.
+        correction: Number subtracted from the count of elements in the divisor. 1 gives the
+            sample estimate. Default: 0.
         keepdims: If True, keep reduced axes with size 1.
 
     Returns:
-        The standard deviations, real; NaN of as many elements as `correction`, or fewer.
+        Standard deviations of real dtype; NaN where the count of elements does not exceed
+        `correction`.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
@@ -213,7 +221,7 @@ def _reduced(
 
 
 def _numeric(node: Node, dtype: str | None) -> Node:
-    """Cast booleans to the dtype of their sum: `dtype`, or the default integer if None."""
+    """Cast booleans to the dtype of their sum: `dtype`, or the default integer dtype if None."""
     if node.type.dtype != "bool" or dtype == "bool":
         return node
     return record(Cast(dtype or default_dtype("int64", node.type.device)), node)
@@ -227,22 +235,22 @@ def cumulative_sum(
     dtype: Any = None,
     include_initial: bool = False,
 ) -> Array:
-    """The sum of all elements up to each along an axis.
+    """Compute the cumulative sum along an axis.
 
     Args:
-        x: the array, of numbers, or of booleans, which count as 0 and 1.
-        axis: along which; None if there is one only.
-        dtype: the element type of the result; that of `x` if None, and 64 bits for integers
-            and booleans.
-        include_initial: whether the result begins with that of no element.
+        x: Input array of numeric or boolean dtype. Booleans count as 0 and 1.
+        axis: Axis along which to accumulate. Default: the only axis of a one-dimensional array.
+        dtype: Result dtype. Default: the dtype of `x`; 64-bit for integers and booleans.
+        include_initial: If True, the result begins with the initial value, 0 for sums and 1 for
+            products.
 
     Returns:
-        The sums, in the shape of `x`, or with one element more along the axis.
+        Array of the shape of `x`; with `include_initial`, the axis is longer by 1.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: there are several axes, and none is given; or there are none.
+        ArrayValueError: If `axis` is None and `x` does not have exactly one axis.
 
     >>> import tecomp.array as xp
     >>> cumulative_sum(xp.asarray([1, 2, 3]), include_initial=True)
@@ -259,22 +267,22 @@ def cumulative_prod(
     dtype: Any = None,
     include_initial: bool = False,
 ) -> Array:
-    """The product of all elements up to each along an axis.
+    """Compute the cumulative product along an axis.
 
     Args:
-        x: the array, of numbers, or of booleans, which count as 0 and 1.
-        axis: along which; None if there is one only.
-        dtype: the element type of the result; that of `x` if None, and 64 bits for integers
-            and booleans.
-        include_initial: whether the result begins with that of no element.
+        x: Input array of numeric or boolean dtype. Booleans count as 0 and 1.
+        axis: Axis along which to accumulate. Default: the only axis of a one-dimensional array.
+        dtype: Result dtype. Default: the dtype of `x`; 64-bit for integers and booleans.
+        include_initial: If True, the result begins with the initial value, 0 for sums and 1 for
+            products.
 
     Returns:
-        The products, in the shape of `x`, or with one element more along the axis.
+        Array of the shape of `x`; with `include_initial`, the axis is longer by 1.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: there are several axes, and none is given; or there are none.
+        ArrayValueError: If `axis` is None and `x` does not have exactly one axis.
 
     >>> import tecomp.array as xp
     >>> cumulative_prod(xp.asarray([1, 2, 3]))
@@ -302,15 +310,16 @@ def _running(
 
 
 def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """Whether all elements along axes are true; numbers are true unless they are 0.
+    """Test whether all elements along the given axes are true; nonzero numbers are true.
 
     Args:
         x: Input array.
-        axis: one axis or several; all of them if None.
+        axis: Axis or axes along which to compute. Negative values count from the last axis.
+            Default: all axes.
         keepdims: If True, keep reduced axes with size 1.
 
     Returns:
-        Truth; true of no element.
+        Array of dtype bool; an empty reduction gives True.
 
     Raises:
         ArrayIndexError: If `axis` is out of bounds.
@@ -324,15 +333,16 @@ def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
 
 def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """Whether an element along axes is true; numbers are true unless they are 0.
+    """Test whether any element along the given axes is true; nonzero numbers are true.
 
     Args:
         x: Input array.
-        axis: one axis or several; all of them if None.
+        axis: Axis or axes along which to compute. Negative values count from the last axis.
+            Default: all axes.
         keepdims: If True, keep reduced axes with size 1.
 
     Returns:
-        Truth; false of no element.
+        Array of dtype bool; an empty reduction gives False.
 
     Raises:
         ArrayIndexError: If `axis` is out of bounds.
@@ -360,23 +370,23 @@ def diff(
     prepend: Array | None = None,
     append: Array | None = None,
 ) -> Array:
-    """What each element is more than the one before it along an axis.
+    """Compute differences of adjacent elements along an axis.
 
     Args:
-        x: the array, of numbers.
-        n: how often: of the differences again. The standard takes `n` by name; SciPy and
-            scikit-learn pass it by position, as NumPy's `diff` takes it.
-        axis: along which.
-        prepend: what stands before `x` along the axis.
-        append: what stands behind it.
+        x: Input array of numeric dtype.
+        n: Number of times to compute differences, repeatedly. The standard makes `n` keyword-only;
+            SciPy and scikit-learn pass it by position, as NumPy's `diff` accepts it.
+        axis: Axis along which to compute. Negative values count from the last axis. Default: -1.
+        prepend: Array to join before `x` along the axis.
+        append: Array to join after `x` along the axis.
 
     Returns:
-        `n` elements less along the axis.
+        Array with `n` fewer elements along the axis.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype, or `n` is not an integer.
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: shapes do not fit, or `n` is below 0.
+        ArrayValueError: If the shapes do not match, or `n` is negative.
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.
 
