@@ -1,4 +1,4 @@
-"""Target descriptions that come with tecomp: TOML files, and where they are."""
+"""Target descriptions shipped with tecomp: TOML files and their paths."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ if __name__ != "tecomp.targets":
 
 
 def descriptions() -> list[Path]:
-    """Paths of the TOML files, for the entry point `tecomp.targets`."""
+    """Return the sorted paths of the TOML files, for the entry point `tecomp.targets`."""
     return sorted(path for path in Path(__file__).parent.iterdir() if path.suffix == ".toml")
