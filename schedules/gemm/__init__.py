@@ -1,1 +1,1 @@
-"""How products of matrices run on a processor: what is planned, and the loops."""
+"""Matrix products on CPUs: block sizes and loop nests."""

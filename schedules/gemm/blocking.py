@@ -18,54 +18,64 @@ from tecomp.schedules.tiling.register_blocking import (
 from tecomp.schedules.tiling.traversal import is_short
 
 PACKED_ROWS_PAY = 32
-"""Column tiles from which on packing the rows pays: each packed value is used once for each."""
+"""Minimum column tiles for which packing rows pays; each tile uses every value once."""
 TURNED_ROWS_PAY = 16
-"""The same where rows lie across the memory, so that each step of the depth reads another line."""
+"""Minimum column tiles for which packing pays if the rows are transposed.
+
+Each step of the depth then reads a different cache line.
+"""
 DOTS_PAY = 4
-"""Row tiles up to which products of rows are faster than a transposed copy of the columns."""
+"""Maximum row tiles for which dot products of rows beat a transposed copy of the columns."""
 STREAMED_ROWS = 4
-"""Rows up to which reading the columns in their order takes longer than multiplying."""
+"""Maximum number of rows for which streaming the columns takes longer than multiplying."""
 READ_TILES = 4
-"""Row tiles up to which reading the columns where they are is faster than packing them."""
+"""Maximum row tiles for which reading the columns unpacked is faster than packing them."""
 _LOAD = 0.1
-"""What a load beside the products takes of the time of one."""
+"""Cost of a load relative to a multiplication that it overlaps."""
 _UNDER_WAY = 8
-"""Sums that are needed: as many as two multipliers have under way."""
+"""Independent accumulators needed to hide the latency of two multipliers."""
 OPEN_TILES = 8
-"""Column tiles of a part where it is open how many columns there are."""
+"""Column tiles of a part if the number of columns is symbolic."""
 _OPEN_ROW_TILES = 2
-"""Row tiles of a block where the number of rows is open: few rows are shared among cores too. On
-one core blocks of 28 rows take as long as blocks of 504, for 67 to 1031 rows and columns."""
+"""Row tiles of a block if the number of rows is symbolic, so that few rows use several cores too.
+
+On one core, blocks of 28 rows take as long as blocks of 504, for 67 to 1031 rows and columns.
+"""
 _OPEN_BLOCK_VECTORS = 1 << 15
-"""Products of vectors of a block whose rows are not packed, where the number of rows is open: about
-10 microseconds, a few times what waking a thread takes."""
+"""Vector products of a block with unpacked rows if the number of rows is symbolic.
+
+A block then takes about 10 microseconds, a few times the cost of waking a thread.
+"""
 _OPEN_EXTENT = 64
-"""Assumed terms of a sum of which the number is open."""
+"""Assumed number of terms of a sum if it is symbolic."""
 _OPEN_ROWS = 16
-"""Rows of a tile where the number of rows is open: up to that many a tile at the edge is written
-out row by row under conditions (`lowering/vectorize/unroll.py`), so that sums are in registers."""
+"""Maximum rows of a tile if the number of rows is symbolic.
+
+Up to that many, a partial tile is unrolled row by row under conditions
+(`lowering/vectorize/unroll.py`), so that accumulators stay in registers.
+"""
 _WORTH = 1.03
-"""What the core that has most of the rows has less of them where it is worth a smaller tile."""
+"""Minimum ratio by which a smaller tile must reduce the rows of the most loaded core."""
 _PAGE_BYTES = 4096
 _LINE_BYTES = 64
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a product is cut into blocks.
+    """Block sizes and packing decisions of a matrix product.
 
     Attributes:
-        tile: sums in registers.
-        block_rows: rows whose packed values stay in a cache.
-        depth: how much of the sum is formed at a time.
-        is_split: whether that is less than all of it.
-        part_columns: columns of a part, where there are too few rows to share; None if they are
-            not cut.
-        pack_rows: whether A is packed.
-        steps: steps of the depth that lie side by side in each packed row of A.
-        pack_columns: whether B is packed.
-        read_columns: whether tiles read B where it is; if it is not packed either, its rows stream
-            past the few rows of A.
+        tile: Register tile of accumulators.
+        block_rows: Rows whose packed values stay in a cache.
+        depth: Extent of a block of the depth, which is accumulated in registers.
+        is_split: Whether `depth` is less than the full depth.
+        part_columns: Columns per core if there are too few blocks of rows for all cores; None if
+            the columns are not split.
+        pack_rows: Whether the left operand is packed.
+        steps: Steps of the depth that are contiguous in each packed row of the left operand.
+        pack_columns: Whether the right operand is packed.
+        read_columns: Whether tiles read the right operand unpacked. If it is neither packed nor
+            read by tiles, its rows are streamed past the few rows of the left operand.
     """
 
     tile: RegisterTile
@@ -80,7 +90,7 @@ class Plan:
 
 
 def plan_blocks(d: Product, target: Target, each: int) -> Plan:
-    """The blocks of a product whose steps add up `each` terms; `matmul.plan` says more."""
+    """Choose the blocks of a product whose steps accumulate `each` terms; see `matmul.plan`."""
     core, dtype = core_of(target), d.total.dtype
     m, n = d.m, d.n
     pack_rows = each > 1 or _packed_rows_pay(d, target)
@@ -122,7 +132,7 @@ def plan_blocks(d: Product, target: Target, each: int) -> Plan:
 
 
 def _open_row_tiles(d: Product, tile: RegisterTile, pack_rows: bool) -> int:
-    """Return the row tiles of a block where the number of rows is open."""
+    """Return the row tiles of a block if the number of rows is symbolic."""
     if pack_rows or not isinstance(d.n, int):
         return _OPEN_ROW_TILES
     extents = [axis.extent for axis in d.depth]
@@ -132,11 +142,12 @@ def _open_row_tiles(d: Product, tile: RegisterTile, pack_rows: bool) -> int:
 
 
 def _are_read(d: Product, tile: RegisterTile, target: Target, *, is_few: bool) -> bool:
-    """Whether tiles read the columns where they lie: so few that they stay in a cache.
+    """Return whether tiles read the columns unpacked because the columns stay in a cache.
 
-    Copying them costs little only beside many rows. Where there are so few rows that the columns
-    would stream, larger ones might come from memory, which is quicker in order. Beside more, a
-    tile at the edge must not need a mask for each value.
+    Copying the columns is cheap only relative to many rows. If there are so few rows that the
+    columns would be streamed, columns that exceed the cache might come from memory, where
+    sequential reads are faster. With more rows, a tile at the edge must not need a mask for each
+    value.
     """
     core, m, n, columns = core_of(target), d.m, d.n, d.columns.tensor
     own = (axis.extent for axis in d.columns.axes if not any(axis is b for b in d.batch))
@@ -154,17 +165,17 @@ def _are_read(d: Product, tile: RegisterTile, target: Target, *, is_few: bool) -
 
 
 def _part(n: int | te.Expr, cores: int, tile: RegisterTile) -> int:
-    """Columns of one core, as whole tiles: one that is cut would be computed under masks.
+    """Return the columns of one core, in full tiles; a partial tile would be computed under masks.
 
-    Where it is open how many there are, a part has a fixed number: sets tell nothing of a product
-    of sizes, and so of a part whose size depends on them.
+    If the number of columns is symbolic, a part has a fixed number of them: integer sets cannot
+    represent a product of sizes, and thus no part whose size depends on them.
     """
     columns = max(ceil_div(n, cores), 1) if isinstance(n, int) else OPEN_TILES * tile.columns
     return int(round_up(columns, tile.columns))
 
 
 def _packed_rows_pay(d: Product, target: Target) -> bool:
-    """Whether the rows are used so often, or are computed, that a packed copy of them pays."""
+    """Return whether the rows are computed, or reused often enough for a packed copy to pay."""
     if is_computed(d.rows.tensor):
         return True
     n, tile = d.n, register_tile(target, d.total.dtype)
@@ -175,7 +186,7 @@ def _packed_rows_pay(d: Product, target: Target) -> bool:
 
 
 def _tile(d: Product, target: Target, pack_rows: bool) -> RegisterTile:
-    """The tile that wastes least of itself at the edge of the columns, of those that are fast."""
+    """Return the fast register tile that wastes the least work at the edge of the columns."""
     m, n, dtype = d.m, d.n, d.total.dtype
     sharers = 1 if d.outer else core_of(target).count
     most = core_of(target).vector_registers if pack_rows else _rows_at_hand(d, target)
@@ -194,10 +205,10 @@ def _tile(d: Product, target: Target, pack_rows: bool) -> RegisterTile:
 
 
 def _used_columns(n: int | te.Expr, tile: RegisterTile) -> float:
-    """How much of the vectors of the tiles is inside the result.
+    """Return the fraction of the tile vectors that is inside the result.
 
-    Tiles at the edge are whole; but a result that is narrower than one is a single vector, which
-    processors have in powers of two.
+    Tiles at the edge are full. A result that is narrower than one tile is a single vector, whose
+    lane count is rounded up to a power of two.
     """
     if not isinstance(n, int) or n >= tile.columns or n % tile.lanes == 0:
         size = min(n, tile.columns) if isinstance(n, int) else tile.columns
@@ -207,9 +218,10 @@ def _used_columns(n: int | te.Expr, tile: RegisterTile) -> float:
 
 
 def _rows_at_hand(d: Product, target: Target) -> int:
-    """How many of the rows, as they lie in memory, have a line each in the first cache.
+    """Return how many unpacked rows have one line each in the first-level cache without conflicts.
 
-    Lines a page apart share a set of it, and a set has a line of as many pages as the cache holds.
+    Lines whose distance is a multiple of a page share a cache set, and the associativity is the
+    number of pages that the cache holds.
     """
     core = core_of(target)
     if d.rows.ends_in(d.row):
@@ -223,10 +235,10 @@ def _rows_at_hand(d: Product, target: Target) -> int:
 
 
 def _rows_of_a_tile(m: int | te.Expr, most: int, sharers: int = 1) -> int:
-    """The number, of those near `most`, with which the core that has most computes fewest rows.
+    """Return the row count near `most` that minimizes the rows of the most loaded core.
 
-    Tiles are whole, also where they reach beyond the last row. A few rows less leave the
-    multipliers as busy.
+    Tiles are full, also where they extend beyond the last row. A few rows fewer keep the
+    multipliers equally busy.
 
     >>> _rows_of_a_tile(1024, 14), _rows_of_a_tile(1000, 14), _rows_of_a_tile(8, 14)
     (13, 13, 8)
@@ -244,10 +256,11 @@ def _rows_of_a_tile(m: int | te.Expr, most: int, sharers: int = 1) -> int:
 
 
 def _packed_columns_pay(d: Product, target: Target) -> int:
-    """Row tiles from which on a packed copy of the columns pays.
+    """Return the minimum number of row tiles for which packing the columns pays.
 
-    Where B is transposed, products of its rows need none. But their sums have to be transposed,
-    which has to be little beside them, and a few rows have to stay in the first cache.
+    If the right operand is transposed, dot products of its rows need no packing. Their accumulators
+    must then be transposed, which must be cheap relative to the products, and a few rows must fit
+    the first-level cache.
     """
     k, width = d.terms, d.total.dtype.bytes
     core, lanes = core_of(target), core_of(target).lanes(d.total.dtype)
@@ -257,7 +270,10 @@ def _packed_columns_pay(d: Product, target: Target) -> int:
 
 
 def _depth(k: int | te.Expr, about: int, unit: int) -> int:
-    """Even parts of the depth of about that size: a second pass over the sums costs more."""
+    """Return an even block of the depth of about `about` steps, a multiple of `unit`.
+
+    Blocks may exceed `about`, because another pass over the sums costs more.
+    """
     part = max(ceil_div(k, max(round(k / about), 1)), 1) if isinstance(k, int) else about
     whole: int = round_up(part, unit)
     return whole

@@ -29,10 +29,10 @@ from tecomp.schedules.tiling.register_blocking import (
 
 
 def stream(s: te.Schedule, d: Product, target: Target) -> None:
-    """For few rows: the columns are read once, in the order in which they lie in memory.
+    """Schedule a product with few rows: read the columns once, in memory order.
 
-    Of a product with one column the rows are read so: if they are transposed, one step of the depth
-    at a time too.
+    For a product with a single column, the rows are read in memory order instead: one step of the
+    depth at a time if they are transposed, else as dot products.
     """
     total = d.total
     for factor in total.op.input_tensors:
@@ -54,13 +54,13 @@ def stream(s: te.Schedule, d: Product, target: Target) -> None:
 def _rows(
     s: te.Schedule, d: Product, axes: tuple[te.IterVar, te.IterVar], target: Target
 ) -> te.IterVar:
-    """Add a few rows of an operand at a time, each times values of the other, to sums in the cache.
+    """Add a few rows of one operand at a time, scaled by the other, to sums in the cache.
 
     Args:
-        s: the schedule.
-        d: the product.
-        axes: its axis with few elements, and that along which rows are read.
-        target: for its vectors and cache.
+        s: Schedule.
+        d: Description of the product.
+        axes: The axis with few elements, and the axis along which rows are read.
+        target: Target whose vector registers and caches decide the sizes.
     """
     core, stage, dtype = core_of(target), s[d.total], d.total.dtype
     tile = register_tile(target, dtype)
@@ -96,18 +96,19 @@ def _sum_steps(
     s: te.Schedule, d: Product, outer: Sequence[te.IterVar], steps: Sequence[te.IterVar],
     axes: Sequence[tuple[int, te.IterVar]], tile: RegisterTile,
 ) -> None:
-    """Add up a few steps of the depth in registers, and then to the sums in the cache.
+    """Accumulate a few steps of the depth in registers before adding them to sums in the cache.
 
-    A tile that is cut short reads and writes its sums under masks, which takes longer than its
-    products where each step does.
+    A partial tile loads and stores its sums under masks. Doing that in each step takes longer than
+    its products.
 
     Args:
-        s: the schedule.
-        d: the product.
-        outer: the loops around all steps.
-        steps: the loops of the depth but the innermost.
-        axes: places of rows and of columns among the axes of the sums, and loops over a block.
-        tile: the sums in registers.
+        s: Schedule.
+        d: Description of the product.
+        outer: Loops around all steps.
+        steps: Loops of the depth without the innermost one.
+        axes: For rows and for columns, the position among the axes of the sums and the loop inside
+            a block.
+        tile: Register tile of accumulators.
     """
     stage, ((row_at, i), (column_at, j)) = s[d.total], axes
     step = stage.fuse(*steps) if len(steps) > 1 else steps[0]
@@ -125,9 +126,10 @@ def _sum_steps(
 
 
 def _dots(s: te.Schedule, d: Product, target: Target) -> te.IterVar:
-    """Products of a row of one operand with as many rows of the other as a vector has lanes.
+    """Compute dot products of a row of one operand with `lanes` rows of the other operand.
 
-    Each product has a vector of sums; these are transposed in registers, to add up their lanes.
+    Each dot product has a vector accumulator. The accumulators are transposed in registers, so that
+    the horizontal reduction is vectorized. Return the outer loop.
     """
     lanes = core_of(target).lanes(d.total.dtype)
     if d.rows.ends_in(d.row) and not is_one(d.m):
@@ -167,14 +169,14 @@ def _dots(s: te.Schedule, d: Product, target: Target) -> te.IterVar:
 
 
 def _is_fewer(columns: Size, rows: Size, lanes: int) -> bool:
-    """Whether there are not enough columns for a vector, and more rows."""
+    """Return whether there are too few columns for a vector, and more rows than columns."""
     if not isinstance(columns, int) or columns >= lanes:
         return False
     return not isinstance(rows, int) or rows > columns
 
 
 def _turn(s: te.Schedule, d: Product) -> None:
-    """A copy of the rows along whose rows the depth is contiguous."""
+    """Copy the rows so that the depth is contiguous."""
     copy = s[s.cache_read(d.rows.tensor, "global", [d.total])]
 
     def place(*axes: te.Expr) -> list[te.Expr]:
@@ -188,7 +190,7 @@ def _turn(s: te.Schedule, d: Product) -> None:
 def product_at_root(
     s: te.Schedule, d: Product, target: Target, plan: Plan | None = None
 ) -> None:
-    """Schedule a product and what is made of it on a processor, with loops of their own."""
+    """Schedule a matrix product and its epilogue as a separate loop nest on a CPU."""
     given, (d, types) = d, _as_dots(d, target)
     p = plan or plan_blocks(d, target, lanes_of_dots(types))
     if not p.pack_columns and not p.read_columns:
@@ -207,7 +209,7 @@ def product_at_root(
     if p.pack_columns:
         packed = _pack_columns(s, [sums] if moved is None else [sums, moved], d, p)
     if moved is not None:
-        # It needs all columns before the first block.
+        # The correction reads all columns and is computed before the first block.
         sum_in_vectors(s, moved, p.tile.columns)
     elif packed is not None and any(d.columns.has(axis) for axis in d.batch):
         s[packed].compute_at(s[driver], block)
@@ -219,7 +221,7 @@ def product_at_root(
 
 
 def _sums(s: te.Schedule, d: Product, p: Plan) -> tuple[te.Tensor, te.Tensor]:
-    """The stage that the walk is that of, and the stage of the sums in registers."""
+    """Return the stage that has the loops over tiles, and the stage of the accumulators."""
     if p.is_split:
         return d.total, _in_parts(s, d, p)
     if d.total is d.output:
@@ -229,7 +231,7 @@ def _sums(s: te.Schedule, d: Product, p: Plan) -> tuple[te.Tensor, te.Tensor]:
 
 
 def _in_parts(s: te.Schedule, d: Product, p: Plan) -> te.Tensor:
-    """Cut the sum: a part of the depth is added up in registers, and then to the result."""
+    """Split the sum: accumulate a block of the depth in registers, then add it to the result."""
     first, *others = d.depth_of(d.total)
     outer, inner = s[d.total].split(first, factor=p.depth)
     if others:
@@ -242,10 +244,11 @@ def _in_parts(s: te.Schedule, d: Product, p: Plan) -> te.Tensor:
 def _walk(
     s: te.Schedule, driver: te.Tensor, d: Product, p: Plan
 ) -> tuple[te.IterVar, te.IterVar | None, te.IterVar]:
-    """Loops over blocks of rows, parts of the depth, column tiles, row tiles, and inside a tile.
+    """Create the loops over row blocks, depth blocks, column tiles, row tiles and inside a tile.
 
     Returns:
-        The loop over blocks, that over the depth if it is cut, and that over row tiles.
+        The loop over row blocks, the loop over depth blocks or None if the depth is not split, and
+        the loop over row tiles.
     """
     stage = s[driver]
     batch, i, across, j = d.axes_of(driver)
@@ -264,10 +267,10 @@ def _walk(
 
 
 def _fill(s: te.Schedule, sums: te.Tensor, d: Product, p: Plan) -> list[te.IterVar]:
-    """Each step of the depth adds the product of one column and one row to the tile.
+    """Order the loops so that each step of the depth adds an outer product to the register tile.
 
     Returns:
-        The loops of the depth, the innermost last.
+        The loops of the depth, innermost last.
     """
     stage = s[sums]
     batch, i, across, j = d.axes_of(sums)
@@ -279,7 +282,7 @@ def _fill(s: te.Schedule, sums: te.Tensor, d: Product, p: Plan) -> list[te.IterV
 def _pack_columns(
     s: te.Schedule, readers: Sequence[te.Tensor], d: Product, p: Plan
 ) -> te.Tensor:
-    """A copy of the columns in tiles."""
+    """Pack the columns into tiles."""
     packed: te.Tensor = operand(s, d.columns.tensor, *readers)
     s[packed].transform_layout(_place(d, d.columns, d.column, p.tile.columns))
     if d.dots_rows:
@@ -292,11 +295,11 @@ def _pack_columns(
 def _pack_rows(
     s: te.Schedule, sums: te.Tensor, d: Product, p: Plan, depth: Sequence[te.IterVar]
 ) -> te.Tensor:
-    """A copy of the rows in tiles.
+    """Pack the rows into tiles.
 
-    Where the depth is contiguous, a tile finds a vector of steps of each of its rows side by side.
-    So what lies along the depth is copied in whole vectors, and each of its cache lines serves as
-    many steps as in the order of the steps.
+    If the depth is contiguous in memory, a tile stores a vector of consecutive steps of each of its
+    rows contiguously. The copy then moves full vectors along the depth, and each cache line of the
+    packed operand serves as many steps as in step order.
     """
     packed: te.Tensor = operand(s, d.rows.tensor, sums)
     s[packed].transform_layout(_place(d, d.rows, d.row, p.tile.rows, p.steps))
@@ -309,14 +312,15 @@ def _pack_rows(
 def _place(
     d: Product, factor: Factor, along: te.IterVar, width: int, steps: int = 1
 ) -> Callable[..., list[te.Expr]]:
-    """Where an operand lies: a tile finds `width` values of each step of the depth side by side.
+    """Return the packed layout of an operand: `width` values of each step are contiguous.
 
     Args:
-        d: the product.
-        factor: the operand.
-        along: its axis of rows or of columns.
-        width: rows or columns of a tile.
-        steps: steps of the depth that lie side by side for each of them.
+        d: Description of the product.
+        factor: Operand.
+        along: Axis of its rows or columns.
+        width: Rows or columns of a tile.
+        steps: Consecutive steps of the depth that are contiguous for each row or column. Default:
+            1.
     """
 
     def place(*axes: te.Expr) -> list[te.Expr]:
@@ -330,7 +334,7 @@ def _place(
 
 
 def _copy_in_order(s: te.Schedule, packed: te.Tensor, d: Product) -> None:
-    """Copy a few steps of the depth at a time: their tiles lie side by side in both orders."""
+    """Pack a few steps of the depth at a time; their tiles are contiguous in both layouts."""
     stage = s[packed]
     *outer, k, lane = stage.leaf_iter_vars
     lead, (tile, *taps) = outer[: -len(d.depth)], outer[-len(d.depth) :]
@@ -341,7 +345,7 @@ def _copy_in_order(s: te.Schedule, packed: te.Tensor, d: Product) -> None:
 
 
 def _copy_transposed(s: te.Schedule, packed: te.Tensor, d: Product, lanes: int) -> None:
-    """Copy a tile at a time, in squares: its steps follow each other in both orders."""
+    """Pack one tile at a time in transposed squares; its steps are consecutive in both layouts."""
     stage = s[packed]
     *outer, k, lane = stage.leaf_iter_vars
     vector, lane = stage.split(lane, factor=lanes)
@@ -353,13 +357,13 @@ def _copy_transposed(s: te.Schedule, packed: te.Tensor, d: Product, lanes: int) 
 
 
 def _share(stage: te.Stage, d: Product, loops: Sequence[te.IterVar]) -> None:
-    """Share a copy of all columns among cores; one for a batch is made by the core that has it."""
+    """Parallelize a copy of all columns; a copy for one batch is made by the core of that batch."""
     if not any(d.columns.has(axis) for axis in d.batch):
         stage.parallel(loops[0])
 
 
 def _finish(s: te.Schedule, driver: te.Tensor, d: Product, p: Plan) -> None:
-    """Apply what follows the sum to a block of rows while it is in the cache."""
+    """Apply the epilogue to a block of rows while it is in the cache."""
     stage = s[d.output]
     batch, i, across, j = d.axes_of(d.output)
     block, i = stage.split(i, factor=p.block_rows)
@@ -374,10 +378,11 @@ def _finish(s: te.Schedule, driver: te.Tensor, d: Product, p: Plan) -> None:
 
 
 def _as_dots(d: Product, target: Target) -> tuple[Product, tuple[str, str] | None]:
-    """A product of what its factors are copies of, and types of short vectors to multiply.
+    """Return the product on unconverted factors, and the dtypes of its dot products.
 
-    The types are None if it may have none, or the machine has none; then it is the product as it
-    was. That it may have none is what `define` was told: no relation says so.
+    The dtypes are None, and the product is returned unchanged, if `pairs=False` was passed to
+    `define` or the target has no dot-product instruction. The attribute is needed because accesses
+    do not record it.
     """
     if not d.is_sum or not d.total.op.attrs.get("pairs", True):
         return d, None
