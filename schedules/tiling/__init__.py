@@ -1,1 +1,1 @@
-"""What schedules of processors are made of: tiles, vectors, folds, dot products."""
+"""Building blocks of CPU schedules: register tiles, vectors, reduction trees, dot products."""

@@ -13,10 +13,10 @@ _BYTES = ("int8", "uint8")
 
 
 def dot_types(a: str, b: str, total: str, target: Target) -> tuple[str, str] | None:
-    """Types of the short vectors of both factors; None where single numbers are as good.
+    """Return the dtypes of the short vectors in dot products, or None if scalars are as fast.
 
-    Where bytes are multiplied with those of the other sign only, the first factor is moved. Pairs
-    of int16 every machine multiplies quickly.
+    If the target multiplies bytes of opposite signedness only, the first factor is shifted. Pairs
+    of int16 are fast on every target.
 
     >>> from tecomp import Core
     >>> cpu = Target("vnni", "", {}, Core(1, 64, 32, (32768,), dots=("uint8*int8",)))
@@ -37,7 +37,7 @@ def dot_types(a: str, b: str, total: str, target: Target) -> tuple[str, str] | N
 
 
 def lanes_of_dots(types: tuple[str, str] | None) -> int:
-    """Terms of the sum that one step of the depth adds up.
+    """Return the number of terms that one step of the depth accumulates.
 
     >>> lanes_of_dots(("int16x2", "int16x2")), lanes_of_dots(None)
     (2, 1)
@@ -48,13 +48,13 @@ def lanes_of_dots(types: tuple[str, str] | None) -> int:
 def add_dots(
     s: te.Schedule, total: te.Tensor, axis: te.IterVar, types: tuple[str, str], output: te.Tensor
 ) -> tuple[te.Tensor, tuple[te.Tensor, te.Tensor], te.Tensor | None]:
-    """Add up dot products along an axis of a sum; conversions before it are not needed then.
+    """Rewrite a sum with dot products along an axis, and inline the conversions of its factors.
 
-    The sum is computed where its elements are used, unless it is the `output` of its loops.
+    The rewritten sum is inlined into its readers, unless it is `output`, which has the loops.
 
     Returns:
-        The sum of dot products, its factors, and what is subtracted from it if one of them was
-        moved by 128.
+        The sum of dot products, its factors, and the correction that is subtracted from it if one
+        factor was shifted by 128, else None.
     """
     for factor in total.op.input_tensors:
         if copied(factor) is not None:
@@ -66,7 +66,7 @@ def add_dots(
 
 
 def sum_in_vectors(s: te.Schedule, moved: te.Tensor, width: int) -> None:
-    """Add up what a moved factor adds for each column, so many columns at a time."""
+    """Accumulate the correction of a shifted factor per column, `width` columns at a time."""
     stage = s[moved]
     *outer, j = stage.op.axis
     column, lane = stage.split(j, factor=width)
@@ -83,15 +83,15 @@ def finished(
     activation: Callable[[te.Expr], te.Expr] | None,
     name: str,
 ) -> te.Tensor:
-    """`activation(total + bias)`, computed in `wide_type(dtype)` and rounded to `dtype` at last.
+    """Define `activation(total + bias)`, computed in `wide_type(dtype)` and cast to `dtype` last.
 
     Args:
-        total: the sums.
-        dtype: of the result.
-        bias: one value for each index along an axis, or None.
-        along: the number of that axis.
-        activation: applied to each element, or None.
-        name: of the result.
+        total: Tensor of sums.
+        dtype: Dtype of the result.
+        bias: One value for each index along an axis, or None.
+        along: Number of that axis.
+        activation: Function that is applied to each element, or None.
+        name: Name of the result.
 
     >>> total = te.placeholder((4, 8), "float32", name="total")
     >>> finished(total, "float16", None, 1, None, "C").dtype
@@ -111,40 +111,42 @@ def finished(
 
 
 ACCUMULATORS = 4
-"""Vectors of partial results: a sum waits for the one before, so several are under way."""
+"""Vector accumulators, which are independent to hide the latency of additions."""
 _VECTORS_EACH = 8
-"""Vectors of a row from which on such a vector gains more than combining it costs."""
+"""Minimum vectors of a row per accumulator, which pay for combining it."""
 LONG = ACCUMULATORS * _VECTORS_EACH
-"""Vectors of a row from which on all of them are used."""
+"""Minimum vectors of a row for which all accumulators are used."""
 _BLOCK = 64
-"""Terms that a partial sum of floats adds up, before it is added to the sum of such blocks.
+"""Terms that a floating-point accumulator adds before it is added to the sum of the blocks.
 
-The errors of sums grow with how many are added one after the other: of a million numbers those of
-few blocks, of one block and of few lanes are no more than those of a tree.
+The rounding error of a sum grows with the number of sequential additions. For a million terms, few
+blocks, one block and few lanes together have no larger error than a tree.
 """
 
 
 def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
          target: Target, *, rows: int = 1, order: int | None = None) -> te.Tensor:
-    """Reduce with vectors of partial results, which are combined by halves.
+    """Reduce with vector accumulators, which are combined pairwise by halves.
 
         r[i] = sum(A[i, k])   ->   p[i, l] = sum(A[i, k_outer * width + l])
                                    q[i, l] = p[i, l] + p[i, l + width / 2]     and so on
                                    r[i] = q[i, 0] + q[i, 1]
 
     Args:
-        s: the schedule.
-        result: a stage that reduces.
-        run: its loop along which memory is contiguous.
-        place: its loop over elements inside which the partial results of one are computed.
-        target: for its vectors.
-        rows: how many elements those are. The lanes of several rows are combined side by side, so
-            that one does not wait for the other. That is for short rows: their vectors are read
-            side by side too, and caches fetch few stretches of memory ahead at once.
-        order: the number of a value by which partial results are in order, if that counts.
+        s: Schedule.
+        result: Reduction stage.
+        run: Its reduction loop along which memory is contiguous.
+        place: Its loop over elements at which the partial results are computed.
+        target: Target whose vector registers decide the sizes.
+        rows: Number of elements per iteration of `place`. Default: 1. The lanes of several rows are
+            reduced together, which makes the reductions independent. That pays for short rows only:
+            their vectors are loaded from several rows at a time too, and prefetchers follow few
+            streams.
+        order: Number of the reduced value by which partial results are ordered, if the order
+            matters. Default: None.
 
     Returns:
-        The partial results, which do the work.
+        The stage of partial results, which does most of the work.
     """
     lanes = lanes_of(result, run, target)
     accumulators = max(ACCUMULATORS // rows, 1)
@@ -178,7 +180,7 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
 
 
 def _is_long_sum(result: te.Tensor, steps: te.IterVar) -> bool:
-    """Whether floats are added up, and so many that the order counts."""
+    """Return whether the stage sums so many floats that the order affects the rounding error."""
     is_long = not isinstance(steps.extent, int) or steps.extent >= 2 * _BLOCK
     return is_long and accesses(result).reducer == "sum" and result.dtype.kind == "float"
 
@@ -186,7 +188,7 @@ def _is_long_sum(result: te.Tensor, steps: te.IterVar) -> bool:
 def _in_blocks(
     s: te.Schedule, partial: te.Tensor, steps: te.IterVar, lanes: int
 ) -> te.IterVar:
-    """Add up blocks of steps, each in registers of its own; returns the loop over blocks."""
+    """Accumulate blocks of steps in separate registers; return the loop over blocks."""
     blocks, _ = s[partial].split(steps, factor=_BLOCK)
     block = one(s.rfactor(partial, blocks, factor_axis=0))
     (blocks,) = s[partial].op.reduce_axis
@@ -204,7 +206,7 @@ def _combine_later(
     s: te.Schedule, result: te.Tensor, inner: te.IterVar, place: te.IterVar,
     order: int | None = None,
 ) -> te.Tensor:
-    """Partial results for each value of `inner`, in registers."""
+    """Create partial results in registers for each value of `inner`."""
     partial = one(s.rfactor(result, inner, factor_axis=-1, order=order))
     s[partial].set_scope("local")
     s[partial].compute_at(s[result], place)
@@ -212,12 +214,12 @@ def _combine_later(
 
 
 def left_of(s: te.Schedule, partial: te.Tensor) -> list[te.IterVar]:
-    """The loops of a reduction that `rfactor` left to partial results, in the order they had."""
+    """Return the reduction loops that `rfactor` left to the partial results, in their order."""
     return [
         axis for axis in s[partial].leaf_iter_vars if axis.iter_type == te.IterVar.CommReduce
     ]
 
 
 def one(made: te.Tensor | tuple[te.Tensor, ...]) -> te.Tensor:
-    """The stage of what `rfactor` made; it has several tensors if the reduction has."""
+    """Return the first tensor that `rfactor` created; reductions of tuples have several."""
     return made if isinstance(made, te.Tensor) else made[0]

@@ -11,11 +11,11 @@ from tecomp.schedules.analysis.convolution import Convolution
 from tecomp.schedules.common import Size, ceil_div, product, round_up
 
 _SPARE = 2
-"""Vector registers that hold no sum and no column: the value of a row, and one on the way."""
+"""Vector registers for neither accumulators nor columns: a broadcast value and a temporary."""
 
 
 def used_share(extent: Size, size: int) -> float:
-    """How much of the tiles along an axis is inside it; all where that is not known.
+    """Return the fraction of the tiles along an axis that is inside the axis; 1.0 if symbolic.
 
     >>> used_share(48, 32), used_share(96, 32)
     (0.75, 1.0)
@@ -24,16 +24,17 @@ def used_share(extent: Size, size: int) -> float:
 
 
 def balanced(extent: Size, most: int, unit: int = 1, share: int = 1) -> int:
-    """The size of even parts of at most `most`, which is a multiple of `unit`.
+    """Return the size of even parts of at most `most` elements, a multiple of `unit`.
 
-    Parts of 96, 96 and 1 take longer than three of 65; and of 3 parts one of 2 cores has 2.
+    Even parts balance the load: parts of 96, 96 and 1 take longer than three parts of 65, and of 3
+    parts on 2 cores one core gets 2.
 
     Args:
-        extent: what is cut.
-        most: the size of a part, as far as `unit` allows.
-        unit: what a part is a multiple of.
-        share: cores that parts are shared among: as many for each, where that makes no part
-            smaller than `unit`.
+        extent: Extent that is split.
+        most: Maximum size of a part, as far as `unit` allows.
+        unit: Number of which the size is a multiple. Default: 1.
+        share: Number of cores. The number of parts is a multiple of it, unless parts would be
+            smaller than `unit`. Default: 1.
 
     >>> balanced(193, 96), balanced(193, 96, unit=8), balanced(10, 96, unit=8)
     (65, 72, 16)
@@ -50,12 +51,12 @@ def balanced(extent: Size, most: int, unit: int = 1, share: int = 1) -> int:
 
 @dataclass(frozen=True)
 class RegisterTile:
-    """A tile of sums that stays in registers.
+    """Tile of accumulators that stays in registers.
 
     Attributes:
-        rows: values that are broadcast, one after the other.
-        columns: values of the vectors that they are multiplied with.
-        lanes: values in one vector.
+        rows: Number of values that are broadcast one after the other.
+        columns: Number of values in the vectors that they are multiplied with.
+        lanes: Lanes of one vector.
     """
 
     rows: int
@@ -64,20 +65,21 @@ class RegisterTile:
 
     @property
     def vectors(self) -> int:
-        """Vectors of a row."""
+        """Number of vectors per row."""
         return self.columns // self.lanes
 
     @property
     def wide(self) -> int:
-        """Values of a vector of several registers, which are computed side by side."""
+        """Lanes of the widest power-of-two group of registers that divides a row."""
         return self.lanes * (self.vectors & -self.vectors)
 
 
 def register_tile(target: Target, dtype: str, vectors: int = 2) -> RegisterTile:
-    """The largest tile of outer products that is `vectors` vectors wide.
+    """Return the largest tile of outer products that is `vectors` vectors wide.
 
-    Each row needs a register for each vector; the vectors themselves stay in registers as well.
-    Two vectors load 2 + rows values for 2 * rows products, enough to keep two multipliers busy.
+    Each row needs one register per vector, and the column vectors stay in registers as well. With
+    two vectors, a step loads 2 + rows values for 2 * rows products, which keeps two multipliers
+    busy.
     """
     core = core_of(target)
     lanes = core.lanes(dtype)
@@ -88,13 +90,14 @@ def register_tile(target: Target, dtype: str, vectors: int = 2) -> RegisterTile:
 def walk_tiles(
     stage: te.Stage, row: te.IterVar, column: te.IterVar, tile: RegisterTile
 ) -> tuple[te.IterVar, te.IterVar, list[te.IterVar]]:
-    """Cut rows and columns into tiles; a row of a tile is one vector, of several registers.
+    """Split rows and columns into tiles; a row of a tile is one vector of several registers.
 
-    What follows the sums is then computed for these registers side by side, so that one does not
-    wait for the other.
+    The epilogue of the sums is then computed for these registers together, so that its operations
+    are independent.
 
     Returns:
-        The loops over tiles of rows and of columns, and those inside a tile, which go innermost.
+        The loops over row tiles and over column tiles, and the loops inside a tile, which belong
+        innermost.
     """
     rows, i = stage.split(row, factor=tile.rows)
     columns, j = stage.split(column, factor=tile.columns)
@@ -104,16 +107,16 @@ def walk_tiles(
 def keep_tile(
     stage: te.Stage, row: te.IterVar, column: te.IterVar, tile: RegisterTile | None = None
 ) -> list[te.IterVar]:
-    """Keep a tile in registers: values of rows one by one, those of columns as vectors.
+    """Keep a tile in registers: unroll its rows and vectorize its columns.
 
     Args:
-        stage: the stage.
-        row: its loop over the rows of a tile.
-        column: its loop over the columns of a tile.
-        tile: the tile, if a row of it may be several vectors; None if it is one.
+        stage: Stage.
+        row: Loop over the rows of a tile.
+        column: Loop over the columns of a tile.
+        tile: Tile, if a row of it may be split into several vectors; None if a row is one vector.
 
     Returns:
-        The loops, which go innermost.
+        The loops inside the tile, which belong innermost.
     """
     inside = [row]
     if tile is not None and tile.wide < tile.columns:
@@ -128,7 +131,7 @@ def keep_tile(
 def fill_registers(
     s: te.Schedule, sums: te.Tensor, driver: te.Tensor, place: te.IterVar
 ) -> None:
-    """Each step of the depth adds the product of one column and one row to the tile at `place`."""
+    """Compute `sums` at `place`; each step of the depth adds an outer product to the tile."""
     stage = s[sums]
     stage.compute_at(s[driver], place)
     *outer, i, j = stage.op.axis
@@ -136,7 +139,7 @@ def fill_registers(
 
 
 def transpose_squares(stage: te.Stage, row: te.IterVar, column: te.IterVar, lanes: int) -> None:
-    """Walk in squares of vectors: what lies in columns is read so, and transposed in registers."""
+    """Tile two loops into squares of vectors, which are transposed in registers."""
     rows, row = stage.split(row, factor=lanes)
     columns, lane = stage.split(column, factor=lanes)
     stage.reorder(rows, columns, row, lane)
@@ -145,12 +148,12 @@ def transpose_squares(stage: te.Stage, row: te.IterVar, column: te.IterVar, lane
 
 
 def width_of(x: te.Tensor) -> int:
-    """Bytes of the largest of the types that a stage makes."""
+    """Return the bytes of the widest dtype among the outputs of a stage."""
     return max(int(y.dtype.bytes) for y in x.op.outputs)
 
 
 def lanes_of(x: te.Tensor, along: te.IterVar, target: Target) -> int:
-    """Lanes of a vector of elements of `x`: a power of two, no more than there are values."""
+    """Return the lanes of a vector of `x`: a power of two that is at most the extent."""
     lanes = max(core_of(target).vector_bytes // width_of(x), 1)
     while isinstance(along.extent, int) and lanes > max(along.extent, 1):
         lanes //= 2
@@ -158,15 +161,15 @@ def lanes_of(x: te.Tensor, along: te.IterVar, target: Target) -> int:
 
 
 def elements_at_hand(x: te.Tensor, target: Target) -> int:
-    """How many elements of `x` leave room in the first cache for what else is in use."""
+    """Return the elements of `x` that fill a quarter of the first-level cache."""
     return max(core_of(target).cache_bytes[0] // 4 // width_of(x), 1)
 
 
 def core_of(target: Target) -> Core:
-    """What a core of the target computes with.
+    """Return the description of a core of the target.
 
     Raises:
-        TargetError: its description does not say.
+        TargetError: If the target has no table [core].
     """
     if target.core is None:
         raise TargetError(
@@ -178,19 +181,19 @@ def core_of(target: Target) -> Core:
 
 
 _ROWS = 4
-"""Rows of a block where it is open how long they are."""
+"""Rows of a block if the extents of the image are symbolic."""
 _LOAD = 0.5
-"""What a load beside the products takes of the time of one."""
+"""Cost of a load relative to a multiplication that it overlaps."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a convolution is cut into blocks.
+    """Register tile and block size of a convolution.
 
     Attributes:
-        tile: sums in registers; its rows are outputs along the axis whose operand is read one value
-            at a time, its columns those along the other.
-        rows: output rows whose input stays in the second cache.
+        tile: Register tile of accumulators. Its rows are outputs along the axis whose operand is
+            broadcast, its columns are outputs along the other axis.
+        rows: Output rows of a block, whose input stays in the second-level cache.
     """
 
     tile: RegisterTile
@@ -198,11 +201,11 @@ class Plan:
 
 
 def plan(d: Convolution, target: Target) -> Plan:
-    """The tile that wastes least of itself at the edges, among those that fit the registers.
+    """Choose the tile that wastes the least work at the edges and fits the registers.
 
-    Sums, vectors and one single value have to fit. At least 8 sums are needed: as many as two
-    multipliers have under way. Depthwise, both operands are vectors, and those of the image stay
-    for several taps: sums get half of the registers.
+    Accumulators, vectors and one broadcast value must fit. At least 8 accumulators are needed to
+    hide the latency of two multipliers. In a depthwise convolution both operands are vectors, and
+    the vectors of the image are reused for several taps, so accumulators get half of the registers.
     """
     core, total, depthwise = core_of(target), d.total, d.depthwise
     lanes = core.lanes(total.dtype)
@@ -211,21 +214,21 @@ def plan(d: Convolution, target: Target) -> Plan:
     along, across = (c, a) if transposed else (b, c)
     own = _channels_of_group(d)
     if own is not None:
-        # A vector of channels of several groups would gather its inputs.
+        # A vector that spans channel groups would gather its inputs.
         while own % lanes:
             lanes //= 2
     best, chosen = 0.0, (1, 1)
     for vectors in (4, 3, 2, 1):
         if vectors > 1 and isinstance(across, int) and across < vectors * lanes:
-            # The only tile would be a part of one, with masks in its innermost loop.
+            # The only tile would be partial and need masks in its innermost loop.
             continue
         room = core.vector_registers // 2 if depthwise else core.vector_registers - 1 - vectors
         for single in range(1, max(room // vectors, 1) + 1):
             if own is not None and own % (vectors * lanes):
                 continue
             used = used_share(along, single) * used_share(across, vectors * lanes)
-            # Each step loads `single` values, and vectors that come from farther away: twice
-            # their price. The products hide a part of that.
+            # Each step loads `single` values and `vectors` vectors. The vectors come from more
+            # distant memory, so they cost twice as much. The products hide a part of the cost.
             work = single * vectors / (single + 2 * vectors)
             score = used * min(single * vectors / 8, 1.0) / (1 + _LOAD / work)
             if score > best * 1.001:
@@ -236,10 +239,10 @@ def plan(d: Convolution, target: Target) -> Plan:
 
 
 def _rows(d: Convolution, target: Target, transposed: bool) -> int:
-    """Output rows whose input stays in the second cache, in as many blocks for each core.
+    """Return the output rows of a block, whose input fits the L2 cache, balanced over the cores.
 
-    Images that are transposed are there twice. Of those that are not, a block has one channel, if
-    that comes first; then there are blocks enough.
+    Images that are transposed are stored twice. NCHW images that are not transposed have blocks of
+    one channel, which gives enough blocks.
     """
     core, total, image, first = core_of(target), d.total, d.image, d.first
     images, height = total.shape[0], total.shape[2 if first else 1]
@@ -259,7 +262,7 @@ def _rows(d: Convolution, target: Target, transposed: bool) -> int:
 
 
 def _channels_of_group(d: Convolution) -> int | None:
-    """Output channels that see the same input channels; None where all do, or each its own."""
+    """Return the output channels per group; None without groups or if depthwise."""
     *_, channel = d.axes_of(d.total)
     if d.groups == 1 or d.depthwise or not isinstance(channel.extent, int):
         return None
@@ -267,6 +270,6 @@ def _channels_of_group(d: Convolution) -> int | None:
 
 
 def _bytes(x: te.Tensor, axes: Sequence[int]) -> int:
-    """Bytes along some axes."""
+    """Return the bytes of a slice of `x` along the given axes; symbolic extents count as 64."""
     sizes = [x.shape[k] for k in axes]
     return x.dtype.bytes * prod(n if isinstance(n, int) else 64 for n in sizes)

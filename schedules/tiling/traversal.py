@@ -25,18 +25,19 @@ from tecomp.schedules.tiling.register_blocking import (
 )
 
 _STEPS = 16
-"""Steps that are written out: the state goes through memory once for all of them."""
+"""Scan steps that are unrolled, so that the state goes through memory once per `_STEPS` steps."""
 _FEW_STEP_VECTORS = 2
-"""Vectors of a step up to which it waits for the one before."""
+"""Maximum vectors of a step for which the latency of the previous step dominates."""
 
 
 def walk_steps(
     s: te.Schedule, scan: te.Tensor, target: Target, apart: Container[te.Tensor] | None = None
 ) -> None:
-    """Strips of columns, a row after another in each; where columns follow from others, row by row.
+    """Schedule a scan in column strips, row by row inside a strip.
 
-    Axes of known extent are one for that, so that short rows are no short strips. Formulas that the
-    steps read are computed there, but for those `apart`.
+    If columns depend on other columns, the rows are the outer loop instead. Axes of static extents
+    are fused first, so that short rows do not make narrow strips. Element-wise inputs of the steps
+    are inlined, except those in `apart`.
     """
     for part in scan.op.input_tensors:
         s[part].compute_inline()
@@ -57,7 +58,7 @@ def walk_steps(
     vectors, lane = stage.split(column, factor=lanes_of(scan, last, target))
     rows = [steps]
     if is_across:
-        # Squares are read along memory, and transposed in registers.
+        # Squares are loaded in memory order and transposed in registers.
         rows = _write_out(stage, steps, lanes)
     elif (
         is_apart and isinstance(last.extent, int)
@@ -71,14 +72,14 @@ def walk_steps(
 
 
 def _write_out(stage: te.Stage, steps: te.IterVar, count: int) -> list[te.IterVar]:
-    """Several steps one after the other, which wait for memory once for all."""
+    """Split and unroll `count` steps, which then wait for memory once."""
     rows, row = stage.split(steps, factor=count)
     stage.unroll(row)
     return [rows, row]
 
 
 def _is_read_across(scan: te.Tensor, apart: Container[te.Tensor] | None) -> bool:
-    """Whether what the steps read lies side by side along them, and not along their rows."""
+    """Return whether the inputs of the steps are contiguous along the steps, not along the rows."""
     *_, step = scan.op.input_tensors
     return any(
         read.dims and read.dims[-1] == 0 and len(step.op.axis) - 1 in read.used
@@ -87,9 +88,9 @@ def _is_read_across(scan: te.Tensor, apart: Container[te.Tensor] | None) -> bool
 
 
 def walk_transposed(s: te.Schedule, output: te.Tensor, scan: te.Tensor, target: Target) -> None:
-    """Each row of a block of `output`, along which the steps are, in a lane of its own.
+    """Schedule a scan with its steps along the rows of `output`, one row per lane.
 
-    What the steps read along rows is transposed in squares, as what is made of them is.
+    Inputs and results of the steps are transposed in squares.
     """
     for part in scan.op.input_tensors:
         s[part].compute_inline()
@@ -109,62 +110,67 @@ def walk_transposed(s: te.Schedule, output: te.Tensor, scan: te.Tensor, target: 
 _STREAM = "global.stream"
 
 _LINE = 64
-"""Bytes that go to memory at once."""
+"""Bytes of a cache line."""
 _LONG_ROW_LINES = 32
-"""Lines of a row beside which the one at its end does not count."""
+"""Minimum lines of a row for which a partial line at its end is negligible."""
 
 _VECTORS = 2
-"""Vectors that are computed at a time by short formulas, for which loops are work too, and by those
-where functions wait for functions: what is between them is more than processors look ahead to
-begin with the next. Others have so many constants that registers run out for two."""
+"""Vectors per iteration for short expressions and for chains of dependent function calls.
+
+Short expressions have noticeable loop overhead. In chains of functions, the distance to the next
+independent operation exceeds the out-of-order window of processors. Other expressions have so many
+constants that two vectors would run out of registers.
+"""
 
 _FUNCTION = 10
-"""Operations that are worth it to walk down some rows, and to compute what is the same for all of
-them once."""
+"""Minimum operations for which a loop over several rows, with invariants hoisted, pays."""
 _ROWS = 8
-"""So many."""
+"""Rows of that loop."""
 
 _ROWS_EACH = 4
-"""Rows for each core with which none has to be cut: the last ones end at nearly the same time."""
+"""Minimum rows per core for which no row is split, as all cores finish at about the same time."""
 
 _LANES_ONE_BY_ONE = 8
-"""Lanes of a vector whose lanes are read or written one after the other: each is a few
-instructions, and more lanes gain nothing."""
+"""Lanes of a vector whose lanes are loaded or stored separately.
+
+Each lane takes a few instructions, so more lanes gain nothing.
+"""
 
 _FEW_ROW_VECTORS = 4
-"""Vectors of a row up to which it is walked through together with the next."""
+"""Maximum vectors of a row that is fused with the next rows."""
 
 
 def stream(
     s: te.Schedule, output: te.Tensor, target: Target, count: int,
     apart: Container[te.Tensor] | None = None, *, one_by_one: bool = False,
 ) -> None:
-    """Walk through memory in order, a vector at a time, in chunks that are shared among cores.
+    """Traverse memory in order, one vector at a time, in chunks distributed over the cores.
 
-    A chunk is as long as fits the first cache several times: long enough to be worth its start,
-    short enough that there is one for each core.
+    A chunk fits the first-level cache several times: long enough to pay for its start, and short
+    enough for a chunk per core.
 
     Args:
-        s: the schedule.
-        output: the stage.
-        target: for its vectors and cache.
-        count: how many of the last axes can be walked through as one.
-        apart: formulas that it reads and that are in memory.
-        one_by_one: whether lanes of some tensor are read or written one after the other.
+        s: Schedule.
+        output: Stage.
+        target: Target whose vector registers and caches decide the sizes.
+        count: Number of trailing axes that can be fused.
+        apart: Element-wise inputs that are in memory and not inlined. Default: none.
+        one_by_one: Whether the lanes of some tensor are loaded or stored separately. Default:
+            False.
     """
     stage = s[output]
     *rows, last = stage.op.axis
     along, unit = last, 1
     if count > 1 and not isinstance(last.extent, int):
-        # How long a row is, only the call says; one loop through all of them suits any length. Not
-        # where the numbers of axes are values, which each lane would have to divide for.
+        # One fused loop suits rows of any symbolic length. It does not pay if axis numbers are
+        # values, because each lane would need divisions to recover them.
         if not are_counted(output, count, apart):
             along = stage.fuse(*stage.op.axis[-count:])
             del rows[len(rows) + 1 - count :]
     elif count > 1 and is_short(last, lanes_of(output, last, target)):
         along, unit = stage.fuse(rows.pop(), last), max(int(str(last.extent)), 1)
     lanes = lanes_of(output, along, target)
-    # A row of unknown length may be a short one, most of which is its end.
+    # A row of symbolic length may be short and consist mostly of its tail.
     is_open = bool(rows) and not isinstance(along.extent, int)
     is_short_row = is_open or is_short(along, _VECTORS * lanes)
     lanes *= 1 if is_short_row or not _gains_by_two(output, apart) else _VECTORS
@@ -184,35 +190,34 @@ def stream(
 
 
 def _gains_by_two(output: te.Tensor, apart: Container[te.Tensor] | None) -> bool:
-    """Whether two vectors at a time take less than one after the other."""
+    """Return whether computing two vectors per iteration is faster than one."""
     has_functions = work_of_chain(output, apart) >= _FUNCTION
     return not has_functions or bool(longest_path(output, apart) >= 2 * _FUNCTION)
 
 
 def _are_many(rows: Sequence[te.IterVar], target: Target) -> bool:
-    """Whether there are rows for all cores, so that none has to be cut."""
+    """Return whether there are enough rows for all cores, so that no row is split."""
     count = product(row.extent for row in rows)
     return isinstance(count, int) and count >= _ROWS_EACH * core_of(target).count
 
 
 def is_short(axis: te.IterVar, lanes: int, few: int = _FEW_ROW_VECTORS) -> bool:
-    """Whether an axis is so `few` vectors long that a part of one at its end counts."""
+    """Return whether an axis has fewer than `few` vectors, so that a partial vector matters."""
     return isinstance(axis.extent, int) and axis.extent < few * lanes
 
 
 def stream_large(s: te.Schedule, output: te.Tensor, target: Target, count: int = 1) -> None:
-    """Store a result past the caches if it fills the last one alone.
+    """Use non-temporal stores for a result that fills the last-level cache by itself.
 
-    It would be gone from there before anybody reads it, and each of its lines would have been read
-    before it is written. This is for results that are written in order, in rows of whole lines, or
-    long ones: a line that is filled part by part, with others in between or in other ways, would go
-    to memory once for each part.
+    The result would be evicted before any reader, and each of its lines would be loaded before it
+    is written. This requires results that are written in order, in rows of full lines or in long
+    rows: a line that is filled in several steps would be written to memory once per step.
 
     Args:
-        s: the schedule.
-        output: the stage.
-        target: for its caches.
-        count: how many of the last axes are walked through as one row.
+        s: Schedule.
+        output: Stage.
+        target: Target whose caches decide.
+        count: Number of trailing axes that are traversed as one row. Default: 1.
     """
     sizes = [extent for extent in output.shape if isinstance(extent, int)]
     if len(sizes) < len(output.shape) or _STREAM not in target.memories:
@@ -225,11 +230,11 @@ def stream_large(s: te.Schedule, output: te.Tensor, target: Target, count: int =
 
 
 _MOST = 256
-"""Elements of a row up to which a few rows, transposed, stay in the first cache."""
+"""Maximum elements of a row for which a few transposed rows stay in the first-level cache."""
 _MANY = 8
-"""Rows from which on they fill a vector."""
+"""Minimum number of rows, which fill a vector."""
 _LONG, _MANY_LONG = 2048, 64
-"""The same for the second cache, and for longer rows: each of several cores has some."""
+"""The same limits for the second-level cache, with enough rows for every core."""
 _PAGE_BYTES = 4096
 _LINE_BYTES = 64
 _TOGETHER = 16
@@ -237,15 +242,15 @@ _TOGETHER = 16
 
 
 def are_transposed(A: te.Tensor) -> bool:
-    """Whether what runs along the rows of `A` is to walk through several of them at once."""
+    """Return whether an operator along the rows of `A` processes several rows in one vector."""
     return _are_transposed(A, _MOST, _MANY)
 
 
 def are_long_rows_transposed(A: te.Tensor) -> bool:
-    """The same where little is done with each element, and transposed rows may be farther away.
+    """Return whether an operator with little work per element transposes the rows of `A`.
 
-    Rows that are some pages long, or nearly, share few sets of the first cache, and push each other
-    out of it.
+    Transposed rows may then be in the second-level cache. Rows whose length is close to a multiple
+    of a page share few sets of the first-level cache and evict each other; they are not transposed.
     """
     if are_transposed(A):
         return True
@@ -267,7 +272,7 @@ def _are_transposed(A: te.Tensor, most: int, many: int) -> bool:
 
 
 def transposed(A: te.Tensor, dtype: str, name: str) -> te.Tensor:
-    """A copy of `A` in which its last axis is the first, and the others are one after it.
+    """Copy `A` with its last axis first and the other axes fused into the second one.
 
     >>> transposed(te.placeholder((4, 5, 3), name="A"), "float32", "A_transposed").shape
     (3, 20)
@@ -280,7 +285,7 @@ def transposed(A: te.Tensor, dtype: str, name: str) -> te.Tensor:
 
 
 def number_of(index: Sequence[te.Expr], shape: Sequence[Size]) -> te.Expr:
-    """Which one an element is, counted as they lie in memory."""
+    """Return the row-major linear index of an element."""
     number = te.const(0, "int64")
     for place, extent in zip(index, shape, strict=True):
         number = number * extent + place
@@ -288,7 +293,7 @@ def number_of(index: Sequence[te.Expr], shape: Sequence[Size]) -> te.Expr:
 
 
 def _index_of(number: te.Expr, shape: Sequence[Size]) -> list[te.Expr]:
-    """Where the element of a number is."""
+    """Return the multi-dimensional index of a row-major linear index."""
     index: list[te.Expr] = []
     for extent in reversed(shape[1:]):
         index.append(number % extent)
@@ -299,7 +304,7 @@ def _index_of(number: te.Expr, shape: Sequence[Size]) -> list[te.Expr]:
 def transpose_where_used(
     s: te.Schedule, x: te.Tensor, output: te.Tensor, block: te.IterVar, lanes: int
 ) -> None:
-    """Make what `transposed` gives for a block of rows of `output`, in squares."""
+    """Compute a `transposed` copy for a block of rows of `output`, in squares."""
     s[x].compute_at(s[output], block)
     s[x].set_scope("local")
     transpose_squares(s[x], *s[x].op.axis, lanes)
