@@ -1,8 +1,9 @@
-"""Operators with schedules for processors, each a definition and a schedule that fits any size.
+"""Operators with schedules for CPUs and for accelerators with scratchpads.
 
-A module has `define`, which takes tensors and gives the result, and `schedule`, which takes the
-result and a target. They use the public interface alone, and are meant to be read. `auto` makes a
-schedule for any program out of them.
+An operator module has `define`, which builds the output tensor from input tensors, and `schedule`,
+which returns a schedule of that output for a target and supports any extents. The modules use the
+public interface only and serve as examples. `auto` builds a schedule for any program from the same
+parts.
 """
 
 from __future__ import annotations

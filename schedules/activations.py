@@ -1,4 +1,4 @@
-"""Functions that are applied to each element of a result."""
+"""Activation functions, applied element-wise to a result."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from math import pi, sqrt
 
 from tecomp import te
 
-# The share of the normal distribution from 0 to x as x P(x**2) / Q(x**2), with the least greatest
-# error for |x| up to 5, which is 4e-9: by least squares, weighted anew.
+# Coefficients of P and Q: the cumulative normal distribution from 0 to x is x P(x**2) / Q(x**2),
+# with minimal maximum error for |x| up to 5, which is 4e-9; fitted by iteratively reweighted least
+# squares.
 _ABOVE = (0.39894226, 0.031899996, 0.004586511, 0.00015206696, 6.5593285e-06, 2.658565e-08)
 _BELOW = (1.0, 0.24662781, 0.027601833, 0.0017915529, 6.984059e-05, 1.3227956e-06)
 _HALF_FROM = 5.7
-"""Where the quotient exceeds 1/2 by more than it is rounded; it is cut off there."""
+"""Bound of |x| where the quotient exceeds 1/2 by more than rounding; `gelu` clips there."""
 
 
 def relu(x: te.Expr) -> te.Expr:
-    """The positive part."""
+    """Compute `max(x, 0)`."""
     return te.max(x, te.const(0, x.dtype))
 
 
 def gelu(x: te.Expr) -> te.Expr:
-    """`x` times the share of the normal distribution below `x`.
+    """Compute the exact GELU: `x` times the cumulative normal distribution at `x`.
 
-    In float32 the share is a quotient of polynomials, with an error of 3e-7 at most. That is half
-    of the operations of `erf`, whose digits of small numbers the sum with 1/2 would lose.
+    In float32 the distribution is a quotient of polynomials with an error of at most 3e-7. That
+    takes half of the operations of `erf`, whose precision for small values would be lost in the sum
+    with 1/2.
 
     Source:
         D. Hendrycks, K. Gimpel, "Gaussian Error Linear Units", arXiv:1606.08415, section 2.
@@ -46,7 +48,7 @@ def _polynomial(x: te.Expr, coefficients: Sequence[float]) -> te.Expr:
 
 
 def gelu_tanh(x: te.Expr) -> te.Expr:
-    """The approximation of `gelu` by tanh.
+    """Compute the tanh approximation of GELU.
 
     Source:
         As for `gelu`.
@@ -58,5 +60,5 @@ def gelu_tanh(x: te.Expr) -> te.Expr:
 
 
 def silu(x: te.Expr) -> te.Expr:
-    """`x` times its sigmoid."""
+    """Compute `x * sigmoid(x)`."""
     return x * te.sigmoid(x)

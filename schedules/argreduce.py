@@ -1,10 +1,11 @@
-"""Where the greatest or the least element is.
+"""Index of the first maximum or minimum along an axis.
 
-Across rows, an index is carried along with each value. Along rows that would take several
-instructions for each element, and a value can be found again while its row is in the first cache:
-so the extreme of each block of the row comes first, as fast as any maximum, then the first block
-that has the extreme of all, and the first place in that block. Short rows are transposed instead,
-so that a vector has one element of each of several.
+Across rows, an index is reduced together with each value. Along rows that would take several
+instructions per element, whereas a value is found again cheaply while its row is in the first-level
+cache. The schedule therefore computes the extreme of each block of the row at the speed of any
+maximum, then finds the first block that contains the extreme of the row, then the first position in
+that block. Short rows are transposed instead, so that each lane of a vector belongs to a different
+row.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from tecomp.schedules.transpose import describe
 Operation = Literal["argmax", "argmin"]
 
 _BLOCK = 256
-"""Elements of a row that are looked through once more."""
+"""Elements of a block of a row, which are searched a second time."""
 _OPEN_BLOCK = 64
-"""The same where only the call says how long a row is: of a short one a block is mostly empty."""
+"""Elements of a block if the length is symbolic; short rows leave most of a block empty."""
 
 
 def define(
@@ -44,22 +45,22 @@ def define(
     out_dtype: str = "int64",
     name: str | None = None,
 ) -> te.Tensor:
-    """The index along an axis of the first greatest or least element, as NumPy's function.
+    """Define the index of the first maximum or minimum along an axis, as NumPy's function.
 
-    NaN is both greatest and least.
+    NaN counts as both maximum and minimum.
 
     Args:
-        A: the tensor; its axis has an element at least.
-        axis: counted from the end if negative.
-        op: what is looked for.
-        out_dtype: type of the indices.
-        name: of the result; that of `op` if None.
+        A: Input tensor, whose reduced axis has at least one element.
+        axis: Axis to reduce. Negative values count from the last axis. Default: the last axis.
+        op: Reduction, "argmax" or "argmin".
+        out_dtype: Dtype of the indices.
+        name: Name of the result. Default: `op`.
 
     Returns:
-        Indices.
+        Tensor of indices without the reduced axis.
 
     Raises:
-        ValueError: A has no such axis, or it is known to be empty.
+        ValueError: If `axis` is out of bounds, or statically known to be empty.
 
     >>> define(te.placeholder((4, 9), name="A"), axis=0).shape
     (9,)
@@ -88,14 +89,14 @@ def define(
 
 
 def index_type(A: te.Tensor, extent: Size) -> str:
-    """Return the type of indices that are carried along with values.
+    """Return the dtype of the indices that are reduced together with values.
 
-    A vector of wider indices has fewer lanes, so they are narrow where they fit and the values are
-    not wider either. An extent that is an int32 variable fits.
+    int32 is chosen if the indices fit and the values are not wider than 32 bits, because vectors of
+    wider indices have fewer lanes. An extent of dtype int32 fits.
 
     Args:
-        A: the values.
-        extent: of the axis.
+        A: Tensor of values.
+        extent: Extent of the axis.
 
     >>> A = te.placeholder((te.size_var("n"), 9), "float32", name="A")
     >>> [index_type(A, n) for n in (9, 1 << 31, te.size_var("n"), te.size_var("n", "int64"))]
@@ -106,7 +107,7 @@ def index_type(A: te.Tensor, extent: Size) -> str:
 
 
 def _across(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
-    """Values and their indices, reduced together."""
+    """Reduce values and their indices jointly."""
     extent = A.shape[axis]
     k = te.reduce_axis((0, extent), name="k")
     index = te.cast(k, index_type(A, extent))
@@ -121,13 +122,16 @@ def _across(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
 
 
 def first_of(dtype: str, op: Operation) -> Callable[..., tuple[te.Expr, ...]]:
-    """A reducer for an index and its value: of two that are equal the former, so it goes up."""
+    """Return a reducer of (index, value) pairs that keeps the first of equal values.
+
+    The index of the result is thus the smallest one if the reduction is in ascending order.
+    """
     is_float = te.const(0, dtype).dtype.is_float
 
     def combine(x: Sequence[te.Expr], y: Sequence[te.Expr]) -> list[te.Expr]:
         is_better = y[1] > x[1] if op == "argmax" else y[1] < x[1]
         if is_float:
-            # Neither is better if one is NaN; then y is taken unless x is NaN already.
+            # Comparisons with NaN are False: a NaN `y` is then taken unless `x` is NaN already.
             is_worse = y[1] <= x[1] if op == "argmax" else y[1] >= x[1]
             is_better = te.all(te.logical_not(is_worse), x[1] == x[1])
         return [te.Select(is_better, y[n], x[n]) for n in (0, 1)]
@@ -145,9 +149,9 @@ def _worst(dtype: str, op: Operation) -> te.Expr:
 
 
 def _along(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
-    """The extremes of blocks of the last axis, and where the extreme of all is found again.
+    """Compute the extremes of blocks of the last axis, and search the extreme of the row again.
 
-    The last block begins early enough to be a whole one.
+    The last block starts early enough to be a full block.
     """
     extent, extreme = A.shape[axis], {"argmax": te.max, "argmin": te.min}[op]
     length = min(_BLOCK, extent) if isinstance(extent, int) else _OPEN_BLOCK
@@ -180,7 +184,8 @@ def _along(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
     )
 
     def place(*i: te.Expr) -> te.Expr:
-        # It is inside in any case; said this way no check is needed when it runs.
+        # The index is always in bounds; the explicit clamp makes a bounds check at run time
+        # unnecessary.
         index = te.max(te.min(te.cast(begin(*i), "int64"), last), 0) + k
         found = _is_found(A(*i, index), most(*i))
         return te.min(te.Select(found, te.cast(index, dtype), end), axis=k, where=inside(index))
@@ -189,13 +194,13 @@ def _along(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
 
 
 def _is_found(value: te.Expr, wanted: te.Expr) -> te.Expr:
-    """Whether a value is the one that is wanted; any NaN is."""
+    """Return whether a value equals the wanted one or is NaN."""
     same = value == wanted
     return te.any(same, te.isnan(value)) if value.dtype.is_float else same
 
 
 def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
-    """A schedule for the result of `define`."""
+    """Return a schedule for the result of `define`."""
     target = Target.of(target)
     s = te.create_schedule(output)
     (found,) = output.op.input_tensors
@@ -223,7 +228,7 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
 
 
 def _of_blocks(found: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
-    """The extremes of blocks, that of a row, and where the block begins that has it."""
+    """Return the stages of the block extremes, the row extreme, and the start of its block."""
     begin = next(x for x in found.op.input_tensors if x.op.reduce_axis and any(
         x is not y and y in x.op.input_tensors for y in found.op.input_tensors))
     most = next(x for x in found.op.input_tensors if x in begin.op.input_tensors)
@@ -234,7 +239,7 @@ def _of_blocks(found: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
 def _side_by_side(
     s: te.Schedule, output: te.Tensor, found: te.Tensor, values: te.Tensor, target: Target
 ) -> None:
-    """Each row has a lane of its own, in which its extreme and the index are carried along."""
+    """Schedule one row per lane, which carries its extreme and its index."""
     stage, (row,) = s[found], found.op.axis
     lanes = lanes_of(found, row, target)
     block, lane = s[output].split(s[output].fuse(*output.op.axis), factor=lanes)

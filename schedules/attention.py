@@ -1,10 +1,11 @@
-"""Attention: rows of values, weighted by the softmax of what queries and keys have in common.
+"""Attention: values weighted by the softmax of the scores of queries and keys.
 
-Queries are worked on in groups. What belongs to a group is stored key by key, with a value for each
-of its queries side by side: then the maximum of a query stays in a lane, and both products read
-their vectors in order, without packing keys or values. The scores of a group stay in the second
-cache. Powers are made of a part of the keys at a time, in the first cache, just before the values
-of that part are weighted with them; the sums of all parts are added up.
+Queries are processed in groups. The data of a group is stored key by key with the group's queries
+as the contiguous axis. The maximum of a query thus stays in one lane, and both products read their
+vectors sequentially without packing keys or values. The scores of a group stay in the second-level
+cache. The exponentials are computed for one block of keys at a time, in the first-level cache,
+immediately before the values of that block are weighted with them. The sums of all blocks are then
+added.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from tecomp.schedules.tiling.register_blocking import (
 )
 
 _GROUP = 16
-"""Queries of a group. If later keys are hidden, a group walks to the last that one of it sees."""
+"""Queries of a group. With a causal mask, a group reads keys up to the last one any query sees."""
 _KEYS_AT_ONCE = 128
-"""Keys of a part, at most: those whose powers stay in the first cache while values are added up."""
+"""Maximum keys of a block, whose exponentials stay in the first-level cache."""
 
 
 def define(
@@ -38,20 +39,21 @@ def define(
     causal: bool = False,
     name: str = "attention",
 ) -> te.Tensor:
-    """`softmax(Q @ K.T * scale) @ V`.
+    """Define `softmax(Q @ K.T * scale) @ V`.
 
-    Types of 16 bits are computed with in float32, and rounded once, at the end.
+    float16 and bfloat16 are computed in float32, and the result is rounded once.
 
     Args:
-        Q: queries, shape (..., m, d).
-        K: keys, shape (..., n, d).
-        V: values, shape (..., n, c).
-        scale: of the scores; 1 / sqrt(d) if None.
-        causal: whether a query sees only the keys up to its own place, the last query all of them.
-        name: of the result.
+        Q: Queries of shape (..., m, d).
+        K: Keys of shape (..., n, d).
+        V: Values of shape (..., n, c).
+        scale: Factor of the scores. Default: 1 / sqrt(d).
+        causal: Whether a query attends only to keys up to its own position; positions are aligned
+            so that the last query attends to all keys.
+        name: Name of the result.
 
     Returns:
-        Shape (..., m, c).
+        A tensor of shape (..., m, c).
 
     Source:
         A. Vaswani et al., "Attention Is All You Need", arXiv:1706.03762, section 3.2.1.
@@ -68,7 +70,7 @@ def define(
             raise ValueError("attention.define: the depth is known at the call only; give scale=")
         scale = 1 / sqrt(depth)
     later = n - m if causal else None
-    # Powers of 2 are made in fewer steps than those of e.
+    # exp2 takes fewer operations than exp, so log2(e) is folded into the scale.
     scores = _scores(Q, K, te.const(scale * log2(e), wide), later, name)
     totals = _totals(scores, V, later, name)
 
@@ -84,7 +86,7 @@ def define(
 def _scores(
     Q: te.Tensor, K: te.Tensor, factor: te.Expr, later: Size | None, name: str
 ) -> te.Tensor:
-    """For each group the scores of all keys; of those that a query does not see, -inf."""
+    """Return the scores of all keys for each group of queries; masked scores are -inf."""
     *batch, m, depth = Q.shape
     n, wide = K.shape[-2], factor.dtype
     shape = (*batch, (m + _GROUP - 1) // _GROUP, n, _GROUP)
@@ -113,7 +115,7 @@ def _scores(
 
 
 def _totals(scores: te.Tensor, V: te.Tensor, later: Size | None, name: str) -> te.Tensor:
-    """For each group the sums of values by weight, and after them those of the weights."""
+    """Return the weighted sums of values for each group, followed by the sums of the weights."""
     *batch, groups, n, _ = scores.shape
     width, wide = V.shape[-1], scores.dtype
     size = balanced(n, _KEYS_AT_ONCE)
@@ -155,7 +157,7 @@ def _totals(scores: te.Tensor, V: te.Tensor, later: Size | None, name: str) -> t
 
 
 def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
-    """A schedule for the result of `define`."""
+    """Return a schedule for the result of `define`."""
     target = Target.of(target)
     s = te.create_schedule(output)
     queries, products, scores, most, powers, sums, weights, totals = _stages(output)
@@ -180,9 +182,9 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
 
 
 def _stages(output: te.Tensor) -> tuple[te.Tensor, ...]:
-    """The stages in the order in which they are computed, each found as what another one reads."""
+    """Return the stages in order of computation, found through the inputs of their readers."""
     (totals,) = output.op.input_tensors
-    # Sums have a value for each column of the values, weights one for all.
+    # `sums` has an axis for the columns of V, `weights` has not.
     weights, sums = sorted(totals.op.input_tensors, key=lambda x: len(x.shape))
     (powers,) = weights.op.input_tensors
     most, scores = sorted(powers.op.input_tensors, key=lambda x: len(x.shape))
@@ -194,7 +196,7 @@ def _stages(output: te.Tensor) -> tuple[te.Tensor, ...]:
 def _multiply_keys(
     s: te.Schedule, products: te.Tensor, scores: te.Tensor, tile: RegisterTile
 ) -> None:
-    """Scores of a few keys, whose sums stay in registers."""
+    """Compute the scores of a few keys, whose sums stay in registers."""
     stage = s[scores]
     rows, j = stage.split(stage.op.axis[-2], factor=tile.rows)
     stage.unroll(j)
@@ -206,10 +208,10 @@ def _multiply_keys(
 def _multiply_values(
     s: te.Schedule, sums: te.Tensor, totals: te.Tensor, tile: RegisterTile
 ) -> te.IterVar:
-    """Sums of weighted values, in registers for a part of the keys.
+    """Accumulate weighted values in registers for one block of keys.
 
     Returns:
-        The loop over these parts.
+        The loop over the blocks of keys.
     """
     stage = s[totals]
     (part,) = stage.op.reduce_axis
@@ -224,7 +226,7 @@ def _multiply_values(
 
 
 def _down(s: te.Schedule, x: te.Tensor) -> None:
-    """Reduce over keys, for all queries of a group side by side."""
+    """Reduce over keys, with the queries of a group as lanes."""
     stage = s[x]
     *outer, lane = stage.op.axis
     stage.reorder(*outer, *stage.op.reduce_axis, lane)

@@ -1,9 +1,9 @@
-"""A schedule for any program: what each stage is, its accesses say, and that decides how it runs.
+"""Automatic scheduling: recognize the kind of each stage from its accesses and schedule it.
 
-Stages are put together to groups. A formula of elements is computed where it is used, if that is no
-more work, or hardly any. Rows that follow from rows, as those of a softmax, are computed row by
-row. What follows a reduction element by element is computed with it. Each group has loops of its
-own: those that the library has for its kind, or plain ones along memory for what is of no kind.
+Stages are partitioned into fusion groups. An element-wise stage is inlined into its readers if that
+adds little or no work. Rows that depend on rows, as in a softmax, are computed row by row. The
+element-wise epilogue of a reduction is fused with it. Each group has a separate loop nest: the nest
+that the library provides for its kind, or generic loops in memory order if no kind is recognized.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ from tecomp.schedules.transpose import formula_at_root
 
 _WIDE, _NARROW = "int64", "int32"
 _SEARCHED_ALONG = 64
-"""Elements of a row from which on combining the lanes of a vector takes less than transposing."""
+"""Minimum row length for which a horizontal reduction is faster than transposing."""
 
 
 @dataclass(frozen=True)
 class _Place:
-    """What loops are made for.
+    """Context in which loops are generated.
 
     Attributes:
-        target: the machine.
-        apart: the results of all groups.
-        strides: of tensors of which a caller passes arrays with gaps.
+        target: Target.
+        apart: Results of all fusion groups.
+        strides: Strides of the tensors for which the caller passes strided arrays.
     """
 
     target: Target
@@ -81,30 +81,32 @@ def auto(
     strides: Strides = NO_STRIDES,
     near: Collection[te.Tensor] = (),
 ) -> te.Schedule:
-    """A schedule for a program that nobody scheduled.
+    """Return a schedule for a program without a user schedule.
 
-    Its `trace` prints as a schedule that can be taken over and changed.
+    The `trace` of the result prints as a schedule that can be adopted and edited.
 
     Args:
-        outputs: the results: one tensor or several.
-        target: the machine: its name, a description, or a path to one. On one with scratchpads its
-            cores compute parts there.
-        layouts: where elements of tensors that the caller passes are, for those that are not in
-            their usual order.
-        division: how results are shared out to cores, and in how many blocks these compute them,
-            for those that are not to be cut as is best; followed exactly.
-        strides: of tensors of which the caller passes arrays with gaps: for each axis how many
-            elements further the next one is, a number, or an expression if only a call says it.
-        near: values that stay in scratchpads: a core makes what it reads of them, for its part of
-            the one result. All of them, and the result, are to be divided.
+        outputs: Result tensor or tensors of the program.
+        target: Target: its name, a description, or a path to one. On a target with scratchpads, the
+            cores compute blocks in their scratchpads.
+        layouts: Layouts of tensors passed by the caller that are not in row-major order. Default:
+            none.
+        division: Work division of result tensors: how many cores share them, and in how many blocks
+            each core computes its region. It is followed exactly; the other tensors are divided
+            automatically.
+        strides: Strides, in elements per axis, of tensors for which the caller passes strided
+            arrays; a stride that is known only at call time is an expression.
+        near: Values that stay resident in scratchpads: each core computes the elements that it
+            reads of them, for its region of the single result. All of them and the result must be
+            in `division`.
 
     Raises:
-        ScheduleError: there is no output, or one is no tensor; or what is to be cut has no loops of
-            its own, or no scratchpads.
-        LayoutError: a layout is not one of its tensor.
-        CapacityError: a scratchpad has no room for what a single element is made of.
-        TargetError: an extent is not known before the call, and scratchpads need it; a result
-            cannot be cut as it is to be; or there is no such target.
+        ScheduleError: If there are no outputs or an output is not a tensor, if a tensor in
+            `division` has no separate loop nest, or if the target of a division has no scratchpads.
+        LayoutError: If a layout does not fit its tensor.
+        CapacityError: If the inputs of a single element do not fit the scratchpad.
+        TargetError: If scratchpads need an extent that is known only at call time, if a result
+            cannot be divided as requested, or if the target is not found.
 
     >>> A = te.placeholder((100, 200), name="A")
     >>> k = te.reduce_axis((0, 200), name="k")
@@ -140,10 +142,11 @@ def auto(
 
 
 def _check_wishes(division: Cuts, near: Collection[te.Tensor]) -> None:
-    """Refuse what says nothing about parts of tensors.
+    """Raise if `division` or `near` has the wrong type.
 
     Raises:
-        ScheduleError: it does not.
+        ScheduleError: If `division` does not map tensors to cuts, or `near` is not a collection of
+            tensors.
     """
     if not isinstance(division, Mapping) or not all(
         isinstance(x, te.Tensor) and isinstance(cut, Cut) for x, cut in division.items()
@@ -159,7 +162,7 @@ def _check_wishes(division: Cuts, near: Collection[te.Tensor]) -> None:
 
 
 def _in_caches(s: te.Schedule, target: Target, strides: Strides) -> te.Schedule:
-    """The schedule with loops for a processor."""
+    """Return the schedule with loop nests for a CPU."""
     _merge_reductions(s)
     _narrow_reductions(s)
     for stage in s.stages:
@@ -179,7 +182,7 @@ def _in_caches(s: te.Schedule, target: Target, strides: Strides) -> te.Schedule:
 
 
 def _merge_reductions(s: te.Schedule) -> None:
-    """Make reductions of reductions one, whose terms lie in memory in longer rows."""
+    """Merge nested reductions, whose terms then form longer contiguous rows."""
     for x in [stage.op.output(0) for stage in s.stages if stage.op.reduce_axis]:
         while s[x].op.reduce_axis and len(s[x].op.input_tensors) == 1:
             now = s[x].op.output(0)
@@ -190,19 +193,19 @@ def _merge_reductions(s: te.Schedule) -> None:
 
 
 def _narrow_reductions(s: te.Schedule) -> None:
-    """Reduce places and counts, that fit, in a type of which vectors have twice as many."""
+    """Narrow reductions of indices and counts to int32 where they fit, for twice the lanes."""
     for x in [stage.op.output(0) for stage in s.stages if stage.op.reduce_axis]:
         if x.op.num_outputs > 1 or x.dtype != _WIDE or accesses(x).factors:
             continue
         try:
             s.narrow_reduction(x, _NARROW)
         except ScheduleError:
-            # It is of another kind, or may be as large as its type says.
+            # The reduction is of another kind, or its values may need the full range of int64.
             continue
 
 
 def _share_terms(s: te.Schedule, group: Group) -> bool:
-    """Compute once for each row what its stages compute several times; whether there was any."""
+    """Materialize common subexpressions of the stages of a row; return whether any were found."""
     found = shared_terms([*group.rows, group.output]) if not group.is_value else {}
     for x, readers in found.items():
         s.cache_terms(x, "global", readers)
@@ -210,7 +213,10 @@ def _share_terms(s: te.Schedule, group: Group) -> bool:
 
 
 def _scheduled(s: te.Schedule, group: Group, place: _Place) -> te.Schedule:
-    """The schedule with the loops of a group, of the first kind that it is."""
+    """Return the schedule with the loop nest of a group, by the first legal candidate.
+
+    If no candidate is legal, the stages of the rows are scheduled as separate groups.
+    """
     for x in group.chain[1:-1]:
         s[x].compute_inline()
     found: te.Schedule | None = first_taken(s, _walks(group, place))
@@ -224,7 +230,7 @@ def _scheduled(s: te.Schedule, group: Group, place: _Place) -> te.Schedule:
 
 
 def _walks(group: Group, place: _Place) -> list[Walk]:
-    """What schedules a group, the best first."""
+    """Return the scheduling candidates of a group, best first."""
     output, chain, target = group.output, group.chain, place.target
     if group.rows:
         return [_rows(group, target)]
@@ -234,7 +240,7 @@ def _walks(group: Group, place: _Place) -> list[Walk]:
     plain = partial(_any, chain, target)
     along: Walk | None = None if reduction is None else partial(_reduction, reduction, target)
     if accesses(chain[-1]).reducer is None:
-        # Of equal values some such reducers take the first: they combine them in the order given.
+        # Custom reducers may depend on the order, for example to take the first of equal values.
         if reduction is not None and reduction.columns:
             return [partial(_across, reduction, target), plain]
         is_long = reduction is not None and _is_long(reduction)
@@ -254,9 +260,9 @@ def _walks(group: Group, place: _Place) -> list[Walk]:
 
 
 def _is_long(d: Reduction) -> bool:
-    """Whether rows may be combined lane by lane, and are long enough for it.
+    """Return whether rows may be reduced lane by lane, and are long enough for it.
 
-    An element that is searched for comes with a value that says which of two lanes had it first.
+    A search reducer carries a value that orders equal elements of two lanes.
     """
     row = d.runs[-1].extent
     is_long = not isinstance(row, int) or row >= _SEARCHED_ALONG
@@ -274,7 +280,7 @@ def _rows(group: Group, target: Target) -> Walk:
 
 
 def _elements(output: te.Tensor, place: _Place) -> list[Walk]:
-    """Loops for a scan, or for a formula of elements."""
+    """Return the scheduling candidates of a scan or of an element-wise stage."""
     if is_scan(output) and output.shape:
         return [lambda s: walk_steps(s, output, place.target, place.apart)]
     if is_pointwise(output) and output.shape:
@@ -310,7 +316,7 @@ def _windows(d: Windows, target: Target, s: te.Schedule) -> None:
 
 
 def _walk_operands(s: te.Schedule, operands: Sequence[te.Tensor], target: Target) -> None:
-    """Loops for operands that were to be laid out for their reader, and were taken as they are."""
+    """Schedule operands that were to be packed for their reader but are read unpacked."""
     for x in dict.fromkeys(operands):
         if is_pointwise(x) and is_untouched(s, x) and unconverted(x) is x:
             formula_at_root(s, x, target)

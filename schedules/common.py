@@ -1,4 +1,4 @@
-"""Extent arithmetic, accumulator dtypes, and `first_legal` over alternative schedules."""
+"""Extent arithmetic, accumulator dtypes, and selection of the first legal schedule."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TypeAlias
 from tecomp import ScheduleError, te
 
 Size: TypeAlias = "int | te.Expr"
-"""An extent: a number, or what the arguments say."""
+"""Extent of an axis: an int, or an expression that is known only at call time."""
 
 
 def product(sizes: Iterable[Size]) -> Size:
-    """All sizes multiplied together."""
+    """Return the product of all sizes."""
     result: Size = 1
     for size in sizes:
         result = result * size
@@ -21,12 +21,12 @@ def product(sizes: Iterable[Size]) -> Size:
 
 
 def ceil_div(n: int, factor: int) -> int:
-    """`n / factor`, rounded up."""
+    """Return `n / factor`, rounded up."""
     return -(-n // factor)
 
 
 def round_up(n: int, multiple: int) -> int:
-    """The least multiple of a number that is not below `n`.
+    """Return the smallest multiple of `multiple` that is at least `n`.
 
     >>> round_up(10, 4), round_up(12, 4)
     (12, 12)
@@ -35,12 +35,12 @@ def round_up(n: int, multiple: int) -> int:
 
 
 def is_one(extent: Size) -> bool:
-    """Whether an axis has one element, whatever the arguments."""
+    """Return whether an extent is statically known to be 1."""
     return isinstance(extent, int) and extent == 1
 
 
 def same_shape(a: Sequence[Size], b: Sequence[Size]) -> bool:
-    """Whether two shapes are known to be equal."""
+    """Return whether two shapes are statically known to be equal."""
     return len(a) == len(b) and all(
         x == y if isinstance(x, int) and isinstance(y, int) else x is y
         for x, y in zip(a, b, strict=True)
@@ -48,18 +48,18 @@ def same_shape(a: Sequence[Size], b: Sequence[Size]) -> bool:
 
 
 Walk: TypeAlias = Callable[[te.Schedule], None]
-"""Gives some stages of a schedule their loops."""
+"""Scheduling candidate: a function that schedules the loops of some stages in place."""
 
 
 def first_taken(s: te.Schedule, walks: Iterable[Walk]) -> te.Schedule | None:
-    """The schedule after the first of some walks that raises no ScheduleError.
+    """Apply the first scheduling candidate that raises no ScheduleError to a copy of a schedule.
 
     Args:
-        s: the schedule, which stays as it is.
-        walks: the best first.
+        s: Schedule, which is not modified.
+        walks: Scheduling candidates, best first.
 
     Returns:
-        A new schedule; None if there is no such walk.
+        A new schedule; None if every candidate raises a ScheduleError.
 
     >>> A = te.placeholder((8,), name="A")
     >>> B = te.compute((8,), lambda i: A[i] + 1, name="B")
@@ -78,14 +78,15 @@ def first_taken(s: te.Schedule, walks: Iterable[Walk]) -> te.Schedule | None:
         try:
             walk(trial)
         except ScheduleError:
-            # A primitive refused: the stages around have another form than this walk expects.
+            # A primitive raised an error: the surrounding stages do not have the form that this
+            # candidate requires.
             continue
         return trial
     return None
 
 
 def wide_type(dtype: str) -> str:
-    """The type in which values of a type are added up: at least float32, for floats.
+    """Return the accumulator dtype of a dtype: at least float32 for floating-point dtypes.
 
     >>> wide_type("float16"), wide_type("float64"), wide_type("int8")
     ('float32', 'float64', 'int8')

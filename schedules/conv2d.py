@@ -1,10 +1,10 @@
-"""Convolutions of images: any stride, dilation, padding and grouping, channels last or first.
+"""2-D convolutions with any stride, dilation, padding and grouping, in NHWC or NCHW.
 
-A tile of registers holds the sums of some pixels by some channels. For each tap of the filter, the
-vectors of one operand are multiplied with single values of the other, as in a product of matrices.
-Images whose channels come first are transposed on the way in and out, a block of rows at a time:
-rows of pixels seldom fill whole vectors, channels mostly do. Depthwise convolutions read each value
-too few times for that; their vectors lie along the rows.
+A register tile accumulates some pixels times some channels. For each filter tap, vectors of one
+operand are multiplied with broadcast values of the other, as in a matrix product. NCHW images are
+transposed on input and output, one block of rows at a time, because rows of pixels rarely fill full
+vectors, whereas channels usually do. Depthwise convolutions reuse each value too rarely for that;
+their vectors run along the rows.
 
 Source:
     J. Zhang, F. Franchetti, T. M. Low, "High performance zero-memory overhead direct convolutions",
@@ -53,26 +53,27 @@ def define(
     pairs: bool = True,
     name: str = "conv2d",
 ) -> te.Tensor:
-    """`activation(X * W + bias)`, where `*` slides the filters over the image.
+    """Define `activation(X * W + bias)`, where `*` is the convolution with the filters `W`.
 
     Args:
-        X: images; shape (n, h, w, c) for NHWC, (n, c, h, w) for NCHW.
-        W: filters; shape (r, s, c / groups, k) for NHWC, (k, c / groups, r, s) for NCHW.
-        stride: pixels from one place of a filter to the next, down and across.
-        padding: rows and columns of zeros around the image.
-        dilation: pixels from one tap of a filter to the next.
-        groups: parts that the channels are cut into; each output sees one part.
-        layout: order of the axes.
-        bias: shape (k,), added to each pixel.
-        activation: applied to each element at last.
-        out_dtype: type of the result, in which products are added up; that of X if None. For
-            narrow floats they are added up in float32, and the result is rounded once.
-        pairs: whether a processor may multiply and add up several neighbouring channels in one
-            instruction, where it has one for the types; of floats the order of the sum changes.
-        name: of the result.
+        X: Images of shape (n, h, w, c) for NHWC, (n, c, h, w) for NCHW.
+        W: Filters of shape (r, s, c / groups, k) for NHWC, (k, c / groups, r, s) for NCHW.
+        stride: Pixels between adjacent filter positions, down and across. Default: 1.
+        padding: Rows and columns of zeros around the image. Default: 0.
+        dilation: Pixels between adjacent filter taps. Default: 1.
+        groups: Number of groups of channels; each output channel reads one group. Default: 1.
+        layout: Order of the axes.
+        bias: Tensor of shape (k,) that is added to each pixel. Default: no bias.
+        activation: Function that is applied to each element last. Default: none.
+        out_dtype: Dtype of the result and of the accumulator. Default: the dtype of `X`. float16
+            and bfloat16 accumulate in float32, and the result is rounded once.
+        pairs: Whether dot-product instructions may multiply and accumulate several adjacent
+            channels, if the target has them for the dtypes; they change the summation order of
+            floats.
+        name: Name of the result.
 
     Returns:
-        The images of `k` channels, in the same order of axes.
+        Images of `k` channels with the same axis order.
 
     >>> X, W = te.placeholder((1, 56, 56, 64), name="X"), te.placeholder((3, 3, 64, 32), name="W")
     >>> define(X, W, padding=1).shape, define(X, W, stride=2).shape
@@ -105,22 +106,22 @@ def define(
 
 
 def describe(output: te.Tensor) -> Convolution:
-    """The roles of the axes of a convolution, or of what is made of one element by element.
+    """Return the roles of the axes of a convolution with an optional element-wise epilogue.
 
     Args:
-        output: the result of `define`, or any tensor that is such a sum.
+        output: Result of `define`, or any tensor that is such a sum.
 
     Raises:
-        ScheduleError: it is no convolution.
+        ScheduleError: If `output` is not a convolution.
     """
     return need_convolution(output, "conv2d.describe")
 
 
 def plan(op: te.Tensor | Convolution, target: str | Path | Target) -> Plan:
-    """How a convolution is cut into blocks.
+    """Choose the register tile and the block of rows of a convolution.
 
     Raises:
-        ScheduleError: `op` is no convolution.
+        ScheduleError: If `op` is not a convolution.
     """
     target = Target.of(target)
     d = need_convolution(op, "conv2d.plan")
@@ -130,15 +131,16 @@ def plan(op: te.Tensor | Convolution, target: str | Path | Target) -> Plan:
 def schedule(
     op: te.Tensor | Convolution, target: str | Path | Target, plan: Plan | None = None
 ) -> te.Schedule:
-    """A schedule for a convolution, or for what is made of one element by element.
+    """Return a schedule for a convolution with an optional element-wise epilogue.
 
     Args:
-        op: the result of `define`, any other tensor that is such a sum, or its description.
-        target: the machine.
-        plan: how it is cut; what `plan` says if None. Machines with scratchpads have none.
+        op: Result of `define`, any other tensor that is such a sum, or its description.
+        target: Target.
+        plan: Register tile and block sizes. Default: the result of `plan`. Ignored for targets with
+            scratchpads.
 
     Raises:
-        ScheduleError: `op` is no convolution.
+        ScheduleError: If `op` is not a convolution.
     """
     target = Target.of(target)
     d = need_convolution(op, "conv2d.schedule")
@@ -156,7 +158,7 @@ def schedule(
 def convolution_at_root(
     s: te.Schedule, d: Convolution, target: Target, plan: Plan | None = None
 ) -> None:
-    """Schedule a convolution and what is made of it on a processor, with loops of their own."""
+    """Schedule a convolution and its epilogue as a separate loop nest on a CPU."""
     given = d.image
     d, moved = _by_dots(s, d, target)
     p = plan or register_blocking.plan(d, target)
@@ -189,11 +191,11 @@ def convolution_at_root(
 def _by_dots(
     s: te.Schedule, d: Convolution, target: Target
 ) -> tuple[Convolution, te.Tensor | None]:
-    """The sums, by dot products of neighbouring channels where the target is quicker with them.
+    """Rewrite the sum with dot products of adjacent channels where the target is faster with them.
 
     Returns:
-        The convolution that is summed up, and what is subtracted from it if the image was moved by
-        128.
+        The rewritten convolution, and the correction that is subtracted from it if the image was
+        shifted by 128; else the given convolution and None.
     """
     if not d.total.op.attrs.get("pairs", True) or d.groups != 1:
         return d, None
@@ -208,7 +210,7 @@ def _by_dots(
 
 
 def _in_phases(s: te.Schedule, image: te.Tensor, sums: te.Tensor, step: int) -> te.Tensor:
-    """A copy in which the columns that a vector of results reads for a tap lie side by side."""
+    """Copy the image so that the columns a result vector reads for one tap are contiguous."""
     copy: te.Tensor = s.cache_read(image, "global", [sums])
     s[copy].transform_layout(lambda n, c, y, x: [n, c, y, x % step, x // step])
     return copy
@@ -219,10 +221,10 @@ def _channels_last(n: te.Expr, channel: te.Expr, y: te.Expr, x: te.Expr) -> list
 
 
 def _in_order(s: te.Schedule, d: Convolution, p: Plan) -> tuple[te.Tensor, te.IterVar]:
-    """Tiles are written to the result at once.
+    """Schedule register tiles that are stored to the result directly.
 
     Returns:
-        The stage of the sums, and the loop over blocks of rows, of one channel if that comes first.
+        The stage of the sums, and the loop over blocks of rows; for NCHW a block has one channel.
     """
     sums = d.total
     if d.total is d.output:
@@ -237,7 +239,8 @@ def _in_order(s: te.Schedule, d: Convolution, p: Plan) -> tuple[te.Tensor, te.It
         blocks, order = [n, channel, block], [tile, outer]
     else:
         tile, outer, inside = walk_tiles(stage, x, channel, p.tile)
-        # A tile of channels stays while all pixels of the block pass by, and so do its weights.
+        # The register tile's channels, and thus their weights, stay fixed for all pixels of the
+        # block.
         blocks, order = [n, block], [outer, y, tile]
     stage.reorder(*blocks, *order, *inside)
     shared = stage.fuse(*blocks)
@@ -246,16 +249,16 @@ def _in_order(s: te.Schedule, d: Convolution, p: Plan) -> tuple[te.Tensor, te.It
     r, column, depth = d.taps_of(sums)
     taps = [depth, r, column] if first else [r, column, depth]
     s[sums].compute_at(stage, order[-1])
-    # Each tap of each channel adds the product of single values and vectors to the tile.
+    # Each tap of each channel adds the products of broadcast values and vectors to the tile.
     s[sums].reorder(fixed, *taps, *keep_tile(s[sums], single, across, p.tile))
     if d.depthwise:
-        # What is left inside would be less than a loop costs.
+        # The remaining loop body is too short to pay for a loop.
         s[sums].unroll(column)
     return sums, shared
 
 
 def _transposed(s: te.Schedule, d: Convolution, p: Plan) -> tuple[te.Tensor, te.IterVar]:
-    """Tiles go to a block of rows with its channels last, which is transposed into the result.
+    """Schedule register tiles into a channels-last block that is transposed into the result.
 
     Returns:
         The stage of the sums, and the loop over blocks of rows.
@@ -286,7 +289,7 @@ def _transposed(s: te.Schedule, d: Convolution, p: Plan) -> tuple[te.Tensor, te.
 def _pack_weights(
     s: te.Schedule, d: Convolution, readers: Sequence[te.Tensor], p: Plan
 ) -> None:
-    """A copy of the filters in which a tile finds its values for each tap side by side."""
+    """Pack the filters so that the values a tile needs for one tap are contiguous."""
     width, weights, first = p.tile.columns, d.weights, d.order[3] == 0
 
     def place(*axes: te.Expr) -> list[te.Expr]:
@@ -307,7 +310,7 @@ def _pack_weights(
     k, *taps = copy.op.axis
     tile, k = stage.split(k, factor=width)
     vector, lane = stage.split(k, factor=p.tile.lanes)
-    # All that is summed up for one output lies in a row: as many places of it make squares.
+    # The reduced values of an output channel are contiguous; `lanes` of them form squares.
     several, one_tap = stage.split(stage.fuse(*taps), factor=p.tile.lanes)
     stage.reorder(tile, several, vector, one_tap, lane)
     stage.unroll(one_tap)
@@ -316,7 +319,7 @@ def _pack_weights(
 
 
 def _side_by_side(s: te.Schedule, weights: te.Tensor, lanes: int) -> None:
-    """Compute vectors of filters in their order, along the taps or else along the channels."""
+    """Compute vectors of the filters along the taps, or along the channels of a 1x1 filter."""
     stage = s[weights]
     k, channel, *taps = stage.op.axis
     tap = stage.fuse(*taps)

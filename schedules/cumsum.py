@@ -1,20 +1,22 @@
-"""Running sums along an axis.
+"""Cumulative sums along an axis.
 
-Along the first axis of several, each row of sums follows from the one before, a scan. Strips
-of columns are so narrow that the row before is still in the first cache.
+Along the first axis of several, each row of sums depends on the previous one: a scan. Column strips
+are narrow enough that the previous row is still in the first-level cache.
 
-Several short rows are transposed, so that a vector has one element of each, and walked through so.
+Multiple short rows are transposed, so that each lane of a vector belongs to a different row, and
+scanned in that form.
 
-Elsewhere a sum that waits for the one before keeps one adder busy, and no vector. So the axis is
-cut into groups of a few elements. The sums of groups are made first, and of groups of those, until
-few are left; what comes before a group then follows from what comes before the group it is in:
+Elsewhere a sequential scan would be bound by the latency of one adder and use no vectors. The axis
+is therefore split into groups of a few elements. The sums of groups are computed first, then the
+sums of groups of groups, until few are left. The exclusive prefix of a group then follows from the
+prefix of the group that contains it:
 
     a0 a1 | a2 a3 | a4 a5 | a6 a7        elements
     b0      b1    | b2      b3           sums of groups: b1 = a2 + a3
-    before a5  =  b0 + b1  +  a4
+    prefix of a5  =  b0 + b1  +  a4
 
-Along rows, the groups of a row are transposed, so that a vector has one element of each of several;
-their sums follow from one another, and are transposed back.
+Along rows, the groups of a row are transposed, so that each lane of a vector belongs to a different
+group. The cumulative sums inside the groups are computed step by step and transposed back.
 """
 
 from __future__ import annotations
@@ -36,18 +38,21 @@ from tecomp.schedules.tiling.traversal import (
 )
 
 _ALONG, _ACROSS = 8, 4
-"""Elements of a group: along memory a vector; across it rows, which if far apart by a power of two
-share few places in the first cache, once to be read and once to be written."""
+"""Elements of a group: a vector along memory, a few rows across memory.
+
+Rows whose distance is a power of two share few sets of the first-level cache, and each row needs
+one line for reads and one for writes.
+"""
 _SIDE = 16
 _MANY = 8
-"""Elements of a group that is transposed, and what the count of groups is a multiple of."""
+"""`_SIDE` elements form a transposed group; the number of groups is a multiple of `_MANY`."""
 _STEPS = 8
-"""Steps through transposed rows that are written out: a sum waits for memory once for all."""
+"""Scan steps that are unrolled, so that the state goes through memory once per `_STEPS` sums."""
 _LINE_BYTES = 64
 _SOME = 4
-"""Rows that are transposed where it is open how long they are."""
+"""Minimum number of rows that are transposed if the length of a row is symbolic."""
 _LEVELS = 4
-"""Times that groups are made where the extent is known at the call only: few are left of 2000."""
+"""Levels of groups if the extent is symbolic; they reduce 2000 elements to a few."""
 
 
 def define(
@@ -58,17 +63,19 @@ def define(
     out_dtype: str | None = None,
     name: str = "cumsum",
 ) -> te.Tensor:
-    """The sums of all elements of A up to each along an axis, as NumPy's function.
+    """Define the cumulative sum along an axis, as NumPy's function.
 
     Args:
-        A: the tensor.
-        axis: counted from the end if negative.
-        exclusive: whether an element is left out of its own sum.
-        out_dtype: type of the result; that of A if None. Narrow floats are added up in float32.
-        name: of the result.
+        A: Input tensor.
+        axis: Axis along which to sum. Negative values count from the last axis. Default: the last
+            axis.
+        exclusive: Whether an element is excluded from its own sum. Default: False.
+        out_dtype: Dtype of the result. Default: the dtype of `A`. float16 and bfloat16 accumulate
+            in float32.
+        name: Name of the result.
 
     Raises:
-        ValueError: A has no such axis.
+        ValueError: If `axis` is out of bounds.
 
     >>> define(te.placeholder((4, 9), name="A"), axis=0).shape
     (4, 9)
@@ -98,9 +105,9 @@ def define(
 
 
 def _are_open(A: te.Tensor) -> bool:
-    """Whether only the call says how long rows are, and there are some: a vector has one of each.
+    """Return whether rows have symbolic length and there are enough rows to use one per lane.
 
-    Groups of groups, as many as rows of any length need, take several times as long.
+    Groups of groups, with enough levels for rows of any length, take several times as long.
     """
     *rows, columns = A.shape
     count = product(rows)
@@ -110,10 +117,10 @@ def _are_open(A: te.Tensor) -> bool:
 def _by_groups(
     A: te.Tensor, extent: int, exclusive: bool, dtype: str, wide: str, name: str
 ) -> te.Tensor:
-    """Sums inside of groups along rows, which are transposed, and what comes before each group.
+    """Compute sums inside transposed groups of each row, and the exclusive prefix of each group.
 
-    Whole vectors of groups are made, with 0 in the place of what is missing; and in the place of
-    the first element, where the rest moves on by one, if an element is left out of its own sum.
+    Rows are padded with 0 to a multiple of full vectors of groups. For an exclusive sum, the row is
+    also shifted by one element and starts with 0.
     """
     *rows, _ = A.shape
     whole, shift = round_up(extent, _SIDE * _MANY), int(exclusive)
@@ -144,7 +151,7 @@ def _by_groups(
 
 
 def _by_rows(A: te.Tensor, exclusive: bool, dtype: str, wide: str, name: str) -> te.Tensor:
-    """Sums of rows that are transposed, transposed back."""
+    """Compute cumulative sums over transposed rows, and transpose them back."""
     *rows, _ = A.shape
     sums = _by_steps(transposed(A, wide, f"{name}_transposed"), exclusive, wide, f"{name}_sums")
     return te.compute(
@@ -155,7 +162,7 @@ def _by_rows(A: te.Tensor, exclusive: bool, dtype: str, wide: str, name: str) ->
 def _by_steps(
     A: te.Tensor, exclusive: bool, dtype: str, name: str
 ) -> te.Tensor:
-    """Each row of sums from the row before."""
+    """Compute each row of sums from the previous row with `te.scan`."""
     steps = A.shape[0]
     first = (1 if not isinstance(steps, int) else min(steps, 1), *A.shape[1:])
     zero = te.const(0, dtype)
@@ -184,7 +191,7 @@ def _at(index: tuple[te.Expr, ...], axis: int, place: te.Expr) -> tuple[te.Expr,
 
 
 def _groups(A: te.Tensor, axis: int, wide: str, name: str) -> te.Tensor:
-    """The sums of groups along the axis."""
+    """Return the sums of groups along the axis."""
     extent, group = A.shape[axis], _group(A, axis)
     t = te.reduce_axis((0, group), name="t")
     shape = (*A.shape[:axis], (extent + (group - 1)) // group, *A.shape[axis + 1 :])
@@ -206,10 +213,10 @@ def _running(
     A: te.Tensor, axis: int, wide: str, before: te.Tensor | None, dtype: str, inclusive: bool,
     name: str,
 ) -> te.Tensor:
-    """What comes before a group, and the elements of the group up to each.
+    """Return the cumulative sums: the prefix of the group plus the sum inside the group.
 
-    Along memory a vector is a group; each of its elements is added to all that follow, and 0 to
-    the others.
+    Along memory a group is a vector: each of its elements is added to all following lanes, and 0 to
+    the other lanes.
     """
     extent, is_last = A.shape[axis], axis == len(A.shape) - 1
     length: Size = extent if before is None else _group(A, axis)
@@ -238,7 +245,7 @@ def _running(
 
 
 def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
-    """A schedule for the result of `define`."""
+    """Return a schedule for the result of `define`."""
     target = Target.of(target)
     s = te.create_schedule(output)
     if (groups := grouped_scan_of(output)) is not None:
@@ -246,7 +253,7 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
         return s
     scans = [x for x in (output, *output.op.input_tensors) if is_scan(x)]
     if scans:
-        # The result alone, or one that is transposed.
+        # The scan is either the result itself or an input that is transposed into the result.
         walk_scan = walk_steps if scans[0] is output else _walk_rows
         walk_scan(s, output, target)
         return s
@@ -272,7 +279,7 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
 
 
 def _axis_of(output: te.Tensor) -> int:
-    """The axis along which sums run: that of the index in which the sums inside of a group move."""
+    """Return the axis of the cumulative sum, along which the reads inside a group move."""
     within, _ = _parts(output)
     (t,) = within.op.reduce_axis
     (read,) = accesses(within).reads
@@ -280,13 +287,13 @@ def _axis_of(output: te.Tensor) -> int:
 
 
 def _parts(x: te.Tensor) -> tuple[te.Tensor, te.Tensor | None]:
-    """What running sums are made of: the sums inside of groups, and what comes before a group."""
+    """Return the terms of cumulative sums: sums inside groups, and prefixes of groups or None."""
     (within,) = (y for y in x.op.input_tensors if y.op.reduce_axis)
     return within, next((y for y in x.op.input_tensors if y is not within), None)
 
 
 def _levels(output: te.Tensor) -> list[tuple[te.Tensor, te.Tensor]]:
-    """For each level the sums of groups, and what comes before each of them."""
+    """Return for each level the stage of the group sums and the stage of their prefixes."""
     found: list[tuple[te.Tensor, te.Tensor]] = []
     _, before = _parts(output)
     while before is not None:
@@ -297,12 +304,12 @@ def _levels(output: te.Tensor) -> list[tuple[te.Tensor, te.Tensor]]:
 
 
 def groups_at_root(s: te.Schedule, d: GroupedScan, target: Target) -> None:
-    """A row at a time: its groups transposed, summed a vector after the other, transposed back.
+    """Schedule a grouped scan row by row: transpose the groups, sum vectors, transpose back.
 
     Args:
-        s: the schedule.
-        d: the scan.
-        target: for its vectors.
+        s: Schedule.
+        d: Description of the grouped scan.
+        target: Target whose vector registers decide the sizes.
     """
     output, sums, before, columns = d.output, d.sums, d.before, d.columns
     for x in (*sums.op.input_tensors, *before.op.input_tensors, d.totals):
@@ -340,7 +347,7 @@ def groups_at_root(s: te.Schedule, d: GroupedScan, target: Target) -> None:
 
 
 def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> None:
-    """Each row of a block in a lane of its own."""
+    """Schedule a block of rows with one row per lane."""
     (sums,), stage = output.op.input_tensors, s[output]
     for part in sums.op.input_tensors:
         s[part].compute_inline()
@@ -360,7 +367,7 @@ def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> None:
 
 
 def _strip(output: te.Tensor, axis: int, target: Target) -> int:
-    """Columns of which the sums of groups stay in the second cache, and a line at least."""
+    """Return the columns of a strip: their group sums fit the L2 cache; at least four vectors."""
     core, extent = core_of(target), output.shape[axis]
     lanes, rows = core.lanes(output.dtype), extent if isinstance(extent, int) else 4096
     most = core.second_cache // 2 // (max(rows // _ACROSS, 1) * width_of(output))
@@ -369,9 +376,9 @@ def _strip(output: te.Tensor, axis: int, target: Target) -> int:
 
 
 def _add_groups(s: te.Schedule, x: te.Tensor, is_last: bool, target: Target) -> None:
-    """A vector of sums; along memory their elements are read as squares, and transposed.
+    """Vectorize the sums of groups; along memory, squares are loaded and transposed.
 
-    That takes whole squares: where it is open how many there are, sums are made one by one.
+    Squares must be full, so sums remain scalar along memory if their number is symbolic.
     """
     *_, last = s[x].op.axis
     if is_last and not isinstance(last.extent, int):
@@ -387,7 +394,7 @@ def _add_groups(s: te.Schedule, x: te.Tensor, is_last: bool, target: Target) -> 
 def _along(
     s: te.Schedule, x: te.Tensor, axes: list[te.IterVar], axis: int, target: Target
 ) -> None:
-    """A group is a vector."""
+    """Schedule groups along memory as one vector each."""
     groups, lane = s[x].split(axes[axis], factor=_ALONG)
     s[x].vectorize(lane)
     within, _ = _parts(x)
@@ -402,7 +409,7 @@ def _along(
 def _across(
     s: te.Schedule, x: te.Tensor, axes: list[te.IterVar], axis: int, target: Target
 ) -> None:
-    """A group is a few rows, a vector of each at a time."""
+    """Schedule groups across memory as a few rows each, one vector of every row at a time."""
     groups, row = s[x].split(axes[axis], factor=_ACROSS)
     vectors, lane = s[x].split(axes[-1], factor=lanes_of(x, axes[-1], target))
     s[x].reorder(groups, vectors, row, lane)

@@ -1,6 +1,7 @@
-"""A function of the elements of tensors, which are broadcast as NumPy broadcasts arrays.
+"""Element-wise operators whose operands are broadcast as in NumPy.
 
-Chains of such functions become one loop: each value is read, changed and written once.
+Chains of element-wise operators are fused into one loop nest, which reads and writes each element
+once.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ from tecomp.schedules.tiling.traversal import stream, stream_large
 def define(
     function: Callable[..., te.Expr], *inputs: te.Tensor, name: str = "elementwise"
 ) -> te.Tensor:
-    """`function` of the elements of `inputs`.
+    """Apply `function` element-wise to broadcast inputs.
 
     Args:
-        function: takes an element of each input.
-        inputs: tensors; the last axes belong together. An axis of extent 1, or one that a tensor
-            lacks, is repeated. An extent that is only known at the call counts as equal to others.
-        name: of the result.
+        function: Scalar function with one argument per input.
+        inputs: Input tensors, whose axes are aligned from the last one. Axes that are missing or
+            have extent 1 are broadcast. An extent that is known only at call time is taken to match
+            any other.
+        name: Name of the result.
 
     Raises:
-        ValueError: two extents differ.
+        ValueError: If the shapes are not broadcast-compatible.
 
     >>> A, b = te.placeholder((4, 8), name="A"), te.placeholder((8,), name="b")
     >>> define(lambda x, y: x + y, A, b).shape
@@ -41,10 +43,10 @@ def define(
 
 
 def broadcast_shape(shapes: Sequence[Sequence[Size]]) -> tuple[Size, ...]:
-    """The shape that tensors of several shapes are broadcast to.
+    """Return the shape to which tensors of the given shapes are broadcast.
 
     Raises:
-        ValueError: two extents differ.
+        ValueError: If the shapes are not broadcast-compatible.
 
     >>> broadcast_shape([(4, 1, 3), (5, 1), ()])
     (4, 5, 3)
@@ -66,7 +68,7 @@ def broadcast_shape(shapes: Sequence[Sequence[Size]]) -> tuple[Size, ...]:
 
 
 def _own(x: te.Tensor, axes: Sequence[te.Expr]) -> list[te.Expr]:
-    """The index of `x` at `axes` of the result."""
+    """Return the index into `x` that corresponds to the index `axes` of the result."""
     last = axes[len(axes) - len(x.shape) :]
     return [
         te.const(0) if is_one(extent) else axis for extent, axis in zip(x.shape, last, strict=True)
@@ -74,7 +76,7 @@ def _own(x: te.Tensor, axes: Sequence[te.Expr]) -> list[te.Expr]:
 
 
 def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
-    """A schedule for the result of `define`, and for chains of such results."""
+    """Return a schedule for the result of `define`, or for a chain of such results."""
     target = Target.of(target)
     s = te.create_schedule(output)
     inline_chain(s, output)

@@ -1,8 +1,8 @@
-"""Products of matrices, of any transposition, in batches, with a bias and an activation.
+"""Matrix products: transposed operands, batches, bias and activation.
 
-The schedule is that of the BLAS libraries: both operands are packed into the order in which a tile
-of registers walks through them; a block of rows stays in a cache while all columns pass. What is
-used too seldom for a copy to pay is read where it lies.
+The schedule follows the BLAS libraries: both operands are packed in the order in which a register
+tile reads them, and a block of packed rows stays in a cache while all columns are streamed past it.
+An operand whose values are reused too rarely to pay for a copy is read from its original location.
 
 Source:
     K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM Transactions
@@ -36,23 +36,25 @@ def define(
     pairs: bool = True,
     name: str = "matmul",
 ) -> te.Tensor:
-    """`activation(A @ B + bias)`.
+    """Define `activation(A @ B + bias)`.
 
     Args:
-        A: shape (..., m, k), or (..., k, m) if transposed.
-        B: shape (..., k, n), or (..., n, k) if transposed, with the same leading axes.
-        transpose_a: whether the last two axes of A are exchanged.
-        transpose_b: whether those of B are.
-        bias: shape (n,), added to each row.
-        activation: applied to each element at last.
-        out_dtype: type of the result, in which products are added up; that of A if None. For
-            narrow floats they are added up in float32, and the result is rounded once.
-        pairs: whether a processor may multiply and add up several neighbours along the depth in
-            one instruction, where it has one for the types; of floats the order of the sum changes.
-        name: of the result.
+        A: Left operand of shape (..., m, k), or (..., k, m) if `transpose_a`.
+        B: Right operand of shape (..., k, n), or (..., n, k) if `transpose_b`, with the same
+            leading axes as `A`.
+        transpose_a: Whether the last two axes of `A` are exchanged.
+        transpose_b: Whether the last two axes of `B` are exchanged.
+        bias: Tensor of shape (n,) that is added to each row. Default: no bias.
+        activation: Function that is applied to each element last. Default: none.
+        out_dtype: Dtype of the result and of the accumulator. Default: the dtype of `A`. float16
+            and bfloat16 accumulate in float32, and the result is rounded once.
+        pairs: Whether dot-product instructions may multiply and accumulate several adjacent terms
+            along the depth, if the target has them for the dtypes; they change the summation order
+            of floats.
+        name: Name of the result.
 
     Returns:
-        Shape (..., m, n).
+        A tensor of shape (..., m, n).
 
     >>> A, B = te.placeholder((4, 8, 16), name="A"), te.placeholder((4, 16, 32), name="B")
     >>> define(A, B).shape
@@ -63,7 +65,7 @@ def define(
     dtype = out_dtype or A.dtype
     wide = wide_type(dtype)
     if A is B:
-        # Each operand is packed in its own way, so there have to be two.
+        # The two operands are packed differently, so they must be distinct tensors.
         B = te.compute(B.shape, lambda *axes: A(*axes), name=f"{B.name}_again")
     A, B = _converted(A, wide), _converted(B, wide)
     k = te.reduce_axis((0, depth), name="k")
@@ -84,7 +86,7 @@ def define(
 
 
 def _converted(x: te.Tensor, dtype: str) -> te.Tensor:
-    """`x` in the type of the sums: each value is converted once, while it is packed."""
+    """Convert `x` to the accumulator dtype; each value is converted once, while it is packed."""
     if x.dtype == dtype:
         return x
     return te.compute(
@@ -93,16 +95,17 @@ def _converted(x: te.Tensor, dtype: str) -> te.Tensor:
 
 
 def describe(output: te.Tensor) -> Product:
-    """The roles of the axes of a product, or of what is made of one element by element.
+    """Return the roles of the axes of a matrix product, optionally with an element-wise epilogue.
 
-    It is read off what the tensor reads: how it is written, called or made makes no difference.
+    The product is recognized from the accesses of the definition alone, regardless of how it was
+    built.
 
     Args:
-        output: the result of `define`, or any tensor that is such a product: with its factors in
-            any order, their axes in any order, any number of axes of each kind.
+        output: Result of `define`, or any tensor that is such a product: with its factors in any
+            order, their axes in any order, and any number of axes of each role.
 
     Raises:
-        ScheduleError: it is no product.
+        ScheduleError: If `output` is not a matrix product.
 
     >>> A, B = te.placeholder((4, 8), name="A"), te.placeholder((8, 16), name="B")
     >>> describe(define(A, B, transpose_a=False)).depth
@@ -112,21 +115,22 @@ def describe(output: te.Tensor) -> Product:
 
 
 def plan(op: te.Tensor | Product, target: str | Path | Target, each: int = 1) -> Plan:
-    """The blocks for a product of any size, whose steps along the depth add up `each` terms.
+    """Choose the block sizes of a matrix product of any size.
 
-    * The columns of a tile, for the whole depth, take an eighth of the second cache.
-    * A block of packed rows takes three quarters of it, or an eighth of a core's share of the third
-      if that is more: rows are walked in order, so that they come in time from there too, and all
-      columns pass by from farther away once for each block.
-    * Blocks are even, and each core has as many.
+    * A column tile over one block of the depth occupies an eighth of the second-level cache.
+    * A block of packed rows occupies three quarters of that cache, or an eighth of a core's share
+      of the last of three levels if that is more. Rows are read sequentially, so they are
+      prefetched in time from there too, and all columns are read from the more distant memory once
+      per block.
+    * Blocks have nearly equal sizes, and every core gets the same number of them.
 
     Args:
-        op: a product, or its description.
-        target: for its vectors and caches.
-        each: terms that one step adds up.
+        op: Matrix product, or its description.
+        target: Target whose vector registers and caches decide the sizes.
+        each: Number of terms that one step along the depth accumulates. Default: 1.
 
     Raises:
-        ScheduleError: `op` is no product.
+        ScheduleError: If `op` is not a matrix product.
     """
     target = Target.of(target)
     return plan_blocks(need_product(op, "matmul.plan"), target, each)
@@ -135,15 +139,15 @@ def plan(op: te.Tensor | Product, target: str | Path | Target, each: int = 1) ->
 def schedule(
     op: te.Tensor | Product, target: str | Path | Target, plan: Plan | None = None
 ) -> te.Schedule:
-    """A schedule for a product, or for what is made of one element by element.
+    """Return a schedule for a matrix product with an optional element-wise epilogue.
 
     Args:
-        op: the result of `define`, any other tensor that is such a product, or its description.
-        target: the machine.
-        plan: how it is cut; what `plan` says if None. Machines with scratchpads have none.
+        op: Result of `define`, any other tensor that is such a product, or its description.
+        target: Target.
+        plan: Block sizes. Default: the result of `plan`. Ignored for targets with scratchpads.
 
     Raises:
-        ScheduleError: `op` is no product.
+        ScheduleError: If `op` is not a matrix product.
     """
     target = Target.of(target)
     d = need_product(op, "matmul.schedule")
@@ -162,19 +166,19 @@ def schedule(
 def product_on_cores(
     s: te.Schedule, d: Product, where: Placement, whole: Collection[te.Tensor] | None = None
 ) -> contraction.Plan:
-    """Schedule a product and what is made of it on a machine with scratchpads.
+    """Schedule a matrix product and its epilogue on a target with scratchpads.
 
     Args:
-        s: the schedule.
-        d: the product.
-        where: the machine.
-        whole: what is there before; what is not computed if None.
+        s: Schedule.
+        d: Description of the product.
+        where: Placement of tensors in the memories of the target.
+        whole: Tensors that are already in memory. Default: the tensors that are not computed.
 
     Returns:
-        How it is cut.
+        The plan of the blocks.
 
     Raises:
-        ScheduleError: it is a matrix times itself.
+        ScheduleError: If both factors are the same tensor.
     """
     c = contraction_of(d)
     for x in d.between:
@@ -183,11 +187,10 @@ def product_on_cores(
 
 
 def contraction_of(d: Product) -> Contraction:
-    """What the axes of a product are to a unit that multiplies tiles.
+    """Return the roles of the axes of a product for a matrix unit that multiplies tiles.
 
     Raises:
-        ScheduleError: it is a matrix times itself, of which there would have to be two kinds of
-            copies.
+        ScheduleError: If both factors are the same tensor, which would need copies in two layouts.
     """
     if d.rows.tensor == d.columns.tensor:
         name = d.rows.tensor.name

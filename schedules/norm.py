@@ -1,6 +1,6 @@
-"""Layer norm and RMS norm: rows brought to a standard size.
+"""Layer normalization and RMS normalization along the last axis.
 
-A row is read from memory once and stays in the first cache, while it is walked through for its
+A row is read from memory once and stays in the first-level cache while it is traversed for its
 mean, its variance and the result.
 """
 
@@ -22,16 +22,16 @@ def layer_norm(
     epsilon: float = 1e-5,
     name: str = "layer_norm",
 ) -> te.Tensor:
-    """`(A - mean) / sqrt(variance + epsilon) * scale + shift` along the last axis.
+    """Define `(A - mean) / sqrt(variance + epsilon) * scale + shift` along the last axis.
 
-    The variance is that of the differences from the mean, which loses no digits.
+    The variance is computed from the differences from the mean, which avoids cancellation.
 
     Args:
-        A: the rows.
-        scale: one factor for each column; None for 1.
-        shift: one summand for each column; None for 0.
-        epsilon: what keeps rows of equal values from being divided by 0.
-        name: of the result.
+        A: Input tensor.
+        scale: One factor per column. Default: 1.
+        shift: One summand per column. Default: 0.
+        epsilon: Summand that prevents division by 0 in rows of equal values. Default: 1e-5.
+        name: Name of the result.
 
     Source:
         J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer Normalization", arXiv:1607.06450, section 3.
@@ -65,7 +65,9 @@ def rms_norm(
     epsilon: float = 1e-5,
     name: str = "rms_norm",
 ) -> te.Tensor:
-    """`A / sqrt(mean(A * A) + epsilon) * scale` along the last axis; arguments as `layer_norm`.
+    """Define `A / sqrt(mean(A * A) + epsilon) * scale` along the last axis.
+
+    The arguments are the same as in `layer_norm`.
 
     Source:
         B. Zhang, R. Sennrich, "Root Mean Square Layer Normalization", arXiv:1910.07467, section 4.
@@ -94,7 +96,7 @@ def _scaled(
     epsilon: float,
     name: str,
 ) -> te.Tensor:
-    """`value` divided by the root of the mean of `squares`, scaled and shifted."""
+    """Divide `value` by the root of the mean of `squares`, then scale and shift the quotient."""
     wide = wide_type(A.dtype)
 
     def factor(*i: te.Expr) -> te.Expr:
@@ -113,6 +115,6 @@ def _scaled(
 
 
 def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
-    """A schedule for the result of `layer_norm` and of `rms_norm`."""
+    """Return a schedule for the result of `layer_norm` or of `rms_norm`."""
     done: te.Schedule = schedule_rows(output, Target.of(target))
     return done

@@ -1,7 +1,7 @@
-"""Pooling: the greatest or the mean of each window of an image, or of a whole one.
+"""Pooling: the maximum or the mean of each window of an image, or of the whole image.
 
-Each place of a window is a row of its own to read, so that vectors run along the last axis; one of
-results takes as many steps as the window has places, and stays in a register.
+Each position of the window is a separate row of loads, so vectors run along the last axis. A vector
+of results takes one step per position of the window and stays in a register.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Operation = Literal["max", "mean"]
 Layout = Literal["NHWC", "NCHW"]
 
 _STEPS = 64
-"""Places of a window, times vectors, that are written out one after the other; more are a loop."""
+"""Maximum number of window positions times vectors that are unrolled; more run in a loop."""
 _VECTORS = 4
-"""Vectors of results under way at once: a sum waits for the one before."""
+"""Result vectors computed concurrently, which hides the latency of dependent operations."""
 _ROWS = 4
-"""Rows of a block where it is open how long they are."""
+"""Rows of a block if the length of a row is symbolic."""
 
 
 def define(
@@ -48,21 +48,23 @@ def define(
     layout: Layout = "NHWC",
     name: str = "pool",
 ) -> te.Tensor:
-    """`op` of each window.
+    """Define the maximum or the mean of each window.
 
     Args:
-        X: images; shape (n, h, w, c) for NHWC, (n, c, h, w) for NCHW.
-        window: rows and columns.
-        op: what is done.
-        stride: pixels from one window to the next, down and across; those of the window if None.
-        padding: rows and columns around the image, which are no greatest, and 0 in a mean.
-        dilation: pixels from one place of a window to the next.
-        count_padding: whether a mean is divided by all places of the window, or by those inside.
-        layout: order of the axes.
-        name: of the result.
+        X: Images of shape (n, h, w, c) for NHWC, (n, c, h, w) for NCHW.
+        window: Rows and columns of the window.
+        op: Reduction, "max" or "mean".
+        stride: Pixels between adjacent windows, down and across. Default: the size of the window.
+        padding: Rows and columns around the image; they are ignored by "max" and count as 0 in
+            "mean". Default: 0.
+        dilation: Pixels between adjacent positions of a window. Default: 1.
+        count_padding: Whether a mean is divided by the number of all positions of the window; if
+            False, by the number of positions inside the image.
+        layout: Order of the axes.
+        name: Name of the result.
 
     Raises:
-        ValueError: the padding is more than half of the window.
+        ValueError: If the padding is more than half of the window.
 
     >>> X = te.placeholder((1, 56, 56, 64), name="X")
     >>> define(X, 2).shape, define(X, 3, "mean", stride=2, padding=1).shape
@@ -98,7 +100,7 @@ def define(
 
 
 def _around(dtype: str, op: Operation) -> te.Expr:
-    """What changes no result around an image."""
+    """Return the padding value, which is neutral for the reduction."""
     if op == "mean":
         return te.const(0, dtype)
     is_float = te.const(0, dtype).dtype.is_float
@@ -106,7 +108,7 @@ def _around(dtype: str, op: Operation) -> te.Expr:
 
 
 def _count_inside(X: te.Tensor, sliding: Sliding, i: Sequence[te.Expr]) -> te.Expr:
-    """How many elements of a window are inside of its image."""
+    """Return the number of elements of a window that are inside the image."""
     down, across = (
         _count_from(
             i[sliding.first + k] * sliding.steps[k] - sliding.pads[k], sliding.sizes[k],
@@ -118,7 +120,7 @@ def _count_inside(X: te.Tensor, sliding: Sliding, i: Sequence[te.Expr]) -> te.Ex
 
 
 def _count_from(start: te.Expr, size: Size, apart: int, extent: Size) -> te.Expr:
-    """How many of the places `start + apart * t` with `t < size` are from 0 to below `extent`."""
+    """Count the positions `start + apart * t`, `0 <= t < size`, in the interval [0, extent)."""
     before = te.max((apart - 1 - start) // apart, 0)
     return te.min((extent - start + (apart - 1)) // apart, size) - before
 
@@ -126,7 +128,7 @@ def _count_from(start: te.Expr, size: Size, apart: int, extent: Size) -> te.Expr
 def whole(
     X: te.Tensor, op: Operation = "max", *, layout: Layout = "NHWC", name: str = "pool"
 ) -> te.Tensor:
-    """`op` of each whole image; its rows and columns stay as axes of extent 1.
+    """Reduce each whole image with `op`; its rows and columns are kept as axes of extent 1.
 
     >>> whole(te.placeholder((1, 7, 7, 64), name="X"), "mean").shape
     (1, 1, 1, 64)
@@ -137,29 +139,30 @@ def whole(
 
 
 def describe(output: te.Tensor) -> Windows:
-    """The roles of the axes of a reduction of windows, or of what is made of one.
+    """Return the roles of the axes of a windowed reduction with an optional epilogue.
 
     Args:
-        output: the result of `define`, or any tensor that is such a reduction.
+        output: Result of `define`, or any tensor that is such a reduction.
 
     Raises:
-        ScheduleError: it is none.
+        ScheduleError: If `output` is not a windowed reduction.
     """
     return need_windows(output, "pool.describe")
 
 
 def schedule(op: te.Tensor | Windows, target: str | Path | Target) -> te.Schedule:
-    """A schedule for a reduction of windows or of whole images, and for what is made of one.
+    """Return a schedule for a reduction of windows or of whole images, with an optional epilogue.
 
-    Vectors run along the last axis. Padding is added to a few rows at a time, which stay in cache.
+    Vectors run along the last axis. Padding is materialized for a few rows at a time, which stay in
+    a cache.
 
     Args:
-        op: the result of `define` or of `whole`, any other tensor that is such a reduction, or its
+        op: Result of `define` or of `whole`, any other tensor that is such a reduction, or its
             description.
-        target: for its vectors and caches.
+        target: Target whose vector registers and caches decide the sizes.
 
     Raises:
-        ScheduleError: `op` is no such reduction.
+        ScheduleError: If `op` is not such a reduction.
     """
     target = Target.of(target)
     if isinstance(op, te.Tensor) and windows_of(op) is None:
@@ -172,7 +175,7 @@ def schedule(op: te.Tensor | Windows, target: str | Path | Target) -> te.Schedul
 
 
 def windows_at_root(s: te.Schedule, d: Windows, target: Target) -> None:
-    """Schedule a reduction of windows and what is made of it, with loops of their own."""
+    """Schedule a windowed reduction and its epilogue as a separate loop nest."""
     output, image, total = d.output, d.image, d.total
     if total is output:
         total = one(s.cache_write(total, "local"))
@@ -198,9 +201,9 @@ def windows_at_root(s: te.Schedule, d: Windows, target: Target) -> None:
 
 
 def _rows(d: Windows, target: Target) -> int:
-    """Rows whose part of the image stays in the second cache, if there are as many blocks as cores.
+    """Return the output rows of a block: their input fits the L2 cache, with a block for each core.
 
-    Padding is made once more for rows that two blocks see.
+    Padding is recomputed for rows that two blocks read.
     """
     core, output = core_of(target), d.output
     height, values = output.shape[d.row], product(output.shape[d.row + 1 :])
@@ -217,7 +220,7 @@ def _hold(
     s: te.Schedule, total: te.Tensor, output: te.Tensor, tile: te.IterVar, vectors: int,
     lanes: int,
 ) -> None:
-    """Results of a few vectors in registers, place by place of the window."""
+    """Accumulate a few vectors of results in registers, one window position after the other."""
     stage = s[total]
     stage.compute_at(s[output], tile)
     stage.set_scope("local")

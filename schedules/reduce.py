@@ -1,7 +1,7 @@
-"""Sums, means, products, extremes over any axes of a tensor.
+"""Reductions over any axes of a tensor: sum, mean, product, maximum, minimum.
 
-Where the last axis is reduced, vectors of partial results run along the rows. Where it is kept,
-whole rows are combined, vector by vector, a few at a time.
+If the last axis is reduced, vector accumulators run along the rows. If the last axis is kept, full
+rows are combined vector by vector, a few rows at a time.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _REDUCERS: dict[str, Callable[..., te.Expr]] = {
     "sum": te.sum, "mean": te.sum, "prod": te.prod, "max": te.max, "min": te.min,
 }
 _ROWS_AT_ONCE = 8
-"""Rows that are combined before the result in memory is touched."""
+"""Rows that are combined in registers before the result in memory is updated."""
 _SIDE_BY_SIDE = 4
 _SHORT = 8
-"""Vectors of a row up to which the lanes of several are combined side by side."""
+"""Vectors of a row up to which the lanes of several rows are reduced together."""
 _TINY = 4
-"""Elements of a row up to which vectors of memory are shuffled to vectors across rows."""
+"""Elements of a row up to which loaded vectors are shuffled into vectors across rows."""
 _SPARE = 4
-"""Vector registers that hold no sum."""
+"""Vector registers that hold no accumulator."""
 _PAGE_BYTES = 4096
 _PART_BYTES = 128 * 1024
-"""What is worth a part of its own, where one result is shared among cores."""
+"""Bytes that justify a separate part when the cores split the reduction of one result."""
 
 
 def define(
@@ -53,19 +53,20 @@ def define(
     name: str | None = None,
     tag: str = "",
 ) -> te.Tensor:
-    """`A` reduced over some axes, as NumPy's function of the same name does.
+    """Define a reduction of `A` over some axes, as NumPy's function of the same name.
 
     Args:
-        A: the tensor.
-        axis: one axis or several, counted from the end if negative; all of them if None.
-        op: what is done.
-        keepdims: whether reduced axes stay, with extent 1.
-        out_dtype: type of the result; that of A if None. Narrow floats are added up in float32.
-        name: of the result; that of `op` if None.
-        tag: of the operations.
+        A: Input tensor.
+        axis: Axis or axes to reduce. Negative values count from the last axis. Default: all axes.
+        op: Reduction: "sum", "mean", "prod", "max" or "min".
+        keepdims: Whether reduced axes are kept with extent 1. Default: False.
+        out_dtype: Dtype of the result. Default: the dtype of `A`. float16 and bfloat16 accumulate
+            in float32.
+        name: Name of the result. Default: `op`.
+        tag: Tag of the operations.
 
     Raises:
-        ValueError: an axis is named twice, or A has none of that number.
+        ValueError: If an axis is repeated or out of bounds, or if there is no axis to reduce.
 
     >>> A = te.placeholder((4, 5, 6), name="A")
     >>> define(A, axis=(0, -1)).shape, define(A, axis=1, op="max", keepdims=True).shape
@@ -111,27 +112,27 @@ def _positions(axis: int | Sequence[int] | None, rank: int) -> list[int]:
 
 
 def describe(output: te.Tensor) -> Reduction:
-    """The roles of the axes of a reduction, or of what is made of one element by element.
+    """Return the roles of the axes of a reduction with an optional element-wise epilogue.
 
     Args:
-        output: the result of `define`, or any tensor that is a reduction of some formula.
+        output: Result of `define`, or any tensor that reduces an element-wise expression.
 
     Raises:
-        ScheduleError: it is no reduction, or memory is contiguous along another axis than the last
-            of the result or one of the reduction.
+        ScheduleError: If `output` is not a reduction, or the contiguous axis of its input is
+            neither the last axis of the result nor a reduction axis.
     """
     return need_reduction(output, "reduce.describe")
 
 
 def schedule(op: te.Tensor | Reduction, target: str | Path | Target) -> te.Schedule:
-    """A schedule for a reduction, or for what is made of one element by element.
+    """Return a schedule for a reduction with an optional element-wise epilogue.
 
     Args:
-        op: the result of `define`, any other tensor that is a reduction, or its description.
-        target: for its vectors and caches.
+        op: Result of `define`, any other tensor that is a reduction, or its description.
+        target: Target whose vector registers and caches decide the sizes.
 
     Raises:
-        ScheduleError: as `describe`.
+        ScheduleError: As for `describe`.
     """
     target = Target.of(target)
     d = need_reduction(op, "reduce.schedule")
@@ -141,7 +142,7 @@ def schedule(op: te.Tensor | Reduction, target: str | Path | Target) -> te.Sched
 
 
 def reduce_at_root(s: te.Schedule, d: Reduction, target: Target) -> None:
-    """Schedule a reduction and what is made of it, with loops of their own."""
+    """Schedule a reduction and its epilogue as a separate loop nest."""
     if d.columns == 1 and _are_short(d.total, target):
         _across_short_rows(s, d.output, d.total, target)
     elif d.columns:
@@ -155,10 +156,11 @@ def reduce_at_root(s: te.Schedule, d: Reduction, target: Target) -> None:
 
 
 def _columns_before(d: Reduction, target: Target) -> int | None:
-    """How many of the last axes of the result lie before short rows, across which is reduced too.
+    """Return the number of trailing result axes that directly precede short rows in memory.
 
-    None where rows are long, or where what is reduced across them is no more than a few rows, or
-    more than a cache has room for.
+    The reduction must also run across these rows. Return None if rows are long, if fewer than
+    `_ROWS_AT_ONCE` rows are reduced across, or if the partial results of all elements exceed the
+    cache budget.
     """
     along, outer = d.runs[len(d.runs) - d.adjacent :], d.runs[: len(d.runs) - d.adjacent]
     row = product(axis.extent for axis in along)
@@ -180,9 +182,9 @@ def _columns_before(d: Reduction, target: Target) -> int | None:
 
 
 def _across_then_along(s: te.Schedule, d: Reduction, columns: int, target: Target) -> None:
-    """Short rows of a result are combined element by element, and the elements of each at last.
+    """Combine short rows element-wise first, then reduce the elements of each row.
 
-    The sums of all elements stay in the first cache, where they are a row for each outer loop.
+    The element-wise partial results stay in the first-level cache, as one row per outer iteration.
     """
     total = d.total
     along = d.runs[len(d.runs) - d.adjacent :]
@@ -207,7 +209,7 @@ def _number(axis: te.IterVar) -> int:
 
 
 def _are_tiny(d: Reduction, target: Target) -> bool:
-    """Whether a row is no more than half a vector, and there are vectors of rows."""
+    """Return whether a row is at most half a vector and enough rows exist to fill a vector."""
     lanes = core_of(target).lanes(d.total.dtype)
     along = next((n for n in reversed(d.total.shape) if not is_one(n)), 1)
     run = d.runs[-1].extent
@@ -218,12 +220,12 @@ def _are_tiny(d: Reduction, target: Target) -> bool:
 
 
 def _vectors_of_rows(s: te.Schedule, d: Reduction, target: Target) -> None:
-    """A vector of rows at a time: the first element of each, then the second.
+    """Schedule a vector of rows at a time: the first element of each row, then the second.
 
-    A vector along a row would be mostly empty, and its lanes would have to be added up.
+    A vector along a row would be mostly empty and need a horizontal reduction.
     """
     total = d.total
-    if total is d.output:  # sums in registers: each of the steps would write the result
+    if total is d.output:  # accumulate in registers instead of in the result
         total = one(s.cache_write(total, "local"))
     rows = _vectors(s, d.output, target)
     s[d.output].parallel(rows)
@@ -236,7 +238,7 @@ def _vectors_of_rows(s: te.Schedule, d: Reduction, target: Target) -> None:
 
 
 def _along_rows(s: te.Schedule, d: Reduction, target: Target) -> None:
-    """Each element of the result is a row, or several; vectors run along it."""
+    """Reduce one row or several rows per result, with vectors along the rows."""
     output, total, order = d.output, d.total, accesses(d.total).rising
     *outer, run = _loops_of_reduction(s, d, target)
     several = _side_by_side(output, run, target)
@@ -259,7 +261,7 @@ def _along_rows(s: te.Schedule, d: Reduction, target: Target) -> None:
 
 
 def _side_by_side(x: te.Tensor, run: te.IterVar, target: Target) -> int:
-    """How many rows are reduced together: some if they are short, and as many for each core."""
+    """Return the number of rows reduced together: `_SIDE_BY_SIDE` for short, numerous rows."""
     along = next((n for n in reversed(x.shape) if not is_one(n)), 1)
     count = product(x.shape)
     is_long = not is_short(run, lanes_of(x, run, target), _SHORT)
@@ -269,7 +271,7 @@ def _side_by_side(x: te.Tensor, run: te.IterVar, target: Target) -> int:
 
 
 def _groups(s: te.Schedule, x: te.Tensor, several: int) -> te.IterVar:
-    """A loop over the elements of `x`, or over groups of several along its last axis."""
+    """Return a loop over the elements of `x`, or over groups of several along its last axis."""
     if several == 1:
         return _fused_axes(s, x)
     axes = list(s[x].op.axis)
@@ -279,7 +281,7 @@ def _groups(s: te.Schedule, x: te.Tensor, several: int) -> te.IterVar:
 
 
 def _vectors(s: te.Schedule, x: te.Tensor, target: Target) -> te.IterVar:
-    """A loop over vectors of elements of `x` along its last axis, some for each core."""
+    """Vectorize the last axis of `x` and return the loop over vectors, at least one per core."""
     axes, count = list(s[x].op.axis), product(x.shape)
     last = max((k for k, axis in enumerate(axes) if not is_one(axis.extent)), default=None)
     if last is None:
@@ -297,7 +299,7 @@ def _fused_axes(s: te.Schedule, x: te.Tensor) -> te.IterVar:
 
 
 def _loops_of_reduction(s: te.Schedule, d: Reduction, target: Target) -> list[te.IterVar]:
-    """The loops of a reduction, the last along a row, or several that make a long one."""
+    """Return the reduction loops; the last one is contiguous and fused until it is long."""
     total, outer, last = d.total, list(d.runs[:-1]), d.runs[-1]
     if any(a is not b for a, b in zip(d.runs, total.op.reduce_axis, strict=True)):
         s[total].reorder(*d.runs)
@@ -311,7 +313,10 @@ def _loops_of_reduction(s: te.Schedule, d: Reduction, target: Target) -> list[te
 def _part_length(
     total: te.Tensor, loops: Sequence[te.IterVar], target: Target
 ) -> int | None:
-    """How much of the first loop makes a part of its own, if there are fewer rows than cores."""
+    """Return the extent of a part of the first loop if there are fewer rows than cores.
+
+    Return None if the reduction is not split into parts.
+    """
     core, extent = core_of(target), loops[0].extent
     rows = product(axis.extent for axis in total.op.axis)
     size = product(axis.extent for axis in loops)
@@ -325,7 +330,7 @@ def _part_length(
 
 
 def _are_short(total: te.Tensor, target: Target) -> bool:
-    """Whether rows are no whole vectors, and one of each of their columns stays in registers."""
+    """Return whether rows are partial vectors and a row per lane fits the registers."""
     core, columns, run = core_of(target), total.shape[-1], total.op.reduce_axis[-1].extent
     lanes = core.lanes(total.dtype)
     if not isinstance(columns, int) or (isinstance(run, int) and run < lanes):
@@ -336,7 +341,7 @@ def _are_short(total: te.Tensor, target: Target) -> bool:
 def _across_short_rows(
     s: te.Schedule, output: te.Tensor, total: te.Tensor, target: Target
 ) -> None:
-    """As many rows as a vector has lanes are vectors, which are added up; then their columns are.
+    """Accumulate as many rows as a vector has lanes, then reduce over these rows.
 
     For lane l and column c, p[l, c] = sum(A[k * lanes + l, c]), and r[c] = sum(p[l, c]).
     """
@@ -364,17 +369,18 @@ def _across_short_rows(
 def across_rows(
     s: te.Schedule, output: te.Tensor, total: te.Tensor, columns: int, target: Target
 ) -> None:
-    """Rows are added to the result, a few at a time, while a block of it stays in a cache.
+    """Add a few rows at a time to the result, while a block of the result stays in a cache.
 
-    The few are combined in a register first, so that the result is read and written less often.
-    From memory short rows are read one by one, in order: what is fetched ahead is in one stretch.
+    A few rows are combined in a register first, so that the result is loaded and stored less often.
+    Short rows that come from memory are read one by one in order, because the prefetcher then
+    follows a single contiguous stream.
 
     Args:
-        s: the schedule.
-        output: the result.
-        total: what is reduced; the output, or what its elements are made of.
-        columns: how many of the last axes lie in memory one after the other.
-        target: for its vectors and cache.
+        s: Schedule.
+        output: Result.
+        total: Reduction stage: `output` itself, or the stage that its epilogue reads.
+        columns: Number of trailing axes that are contiguous in memory.
+        target: Target whose vector registers and caches decide the sizes.
     """
     most = _elements_of_a_block(total, columns, target)
     block, inside = _blocked(s, output, columns, most, target)
@@ -404,9 +410,9 @@ def across_rows(
 
 
 def _are_read_in_order(total: te.Tensor, columns: int, target: Target) -> bool:
-    """Whether rows come from memory, and are so short that several are in one page.
+    """Return whether rows come from memory and several of them fit one page.
 
-    What is fetched ahead ends with a page, so that several long rows are as good as one.
+    Prefetching stops at the end of a page, so several long rows are as good as one.
     """
     row = product(total.shape[len(total.shape) - columns :])
     is_short = isinstance(row, int) and row * width_of(total) <= _PAGE_BYTES
@@ -414,7 +420,10 @@ def _are_read_in_order(total: te.Tensor, columns: int, target: Target) -> bool:
 
 
 def _elements_of_a_block(total: te.Tensor, columns: int, target: Target) -> int:
-    """How much of the result is at hand: if rows come from memory whole ones, shared by cores."""
+    """Return the result elements of a block: a cache-sized block, or the row's share of a core.
+
+    The larger of the two is used if rows come from memory, limited by an eighth of the L2 cache.
+    """
     core, most = core_of(target), elements_at_hand(total, target)
     row = product(total.shape[len(total.shape) - columns :])
     if not isinstance(row, int) or not _is_far(total, target):
@@ -423,7 +432,7 @@ def _elements_of_a_block(total: te.Tensor, columns: int, target: Target) -> int:
 
 
 def _is_far(total: te.Tensor, target: Target) -> bool:
-    """Whether what is reduced leaves no room in the last cache for what else is in use."""
+    """Return whether the reduced tensor exceeds a quarter of the last-level cache."""
     count = product(axis.extent for axis in (*total.op.axis, *total.op.reduce_axis))
     width = min(x.dtype.bytes for x in total.op.input_tensors)
     return isinstance(count, int) and count * width > core_of(target).cache_bytes[-1] // 4
@@ -432,17 +441,17 @@ def _is_far(total: te.Tensor, target: Target) -> bool:
 def _blocked(
     s: te.Schedule, x: te.Tensor, count: int, most: int, target: Target
 ) -> tuple[te.IterVar, list[te.IterVar]]:
-    """Cut the elements of `x` into blocks that fit a cache several times.
+    """Split the elements of `x` into blocks that fit a cache several times.
 
     Args:
-        s: the schedule.
-        x: the stage.
-        count: how many of the last axes lie in memory one after the other.
-        most: elements of a block.
-        target: for its vectors.
+        s: Schedule.
+        x: Stage.
+        count: Number of trailing axes that are contiguous in memory.
+        most: Maximum elements of a block.
+        target: Target whose vector registers decide the sizes.
 
     Returns:
-        One loop over all blocks, and the loops inside it.
+        One loop over all blocks, and the loops inside a block.
     """
     stage, axes = s[x], list(s[x].op.axis)
     outer, last = axes[:-1], axes[-1]

@@ -1,7 +1,7 @@
-"""Schedule row-wise operators: fuse everything that belongs to a row into one row loop.
+"""Schedule row-wise operators: fuse all stages of a row into one loop over rows.
 
-A row stays in the first cache while it is walked through once for each of its stages. Rows that
-fill few vectors are transposed: a vector then has one element of each of several rows.
+A row stays in the first-level cache while each of its stages traverses it once. Rows of few vectors
+are transposed, so that each lane of a vector belongs to a different row.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tecomp.schedules.tiling.reduction import fold
 from tecomp.schedules.tiling.register_blocking import core_of, lanes_of, transpose_squares, width_of
 
 _SHORT = 4
-"""Vectors in a row up to which adding up the lanes of one takes longer than turning rows."""
+"""Vectors of a row up to which a horizontal reduction takes longer than transposing rows."""
 
 
 def schedule_rows(output: te.Tensor, target: Target) -> te.Schedule:
-    """A schedule for rows made from rows, with values for each row on the way.
+    """Return a schedule for a row-wise operator with intermediate rows and values per row.
 
-    Its stages are told apart by their shape: those of the shape of `output` are rows, and those
-    without its last axis are values of rows.
+    Stages are classified by shape: stages of the shape of `output` are rows, and stages without its
+    last axis are values per row.
     """
     s = te.create_schedule(output)
     where = placement_of(target)
@@ -39,14 +39,14 @@ def schedule_rows(output: te.Tensor, target: Target) -> te.Schedule:
 def rows_at_root(
     s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
 ) -> None:
-    """Schedule rows, and stages on the way to them, with loops of their own.
+    """Schedule rows and their intermediate stages as a separate loop nest.
 
     Args:
-        s: the schedule.
-        output: the rows.
-        made: the stages that are computed for each of them, producers first; what they read beside
-            one another is there before.
-        target: for its vectors and caches.
+        s: Schedule.
+        output: Rows of the result.
+        made: Stages that are computed for each row, producers first. Their other inputs must
+            already be in memory.
+        target: Target whose vector registers and caches decide the sizes.
     """
     if _are_short(output, target):
         _side_by_side(s, output, made, target)
@@ -57,10 +57,10 @@ def rows_at_root(
 def values_at_root(
     s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
 ) -> None:
-    """Schedule a value for each row, and stages on the way to it, with loops of their own.
+    """Schedule one value per row and its intermediate stages as a separate loop nest.
 
-    All of them walk through one row after the other, or a few, which stay in a cache; a formula of
-    their values is one for a vector of rows.
+    All stages process one row after the other, or a few that stay in a cache together. An
+    element-wise function of values per row is vectorized over rows.
     """
     row = _walk_values(s, output, made, target)
     if output.op.reduce_axis:
@@ -78,7 +78,7 @@ def values_at_root(
 def _walk_values(
     s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
 ) -> te.IterVar:
-    """Share values of rows, as many at a time as a vector has and a cache has rows for."""
+    """Parallelize over rows, in vectors of rows that fit the first-level cache; return the loop."""
     *axes, last = output.op.axis
     lanes = 1 if output.op.reduce_axis else lanes_of(output, last, target)
     while lanes > 1 and lanes * _longest(made) > core_of(target).cache_bytes[0] // 2:
@@ -92,7 +92,7 @@ def _walk_values(
 
 
 def _longest(made: Sequence[te.Tensor]) -> float:
-    """Bytes of the longest row that a stage walks through; endless where that is not known."""
+    """Return the bytes of the longest row that a stage reduces; infinity if it is symbolic."""
     sizes = [
         (product(axis.extent for axis in x.op.reduce_axis), width_of(x))
         for x in made if x.op.reduce_axis
@@ -101,7 +101,7 @@ def _longest(made: Sequence[te.Tensor]) -> float:
 
 
 def _are_short(output: te.Tensor, target: Target) -> bool:
-    """Whether the rows of `output` are short, and there are enough of them for a vector."""
+    """Return whether the rows of `output` are short and numerous enough to fill a vector."""
     if len(output.shape) < 2:
         return False
     count, columns = output.shape[-2:]
@@ -113,7 +113,7 @@ def _are_short(output: te.Tensor, target: Target) -> bool:
 def _side_by_side(
     s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
 ) -> None:
-    """Compute every stage for some rows of `output` at once, each row in a lane of its own."""
+    """Compute every stage for several rows of `output` at once, with one row per lane."""
     made = [*made, *_values_of_rows(s, output)]
     stage = s[output]
     *outer, row, column = stage.op.axis
@@ -139,14 +139,14 @@ def _side_by_side(
 
 
 def _values_of_rows(s: te.Schedule, output: te.Tensor) -> list[te.Tensor]:
-    """What `output` computes once for each element, and is the same for all of a row."""
+    """Materialize subexpressions of `output` that are constant along a row."""
     found: list[te.Tensor] = []
     column = s[output].op.axis[-1]
     while accesses(s[output].op.output(0)).repeated[-1]:
         try:
             found.append(s.cache_repeated(output, column, "local"))
         except ScheduleError:
-            # It is the same for some rows too, or is computed under a condition.
+            # The subexpression is also constant across rows, or is computed under a condition.
             break
     return found
 
@@ -154,7 +154,7 @@ def _values_of_rows(s: te.Schedule, output: te.Tensor) -> list[te.Tensor]:
 def _copied(
     s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor]
 ) -> list[te.Tensor]:
-    """Copies of the rows that are there before, for those stages before the last that read them."""
+    """Create local copies of the row inputs that are in memory, for the stages in `made`."""
     copies: list[te.Tensor] = []
     for source in dict.fromkeys(x for y in made for x in y.op.input_tensors):
         if source not in made and len(source.shape) == len(output.shape):
@@ -166,7 +166,7 @@ def _copied(
 def _one_by_one(
     s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
 ) -> None:
-    """Compute every stage for one row of `output` after another."""
+    """Compute every stage for one row of `output` at a time."""
     row = _walk_rows(s, output, target)
     for x in reversed(made):
         if x.op.reduce_axis:
@@ -178,7 +178,7 @@ def _one_by_one(
 
 
 def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> te.IterVar:
-    """Walk through each row of `output` in vectors, and share the rows; returns their loop."""
+    """Vectorize the rows of `output`, parallelize over them, and return the row loop."""
     *rows, columns = s[output].op.axis
     _, lane = s[output].split(columns, factor=lanes_of(output, columns, target))
     s[output].vectorize(lane)
@@ -190,7 +190,7 @@ def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> te.IterVar:
 def _reduce_row(
     s: te.Schedule, x: te.Tensor, output: te.Tensor, row: te.IterVar, target: Target
 ) -> None:
-    """Reduce a row in vectors of partial results, where `output` needs it."""
+    """Reduce a row inside the row loop of `output`, with vector accumulators."""
     s[x].compute_at(s[output], row)
     s[x].set_scope("local")
     fold(s, x, s[x].op.reduce_axis[-1], s[x].fuse(*s[x].op.axis), target)
@@ -199,7 +199,7 @@ def _reduce_row(
 def _keep_row(
     s: te.Schedule, x: te.Tensor, output: te.Tensor, row: te.IterVar, target: Target
 ) -> None:
-    """Compute a row in vectors, where `output` needs it; it stays in the first cache."""
+    """Compute a row in vectors inside the row loop of `output`; it stays in the L1 cache."""
     s[x].compute_at(s[output], row)
     columns = s[x].op.axis[-1]
     _, lane = s[x].split(columns, factor=lanes_of(x, columns, target))
@@ -207,6 +207,6 @@ def _keep_row(
 
 
 def _keep_value(s: te.Schedule, x: te.Tensor, output: te.Tensor, row: te.IterVar) -> None:
-    """Compute a value that all elements of a row use, once for the row."""
+    """Compute a value that all elements of a row use, once per row."""
     s[x].compute_at(s[output], row)
     s[x].set_scope("local")

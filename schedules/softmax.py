@@ -1,7 +1,8 @@
-"""Softmax: exponentials of the elements of a row, divided by their sum.
+"""Softmax along the last axis.
 
-Four walks through a row, which stays in the first cache: the maximum, which is subtracted so that
-no exponential overflows; the exponentials; their sum; the quotients.
+The schedule traverses each row four times while it stays in the first-level cache: for the maximum,
+which is subtracted so that no exponential overflows, for the exponentials, for their sum, and for
+the quotients.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tecomp.schedules.rowwise import schedule_rows
 
 
 def define(A: te.Tensor, *, name: str = "softmax") -> te.Tensor:
-    """`exp(A) / sum(exp(A))` along the last axis, in the type of `A`.
+    """Define `exp(A) / sum(exp(A))` along the last axis, in the dtype of `A`.
 
     >>> define(te.placeholder((4, 8), name="A")).shape
     (4, 8)
@@ -36,6 +37,6 @@ def define(A: te.Tensor, *, name: str = "softmax") -> te.Tensor:
 
 
 def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
-    """A schedule for the result of `define`."""
+    """Return a schedule for the result of `define`."""
     done: te.Schedule = schedule_rows(output, Target.of(target))
     return done

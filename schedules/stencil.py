@@ -1,7 +1,7 @@
-"""Stencils: each element of the result is a weighted sum of a window of a picture.
+"""Stencils: weighted sums over a sliding window of an image.
 
-A window that is the product of a column and a row of weights is passed over in two steps, along
-rows and then along columns; the first step's values stay in registers.
+A separable window, the outer product of a column and a row of weights, is applied in two stages:
+along rows, then along columns. The values of the first stage stay in registers.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from tecomp import Target, accesses, te
 from tecomp.schedules.tiling.register_blocking import core_of, lanes_of
 
 _ROWS = 4
-"""Rows of a tile: the first step is repeated for those at its edge only."""
+"""Rows of a tile; the first stage is recomputed only for the rows in the halo of a tile."""
 _SPARE = 3
-"""Vector registers for what is read, and for the factors."""
+"""Vector registers reserved for loaded values and for weights."""
 _STRIP = 8
-"""Tiles below one another that one core takes, as the rows between them are in its cache."""
+"""Vertically adjacent tiles per core; the rows that they share stay in its cache."""
 
 
 def define(
     A: te.Tensor, weights: Sequence[Sequence[float]], *, name: str = "stencil"
 ) -> te.Tensor:
-    """The sums of `weights` times a window, at each place where the window is inside.
+    """Define the weighted sum of every window that is completely inside the image.
 
     Args:
-        A: pictures; the last two axes are rows and columns.
-        weights: rows of factors.
-        name: of the result.
+        A: Images; the last two axes are rows and columns.
+        weights: Rows of weights.
+        name: Name of the result.
 
     >>> A = te.placeholder((100, 200), name="A")
     >>> define(A, [[0, 1, 0], [1, -4, 1], [0, 1, 0]]).shape
@@ -50,7 +50,7 @@ def define(
 def separable(
     A: te.Tensor, column: Sequence[float], row: Sequence[float], *, name: str = "stencil"
 ) -> te.Tensor:
-    """As `define`, with the factors `column[y] * row[x]`.
+    """Define a stencil as `define` does, with the weights `column[y] * row[x]`.
 
     >>> third = [1 / 3] * 3
     >>> separable(te.placeholder((100, 200), name="A"), third, third).shape
@@ -77,7 +77,7 @@ def _shape(A: te.Tensor, height: int, width: int) -> tuple[int | te.Expr, ...]:
 
 
 def _weighted(terms: Sequence[tuple[float, te.Expr]]) -> te.Expr:
-    """The sum of products; equal factors are taken out, and those of 0 left out."""
+    """Return the sum of products; equal weights are factored out and zero weights are omitted."""
     sums: dict[float, te.Expr] = {}
     for weight, value in terms:
         if weight:
@@ -92,9 +92,9 @@ def _weighted(terms: Sequence[tuple[float, te.Expr]]) -> te.Expr:
 
 
 def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
-    """A schedule for the result of `define` and of `separable`.
+    """Return a schedule for the result of `define` or of `separable`.
 
-    A tile is a few rows of a vector or two. Strips of rows are shared among cores.
+    A tile is a few rows of one or two vectors. Strips of tiles are distributed over the cores.
     """
     target = Target.of(target)
     s = te.create_schedule(output)
@@ -119,7 +119,7 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
 
 
 def _width(output: te.Tensor, x: te.IterVar, target: Target) -> int:
-    """Columns of a tile: two vectors, if those of the first step fit the registers."""
+    """Return the columns of a tile: two vectors if the first stage fits the registers, else one."""
     lanes: int = lanes_of(output, x, target)
     rows = _ROWS + _height(output) - 1
     is_wide = 2 * rows <= core_of(target).vector_registers - _SPARE
@@ -128,6 +128,6 @@ def _width(output: te.Tensor, x: te.IterVar, target: Target) -> int:
 
 
 def _height(output: te.Tensor) -> int:
-    """Rows of the window that an element sees."""
+    """Return the number of rows of the window."""
     rows = [read.index[-2].const for read in accesses(output).reads]
     return max(rows) - min(rows) + 1

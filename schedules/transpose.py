@@ -1,7 +1,7 @@
-"""Axes in another order: copies, and formulas of elements, that keep memory busy both ways.
+"""Transposes: copies and element-wise operators that use full cache lines on both sides.
 
-Where neighbours of the source are no neighbours of the result, a block reads whole cache lines of a
-row of each, and inside it squares of vectors are transposed in registers.
+Where the contiguous axes of source and result differ, a block reads full cache lines of both, and
+squares of vectors are transposed in registers inside the block.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from tecomp.schedules.tiling.register_blocking import core_of, width_of
 from tecomp.schedules.tiling.traversal import stream, stream_large
 
 _MOST_WORK = 64
-"""Operations of a formula up to which tiles of it are transposed."""
+"""Maximum number of operations of an element-wise expression that is tiled and transposed."""
 
 
 def define(
     A: te.Tensor, axes: Sequence[int] | None = None, *, name: str = "transpose"
 ) -> te.Tensor:
-    """`A` with its axes in another order, as `numpy.transpose`.
+    """Define `A` with its axes permuted, as `numpy.transpose`.
 
     Args:
-        A: the tensor.
-        axes: for each axis of the result the axis of A; reversed if None.
-        name: of the result.
+        A: Input tensor.
+        axes: Axis of `A` for each axis of the result. Default: reversed order.
+        name: Name of the result.
 
     Raises:
-        ValueError: an axis is missing or named twice.
+        ValueError: If an axis is missing or repeated.
 
     >>> define(te.placeholder((2, 3, 4), name="A"), (0, 2, 1)).shape
     (2, 4, 3)
@@ -60,14 +60,15 @@ def define(
 
 
 def describe(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> int | None:
-    """The axis of the result along which a tensor that it reads is contiguous, if not the last.
+    """Return the axis of the result along which a transposed input is contiguous.
 
     Args:
-        output: the result of `define`, or of any other formula of elements.
-        apart: formulas on the way that are not computed where they are used.
+        output: Result of `define`, or of any other element-wise operator.
+        apart: Element-wise stages in the chain that are not inlined. Default: none.
 
     Returns:
-        The number of the axis; None where neighbours of all sources are neighbours of the result.
+        The number of the axis, which is not the last one; None if every input is contiguous along
+        the last axis of the result.
 
     >>> A = te.placeholder((2, 3, 4), name="A")
     >>> describe(define(A, (2, 0, 1))), describe(define(A, (1, 0, 2)))
@@ -80,10 +81,10 @@ def describe(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> in
 def _transposed(
     output: te.Tensor, apart: Container[te.Tensor] | None, strides: Strides = NO_STRIDES
 ) -> Moved | None:
-    """The first read that moves with the last axis, and is contiguous along another.
+    """Find the first read that depends on the last axis but is contiguous along another axis.
 
-    None of a formula that does more than move: each of its operations would be written out for
-    every row of a tile.
+    Return None if the expression has more than `_MOST_WORK` operations, because each operation
+    would be unrolled for every row of a tile.
     """
     if work_of_chain(output, apart) > _MOST_WORK:
         return None
@@ -96,7 +97,7 @@ def _transposed(
 
 
 def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
-    """A schedule for the result of `define`, or for another formula of such elements."""
+    """Return a schedule for the result of `define`, or for another element-wise operator."""
     target = Target.of(target)
     s = te.create_schedule(output)
     inline_chain(s, output)
@@ -108,10 +109,14 @@ def formula_at_root(
     s: te.Schedule, output: te.Tensor, target: Target,
     apart: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES,
 ) -> None:
-    """Schedule a formula of elements in the order of memory, of its result or of both sides.
+    """Schedule an element-wise stage in the memory order of its result, or of both sides.
 
-    Formulas that it reads are computed where they are used, but for those `apart`. `strides` are
-    those of what has gaps in memory.
+    Args:
+        s: Schedule.
+        output: Element-wise stage.
+        target: Target.
+        apart: Element-wise inputs that are not inlined. Default: none.
+        strides: Strides of the tensors that are not contiguous in memory.
     """
     read = _transposed(output, apart, strides)
     if read is not None:
@@ -129,7 +134,7 @@ def formula_at_root(
 
 
 def _dims(output: te.Tensor, read: Moved) -> list[copy_schedule.Dim]:
-    """How far a step along each axis of the result goes, in what is read and in the result."""
+    """Return the extent of each axis with the strides of the read tensor and of the result."""
     steps = _steps(read.tensor.shape) if read.strides is None else [
         n if isinstance(n, int) else copy_schedule.FAR for n in read.strides]
     sources = dict(zip(read.dims, steps, strict=True))
@@ -141,12 +146,12 @@ def _dims(output: te.Tensor, read: Moved) -> list[copy_schedule.Dim]:
 
 
 def _count(extent: te.Expr | int) -> int:
-    """An extent as a number, which is large where it is not known."""
+    """Return an extent as an int; a symbolic extent counts as `copy_schedule.FAR`."""
     return max(extent, 1) if isinstance(extent, int) else copy_schedule.FAR
 
 
 def _steps(shape: Sequence[te.Expr | int]) -> list[int]:
-    """Elements between neighbours along each axis of a tensor."""
+    """Return the row-major strides of a tensor in elements."""
     found = [1]
     for extent in reversed(shape[1:]):
         found.append(found[-1] * _count(extent))
@@ -156,7 +161,7 @@ def _steps(shape: Sequence[te.Expr | int]) -> list[int]:
 def _neighbours(
     output: te.Tensor, apart: Container[te.Tensor] | None, strides: Strides
 ) -> list[bool]:
-    """For each axis but the last whether it and the next are one axis of all that is read."""
+    """Return for each axis but the last whether all reads are dense over this axis and the next."""
     reads = reads_of_chain(output, apart, strides)
     is_dense = output not in strides and all(read.strides is None for read in reads)
     return [
@@ -167,7 +172,7 @@ def _neighbours(
 
 
 def _are_one(read: Moved, axis: int, extent: int) -> bool:
-    """Whether axis number `axis` and the next, of such an extent, are neighbours in a tensor."""
+    """Return whether `axis` and the next axis, of `extent`, are dense in the read tensor."""
     pairs = zip(pairwise(read.dims), read.tensor.shape[1:], strict=True)
     return any(
         dims == (axis, axis + 1) and same_shape((size,), (extent,)) for dims, size in pairs
@@ -177,12 +182,12 @@ def _are_one(read: Moved, axis: int, extent: int) -> bool:
 def _taken_together(
     stage: te.Stage, dims: Sequence[copy_schedule.Dim], joined: Sequence[bool]
 ) -> tuple[list[te.IterVar], list[copy_schedule.Dim]]:
-    """The loops, those fused that are one on both sides, with their dimensions.
+    """Fuse the loops that are dense on both sides, and return all loops with their dimensions.
 
     Args:
-        stage: that has the loops.
-        dims: of the axes.
-        joined: for each axis whether the next is one with it.
+        stage: Stage that has the loops.
+        dims: Dimensions of the axes.
+        joined: For each axis but the last, whether it may be fused with the next one.
     """
     first, *axes = stage.op.axis
     loops, found = [first], [dims[0]]
