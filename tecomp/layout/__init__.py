@@ -1,1 +1,1 @@
-"""Layouts with names: sticks, shards, tiles and blocks, each one index map."""
+"""Data layouts as index maps: stick, shard and tile layouts, storage formats and notations."""

@@ -13,12 +13,12 @@ _WORD = 4
 
 
 def n11c(shape: Sequence[int], dtype: str, chunk: int = 1024) -> Layout:
-    """Chunks of channels, each a row of a 2-d memory.
+    """Build a layout with chunks of channels as rows of a two-dimensional memory.
 
     Args:
-        shape: (n, h, w, c).
-        dtype: type of the elements.
-        chunk: channels in a row.
+        shape: Shape (n, h, w, c).
+        dtype: Dtype of the elements.
+        chunk: Number of channels per row.
 
     >>> n11c((1, 16, 8, 2048), "int8").memory_shape
     (256, 1024)
@@ -31,11 +31,11 @@ def n11c(shape: Sequence[int], dtype: str, chunk: int = 1024) -> Layout:
 
 
 def crouton(shape: Sequence[int], dtype: str) -> Layout:
-    """Blocks of 8 rows, 4 columns and 32 channels, in which two columns alternate.
+    """Build a layout with blocks of 8 rows, 4 columns and 32 channels with interleaved column pairs.
 
     Args:
-        shape: (n, h, w, c).
-        dtype: type of the elements; a block takes 2 KiB if that is 2 bytes wide.
+        shape: Shape (n, h, w, c).
+        dtype: Dtype of the elements; a block takes 2 KiB for 2-byte dtypes.
 
     Source:
         TVM, the layout `nhwc-8h2w32c2w` of its operators for Hexagon.
@@ -53,11 +53,11 @@ def crouton(shape: Sequence[int], dtype: str) -> Layout:
 
 
 def vnni(shape: Sequence[int], dtype: str) -> Layout:
-    """The right operand of dot products: as many steps of the depth side by side as fill 4 bytes.
+    """Build the layout of the right operand of dot products: groups of 4 bytes along the depth.
 
     Args:
-        shape: (k, n), with leading axes.
-        dtype: type of the elements, 1 or 2 bytes wide.
+        shape: Shape (k, n), with optional leading axes.
+        dtype: Dtype of the elements, 1 or 2 bytes wide.
 
     >>> vnni((64, 16), "bfloat16").place((5, 3))
     (2, 3, 1)
@@ -69,11 +69,11 @@ def vnni(shape: Sequence[int], dtype: str) -> Layout:
 
 
 def amx(shape: Sequence[int], dtype: str) -> Layout:
-    """The right operand of a matrix unit: tiles of 16 rows of 64 bytes, in groups as `vnni`.
+    """Build the layout of the right operand of AMX: tiles of 16 rows of 64 bytes, grouped by 4 bytes.
 
     Args:
-        shape: (k, n), with leading axes.
-        dtype: type of the elements, 1 or 2 bytes wide.
+        shape: Shape (k, n), with optional leading axes.
+        dtype: Dtype of the elements, 1 or 2 bytes wide.
 
     Source:
         Intel 64 and IA-32 Architectures Software Developer's Manual, chapter "Advanced Matrix
@@ -94,12 +94,12 @@ def amx(shape: Sequence[int], dtype: str) -> Layout:
 
 
 def partitions(shape: Sequence[int], dtype: str, count: int = 128) -> Layout:
-    """Rows spread over the partitions of a 2-d memory; tiles of `count` rows lie one after another.
+    """Build a layout that distributes rows cyclically over the partitions of a 2-d memory.
 
     Args:
-        shape: (rows, columns).
-        dtype: type of the elements.
-        count: partitions of the memory.
+        shape: Shape (rows, columns).
+        dtype: Dtype of the elements.
+        count: Number of partitions of the memory.
 
     Source:
         AWS Neuron, NKI programming model: SBUF is (partition, free).

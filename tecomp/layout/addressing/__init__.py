@@ -1,1 +1,1 @@
-"""Which place each element of a tensor has, as numbers."""
+"""Addresses of tensor elements in a layout."""

@@ -1,4 +1,4 @@
-"""Validate layout arguments; digit expressions of axes."""
+"""Validate layout arguments, and build digit expressions of axes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tecomp.layout.formats.format import Format
 
 
 def whole_numbers(values: Any, where: str) -> tuple[int, ...]:
-    """The values, as integers of Python.
+    """Convert a sequence of integers to a tuple of Python ints.
 
     Args:
-        values: integers of any kind; what callers gave, so it may be anything.
-        where: how messages begin.
+        values: Integers of any kind; unvalidated user input.
+        where: Prefix of error messages.
 
     Raises:
-        LayoutError: they are something else.
+        LayoutError: If `values` is not a sequence of integers.
 
     >>> whole_numbers(np.array([3, 4]), "layout: the place")
     (3, 4)
@@ -38,15 +38,15 @@ def whole_numbers(values: Any, where: str) -> tuple[int, ...]:
 
 
 def positive_numbers(values: Any, where: str, count: int | None = None) -> tuple[int, ...]:
-    """The values, one or more, as integers of Python from 1 on.
+    """Convert a nonempty sequence of positive integers to a tuple of Python ints.
 
     Args:
-        values: what callers gave.
-        where: how messages begin.
-        count: how many there are, if that is known.
+        values: Unvalidated user input.
+        where: Prefix of error messages.
+        count: Required number of integers. Default: any number.
 
     Raises:
-        LayoutError: they are something else.
+        LayoutError: If `values` is not a sequence of `count` positive integers.
     """
     numbers = whole_numbers_of(values)
     if not numbers or min(numbers) < 1 or count not in (None, len(numbers)):
@@ -59,10 +59,10 @@ def positive_numbers(values: Any, where: str, count: int | None = None) -> tuple
 
 
 def index_within(index: Any, shape: tuple[int, ...], what: str) -> tuple[int, ...]:
-    """An index of a tensor, of memory or of a grid, as integers.
+    """Convert an index of a tensor, memory or grid to a tuple of Python ints, with bounds check.
 
     Raises:
-        LayoutError: it is none, or leaves `shape`.
+        LayoutError: If `index` is not an index or is out of bounds of `shape`.
     """
     at = whole_numbers(index, f"layout: the {what}")
     if len(at) != len(shape) or not all(
@@ -77,7 +77,7 @@ def index_within(index: Any, shape: tuple[int, ...], what: str) -> tuple[int, ..
 
 
 def check_pad_value(value: object, dtype: DType, storage: Format) -> None:
-    """Refuse what is no number of a type, or none of the format that it is stored in."""
+    """Check that a padding value is representable in the dtype and in the storage format."""
     if value is None:
         return
     value = value.item() if isinstance(value, np.generic) else value
@@ -100,7 +100,7 @@ def check_pad_value(value: object, dtype: DType, storage: Format) -> None:
 
 
 def check_shape(shape: Sequence[object]) -> None:
-    """Refuse what is no shape."""
+    """Check that a shape is a sequence of nonnegative integers."""
     check_kind(
         shape, Sequence | np.ndarray, "layout: the shape",
         "give integers, one for each axis, such as (0, 1)", LayoutError,
@@ -118,21 +118,21 @@ _NAMES = "ijklmn"
 
 
 def index_names(rank: int) -> tuple[Var, ...]:
-    """A variable for each index: `i, j, k`, or `d0, d1, ...` if there are many."""
+    """Return one variable per axis: `i, j, k, ...`, or `d0, d1, ...` for more than six axes."""
     names = _NAMES[:rank] if rank <= len(_NAMES) else [f"d{k}" for k in range(rank)]
     return tuple(Var(name, INT64) for name in names)
 
 
 def remainder(x: Expr, size: int) -> Expr:
-    """`x % size`: an axis of `size` places, also where `x` is a number."""
+    """Return `x % size`, which declares an axis of extent `size`; not folded for constant `x`."""
     return Binary(BinOp.MOD, x, index_value(size))
 
 
 def quotient(x: Expr, low: int) -> Expr:
-    """`x // low`."""
+    """Return `x // low`."""
     return x if low == 1 else binary(BinOp.FLOORDIV, x, index_value(low))
 
 
 def digit(x: Expr, low: int, size: int) -> Expr:
-    """`(x // low) % size`: an axis of `size` places."""
+    """Return `(x // low) % size`, which declares an axis of extent `size`."""
     return remainder(quotient(x, low), size)

@@ -19,11 +19,11 @@ Shape: TypeAlias = "tuple[int, ...]"
 
 
 class Mark:
-    """A layout by its formula; `mark` gives the one of each.
+    """Interned identity of a layout; `mark` returns the unique instance per formula.
 
     Attributes:
-        formula: it, as text.
-        index_map: the same, where each element is stored as it is.
+        formula: Formula of the layout as text.
+        index_map: Index map of the layout; None if elements are not stored in their dtype.
     """
 
     __slots__ = ("__weakref__", "formula", "index_map")
@@ -33,7 +33,7 @@ class Mark:
         self.index_map = index_map
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As its formula: another process has a mark of its own for it."""
+        """Pickle by formula, so that unpickling interns the tag in the other process."""
         return mark, (self.formula, self.index_map)
 
 
@@ -42,28 +42,28 @@ _LOCK = leaf_lock()
 
 
 def mark(formula: str, index_map: IndexMap | None = None) -> Mark:
-    """The mark of a layout: the same object for the same formula, as long as anything has it.
+    """Return the tag of a layout: one object per formula while it is referenced.
 
-    Maps one after the other may have places that no element comes to, for which their formula has
-    no word: what they are made of counts, too.
+    A composition of maps can have padding that its formula does not show, so the formulas of its
+    parts belong to the key.
     """
     parts = index_map.parts if index_map is not None else ()
     name = (formula, *(part.formula for part in parts)) if len(parts) > 1 else (formula,)
-    # `setdefault` alone may give two threads a mark each.
+    # `setdefault` alone is not atomic here: two threads could get different tags.
     with _LOCK:
         return _MARKS.setdefault(name, Mark(formula, index_map))
 
 
 @cache
 def plain_mark(rank: int) -> Mark:
-    """The mark of arrays in the shape of the computation."""
+    """Return the tag of row-major arrays of a given rank."""
     axes = tuple(Var(f"i{k}") for k in range(rank))
     index_map = IndexMap(axes, axes)
     return mark(index_map.formula, index_map)
 
 
 def mark_of_maps(rank: int, maps: Sequence[IndexMap]) -> Mark:
-    """The mark of arrays of so many axes in the shape of the computation, after these maps."""
+    """Return the tag of arrays of a given rank after a sequence of layout transformations."""
     if not maps:
         return plain_mark(rank)
     first, *others = map(IndexMap.lift, maps)
@@ -76,16 +76,16 @@ def mark_of_maps(rank: int, maps: Sequence[IndexMap]) -> Mark:
 def agree(
     found: Mark, places: Shape, wanted: Mark, shape: Shape, stored: Shape
 ) -> bool:
-    """Whether two marks say the same of an array.
+    """Return whether two tags describe the same layout of an array.
 
     See `tecomp.codegen.dispatch.array_interop.is_in_layout`.
 
     Args:
-        found: the mark of the array.
-        places: its shape.
-        wanted: the layout that it is to be in.
-        shape: of the tensor.
-        stored: of arrays in that layout.
+        found: Tag of the array.
+        places: Shape of the array.
+        wanted: Tag of the required layout.
+        shape: Shape of the tensor.
+        stored: Shape of arrays in the required layout.
     """
     mine, theirs = found.index_map, wanted.index_map
     if mine is None or theirs is None:
@@ -103,7 +103,7 @@ def agree(
 
 
 def _places(index_map: IndexMap, shape: Shape) -> tuple[Extent, ...] | None:
-    """The shape of arrays in a layout, or None if tensors of this shape cannot be in it."""
+    """Return the shape of arrays in a layout; None if the layout does not support this shape."""
     try:
         return index_map.map_shape(shape)
     except LayoutError:
@@ -111,7 +111,7 @@ def _places(index_map: IndexMap, shape: Shape) -> tuple[Extent, ...] | None:
 
 
 def _in_order(index_map: IndexMap, shape: Shape) -> IndexMap:
-    """The place of an element as one number, for arrays of this shape."""
+    """Return the map from an index to the row-major address in arrays of a given shape."""
     at: Expr = Const(0, INT64)
     for index, extent in zip(index_map.final_indices, shape, strict=True):
         at = at * extent + index

@@ -25,21 +25,23 @@ Index = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class StoredTensor:
-    """A tensor as memory holds it: one index map, and how its elements are stored.
+    """A stored tensor: an index map and a storage format.
 
-    `Layout`, which users hold, adds what can be asked about it and done with it.
+    The public class `Layout` adds queries and operations.
 
     Attributes:
-        shape: extents of the tensor.
-        dtype: type of its elements.
-        index_map: from its indices to physical axes.
-        storage: how an element is kept.
-        pad_value: what places without an element hold; None if that is not defined.
-        memory: scope of the memory that it lies in.
-        grid_axes: physical axes that count cores or devices; the rest is what each of them has.
+        shape: Shape of the tensor.
+        dtype: Dtype of the elements.
+        index_map: Map from tensor indices to physical indices.
+        storage: Storage format of the elements.
+        pad_value: Value of padding; None if undefined.
+        memory: Memory scope.
+        grid_axes: Physical axes that enumerate cores or devices; the other axes form the shard of
+            each core.
 
     Raises:
-        LayoutError: two elements share a place, a place is negative, or blocks are not whole.
+        LayoutError: If the map is not injective, an address is negative, or storage blocks are
+            incomplete.
 
     >>> from tecomp import Layout
     >>> tiles = Layout.of(
@@ -66,7 +68,7 @@ class StoredTensor:
 
     def __post_init__(self) -> None:
         check_shape(self.shape)
-        # Extents of tensors are ints that say more, which no file holds.
+        # Extents may be instances of an int subclass with extra data, which cannot be serialized.
         object.__setattr__(self, "shape", tuple(map(int, self.shape)))
         object.__setattr__(self, "dtype", DType(self.dtype))
         if not isinstance(self.storage, Format):
@@ -102,12 +104,12 @@ class StoredTensor:
         self.storage.storage_shape(self.physical_shape)
 
     def _collision(self) -> tuple[Index, Index] | None:
-        """Two elements that share a place; a layout may know a shorter way to find them."""
+        """Return two elements with equal addresses, or None; subclasses may have a faster check."""
         return self.index_map.collision(self.shape)
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
-        """What two layouts that are equal have in common; the names of indices do not count."""
+        """Key of equality: layouts that differ in index names only are equal."""
         axes = [Var(f"i{k}") for k in range(len(self.shape))]
         return (
             type(self), self.shape, self.dtype, self.storage, self.pad_value, self.memory,
@@ -123,13 +125,13 @@ class StoredTensor:
 
     @cached_property
     def physical_shape(self) -> tuple[int, ...]:
-        """How many places there are along each physical axis."""
+        """Extent of each physical axis."""
         found = self.index_map.map_shape(self.shape)
         return tuple(int(extent) for extent in found if isinstance(extent, int))
 
     @cached_property
     def mark(self) -> Mark:
-        """What an array in this layout carries, so that it is not taken for another."""
+        """Tag that identifies the layout of an array."""
         formula, storage = self.index_map.formula, self.storage
         is_plain = storage.name == self.dtype == storage.stored
         return mark(formula, self.index_map) if is_plain else mark(f"{formula} of {storage.name}")
@@ -141,7 +143,7 @@ class StoredTensor:
 
     @cached_property
     def memory_shape(self) -> tuple[int, ...]:
-        """The physical shape, with the axes between separators taken together."""
+        """Physical shape with the axes between separators merged."""
         ends = [*(axis + 1 for axis in self.axis_separators), len(self.physical_shape)]
         starts = [0, *ends[:-1]]
         return tuple(
@@ -150,48 +152,48 @@ class StoredTensor:
 
     @property
     def storage_shape(self) -> tuple[int, ...]:
-        """The shape of the array that holds it, in units of `storage.stored`."""
+        """Shape of the array that stores the tensor, in units of `storage.stored`."""
         return self.storage.storage_shape(self.physical_shape)
 
     @property
     def grid_shape(self) -> tuple[int, ...]:
-        """How many cores there are along each grid axis."""
+        """Number of cores along each grid axis."""
         return tuple(self.physical_shape[axis] for axis in self.grid_axes)
 
     @property
     def shard_shape(self) -> tuple[int, ...]:
-        """The physical shape of what one core has."""
+        """Physical shape of the shard of one core."""
         grid = set(self.grid_axes)
         return tuple(n for axis, n in enumerate(self.physical_shape) if axis not in grid)
 
     @property
     def num_elements(self) -> int:
-        """Elements of the tensor."""
+        """Number of elements of the tensor."""
         return prod(self.shape)
 
     @property
     def num_places(self) -> int:
-        """Places for elements, those of padding included."""
+        """Number of element slots in memory, including padding."""
         return prod(self.physical_shape)
 
     @property
     def padding_count(self) -> int:
-        """Places that hold no element."""
+        """Number of padding slots."""
         return self.num_places - self.num_elements
 
     @property
     def padding_share(self) -> float:
-        """What part of the places holds no element; 0 if there are none."""
+        """Fraction of the slots that is padding; 0 if there are no slots."""
         return self.padding_count / self.num_places if self.num_places else 0.0
 
     @property
     def nbytes(self) -> int:
-        """Size in memory, padding included, of all cores together."""
+        """Size in memory of all shards together in bytes, including padding."""
         return self.storage.bytes(self.physical_shape)
 
     @property
     def shard_nbytes(self) -> int:
-        """Size in the memory of one core."""
+        """Size in the memory of one core in bytes."""
         return self.nbytes // max(prod(self.grid_shape), 1)
 
     @cached_property
@@ -200,28 +202,28 @@ class StoredTensor:
 
     @property
     def inverse(self) -> IndexMap:
-        """From a place that holds an element to that element.
+        """Map from the physical index of an element to its tensor index.
 
         Raises:
-            LayoutError: no expression for it was found.
+            LayoutError: If no closed form is known.
         """
         return self._inverse[0]
 
     @property
     def padding(self) -> tuple[tuple[Var, ...], Expr]:
-        """The places without an element: a variable for each physical axis, and what holds there.
+        """Physical index variables, and the condition under which a slot is padding.
 
         Raises:
-            LayoutError: no expression for the inverse was found.
+            LayoutError: If no closed form of the inverse is known.
         """
         return self._inverse[0].initial_indices, self._inverse[1]
 
 
 def check_layout(given: Any, where: str) -> None:
-    """Refuse what is no layout of a tensor.
+    """Check that an argument is a layout.
 
     Raises:
-        LayoutError: it has no map, or nothing that its elements are stored as.
+        LayoutError: If `given` is not a layout.
     """
     if not isinstance(given, StoredTensor):
         raise LayoutError(
@@ -231,7 +233,7 @@ def check_layout(given: Any, where: str) -> None:
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """How far one step along each axis goes in an array in the order of NumPy.
+    """Return the row-major strides of a shape, in elements.
 
     >>> row_major((2, 3, 5))
     (15, 5, 1)
@@ -240,11 +242,11 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def offset_of(place: Sequence[Any], shape: Sequence[int]) -> Any:
-    """How many places lie before `place` in row-major order.
+    """Return the row-major offset of a physical index.
 
     Args:
-        place: an index on each axis: numbers, arrays that broadcast, or expressions.
-        shape: of the memory.
+        place: Index on each axis: numbers, arrays that broadcast, or expressions.
+        shape: Physical shape.
 
     >>> offset_of((1, 2, 3), (2, 3, 5))
     28
@@ -256,7 +258,7 @@ def offset_of(place: Sequence[Any], shape: Sequence[int]) -> Any:
 
 
 def offsets_at(layout: StoredTensor, index: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The offsets of the elements at broadcast indices."""
+    """Return the offsets of the elements at the given indices, which are broadcast."""
     at = dict(zip(layout.index_map.initial_indices, map(np.asarray, index), strict=False))
     place = [brute_force.values(expr, at) for expr in layout.index_map.final_indices]
     shape = np.broadcast_shapes(*(np.shape(n) for n in index))
@@ -264,7 +266,7 @@ def offsets_at(layout: StoredTensor, index: Sequence[Any]) -> np.ndarray[Any, np
 
 
 def all_offsets(layout: StoredTensor) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The offset of every element, in the shape of the tensor."""
+    """Return the offset of every element, in the shape of the tensor."""
     axes = np.indices(layout.shape, np.int64, sparse=True)
     return np.broadcast_to(offsets_at(layout, axes), layout.shape)
 
@@ -272,7 +274,7 @@ def all_offsets(layout: StoredTensor) -> np.ndarray[Any, np.dtype[np.int64]]:
 def elements_at(
     layout: StoredTensor, offsets: np.ndarray[Any, np.dtype[np.int64]]
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """For each offset the index of its element, or -1 throughout where there is none."""
+    """Return the tensor index at each offset; -1 in all components for padding."""
     places = np.unravel_index(offsets, layout.physical_shape)
     inverse = layout.inverse
     at = dict(zip(inverse.initial_indices, places, strict=True))

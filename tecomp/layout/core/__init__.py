@@ -1,1 +1,1 @@
-"""Layouts: one index map on a tensor of known shape, and what follows from it."""
+"""The `Layout` class: an index map on a tensor of known shape, with its derived properties."""

@@ -31,7 +31,7 @@ from tecomp.poly.maps.brute_force import unravel
 from tecomp.poly.maps.index_map import IndexMap
 
 if TYPE_CHECKING:
-    # Loaded with the first picture.
+    # Imported lazily with the first figure.
     from tecomp.drawing.svg import Page
 
 _FEW_PLACES = 128
@@ -39,9 +39,9 @@ _WIDEST = 100
 
 
 def formula(layout: StoredTensor) -> str:
-    """`(i, j) -> (j // 64, i, j % 64)`, without remainders that only declare places.
+    """Return a formula such as `(i, j) -> (j // 64, i, j % 64)`, simplified by the extents.
 
-    A bar stands where an axis of the memory ends.
+    A bar separates the axes of the memory.
     """
     index_map = layout.index_map
     ranges = {
@@ -57,7 +57,7 @@ def formula(layout: StoredTensor) -> str:
 
 
 def described(layout: StoredTensor) -> str:
-    """What there is to know about a layout, some lines."""
+    """Return a multi-line description of a layout."""
     elements, places = layout.num_elements, layout.num_places
     lines = [
         f"{layout.dtype}{list(layout.shape)} in {layout.memory}",
@@ -89,7 +89,7 @@ def _padded_with(layout: StoredTensor) -> str:
 
 
 def _table(layout: StoredTensor) -> list[str]:
-    """Which element is where: a line for each row of the last axis."""
+    """Return the elements of a small layout in memory order, one line per row of the last axis."""
     if not 0 < layout.num_places <= _FEW_PLACES or not layout.shape:
         return []
     names = [["."] * layout.physical_shape[-1] for _ in range(
@@ -107,48 +107,51 @@ def _table(layout: StoredTensor) -> list[str]:
     return lines if max(map(len, lines)) <= _WIDEST else []
 
 
-# Known by its name, as an entry point has it: it stands above.
+# Referenced by name to avoid an upward import.
 _COPIES = EntryPoint("copies", "tecomp.compiled_copies", "tecomp.compilers")
 
 
 class Copies(Protocol):
-    """What compiles copies of arrays; `tecomp.compiled_copies` is what there is.
+    """Interface of the compiler of layout copies, implemented by `tecomp.compiled_copies`.
 
-    It stands above the driver, and layouts, which only describe, below the compiler.
+    The implementation depends on the driver, while layouts are below the compiler.
     """
 
     def packed(self, layout: Layout, array: Any, out: Any) -> np.ndarray[Any, Any]:
-        """See `Layout.pack`."""
+        """Implement `Layout.pack`."""
 
     def unpacked(self, layout: Layout, array: Any, out: Any) -> np.ndarray[Any, Any]:
-        """See `Layout.unpack`."""
+        """Implement `Layout.unpack`."""
 
 
 def _copies() -> Copies:
-    """What compiles `pack` and `unpack`."""
+    """Load the implementation of `pack` and `unpack`."""
     made: Copies = _COPIES.load()
     return made
 
 
 @dataclass(frozen=True, eq=False)
 class Layout(StoredTensor, Pictured):
-    """One index map on a tensor of known shape, and how its elements are stored.
+    """Layout of a tensor of known shape: an index map and a storage format.
 
     Attributes:
-        shape: extents of the tensor.
-        dtype: type of its elements.
-        index_map: from its indices to physical axes. A result `x % n` has n places, whether or
-            not all of them hold an element; every other has as many as its values need.
-        storage: how an element is kept.
-        pad_value: what places without an element hold; None if that is not defined.
-        memory: scope of the memory that it lies in.
-        grid_axes: physical axes that count cores or devices; the rest is what each of them has.
+        shape: Shape of the tensor.
+        dtype: Dtype of the elements.
+        index_map: Map from tensor indices to physical indices. A result `x % n` declares an axis of
+            extent n, even if padding fills part of the axis; any other result has the extent that
+            its values require.
+        storage: Storage format of the elements.
+        pad_value: Value of padding; None if undefined.
+        memory: Memory scope.
+        grid_axes: Physical axes that enumerate cores or devices; the other axes form the shard of
+            each core.
 
     Raises:
-        LayoutError: two elements share a place, a place is negative, or blocks are not whole.
+        LayoutError: If the map is not injective, an address is negative, or storage blocks are
+            incomplete.
 
     Source:
-        Decision 11: a layout is one index map, and a remainder declares places.
+        Decision 11: a layout is one index map, and a remainder declares an extent.
 
     >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
     >>> sticks.physical_shape, sticks.nbytes, sticks.padding_count
@@ -168,16 +171,16 @@ class Layout(StoredTensor, Pictured):
         memory: str = "global",
         grid_axes: Sequence[int] = (),
     ) -> Layout:
-        """The layout that a function of the indices writes down.
+        """Build a layout from a function of the indices.
 
         Args:
-            shape: extents of the tensor.
-            dtype: type of its elements, in memory too.
-            mapping: a function of the indices that gives the physical ones, with
-                `te.AXIS_SEPARATOR` between groups of them, or an index map.
-            pad_value: what places without an element hold.
-            memory: scope of the memory.
-            grid_axes: physical axes that count cores.
+            shape: Shape of the tensor.
+            dtype: Dtype of the elements, also in memory.
+            mapping: Function from tensor indices to physical indices, with `te.AXIS_SEPARATOR`
+                between the axes of the memory, or an index map.
+            pad_value: Value of padding. Default: undefined.
+            memory: Memory scope.
+            grid_axes: Physical axes that enumerate cores.
 
         >>> Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64]).physical_shape
         (4, 1000, 64)
@@ -197,15 +200,15 @@ class Layout(StoredTensor, Pictured):
     def row_major(
         cls, shape: Sequence[int], dtype: str, order: Sequence[int] | None = None
     ) -> Layout:
-        """Elements in the order of NumPy, or of its axes in another order.
+        """Build a row-major layout, optionally with permuted axes.
 
         Args:
-            shape: extents of the tensor.
-            dtype: type of its elements.
-            order: the numbers of the axes, from the longest steps on.
+            shape: Shape of the tensor.
+            dtype: Dtype of the elements.
+            order: Axis numbers in order of decreasing strides. Default: the order of the tensor.
 
         Raises:
-            LayoutError: the order does not have each axis once.
+            LayoutError: If `order` is not a permutation of the axes.
 
         >>> Layout.row_major((4, 6), "int8").offset((1, 0))
         6
@@ -225,7 +228,7 @@ class Layout(StoredTensor, Pictured):
         return self.describe()
 
     def describe(self) -> str:
-        """As text the formula, physical shape, bytes, padding and, if there are few, all places.
+        """Describe the formula, physical shape, size, padding and, if small, the memory contents.
 
         >>> print(Layout.of((2, 6), "int8", lambda i, j: [j // 4, i, j % 4]).describe())
         int8[2, 6] in global
@@ -240,15 +243,15 @@ class Layout(StoredTensor, Pictured):
         return described(self)
 
     def explore(self) -> Page:
-        """A page with sliders: from elements to places, cores and bytes, and back.
+        """Build an interactive HTML page that maps elements to physical indices, cores and bytes.
 
-        Shape and sizes, such as those of sticks, tiles and shards, may be changed there.
+        The page can also change the shape and sizes such as those of sticks, tiles and shards.
 
         Returns:
-            HTML that needs nothing else; `.save("x.html")` writes it, and a notebook shows it.
+            A self-contained HTML page; `.save("x.html")` writes it, and notebooks display it.
 
         Raises:
-            LayoutError: it has no element.
+            LayoutError: If the layout has no elements.
 
         >>> page = Layout.of((2, 6), "int8", lambda i, j: [j // 4, i, j % 4]).explore()
         >>> "<html" in str(page)
@@ -258,10 +261,10 @@ class Layout(StoredTensor, Pictured):
         return made
 
     def place(self, index: Sequence[int]) -> Index:
-        """Where the element at `index` lives, one number for each physical axis.
+        """Return the physical index of the element at `index`.
 
         Raises:
-            LayoutError: there is no such element.
+            LayoutError: If `index` is out of bounds.
 
         >>> Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64]).place((3, 130))
         (2, 3, 2)
@@ -270,7 +273,7 @@ class Layout(StoredTensor, Pictured):
         return _numbers(self.index_map.map_indices(at))
 
     def offset(self, index: Sequence[int]) -> int:
-        """How many places lie before the element at `index`, in row-major physical order.
+        """Return the row-major physical offset of the element at `index`, in elements.
 
         >>> Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64]).offset((3, 130))
         128194
@@ -278,10 +281,10 @@ class Layout(StoredTensor, Pictured):
         return int(offset_of(self.place(index), self.physical_shape))
 
     def element(self, place: Sequence[int]) -> Index | None:
-        """Which element lives at a place; None for padding.
+        """Return the tensor index of the element at a physical index; None for padding.
 
         Raises:
-            LayoutError: there is no such place.
+            LayoutError: If `place` is out of bounds.
 
         >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
         >>> sticks.element((3, 0, 7)), sticks.element((3, 0, 8))
@@ -294,10 +297,10 @@ class Layout(StoredTensor, Pictured):
         return index if self.place(index) == where else None
 
     def is_equivalent_to(self, other: Layout) -> bool:
-        """Whether both keep equal elements at equal places of equal shapes.
+        """Return whether two layouts have equal shapes, storage formats and element addresses.
 
         Raises:
-            LayoutError: the other one is no layout.
+            LayoutError: If `other` is not a layout.
 
         >>> plain = Layout.row_major((4, 6), "int8")
         >>> plain.is_equivalent_to(Layout.of((4, 6), "int8", lambda a, b: [a, b]))
@@ -314,7 +317,7 @@ class Layout(StoredTensor, Pictured):
         )
 
     def offsets(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The offset of every element in row-major physical order, in the shape of the tensor.
+        """Return the row-major physical offset of every element, in the shape of the tensor.
 
         >>> Layout.of((2, 6), "int8", lambda i, j: [j // 4, i, j % 4]).offsets()
         array([[ 0,  1,  2,  3,  8,  9],
@@ -323,17 +326,17 @@ class Layout(StoredTensor, Pictured):
         return all_offsets(self)
 
     def pack(self, array: Any, out: Any = None) -> np.ndarray[Any, Any]:
-        """An array of NumPy in this layout, compiled.
+        """Copy a NumPy array into this layout, with a compiled kernel.
 
         Args:
-            array: of `shape`, with any strides.
-            out: where it is written to, in the `storage_shape` of the layout; a new array if None.
+            array: Array of shape `shape`, with any strides.
+            out: Array that receives the result, of shape `storage_shape`. Default: a new array.
 
         Returns:
-            `out`, or the new array. Places of padding hold the pad value, or 0 in a new array.
+            `out`, or the new array. Padding holds the pad value; if undefined, a new array holds 0.
 
         Raises:
-            CallError: an array does not fit.
+            CallError: If an array does not match the layout.
 
         >>> sticks = Layout.of((2, 6), "int32", lambda i, j: [j // 4, i, j % 4])
         >>> sticks.pack(np.arange(12, dtype="int32").reshape(2, 6))[1]
@@ -343,17 +346,17 @@ class Layout(StoredTensor, Pictured):
         return _copies().packed(self, array, out)
 
     def unpack(self, array: Any, out: Any = None) -> np.ndarray[Any, Any]:
-        """An array in this layout as one of NumPy, compiled.
+        """Copy an array in this layout into a NumPy array, with a compiled kernel.
 
         Args:
-            array: in the `storage_shape` of the layout.
-            out: where the elements are written to, with any strides; a new array if None.
+            array: Array of shape `storage_shape`.
+            out: Array that receives the elements, with any strides. Default: a new array.
 
         Returns:
-            `out`, or the new array, of `shape`.
+            `out`, or the new array, of shape `shape`.
 
         Raises:
-            CallError: an array does not fit.
+            CallError: If an array does not match the layout.
 
         >>> sticks = Layout.of((2, 6), "int32", lambda i, j: [j // 4, i, j % 4])
         >>> sticks.unpack(sticks.pack(np.arange(12, dtype="int32").reshape(2, 6)))
@@ -370,21 +373,22 @@ class Layout(StoredTensor, Pictured):
         start: Sequence[int] | None = None,
         extents: Sequence[int] | None = None,
     ) -> tuple[DmaNest, ...]:
-        r"""Loops with constant strides that together copy each element once, and no padding.
+        r"""Return DMA loop nests with constant strides that copy each element once, but no padding.
 
         Args:
-            host_strides: how far one step of each index goes in the host's memory, in elements;
-                0 repeats, a negative one goes backwards. Row-major if not given.
-            host_offset: where the host has element 0.
-            start: where the box of elements to copy starts; at 0 if not given.
-            extents: of this box; all up to the end if not given.
+            host_strides: Host stride of each tensor axis in elements; 0 broadcasts, a negative
+                stride runs backwards. Default: row-major.
+            host_offset: Host offset of element 0.
+            start: Start of the box of elements to copy. Default: 0 on all axes.
+            extents: Extents of the box. Default: up to the end of each axis.
 
         Returns:
-            Nests in order of their place on the device, loops in order of decreasing device
-            strides. Whole tiles are one nest, remainders others.
+            Nests in order of their device offset, with loops in order of decreasing device strides.
+            Full tiles and remainders are separate nests.
 
         Raises:
-            LayoutError: an argument does not fit the tensor, or there are over 1024 nests.
+            LayoutError: If an argument does not match the tensor, or more than 1024 nests are
+                needed.
 
         >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
         >>> print(*sticks.dma(), sep="\n")
@@ -400,16 +404,16 @@ class Layout(StoredTensor, Pictured):
         start: Sequence[int] | None = None,
         extents: Sequence[int] | None = None,
     ) -> Runs:
-        """The contiguous runs of a copy to or from the host.
+        """Return the contiguous runs of a copy to or from the host.
 
         Args:
-            host_strides: how far one step of each index goes in the host's memory, in elements;
-                0 repeats, a negative one goes backwards. Row-major if not given.
-            start: where the box of elements to copy starts; at 0 if not given.
-            extents: of this box; all up to the end if not given.
+            host_strides: Host stride of each tensor axis in elements; 0 broadcasts, a negative
+                stride runs backwards. Default: row-major.
+            start: Start of the box of elements to copy. Default: 0 on all axes.
+            extents: Extents of the box. Default: up to the end of each axis.
 
         Raises:
-            LayoutError: an argument does not fit the tensor.
+            LayoutError: If an argument does not match the tensor.
 
         >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
         >>> print(sticks.runs())
@@ -424,15 +428,15 @@ class Layout(StoredTensor, Pictured):
         start: Sequence[int] | None = None,
         extents: Sequence[int] | None = None,
     ) -> Runs:
-        """The contiguous runs of a copy into another layout of the tensor, or of a box of it.
+        """Return the contiguous runs of a copy of the tensor, or of a box, into another layout.
 
         Args:
-            target: the other layout.
-            start: where the box of elements to copy starts; at 0 if not given.
-            extents: of this box; all up to the end if not given.
+            target: Destination layout.
+            start: Start of the box of elements to copy. Default: 0 on all axes.
+            extents: Extents of the box. Default: up to the end of each axis.
 
         Raises:
-            LayoutError: the layouts are of other shapes, or the box does not fit.
+            LayoutError: If the shapes of the layouts differ, or the box is out of bounds.
 
         >>> rows = Layout.row_major((1000, 200), "float16")
         >>> sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
@@ -450,17 +454,17 @@ def _numbers(exprs: Sequence[Expr]) -> Index:
 
 @dataclass(frozen=True, slots=True)
 class FixedTiledLayout(Pictured):
-    """A tensor on the host, and the layout that it has on the device.
+    """A tensor on the host together with its device layout.
 
-    A view has a size and strides of its own, and the layout of the tensor that it shows.
+    A view has its own size and strides, and the device layout of the viewed tensor.
 
     Attributes:
-        size: extents of the tensor.
-        stride: elements of the host from one index to the next, for each dimension.
-        device_layout: where on the device its elements are.
+        size: Shape of the tensor.
+        stride: Host stride of each axis, in elements.
+        device_layout: Layout on the device.
 
     Raises:
-        LayoutError: there is not one stride for each dimension, or the layout is none.
+        LayoutError: If `size` and `stride` differ in length, or `device_layout` is not a layout.
 
     Source:
         RFC 0047, Tensors with Device-Specific Layouts.
@@ -496,7 +500,7 @@ class FixedTiledLayout(Pictured):
 
     @property
     def padding(self) -> float | None:
-        """What places without an element hold; None if that is not defined."""
+        """Value of padding on the device; None if undefined."""
         return self.device_layout.pad_value
 
     def __str__(self) -> str:
@@ -511,13 +515,13 @@ class FixedTiledLayout(Pictured):
 
 
 def linear_map(layout: Layout) -> IndexMap:
-    """The map from an index to the number of places before it."""
+    """Return the map from a tensor index to its row-major physical offset."""
     total = index_value(offset_of(layout.index_map.final_indices, layout.physical_shape))
     return IndexMap(layout.index_map.initial_indices, (total,), ())
 
 
 def same_memory(a: Layout, b: Layout) -> bool:
-    """Whether two layouts of one tensor fill memory alike, however their axes are cut.
+    """Return whether two layouts of one tensor have equal linear addresses, however axes are split.
 
     >>> tiles = Layout.of((8, 128), "float32", lambda i, j: [i // 4, i % 4, j])
     >>> same_memory(tiles, Layout.row_major((8, 128), "float32"))

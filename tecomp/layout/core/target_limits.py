@@ -14,10 +14,10 @@ from tecomp.machine.descriptor import Target, Tile
 
 
 def check_target(target: Target, where: str) -> None:
-    """Refuse what is no target.
+    """Check that an argument is a target.
 
     Raises:
-        LayoutError: it is none.
+        LayoutError: If `target` is not a target.
     """
     check_kind(
         target, Target, f"{where}: the target", "load one with Target.load(name)", LayoutError
@@ -25,10 +25,10 @@ def check_target(target: Target, where: str) -> None:
 
 
 def tile_of(target: Target) -> Tile:
-    """The tiles of a target.
+    """Return the tile of a target.
 
     Raises:
-        LayoutError: it has none.
+        LayoutError: If the target has no tiles.
     """
     if target.tile is None:
         raise LayoutError(
@@ -39,10 +39,10 @@ def tile_of(target: Target) -> Tile:
 
 
 def element_of(target: Target, dtype: str, element: str | None) -> str:
-    """The format that a target stores a type in: `element`, or the usual one.
+    """Return the storage format of a dtype on a target: `element`, or the default format.
 
     Raises:
-        LayoutError: it has no such format for the type.
+        LayoutError: If the target does not store the dtype in such a format.
     """
     known = target.formats.get(DType(dtype), ())
     if not known:
@@ -61,10 +61,10 @@ def element_of(target: Target, dtype: str, element: str | None) -> str:
 
 
 def grid_of(target: Target, grid: Sequence[int] | None) -> tuple[int, ...]:
-    """A grid that a target has cores for: `grid`, or all of them.
+    """Return the core grid to use on a target. Default: all cores.
 
     Raises:
-        LayoutError: it has fewer.
+        LayoutError: If the target has fewer cores.
     """
     cores = (
         tuple(target.grid.values())
@@ -82,11 +82,11 @@ def grid_of(target: Target, grid: Sequence[int] | None) -> tuple[int, ...]:
 
 
 def check_room(layout: Layout, target: Target) -> None:
-    """The layout fits its memory: what a core has of it, or all of it where all cores share it.
+    """Check that a layout fits its memory: a shard per core, or the whole tensor in shared memory.
 
     Raises:
-        TargetError: there is no such memory.
-        CapacityError: it is larger.
+        TargetError: If the target has no such memory.
+        CapacityError: If the layout is larger than the memory.
     """
     memory = target.memory(layout.memory)
     is_shared = memory.scope != "core"

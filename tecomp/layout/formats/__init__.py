@@ -1,1 +1,1 @@
-"""Storage formats: the bits that stand for an element in memory."""
+"""Storage formats: the bit representation of elements in memory."""

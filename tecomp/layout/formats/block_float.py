@@ -1,4 +1,4 @@
-"""Block floats: runs of elements share one exponent; bfp8, bfp4 and bfp2."""
+"""Block floating-point formats with shared exponents: bfp8, bfp4 and bfp2."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ _NOT_A_NUMBER = 255
 
 @dataclass(frozen=True)
 class BlockFloat(Format):
-    """Sign and magnitude of each element, and one 8-bit exponent for each run of `run` elements.
+    """Block floating point: sign and magnitude per element, one exponent per run of `run` elements.
 
-    With m bits of magnitude, code c and exponent e stand for c * 2 ** (e - 126 - m). The exponent
-    is that of the greatest element of the run. Elements are rounded to the nearest, to even where
-    two are as near; a magnitude that would not fit its bits is the greatest that does. There is no
-    -0. Denormals of float32 count as 0. The exponent 255 is for runs with infinity or NaN: there
-    the leading bit alone is infinity, and more is NaN (with one bit of magnitude: infinity).
+    With m bits of magnitude, code c and exponent e represent c * 2 ** (e - 126 - m). The exponent
+    is that of the largest element of the run. Elements are rounded to nearest, ties to even; a
+    magnitude that exceeds its bits saturates. There is no -0. Denormals of float32 are flushed to
+    zero. Exponent 255 marks runs with infinity or NaN: in these runs a magnitude with only the
+    leading bit set is infinity, and a larger one is NaN (with one bit of magnitude: infinity).
 
-    Exponents of 5 bits, also a byte each, count from 2 ** -15 to 2 ** 16. What is greater becomes
-    the greatest number of its sign, and so do infinity and NaN.
+    Exponents of 5 bits, also stored in one byte each, represent 2 ** -15 to 2 ** 16. Larger values,
+    infinities and NaN saturate to the largest number of the same sign.
 
-    A block is `elements` of them, first the exponents of all its runs, then the codes, the first of
-    a byte in its lowest bits. A tile whose elements lie face by face in its physical shape (two by
-    two faces of 16 x 16, row-major) is stored so.
+    A block contains `elements` elements: the exponents of all its runs, followed by the codes, the
+    first code of a byte in its lowest bits. This is the storage of a tile whose physical shape
+    orders elements by face (two by two faces of 16 x 16, row-major).
 
     Attributes:
-        bits: of the code of an element, sign included.
-        run: how many elements share an exponent.
-        exponent_bits: 8 or 5.
+        bits: Bits of the code of an element, including the sign.
+        run: Number of elements that share an exponent.
+        exponent_bits: Bits of the exponent, 8 or 5.
 
     Source:
         blockfloat_common of tt-metal (formats Bfp8_b, Bfp4_b, Bfp2_b, and without `_b` those with
-        exponents of 5 bits). That shifts a magnitude
-        before it rounds, so it may differ in the last bit.
+        exponents of 5 bits). That code shifts a magnitude before rounding, so the last bit may
+        differ.
     """
 
     bits: int = 8
@@ -57,16 +57,17 @@ class BlockFloat(Format):
     def of(
         cls, bits: int, *, elements: int = 1024, run: int = 16, exponent_bits: int = 8
     ) -> BlockFloat:
-        """The block float with so many bits for an element.
+        """Return the block format with a given number of bits per element.
 
         Args:
-            bits: 2, 4 or 8.
-            elements: of a block, such as those of a tile; 32 x 32 if not given.
-            run: how many elements share an exponent.
-            exponent_bits: 8 or 5.
+            bits: Bits per element: 2, 4 or 8.
+            elements: Number of elements per block, such as those of a tile. Default: 32 x 32.
+            run: Number of elements that share an exponent.
+            exponent_bits: Bits of the exponent, 8 or 5.
 
         Raises:
-            LayoutError: a block has no whole number of runs, or of bytes, or there is no such code.
+            LayoutError: If a bit count is unsupported, or a block is not a multiple of runs and
+                bytes.
 
         >>> [BlockFloat.of(bits).units for bits in (8, 4, 2)]
         [1088, 576, 320]
@@ -85,21 +86,21 @@ class BlockFloat(Format):
 
     @property
     def values(self) -> DType:
-        """float32, which holds them all but for magnitudes below its least."""
+        """float32, which represents all values except for magnitudes below its smallest number."""
         return FLOAT32
 
     @property
     def _exponents(self) -> int:
-        """Bytes of exponents in a block."""
+        """Number of exponent bytes in a block."""
         return self.elements // self.run
 
     @property
     def _least(self) -> int:
-        """The exponent of float32 that is 0 here."""
+        """Biased float32 exponent that is stored as 0."""
         return 0 if self.exponent_bits == 8 else 112
 
     def _encode(self, values: Tensor) -> Tensor:
-        """Blocks that hold `values`."""
+        """Return the blocks that encode `values`."""
         count = self._blocks(values, self.elements, "elements")
         exponents = self._shared_exponents(values)
         codes = self._packed_codes(values, exponents)
@@ -118,7 +119,7 @@ class BlockFloat(Format):
         return compute(shape, unit, name=f"{values.name}_{self.name}")
 
     def _decode(self, stored: Tensor, dtype: DType) -> Tensor:
-        """The values in blocks."""
+        """Return the values of blocks."""
         count = self._blocks(stored, self.units, "units")
         per_byte = 8 // self.bits
 
@@ -168,7 +169,7 @@ class BlockFloat(Format):
         exponent = (bits >> _u32(_FRACTION_BITS)) & _u32(255)
         fraction = bits & _u32(_HIDDEN - 1)
         whole = select(exponent == _u32(0), _u32(0), fraction | _u32(_HIDDEN))
-        # From 25 on nothing is left; a greater shift would not change that.
+        # All bits are shifted out from 25 on, so larger shifts are equivalent.
         shift = lesser(shared - exponent + _u32(24 - magnitude_bits), _u32(25))
         half = (_u32(1) << (shift - _u32(1))) - _u32(1)
         rounded = (whole + half + ((whole >> shift) & _u32(1))) >> shift
@@ -199,14 +200,14 @@ class BlockFloat(Format):
 
 
 def _is_code(bits: int, elements: int, run: int, exponent_bits: int) -> bool:
-    """Whether there is such a code, and a block is whole runs and whole bytes."""
+    """Return whether the bit counts are supported and a block is a multiple of runs and bytes."""
     if bits not in (2, 4, 8) or exponent_bits not in (5, 8) or min(run, elements) < 1:
         return False
     return elements % run == 0 and elements * bits % 8 == 0
 
 
 def _top_value(magnitude: Expr, top: int) -> Expr:
-    """The bits of a magnitude in a run with infinity or NaN."""
+    """Return the float32 bits of a magnitude in a run with infinity or NaN."""
     below = cast(cast(magnitude, "int32"), FLOAT32) * const(1 / top, FLOAT32)
     finite = reinterpret("uint32", below * const(2.0**127, FLOAT32) * const(2.0, FLOAT32))
     return select(magnitude > _u32(top), _u32(0x7FC00000), finite)

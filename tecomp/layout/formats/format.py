@@ -1,4 +1,4 @@
-"""How numbers are stored: the type in memory, and blocks of them that share bytes."""
+"""Storage formats: the dtype in memory, and blocks of elements that share bytes."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ from tecomp.ir.nodes.operators import holds
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
-# Known by its name, as an entry point has it: it stands above.
+# Referenced by name to avoid an upward import.
 _CONVERTER = EntryPoint("converter", "tecomp.compiled_copies", "tecomp.compilers")
 
 
 class Converter(Protocol):
-    """What compiles conversions of arrays; `tecomp.compiled_copies` is what there is.
+    """Interface of the compiler of format conversions, implemented by `tecomp.compiled_copies`.
 
-    It stands above the driver, and formats, which only describe, below the compiler.
+    The implementation depends on the driver, while formats are below the compiler.
     """
 
     def encoded(self, storage: Format, array: Array) -> Array:
-        """See `Format.encode_array`."""
+        """Implement `Format.encode_array`."""
 
     def decoded(self, storage: Format, array: Array, dtype: DType) -> Array:
-        """See `Format.decode_array`."""
+        """Implement `Format.decode_array`."""
 
 
 def _converter() -> Converter:
-    """What compiles `encode_array` and `decode_array`."""
+    """Load the implementation of `encode_array` and `decode_array`."""
     made: Converter = _CONVERTER.load()
     return made
 
 
 @dataclass(frozen=True)
 class Format:
-    """How the elements of a tensor are stored.
+    """Storage format of the elements of a tensor.
 
-    This class stores each element by itself, converted to the type in memory as `te.cast` does.
-    The classes below it pack, round or share exponents.
+    This base class stores each element individually, converted to the dtype in memory as by
+    `te.cast`. Subclasses pack elements, round them or share exponents between them.
 
     Attributes:
-        name: such as `float32` or `bfp8`.
-        stored: type of one unit of memory.
-        elements: how many elements make a block.
-        units: how many units of memory a block takes.
+        name: Name, such as `float32` or `bfp8`.
+        stored: Dtype of a storage unit.
+        elements: Number of elements per block.
+        units: Number of storage units per block.
 
     >>> half = Format.plain("float16")
     >>> half.name, half.stored, half.elements, half.units, half.values
@@ -80,7 +80,7 @@ class Format:
             self._check_number(what, 1)
 
     def _check_number(self, what: str, low: int, high: float = math.inf) -> None:
-        """Refuse a field that is no whole number within bounds."""
+        """Check that a field is an integer within bounds."""
         given = getattr(self, what)
         number = whole_number(given)
         if number is None or not low <= number <= high:
@@ -92,10 +92,10 @@ class Format:
 
     @classmethod
     def plain(cls, dtype: str) -> Format:
-        """Each element by itself, as `dtype`.
+        """Return the format that stores each element individually as `dtype`.
 
         Raises:
-            TypeMismatchError: there is no such type.
+            TypeMismatchError: If the dtype does not exist.
 
         >>> Format.plain("bfloat16").stored
         'bfloat16'
@@ -104,14 +104,14 @@ class Format:
 
     @property
     def values(self) -> DType:
-        """A type that holds every value of the format, which is what `decode` gives."""
+        """Dtype that represents all values of the format; result dtype of `decode`."""
         return self.stored
 
     def holds(self, value: float) -> bool:
-        """Whether a number stays what it is when it is stored, but for a float's rounding.
+        """Return whether a number is in the range of the format; floats may be rounded.
 
         Raises:
-            LayoutError: it is no number.
+            LayoutError: If `value` is not a number.
 
         >>> Format.plain("int8").holds(127), Format.plain("int8").holds(128)
         (True, False)
@@ -119,14 +119,14 @@ class Format:
         return self._holds(self._number(value))
 
     def _holds(self, value: float) -> bool:
-        """See `holds`."""
+        """Implement `holds`."""
         return holds(self.values, value)
 
     def nearest(self, value: float) -> float:
-        """The number that there is in place of one that the format does not have: the greatest.
+        """Return the number, clamped to the range of the format if it is not representable.
 
         Raises:
-            LayoutError: it is no number.
+            LayoutError: If `value` is not a number.
 
         >>> from tecomp import storage_format
         >>> storage_format("float8_e4m3fn").nearest(float("inf"))
@@ -135,7 +135,7 @@ class Format:
         return self._nearest(self._number(value))
 
     def _nearest(self, value: float) -> float:
-        """See `nearest`."""
+        """Implement `nearest`."""
         return value
 
     def _number(self, value: float) -> float:
@@ -146,10 +146,10 @@ class Format:
         return number
 
     def storage_shape(self, physical_shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of memory in units: the last axes, which make whole blocks, become one.
+        """Return the shape in storage units; the last axes, which form whole blocks, are merged.
 
         Raises:
-            LayoutError: the places are no whole blocks.
+            LayoutError: If the last axes do not form whole blocks.
 
         >>> Format("int4", DType("uint8"), elements=2).storage_shape((8, 64))
         (8, 32)
@@ -174,10 +174,10 @@ class Format:
         )
 
     def bytes(self, physical_shape: tuple[int, ...]) -> int:
-        """Bytes in memory of a tensor with this physical shape.
+        """Return the size in bytes of a tensor with a given physical shape.
 
         Raises:
-            LayoutError: the places are no whole blocks.
+            LayoutError: If the last axes do not form whole blocks.
 
         >>> Format.plain("float16").bytes((8, 64))
         1024
@@ -185,11 +185,11 @@ class Format:
         return prod(self.storage_shape(physical_shape)) * self.stored.bytes
 
     def encoded(self, value: Expr) -> Expr:
-        """One element as it is stored, where a block is one element.
+        """Return the storage unit of one element, for formats with one element per block.
 
         Raises:
-            LayoutError: elements are stored in blocks.
-            TypeMismatchError: it is no expression.
+            LayoutError: If the format stores several elements per block.
+            TypeMismatchError: If `value` is not an expression.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8,), name="A")
@@ -200,15 +200,15 @@ class Format:
         return self._encoded(value_of(value))
 
     def _encoded(self, value: Expr) -> Expr:
-        """See `encoded`."""
+        """Implement `encoded`."""
         return cast(value, self.stored)
 
     def decoded(self, unit: Expr) -> Expr:
-        """The element that a unit of memory holds, where a block is one element.
+        """Return the element in a storage unit, for formats with one element per block.
 
         Raises:
-            LayoutError: elements are stored in blocks.
-            TypeMismatchError: it is no expression.
+            LayoutError: If the format stores several elements per block.
+            TypeMismatchError: If `unit` is not an expression.
 
         >>> from tecomp import storage_format, te
         >>> A = te.placeholder((8,), "uint16", name="A")
@@ -219,14 +219,14 @@ class Format:
         return self._decoded(value_of(unit))
 
     def _decoded(self, unit: Expr) -> Expr:
-        """See `decoded`."""
+        """Implement `decoded`."""
         return unit
 
     def encode(self, values: Tensor) -> Tensor:
-        """Memory that holds `values`; the last axis becomes units of whole blocks.
+        """Return the storage units of `values`; the last axis becomes the units of whole blocks.
 
         Raises:
-            LayoutError: the last axis has no whole number of blocks, or it is no tensor.
+            LayoutError: If `values` is not a tensor, or its last axis is not a multiple of blocks.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8, 64), name="A")
@@ -237,18 +237,18 @@ class Format:
         return self._encode(values)
 
     def _encode(self, values: Tensor) -> Tensor:
-        """See `encode`."""
+        """Implement `encode`."""
         return compute(
             values.shape, lambda *i: self.encoded(values[i]), name=f"{values.name}_{self.name}"
         )
 
     def decode(self, stored: Tensor, dtype: str | None = None) -> Tensor:
-        """The values that memory holds, as `dtype`, else as `self.values`.
+        """Return the values in storage units, as `dtype`. Default: `self.values`.
 
         Raises:
-            LayoutError: the last axis has no whole number of blocks, or it is no tensor of the
-                type in memory.
-            TypeMismatchError: there is no such type.
+            LayoutError: If `stored` is not a tensor of the dtype in memory, or its last axis is not
+                a multiple of blocks.
+            TypeMismatchError: If the dtype does not exist.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8, 64), "float16", name="A")
@@ -265,14 +265,14 @@ class Format:
         return self._decode(stored, self._target(dtype))
 
     def _decode(self, stored: Tensor, dtype: DType) -> Tensor:
-        """See `decode`."""
+        """Implement `decode`."""
         return compute(
             stored.shape, lambda *i: cast(self.decoded(stored[i]), dtype),
             name=f"{stored.name}_values",
         )
 
     def quantise(self, values: Tensor) -> Tensor:
-        """What becomes of `values` when they are stored and read again, in their own type.
+        """Return the values after a round trip through the format, in their own dtype.
 
         >>> from tecomp import te
         >>> A = te.placeholder((8,), name="A")
@@ -282,17 +282,17 @@ class Format:
         return self.decode(self.encode(values), values.dtype)
 
     def encode_array(self, array: Any) -> np.ndarray[Any, Any]:
-        """An array as it is stored, by a compiled kernel.
+        """Encode an array with a compiled kernel.
 
         Args:
-            array: the values, as arrays of NumPy.
+            array: Values, as a NumPy array.
 
         Returns:
-            What memory holds, of the type in memory.
+            The storage units, of the dtype in memory.
 
         Raises:
-            LayoutError: the last axis has no whole number of blocks.
-            TypeMismatchError: the values are of no element type.
+            LayoutError: If the last axis is not a multiple of blocks.
+            TypeMismatchError: If the array has an unsupported dtype.
 
         >>> Format.plain("int8").encode_array(np.float32([1.5, -300, np.nan]))
         array([   1, -128,    0], dtype=int8)
@@ -300,16 +300,16 @@ class Format:
         return _converter().encoded(self, array)
 
     def decode_array(self, array: Any, dtype: str | None = None) -> np.ndarray[Any, Any]:
-        """The values of an array in memory, by a compiled kernel.
+        """Decode an array of storage units with a compiled kernel.
 
         Args:
-            array: what memory holds, of the type in memory.
-            dtype: of the result; that of `values` if None.
+            array: Storage units, of the dtype in memory.
+            dtype: Result dtype. Default: `values`.
 
         Raises:
-            LayoutError: the last axis has no whole number of blocks, or the array is of another
-                type.
-            TypeMismatchError: there is no such type.
+            LayoutError: If the last axis is not a multiple of blocks, or the array has another
+                dtype.
+            TypeMismatchError: If the dtype does not exist.
 
         >>> Format.plain("int8").decode_array(np.int8([1, -128]), "float32")
         array([   1., -128.], dtype=float32)
@@ -317,7 +317,7 @@ class Format:
         return _converter().decoded(self, array, self._target(dtype))
 
     def _target(self, dtype: str | None) -> DType:
-        """The type of what is decoded."""
+        """Return the result dtype of a decoding."""
         return self.values if dtype is None else dtype_of(dtype, f"format {self.name}.decode")
 
     def _check_tensor(self, given: object, what: str) -> None:
@@ -335,10 +335,10 @@ class Format:
             )
 
     def _blocks(self, tensor: Tensor, size: int, what: str) -> Any:
-        """How many runs of `size` the last axis of a tensor has.
+        """Return the number of blocks of `size` along the last axis of a tensor.
 
         Raises:
-            LayoutError: it is no whole number, or there is no axis.
+            LayoutError: If the last axis is not a multiple of `size`, or the tensor has no axes.
         """
         if not tensor.shape:
             raise LayoutError(

@@ -23,14 +23,13 @@ from tecomp.layout.formats.format import Format
 
 @dataclass(frozen=True)
 class PackedInt(Format):
-    """An integer of 2 or 4 bits; the first of a byte is in its lowest bits.
+    """Packed integer of 2 or 4 bits; the first of a byte is in its lowest bits.
 
-    Floats are rounded to the nearest integer, to even where two are as near. What lies outside
-    the range becomes the nearest that lies inside; NaN becomes 0.
+    Floats are rounded to nearest, ties to even. Values out of range saturate; NaN becomes 0.
 
     Attributes:
-        bits: how many.
-        signed: whether it is in two's complement.
+        bits: Number of bits.
+        signed: Whether the integer is signed (two's complement).
     """
 
     bits: int = 4
@@ -38,10 +37,10 @@ class PackedInt(Format):
 
     @classmethod
     def of(cls, bits: int, *, signed: bool) -> PackedInt:
-        """The integer of so many bits.
+        """Return the packed integer format with a given number of bits.
 
         Raises:
-            LayoutError: a byte does not hold some of them, or `signed` is no truth.
+            LayoutError: If `bits` is not 2 or 4, or `signed` is not a bool.
 
         >>> PackedInt.of(4, signed=True).encode_array([-8, 7, 1, -1, 99, -99]).tolist()
         [120, 241, 135]
@@ -62,17 +61,17 @@ class PackedInt(Format):
 
     @property
     def range(self) -> tuple[int, int]:
-        """The least and the greatest value."""
+        """Minimum and maximum value."""
         return (-1 << (self.bits - 1), (1 << (self.bits - 1)) - 1) if self.signed else (
             0, (1 << self.bits) - 1)
 
     def _holds(self, value: float) -> bool:
-        """Whether it is an integer of so many bits."""
+        """Return whether a value is an integer in range."""
         low, high = self.range
         return low <= value <= high and value == int(value)
 
     def _encode(self, values: Tensor) -> Tensor:
-        """Bytes that hold `values`."""
+        """Return the bytes that encode `values`."""
         count = self._blocks(values, self.elements, "elements")
 
         def byte(*i: Expr) -> Expr:
@@ -86,7 +85,7 @@ class PackedInt(Format):
         return compute((*values.shape[:-1], count), byte, name=f"{values.name}_{self.name}")
 
     def _decode(self, stored: Tensor, dtype: DType) -> Tensor:
-        """The values in bytes."""
+        """Return the values in bytes."""
         count = self._blocks(stored, self.units, "units") * self.elements
         top = const(8 - self.bits, "uint8")
 
@@ -94,7 +93,7 @@ class PackedInt(Format):
             *lead, j = i
             down = cast(j % self.elements * self.bits, "uint8")
             code = ((stored[(*lead, j // self.elements)] >> down) << top)
-            # The shift back fills with the sign where there is one.
+            # Shifting back is arithmetic for signed formats, which extends the sign.
             whole = bits_of(self.values, code) if self.signed else code
             return cast(whole >> cast(top, self.values), dtype)
 
@@ -123,7 +122,7 @@ _FLAG = "give True or False"
 
 
 class Specials(Enum):
-    """Which codes are no numbers."""
+    """Codes of a narrow float that are not numbers."""
 
     IEEE = "the greatest exponent: infinity and NaN"
     FN = "all ones but the sign: NaN; there is no infinity"
@@ -131,7 +130,7 @@ class Specials(Enum):
 
 
 class Ties(Enum):
-    """Which of two neighbours a value half-way between them becomes."""
+    """Tie-breaking rule for values half-way between two neighbours."""
 
     EVEN = "the one whose last bit is 0"
     AWAY = "the one that is further from 0"
@@ -141,20 +140,19 @@ class Ties(Enum):
 class SmallFloat(Format):
     """A float of 8 or 16 bits: sign, exponent, fraction.
 
-    Values are rounded to the nearest. What is greater than the greatest number, after rounding,
-    becomes infinity, or NaN where there is none; with `saturate` it becomes that greatest number,
-    as infinity does. NaN stays NaN.
+    Values are rounded to nearest. A value that exceeds the largest number after rounding becomes
+    infinity, or NaN if the format has no infinity; with `saturate` such values and infinities
+    become the largest number. NaN stays NaN.
 
     Attributes:
-        exponent: bits of the exponent.
-        fraction: bits of the fraction.
-        bias: what the exponent is greater by than the power of 2.
-        specials: which codes are no numbers.
-        ties: where a value half-way between two goes.
-        denormals: whether the least exponent is for numbers without the leading 1. Without them
-            its numbers are like all others, but for the fraction 0, which is zero; what is less
-            becomes zero.
-        saturate: whether too great a value becomes the greatest number.
+        exponent: Bits of the exponent.
+        fraction: Bits of the fraction.
+        bias: Exponent bias.
+        specials: Codes that are not numbers.
+        ties: Tie-breaking rule.
+        denormals: Whether the smallest exponent encodes denormals. If False, it encodes normal
+            numbers, except that fraction 0 is zero; smaller values are flushed to zero.
+        saturate: Whether values out of range become the largest number.
     """
 
     exponent: int = 0
@@ -187,7 +185,7 @@ class SmallFloat(Format):
 
     @property
     def values(self) -> DType:
-        """float32, which holds them all."""
+        """float32, which represents all values."""
         return FLOAT32
 
     @property
@@ -196,20 +194,20 @@ class SmallFloat(Format):
 
     @property
     def _nan(self) -> int:
-        """The code of NaN, without the sign."""
+        """Code of NaN, without the sign."""
         if self.specials is Specials.IEEE:
             return self._beyond | 1 << (self.fraction - 1)
         return self._sign if self.specials is Specials.FNUZ else self._beyond
 
     @property
     def _beyond(self) -> int:
-        """The first magnitude that is no number."""
+        """Smallest magnitude code that is not a number."""
         if self.specials is Specials.IEEE:
             return self._sign - (1 << self.fraction)
         return self._sign if self.specials is Specials.FNUZ else self._sign - 1
 
     def _holds(self, value: float) -> bool:
-        """Whether it is NaN, rounds to a number, or is infinite where there is a code for that."""
+        """Return whether a value is NaN, in range after rounding, or an encodable infinity."""
         if not math.isfinite(value):
             return math.isnan(value) or self.specials is Specials.IEEE
         exponent, fraction = divmod(self._beyond - 1, 1 << self.fraction)
@@ -217,7 +215,7 @@ class SmallFloat(Format):
         return abs(value) < beyond
 
     def _nearest(self, value: float) -> float:
-        """The value, or the greatest number of its sign where there is none so great.
+        """Return the value, clamped to the largest number of its sign if out of range.
 
         >>> SmallFloat("e4m3", DType("uint8"), exponent=4, fraction=3, bias=7, specials=Specials.FN
         ...     ).nearest(-math.inf)
@@ -230,7 +228,7 @@ class SmallFloat(Format):
         return math.copysign(greatest, value)
 
     def _encoded(self, value: Expr) -> Expr:
-        """The code of a value, of any type."""
+        """Return the code of a value of any dtype."""
         bits = bits_of("uint32", _nearly(value))
         magnitude = bits & _u32(_MAGNITUDE)
         most = self._beyond - 1 if self.saturate else self._beyond
@@ -244,7 +242,7 @@ class SmallFloat(Format):
         return cast(code | sign, self.stored)
 
     def _rounded(self, magnitude: Expr) -> Expr:
-        """The code of a magnitude, as if there were codes for all greater numbers."""
+        """Return the code of a magnitude, as if the exponent were unbounded."""
         drop = _FRACTION_BITS - self.fraction
         half = _u32((1 << (drop - 1)) - (self.ties is Ties.EVEN))
         raised = magnitude + half
@@ -254,15 +252,15 @@ class SmallFloat(Format):
         normal = greater(raised >> _u32(drop), _u32(base)) - _u32(base)
         if not self.denormals:
             return normal
-        # The last bit of this number counts what the last bit of a denormal counts, so that the
-        # addition rounds (to even).
+        # The last bit of this float has the weight of the last bit of a denormal, so that the float
+        # addition performs the rounding (to even).
         unit = _u32((_BIAS + 1 - self.bias - self.fraction + _FRACTION_BITS) << _FRACTION_BITS)
         small = bits_of("float32", magnitude) + bits_of("float32", unit)
         is_small = magnitude < _u32((_BIAS + 1 - self.bias) << _FRACTION_BITS)
         return select(is_small, bits_of("uint32", small) - unit, normal)
 
     def _decoded(self, unit: Expr) -> Expr:
-        """The float32 of a code."""
+        """Return the float32 value of a code."""
         code = cast(unit, "uint32")
         magnitude = code & _u32(self._sign - 1)
         drop = _FRACTION_BITS - self.fraction
@@ -289,10 +287,10 @@ def _u32(value: int) -> Expr:
 
 
 def _nearly(value: Expr) -> Expr:
-    """A float32 that lies between the same numbers of fewer bits as `value`.
+    """Return a float32 that rounds to narrower floats like `value`.
 
-    A float64 is rounded to odd: towards zero, and what is lost is kept as a last bit, so that
-    rounding it again gives what rounding once would.
+    A float64 is rounded to odd: truncated, with the lost bits recorded in the last bit, so that a
+    second rounding gives the result of a single rounding.
     """
     dtype = value.dtype
     if dtype.is_bool or (dtype.is_integer and dtype.bits <= 16):

@@ -43,13 +43,13 @@ _NAMED = {
 
 
 def storage_format(name: str) -> Format:
-    """The format called `name`; an element type is one too.
+    """Return the storage format with a given name; dtype names are formats too.
 
-    `dlfloat16` is the 16-bit float of IBM's accelerators: 1 bit sign, 6 exponent (bias 31), 9
-    fraction, no denormals, one code for infinity and NaN (all ones), ties away from 0.
+    `dlfloat16` is the 16-bit float of IBM's accelerators: 1 sign bit, 6 exponent bits (bias 31), 9
+    fraction bits, no denormals, one code for infinity and NaN (all ones), ties away from 0.
 
     Raises:
-        LayoutError: there is none.
+        LayoutError: If there is no such format.
 
     Source:
         DLFloat16: A. Agrawal et al., DLFloat (ARITH 2019), and the conversions of onnx-mlir's
@@ -80,17 +80,17 @@ BFP_TILES: dict[str, Format] = {
         for bits in (8, 4, 2)
     },
 }
-"""Block floating point in tiles of 32x32: 16 elements share an exponent of a byte.
+"""Block floating-point formats for tiles of 32x32: 16 elements share a one-byte exponent.
 
-Those with bf have exponents of bfloat16, those with f exponents of float16.
+Formats with `bf` have exponents of bfloat16, formats with `f` exponents of float16.
 """
 
 
 def format_named(name: str) -> Format:
-    """The format called `name`: one of `BFP_TILES`, or as for `storage_format`.
+    """Return the format with a given name: one of `BFP_TILES`, or as by `storage_format`.
 
     Raises:
-        LayoutError: there is none.
+        LayoutError: If there is no such format.
 
     >>> format_named("bfp_bf8").units, format_named("bfp8").name, format_named("float16").units
     (1088, 'bfp_bf8', 1)

@@ -1,1 +1,1 @@
-"""Layouts as other systems write them: blocked, CuTe, XLA, affine maps of MLIR."""
+"""Layout notations of other systems: oneDNN blocked tags, CuTe, XLA and MLIR affine maps."""

@@ -33,7 +33,7 @@ from tecomp.poly.maps.strided_digits import StridedDigit, strided_digits
 def strided(
     shape: Sequence[int], dtype: str, strides: Sequence[int], *, memory: str = "global"
 ) -> Layout:
-    """The layout of an array with these strides, counted in elements.
+    """Build the layout of an array with the given strides in elements.
 
     Args:
         shape: Extents of the tensor.
@@ -75,7 +75,7 @@ def strided(
 
 
 def column_major(shape: Sequence[int], dtype: str) -> Layout:
-    """Elements in the order of Fortran: the first index is the fastest.
+    """Build a column-major layout (Fortran order).
 
     Args:
         shape: Extents of the tensor.
@@ -98,18 +98,18 @@ def from_digits(
     swizzle: tuple[int, int, int] | None = None,
     memory: str = "global",
 ) -> Layout:
-    """The layout that sums up digits times strides.
+    """Build the layout whose address is the sum of digits times strides.
 
-    Where each stride is a multiple of the one below it, the digits are physical axes of their own;
-    else there is one physical axis.
+    If each stride is a multiple of the next smaller one, every digit becomes a physical axis;
+    otherwise there is one physical axis.
 
     Args:
-        shape: extents of the tensor.
-        dtype: type of its elements.
-        digits: every digit of every axis.
-        swizzle: (bits, base, shift): bits of the place, from `base` on, are flipped by those
-            `shift` above them.
-        memory: scope of the memory.
+        shape: Shape of the tensor.
+        dtype: Dtype of the elements.
+        digits: All digits of all axes.
+        swizzle: Triple (bits, base, shift): address bits `base` to `base + bits - 1` are XORed with
+            the bits `shift` above them.
+        memory: Memory scope.
     """
     check_shape(shape)
     axes = index_names(len(shape))
@@ -124,7 +124,7 @@ def from_digits(
 
 
 def swizzled(place: Expr, swizzle: tuple[int, int, int] | None) -> Expr:
-    """`place ^ ((place >> shift) & mask)`, the mask of `bits` bits from `base` on.
+    """Return `place ^ ((place >> shift) & mask)`, where `mask` has `bits` bits from `base` on.
 
     Source:
         CuTe, Swizzle<B, M, S>.
@@ -143,7 +143,7 @@ def swizzled(place: Expr, swizzle: tuple[int, int, int] | None) -> Expr:
 def _nested(
     digits: Sequence[StridedDigit], axes: Sequence[Var], shape: Sequence[int]
 ) -> list[Expr] | None:
-    """A physical axis for each digit, if each stride is whole times what lies below it."""
+    """Return one physical axis per digit, or None if the strides do not nest."""
     inner = sorted(digits, key=lambda each: each.stride)
     results: list[Expr] = []
     if inner and inner[0].stride > 1:
@@ -176,7 +176,7 @@ def _times(x: Expr, stride: int) -> Expr:
 
 
 def unswizzled(index_map: IndexMap) -> tuple[IndexMap, tuple[int, int, int] | None]:
-    """A map of one result without its swizzle, and (bits, base, shift) of that, if it has one."""
+    """Split a map with one result into the map without swizzle and (bits, base, shift) or None."""
     match index_map.final_indices:
         case (Binary(BinOp.BITXOR, place, Binary(BinOp.BITAND, moved, Const(int(mask)))),):
             match moved:
@@ -198,18 +198,18 @@ _SWIZZLE = re.compile(r"Swizzle<(\d{1,18}),(\d{1,18}),(-?\d{1,18})>o(?:0o)?")
 
 
 def cute(text: str, dtype: str, *, memory: str = "global") -> Layout:
-    """The layout that CuTe's notation says.
+    """Parse a layout in CuTe notation.
 
     Each mode of the text is an axis of the tensor; within a mode the first number is the fastest.
 
     Args:
-        text: `shape:stride`, perhaps after `Swizzle<B,M,S> o 0 o`.
-        dtype: type of the elements.
-        memory: scope of the memory.
+        text: Text `shape:stride`, optionally after `Swizzle<B,M,S> o 0 o`.
+        dtype: Dtype of the elements.
+        memory: Memory scope.
 
     Raises:
-        LayoutError: the text does not parse, shape and stride are not nested alike, or two
-            elements share a place, as with a stride of 0.
+        LayoutError: If the text does not parse, shape and stride are nested differently, or the
+            layout is not injective, as with a stride of 0.
 
     Source:
         CUTLASS, "CuTe layouts".
@@ -243,10 +243,10 @@ def cute(text: str, dtype: str, *, memory: str = "global") -> Layout:
 
 
 def cute_text(layout: Layout) -> str:
-    """A layout in CuTe's notation; padding between elements only, for it knows no other.
+    """Return a layout in CuTe notation, which can express padding between elements only.
 
     Raises:
-        LayoutError: the notation cannot say it.
+        LayoutError: If the notation cannot express the layout.
 
     >>> cute_text(Layout.of((128, 256), "float16", lambda i, j: [j // 64, i, j % 64]))
     '(128,(64,4)):(64,(1,8192))'
@@ -377,7 +377,7 @@ def _unsaid(layout: Layout, why: str) -> LayoutError:
 
 
 class _Reader:
-    """The tokens of a text, and how far they have been read."""
+    """Recursive-descent reader of CuTe notation."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -388,13 +388,13 @@ class _Reader:
         return match[0] if match else ""
 
     def take(self, token: str) -> None:
-        """Read one token."""
+        """Consume one expected token."""
         if not token or self._peek() != token:
             raise self._unreadable(f"expected `{token}`")
         self._place += len(token)
 
     def nested(self, depth: int = 0) -> Nested:
-        """Read a number, or a list of what is nested in it."""
+        """Read a number or a nested list."""
         if depth > _DEEPEST:
             raise self._unreadable(f"expected at most {_DEEPEST} lists inside each other")
         token = self._peek()
@@ -412,7 +412,7 @@ class _Reader:
         return tuple(parts)
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Check that no text follows."""
         if self._place < len(self._text):
             raise self._unreadable("expected the end")
 

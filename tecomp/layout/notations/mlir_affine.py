@@ -19,10 +19,10 @@ Text = tuple[str, int]
 
 
 def map_text(index_map: IndexMap) -> str:
-    """An index map in the notation of MLIR, with the indices called d0, d1 and so on.
+    """Format an index map as an MLIR affine map with dimensions d0, d1 and so on.
 
     Raises:
-        LayoutError: it has an operation that the notation has no word for.
+        LayoutError: If the map contains an operation that the notation cannot express.
 
     >>> map_text(IndexMap.from_func(lambda i, j: [(i // 8) * 4 + j, i % 8 - 1]))
     '(d0, d1) -> ((d0 floordiv 8) * 4 + d1, d0 mod 8 - 1)'
@@ -73,10 +73,10 @@ def _within(part: Text) -> str:
 
 
 def read_map(scanner: Scanner) -> IndexMap:
-    """The affine map that stands at the scanner's place.
+    """Parse an affine map at the position of the scanner.
 
     Raises:
-        LayoutError: none stands there.
+        LayoutError: If there is no valid affine map.
 
     >>> read_map(Scanner("(d0, d1) -> (d0 ceildiv 2, -(d1 - 7))", "map"))
     lambda d0, d1: [(d0 + 1) // 2, (d1 - 7) * -1]
@@ -104,7 +104,7 @@ def read_map(scanner: Scanner) -> IndexMap:
 
 
 class _OpenSum:
-    """What has been read of a sum inside one pair of brackets, and what is still open."""
+    """Parser state of a sum inside one pair of parentheses."""
 
     def __init__(self) -> None:
         self.total: Expr | None = None
@@ -114,7 +114,7 @@ class _OpenSum:
         self.word = ""
 
     def put(self, value: Expr, scanner: Scanner, at: int) -> None:
-        """The next factor of the product."""
+        """Append the next factor of the current product."""
         if self.negate % 2:
             value = _negated(value)
         self.negate = 0
@@ -124,7 +124,7 @@ class _OpenSum:
             self.product = _operation(self.word, self.product, value, scanner, at)
 
     def close(self) -> Expr:
-        """The sum so far, with the product added."""
+        """Add the current product to the sum, and return the sum."""
         assert self.product is not None
         term, self.product = self.product, None
         if self.total is None:
@@ -135,7 +135,7 @@ class _OpenSum:
 
 
 def _read_sum(scanner: Scanner, names: dict[str, Var], end: str) -> Expr:
-    """A sum up to a comma or the bracket that ends the list; brackets on a stack of levels."""
+    """Parse a sum up to a comma or `end`, with an explicit stack of parentheses."""
     levels = [_OpenSum()]
     starts = [scanner.skip()]
     while True:
@@ -161,7 +161,7 @@ def _read_sum(scanner: Scanner, names: dict[str, Var], end: str) -> Expr:
 
 
 def _operator(scanner: Scanner, level: _OpenSum) -> bool:
-    """Whether an operator comes next; then the level knows it."""
+    """Consume an operator and update the state; return whether there was one."""
     for word in _OPERATORS:
         if scanner.accept(word):
             level.word = word

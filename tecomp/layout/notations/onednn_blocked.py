@@ -25,21 +25,21 @@ _AXES = 'give a letter for each axis, such as "nchw"'
 
 
 def blocked(shape: Sequence[int], dtype: str, tag: str, *, axes: str | None = None) -> Layout:
-    """The layout that a tag names.
+    """Build the layout of a oneDNN tag.
 
-    Letters are axes, from the slowest to the fastest. That of an axis in capitals counts blocks,
-    whose elements follow at the end, each with its size: `nChw16c` keeps 16 channels together. A
-    block that is not full is padded with zeros.
+    Letters are axes, from the slowest to the fastest. A capital letter counts the blocks of an
+    axis, whose elements follow at the end with the block size: `nChw16c` keeps 16 channels
+    together. A partial block is padded with zeros.
 
     Args:
-        shape: extents of the tensor, its axes in the order of `axes`.
-        dtype: type of its elements.
-        tag: the name.
-        axes: the letters of the axes in the order of the shape; by default those that the letters
-            tell: `ncdhw` for images, `goidhw` for weights, or the alphabet.
+        shape: Shape of the tensor, with axes in the order of `axes`.
+        dtype: Dtype of the elements.
+        tag: Tag.
+        axes: Letters of the axes in the order of the shape. Default: derived from the letters:
+            `ncdhw` for images, `goidhw` for weights, or the alphabet.
 
     Raises:
-        LayoutError: the tag does not parse, or does not fit the shape.
+        LayoutError: If the tag does not parse or does not match the shape.
 
     Source:
         oneDNN, "Understanding memory formats".
@@ -86,14 +86,14 @@ def blocked(shape: Sequence[int], dtype: str, tag: str, *, axes: str | None = No
 
 
 def blocked_tag(layout: Layout, axes: str | None = None) -> str:
-    """The tag of a layout.
+    """Return the oneDNN tag of a layout.
 
     Args:
-        layout: any whose memory is cut into blocks.
-        axes: the letters of its axes; the alphabet if None.
+        layout: Layout.
+        axes: Letters of the axes. Default: the alphabet.
 
     Raises:
-        LayoutError: no tag says the same.
+        LayoutError: If no tag describes the layout.
 
     >>> blocked_tag(blocked((2, 17, 5, 4), "float32", "nChw8c"), axes="nchw")
     'nChw8c'
@@ -113,7 +113,7 @@ def blocked_tag(layout: Layout, axes: str | None = None) -> str:
         elif each.size > 1:
             blocks.append((each.size, letters[each.axis]))
     for axis in range(len(layout.shape)):
-        # One block at most: its count is 1, and may stand anywhere.
+        # An axis with at most one block has block count 1, whose position is arbitrary.
         if axis not in outer:
             before = (k for k, other in enumerate(outer) if other > axis)
             outer.insert(next(before, len(outer)), axis)

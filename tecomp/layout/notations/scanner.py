@@ -13,7 +13,7 @@ _MOST_DIGITS = 18
 
 
 class Scanner:
-    """A text and a place in it.
+    """A text and a position in it.
 
     >>> scanner = Scanner("<2x4>, x", "grid")
     >>> scanner.take("<"), scanner.number(), scanner.accept_letter("x"), scanner.accept(">")
@@ -21,10 +21,10 @@ class Scanner:
     """
 
     def __init__(self, text: str, who: str) -> None:
-        """Start at the front of `text`; errors begin with `who`.
+        """Start at the beginning of `text`; `who` is the prefix of error messages.
 
         Raises:
-            LayoutError: it is no text.
+            LayoutError: If `text` is not a string.
         """
         check_kind(text, str, f"{who}: the text", "give what `str(layout)` writes", LayoutError)
         self.text = text
@@ -32,13 +32,13 @@ class Scanner:
         self.at = 0
 
     def skip(self) -> int:
-        """Go over blanks; the place after them."""
+        """Skip whitespace and return the position."""
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
         return self.at
 
     def accept(self, token: str) -> bool:
-        """Go over `token` if it comes next; a word only if it ends there."""
+        """Consume `token` if it is next; an alphanumeric token must end at a word boundary."""
         self.skip()
         if not self.text.startswith(token, self.at):
             return False
@@ -49,22 +49,22 @@ class Scanner:
         return True
 
     def accept_letter(self, letter: str) -> bool:
-        """Go over one letter, whatever comes after it, as the x between extents."""
+        """Consume one letter regardless of what follows, such as the x between extents."""
         found = self.text.startswith(letter, self.at)
         self.at += found
         return found
 
     def take(self, token: str) -> None:
-        """Go over `token`.
+        """Consume `token`.
 
         Raises:
-            LayoutError: something else comes next.
+            LayoutError: If another token is next.
         """
         if not self.accept(token):
             self.fail(repr(token))
 
     def number_or_none(self) -> int | None:
-        """The digits that come next."""
+        """Consume a number and return it; None if no digits are next."""
         self.skip()
         match = re.compile(r"\d+").match(self.text, self.at)
         if match is None:
@@ -75,7 +75,7 @@ class Scanner:
         return int(match[0])
 
     def number(self) -> int:
-        """The number that comes next."""
+        """Consume a number and return it."""
         number = self.number_or_none()
         return self.fail("a number") if number is None else number
 
@@ -91,7 +91,7 @@ class Scanner:
         return tuple(found)
 
     def word(self, what: str) -> str:
-        """The word that comes next."""
+        """Consume a word and return it."""
         self.skip()
         match = re.compile(r"[A-Za-z_]\w*").match(self.text, self.at)
         if match is None:
@@ -100,15 +100,15 @@ class Scanner:
         return match[0]
 
     def end(self) -> None:
-        """Nothing but blanks may follow."""
+        """Check that only whitespace follows."""
         if self.skip() < len(self.text):
             self.fail("the end")
 
     def fail(self, wanted: str, at: int | None = None) -> NoReturn:
-        """Say what should stand at a place.
+        """Raise a syntax error at a position.
 
         Raises:
-            LayoutError: always.
+            LayoutError: Always.
         """
         place = self.skip() if at is None else at
         line = self.text.count("\n", 0, place) + 1

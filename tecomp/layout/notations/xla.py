@@ -1,4 +1,4 @@
-"""XLA's tiled layouts: `bf16[16,256]{1,0:T(8,128)(2,1)}`."""
+"""XLA tiled layouts: `bf16[16,256]{1,0:T(8,128)(2,1)}`."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ _JOINED = -1
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """One axis on the way to memory: its index and extent."""
+    """An axis during tiling: its index expression and extent."""
 
     index: Expr
     extent: int
 
 
 def xla(text: str) -> Layout:
-    """The layout that XLA's notation says.
+    """Parse a layout in XLA notation.
 
     Args:
-        text: type, shape, axes from the fastest to the slowest and, from the outermost to the
-            innermost, tiles; `*` in a tile joins an axis with the next faster one. A memory
-            space `S(n)` becomes the scope `space.n`.
+        text: Type, shape, axes from minor to major, and tiles from the outermost to the innermost;
+            `*` in a tile merges an axis with the next minor one. A memory space `S(n)` becomes the
+            scope `space.n`.
 
     Raises:
-        LayoutError: the text does not parse, the axes are no permutation, or a tile has more axes
-            than there are.
+        LayoutError: If the text does not parse, the axes are not a permutation, or a tile has more
+            axes than are available.
 
     Source:
         OpenXLA, "Tiled layout".
@@ -86,7 +86,7 @@ def xla_layout(
     *,
     memory: str = "global",
 ) -> Layout:
-    """The layout with these axes, from the fastest to the slowest, and tiles; -1 joins axes.
+    """Build a layout from the minor-to-major axis order and tiles; -1 in a tile merges axes.
 
     >>> xla_layout((5, 130), "float32", (1, 0), [(8, 128)]).physical_shape
     (1, 2, 8, 128)
@@ -110,7 +110,7 @@ def xla_layout(
 
 
 def _tiled(axes: list[_Axis], tile: Sequence[int], shape: Sequence[int]) -> list[_Axis]:
-    """`axes` with the last ones cut into tiles."""
+    """Split the last axes into tiles."""
     if len(tile) > len(axes) or tile[-1] == _JOINED:
         raise LayoutError(
             f"xla: tile {_tile_text(tile)} does not fit the {len(axes)} axes that {list(shape)} "
@@ -138,10 +138,10 @@ def _join(major: _Axis, minor: _Axis) -> _Axis:
 
 
 def xla_text(layout: Layout) -> str:
-    """A layout in XLA's notation.
+    """Return a layout in XLA notation.
 
     Raises:
-        LayoutError: the notation cannot say it.
+        LayoutError: If the notation cannot express the layout.
 
     >>> xla_text(Layout.of((16, 256), "float32", lambda i, j: [i // 8, j // 128, i % 8, j % 128]))
     'f32[16,256]{1,0:T(8,128)}'
@@ -187,10 +187,10 @@ def _written(
 def _tiles(
     digits: Sequence[StridedDigit], order: Sequence[int], shape: Sequence[int]
 ) -> list[tuple[int, ...]]:
-    """The tiles that the digits after the first of each axis may be, in this order of axes."""
+    """Return candidate tiles for all digits but the first of each axis, in this axis order."""
     rest = list(digits)
     for axis in order:
-        # A digit with more values than the axis is a tile of its own, the only one there.
+        # A digit with more values than its axis has extent is the only one there and forms a tile.
         if rest and rest[0].axis == axis and shape[axis] > rest[0].low * (rest[0].size - 1):
             rest.pop(0)
     tiles: list[tuple[int, ...]] = []
@@ -232,7 +232,7 @@ _PARTS = (
 
 
 def _unreadable(text: str) -> LayoutError:
-    """Where the text stops to be a layout."""
+    """Return the error for the position at which the text stops being a layout."""
     place = 0
     for part in _PARTS:
         match = re.compile(part).match(text, place)
