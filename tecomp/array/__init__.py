@@ -1,4 +1,4 @@
-"""Arrays as the array-API standard has them: lazy, compiled, with devices and teams."""
+"""Arrays of the array-API standard: lazy, compiled, with devices and distributed arrays."""
 
 import importlib
 from types import ModuleType
@@ -194,5 +194,5 @@ if not TYPE_CHECKING:
         raise absent_function(name, [n for n, value in globals().items() if callable(value)])
 
     def __dir__() -> list[str]:
-        """What a user types: names of the standard and ours, and no module of this package."""
+        """Return the public names of the namespace, without the modules of the package."""
         return [name for name, value in sorted(globals().items()) if _is_shown(name, value)]

@@ -69,7 +69,7 @@ def _binary(op: Operation) -> Methods:
 
     def inplace(self: Array, other: object) -> Any:
         while True:
-            before = NodeHolder(self._node)  # released before memory is written
+            before = NodeHolder(self._node)  # drops its reference before memory is written
             result = forward(self, other)
             if not isinstance(result, Array):
                 return NotImplemented
@@ -79,14 +79,14 @@ def _binary(op: Operation) -> Methods:
                     f"{where}: the result in place is {new}, and the array is {old}; write "
                     "x = x + y instead of x += y"
                 )
-            if replaced(self, before, result._node):  # no other thread was between
+            if replaced(self, before, result._node):  # False after a concurrent write
                 return self
 
     return forward, reflected, inplace
 
 
 def _with_number(op: Operation, node: Node, number: object, where: str) -> Node | None:
-    """An operation on an array and a number of Python; None if it is something else."""
+    """Record an operation on an array and a Python scalar; return None for any other operand."""
     if op is _POWER and (made := _shorter_power(node, number)):
         return made
     other = beside(node.type, number, where)
@@ -94,9 +94,9 @@ def _with_number(op: Operation, node: Node, number: object, where: str) -> Node 
 
 
 def _shorter_power(node: Node, number: object) -> Node | None:
-    """A power that products, quotients and roots give, which are much quicker; None of others.
+    """Replace a power by cheaper products, a quotient or roots; return None for other exponents.
 
-    They are off by one and a half units in the last place at most, and overflow where a power does.
+    The error is at most 1.5 ulp, and the result overflows where the power does.
     """
     kind, dtype = number.__class__, node.type.dtype
     if kind not in (int, float):
@@ -112,10 +112,10 @@ def _shorter_power(node: Node, number: object) -> Node | None:
 
 
 def _foreign(other: object, where: str) -> Any:
-    """What becomes of an operand that is neither an array nor a number.
+    """Return NotImplemented for an operand that is neither an array nor a number.
 
     Raises:
-        ArrayTypeError: it is NumPy's array, which would compute the result itself.
+        ArrayTypeError: If the operand is a NumPy array, which would otherwise compute the result.
     """
     if isinstance(other, np.ndarray):
         raise ArrayTypeError(
@@ -139,12 +139,13 @@ def _unary(op: Operation) -> Callable[[Array], Array]:
 
 
 class Array(Drawable):
-    """An array of the array-API standard.
+    """Array of the array-API standard.
 
-    Shape, element type and device are known at once, so that every mistake is refused where it is
-    written; elements are computed when somebody asks for them, in as few kernels as possible.
-    `picture()` shows what is known: type, device and layout, parts, and what would run. Nothing is
-    computed for it.
+    Shape, dtype and device are known immediately, so errors are raised at the call that causes
+    them. Elements are computed on demand, with as few kernels as possible.
+
+    `picture()` draws dtype, device and layout, shards, and pending kernels. Drawing evaluates
+    nothing.
 
     Source:
         The Python array API standard, "array object".
@@ -175,41 +176,43 @@ class Array(Drawable):
 
     @property
     def shape(self) -> Shape:
-        """The extents."""
+        """Size of each axis."""
         return self._node.type.shape
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """Number of axes."""
         return len(self._node.type.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """Number of elements."""
         return self._node.type.size
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The element type."""
+        """Data type of the elements."""
         return numpy_dtype(self._node.type.dtype)
 
     @property
     def device(self) -> str:
-        """Where the elements are."""
+        """Name of the device that stores the elements."""
         return self._node.type.device or "cpu"
 
     @property
     def team(self) -> int | None:
-        """The number of the team of processes that have parts of it; None if this one has all."""
+        """Number of the team over which the array is distributed; None without a team."""
         return self._node.type.team
 
     @property
     def partition(self) -> Any:
-        """Who has which elements, a `dist.Partition`; None without a team."""
+        """Owner of each element, a `dist.Partition`; None without a team."""
         return None if self.team is None else on_teams().alike(self._node)
 
     def to_local(self) -> Array:
-        """The part of this process, an array without a team; without a team, the array itself.
+        """Return the shard of this process as an array without a team.
+
+        Without a team, return the array itself.
 
         >>> import tecomp.array as xp
         >>> x = xp.ones(4)
@@ -220,12 +223,11 @@ class Array(Drawable):
 
     @property
     def layout(self) -> Any:
-        """Layout of the elements in the memory of the device; None on a processor.
+        """Layout of the elements in device memory; None on a CPU.
 
-        The layout that the array was made with, or that its operation derived: a
-        `tecomp.StickLayout` on a machine with sticks. Complex numbers are pairs, along a last axis
-        of size 2. For an array of a team, the layout of the part of this process. Pending
-        operations are evaluated.
+        The layout is given at creation or derived by the operation: a `tecomp.StickLayout` on a
+        machine with sticks. Complex numbers are pairs along a last axis of size 2. For a
+        distributed array, this is the layout of the local shard. Pending operations are evaluated.
         """
         return stored_of(self.to_local()._node).layout if is_apart(self.device) else None
 
@@ -282,7 +284,7 @@ class Array(Drawable):
 
     @property
     def itemsize(self) -> int:
-        """The size of an element in bytes.
+        """Size of an element in bytes.
 
         >>> import tecomp.array as xp
         >>> xp.ones(3).itemsize
@@ -292,7 +294,7 @@ class Array(Drawable):
 
     @property
     def nbytes(self) -> int:
-        """The size of all elements in bytes, without padding of a device layout.
+        """Size of all elements in bytes, without the padding of a device layout.
 
         >>> import tecomp.array as xp
         >>> xp.ones(3).nbytes
@@ -305,11 +307,10 @@ class Array(Drawable):
 
         Args:
             dtype: dtype of the result.
-            copy: whether the result has elements of its own if the dtype is that of the array.
+            copy: If True, copy the elements even if the dtype is unchanged.
 
         Raises:
-            ArrayTypeError: If there are no arrays of that dtype, or complex numbers would become
-                real.
+            ArrayTypeError: If the dtype is unsupported, or a complex array is cast to a real dtype.
 
         >>> import tecomp.array as xp
         >>> xp.ones(2).astype("int8")
@@ -340,7 +341,7 @@ class Array(Drawable):
         """Return the elements as nested lists of Python numbers.
 
         Returns:
-            A list with a list for each further axis; a number for an array without axes.
+            List, nested once per further axis; a number for an array without axes.
 
         >>> import tecomp.array as xp
         >>> xp.asarray([[1, 2], [3, 4]]).tolist()
@@ -375,7 +376,7 @@ class Array(Drawable):
 
     @property
     def T(self) -> Array:  # noqa: N802  the standard's name
-        """A matrix with its two axes exchanged."""
+        """Matrix with its two axes exchanged, as a view."""
         if self.ndim != 2:
             raise ArrayValueError(
                 f"x.T: x has shape {self.shape}; it exchanges the axes of a matrix: x.mT for "
@@ -386,7 +387,7 @@ class Array(Drawable):
 
     @property
     def mT(self) -> Array:  # noqa: N802  the standard's name
-        """Matrices with their axes, which are the last two, exchanged."""
+        """Matrices with their last two axes exchanged, as a view."""
         if self.ndim < 2:
             raise ArrayValueError(
                 f"x.mT: x has shape {self.shape}; give matrices, two axes or more",
@@ -396,17 +397,18 @@ class Array(Drawable):
         return turned_array(self, PermuteDims((*range(rank - 2), rank - 1, rank - 2)))
 
     def to_device(self, device: Any, /, *, stream: Any = None, layout: Any = None) -> Array:
-        """The array on a device.
+        """Return the array on a device, copied if device or layout differ.
 
         Args:
-            device: which.
-            stream: None; there are no streams.
-            layout: where the elements are in the memory of the device, a `tecomp.Layout`; the
-                device's own for such an array if None.
+            device: Name of the device.
+            stream: None; streams are not supported.
+            layout: Layout in device memory, a `tecomp.Layout`. Default: the default layout of the
+                device.
 
         Raises:
             ArrayTypeError: If `layout` is not a layout.
-            ArrayValueError: there is no such device or layout there, or a stream is given.
+            ArrayValueError: If the device is unknown or does not support the layout, or a stream is
+                given.
 
         >>> import tecomp.array as xp
         >>> xp.ones(3, dtype=xp.float32).to_device("stick128").device
@@ -452,13 +454,13 @@ class Array(Drawable):
         return call_numpy_function(function, args, options, namespace_of(None), Array)
 
     def __copy__(self) -> Array:
-        return _made(self._node)  # what is written to one, the other does not see
+        return _made(self._node)  # nodes are immutable, so writes do not affect the copy
 
     def __deepcopy__(self, _: object) -> Array:
         return _made(self._node)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # All elements, for whoever reads them, who may be of no team.
+        # Pickle all elements, because the reader may not belong to the team.
         type = self._node.type
         layout = None if type.team is not None or self._node.stored is None else self.layout
         return _restored, (data_of(self._node), local_type(type, type.shape), layout)
@@ -503,9 +505,9 @@ def _functions() -> frozenset[str]:
 
 
 def on_teams() -> Any:
-    """What makes arrays of teams.
+    """Return the module that creates distributed arrays.
 
-    It is known by name: who has no team does not wait for what teams need.
+    The import is lazy, because programs without a team do not need the communication packages.
     """
     return import_module("tecomp.array.distributed.creation")
 
@@ -523,13 +525,13 @@ def _made(node: Node) -> Array:
 
 
 def part_of(whole: Array, of: Node, view: View, node: Node) -> Array:
-    """An array that shares its elements with the one that it was taken of.
+    """Create an array that shares its elements with the array from which it is taken.
 
     Args:
-        whole: that one.
-        of: its node, when the part was taken.
-        view: how it was.
-        node: of the part.
+        whole: Array that is viewed.
+        of: Node of `whole` when the view was taken.
+        view: View operation.
+        node: Node of the new array.
     """
     part = _made(node)
     relate(part, whole, view, of)
@@ -537,27 +539,27 @@ def part_of(whole: Array, of: Node, view: View, node: Node) -> Array:
 
 
 def turned_array(array: Array, op: Operation) -> Array:
-    """All elements of an array in another shape or order of axes, which it shares."""
+    """Create a view of all elements with another shape or axis order."""
     whole = array._node
     return part_of(array, whole, MovedView(op, whole.type), moved(op, whole))
 
 
 def _restored(data: Buffer, type: PTensorType, layout: Any = None) -> Array:
-    """An array that was stored."""
+    """Restore an array from its pickled state."""
     node = leaf(data, type)
     return _made(node if layout is None else on_device(node, type.device or "cpu", layout))
 
 
 def made(node: Node) -> Array:
-    """The array of a node."""
+    """Return a new array for a node."""
     return _made(node)
 
 
 def node_of(array: object, where: str, what: str = "x") -> Node:
-    """The node of an array.
+    """Return the node of an array.
 
     Raises:
-        ArrayTypeError: it is none.
+        ArrayTypeError: If the argument is not an array.
     """
     if isinstance(array, Array):
         return array._node
@@ -569,10 +571,10 @@ def node_of(array: object, where: str, what: str = "x") -> Node:
 
 
 def combined(op: Operation, x1: Array | Scalar, x2: Array | Scalar) -> Array:
-    """An operation on two arrays, one of which may be a number of Python.
+    """Record an operation on two arrays, or on an array and a Python scalar.
 
     Raises:
-        ArrayTypeError: one is neither, or both are numbers.
+        ArrayTypeError: If an operand is neither an array nor a number, or both are numbers.
     """
     if op is _POWER and isinstance(x1, Array) and (shorter := _shorter_power(x1._node, x2)):
         return _made(shorter)
@@ -580,10 +582,10 @@ def combined(op: Operation, x1: Array | Scalar, x2: Array | Scalar) -> Array:
 
 
 def nodes_of_pair(x1: Array | Scalar, x2: Array | Scalar, where: str) -> tuple[Node, Node]:
-    """The nodes of two arrays, one of which may be a number of Python.
+    """Return the nodes of two operands, of which one may be a Python scalar.
 
     Raises:
-        ArrayTypeError: one is neither, or both are numbers.
+        ArrayTypeError: If an operand is neither an array nor a number, or both are numbers.
     """
     if isinstance(x1, Array):
         return x1._node, node_beside(x1._node.type, x2, where, "x2")
@@ -592,10 +594,10 @@ def nodes_of_pair(x1: Array | Scalar, x2: Array | Scalar, where: str) -> tuple[N
 
 
 def node_beside(type: PTensorType, value: object, where: str, what: str) -> Node:
-    """The node of an array, or of a number of Python beside one of some type.
+    """Return the node of an array, or of a Python scalar converted to the dtype of an array type.
 
     Raises:
-        ArrayTypeError: it is neither.
+        ArrayTypeError: If the value is neither an array nor a number.
     """
     if isinstance(value, Array):
         return value._node
@@ -610,7 +612,7 @@ def node_beside(type: PTensorType, value: object, where: str, what: str) -> Node
 
 
 def _has_dots(key: Any) -> bool:
-    """Whether an index has `...`: then it says an array also where no axis is left."""
+    """Return whether an index contains `...`; the result is then an array even without axes."""
     return key is Ellipsis or (type(key) is tuple and any([part is Ellipsis for part in key]))
 
 
@@ -618,9 +620,9 @@ _NUMBERS = (int, type(None))
 
 
 def _plain(key: Any) -> Any:
-    """Return an index with nodes in place of arrays, and with integers of Python.
+    """Return an index with nodes in place of arrays and Python integers in place of index objects.
 
-    A view keeps its index, so that this must not change with an object that stood in it.
+    A view stores its index, so the index must not change when an object in it is modified.
     """
     kind = key.__class__
     if kind is slice:
@@ -638,7 +640,7 @@ def _plain(key: Any) -> Any:
 
 
 def _integer(value: Any) -> Any:
-    """Return the integer that an object stands for; the object if it stands for none."""
+    """Return the integer value of an object with `__index__`; otherwise, the object itself."""
     try:
         return index(value)
     except TypeError:

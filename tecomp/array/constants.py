@@ -13,13 +13,13 @@ inf = math.inf
 """Positive infinity."""
 
 nan = math.nan
-"""What is no number."""
+"""Not a number."""
 
 newaxis = None
-"""An index that adds an axis of one place."""
+"""Index that inserts an axis of size 1."""
 
 pi = math.pi
-"""The half of a turn, in radians."""
+"""Ratio of a circle's circumference to its diameter."""
 
 
 bool = np.dtype("bool")

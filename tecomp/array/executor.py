@@ -48,29 +48,30 @@ from tecomp.ptensor.types import PTensorType, Shape, axes_of, numpy_dtype, witho
 
 Values = dict[str, Any]
 _AMONG = "@"
-"""Where values have the module of functions that are called; no name of a value is like that."""
+"""Key of the module of called functions in `Values`; no value can have this name."""
 
 
 def execute(
     function: Lowered, *arguments: Any, among: LoweredModule | None = None
 ) -> tuple[Any, ...]:
-    """What a lowered function gives, on this process.
+    """Execute a lowered function on this process.
 
-    All processes of its teams have to call it.
+    This is a collective call for functions with teams: every rank of their teams must make it.
 
     Args:
-        function: what `dist_to_runtime` made; or `lower_ptensor`, of a function without teams.
-        arguments: for each parameter a number or a text; or of a tensor what it is lowered to:
-            the local array of NumPy, the device, the team, and the number of the tensor.
-        among: the module of the functions that it calls, if it calls any.
+        function: Result of `dist_to_runtime`, or of `lower_ptensor` for a function without teams.
+        arguments: A number or a string per parameter; for a tensor parameter the tuple to which it
+            is lowered: the local NumPy array, the device, the team and the number of the tensor.
+        among: Module of the functions that `function` calls, if any.
 
     Returns:
-        The results, each as such a tuple; numbers, shapes and names of types as they are.
+        Results, with tensors as such tuples; numbers, shapes and dtype names are unchanged.
 
     Raises:
-        TecompError: what a statement raises, with its line.
-        TeamError: a tensor is not distributed as new ones are.
-        ArrayValueError: there are more or fewer arguments than parameters, or one of another type.
+        TecompError: If a statement raises an error; the message gives the line of the statement.
+        TeamError: If a tensor does not have the default partition of new tensors.
+        ArrayValueError: If the number of arguments or the type of an argument does not match the
+            parameters.
 
     >>> import numpy as np
     >>> from tecomp.ptensor.lowering.lower import lower_ptensor
@@ -95,7 +96,7 @@ def execute(
 
 
 def _run(function: Lowered, values: Values) -> list[Any]:
-    """The results, from the values of the parameters."""
+    """Run the statements on the values of the parameters and return the results."""
     for line, statement in numbered(function):
         try:
             made = _value(statement.value, values)
@@ -111,7 +112,7 @@ def _taken(parameter: Parameter, argument: Any, function: str) -> Any:
     if isinstance(parameter.type, str):
         return argument
     local, device, team, gid = argument
-    data = np.asarray(local)  # a 0-d tensor may be given as a scalar of NumPy
+    data = np.asarray(local)  # a 0-d tensor may be passed as a NumPy scalar
     where = f"@{function}: %{parameter.name} is"
     shape = data.shape if team is None else dist.partition_of(team, gid).shape
     _check_type(shape, data.dtype.name, parameter.type, where)
@@ -131,7 +132,7 @@ def _check_type(shape: Shape, dtype: str, wanted: PTensorType, where: str) -> No
 
 
 def _check_usual(team: int, gid: int, where: str) -> None:
-    """Refuse a tensor that is not cut into blocks along its first axis, as lowering takes it."""
+    """Reject a tensor that is not block-sharded along its first axis, as lowering assumes."""
     found = dist.partition_of(team, gid)
     first: dist.Placement = dist.Shard(0) if found.shape else dist.Replicate()
     usual = dist.Partition(
@@ -144,7 +145,7 @@ def _check_usual(team: int, gid: int, where: str) -> None:
 
 
 def _has_places_of(found: dist.Partition, usual: dist.Partition) -> bool:
-    """Whether every process has the elements that it has in another partition."""
+    """Return whether every rank owns the same elements in both partitions."""
     if found.op is not None or found.windows is not None:
         return False
     return all(
@@ -154,7 +155,7 @@ def _has_places_of(found: dist.Partition, usual: dist.Partition) -> bool:
 
 
 def _is_same_part(one: Places, other: Places) -> bool:
-    """Whether two parts of an axis have the same indices in the same order."""
+    """Return whether two index sets of an axis have the same indices in the same order."""
     if count_of(one) != count_of(other):
         return False
     if isinstance(one, slice) and isinstance(other, slice):
@@ -164,7 +165,7 @@ def _is_same_part(one: Places, other: Places) -> bool:
 
 def _given_back(value: Any) -> Any:
     if not (isinstance(value, tuple) and value and isinstance(value[0], Node)):
-        return value  # a number or a shape
+        return value  # the value is a number or a shape
     node, *place = value
     return data_of(node), *place
 
@@ -179,18 +180,18 @@ def _operand(operand: Any, values: Values) -> Any:
 
 @singledispatch
 def _value(value: Any, values: Values) -> Any:
-    """What an expression gives."""
+    """Evaluate an expression."""
     return _operand(value, values)
 
 
 @_value.register
 def _(value: Given, values: Values) -> None:
-    """A number that is an argument of the statement that is asked for it, and read there."""
+    """Skip a number that is an argument: the statement that needs the argument reads it."""
 
 
 @_value.register
 def _(value: Slice, values: Values) -> None:
-    """All indices of a new tensor."""
+    """Skip the full slice of a new tensor."""
 
 
 @_value.register
@@ -209,7 +210,7 @@ def _(value: Call, values: Values) -> Any:
 
 
 def _part(tensor: Node, part: Any) -> Node:
-    """The elements of a local slice."""
+    """Return the elements of a local slice."""
     return moved(ExtractSlice(tuple([(at.start, at.step, _length(at)) for at in part])), tensor)
 
 
@@ -218,7 +219,7 @@ def _length(part: Any) -> int:
 
 
 def _stop(start: int, stop: int, step: int) -> int:
-    """Where whole steps from the first number end."""
+    """Return the end of the range after whole steps."""
     return start + _count(start, stop, step) * step
 
 
@@ -253,7 +254,7 @@ def _(value: Compute, values: Values) -> Any:
     if isinstance(op, Reduce) and op.kind in ("max", "min"):
         shape = nodes[0].type.shape
         axes = axes_of(op.axis, len(shape), op.kind)
-        if any(shape[axis] == 0 for axis in axes):  # a part of no elements changes no other
+        if any(shape[axis] == 0 for axis in axes):  # an empty shard must not change the reduction
             found = nodes[0].type.like(without(shape, axes, op.keepdims))
             return leaf(np.full(found.shape, outermost(op.kind, found.dtype)), found)
     return record(op, *nodes)
@@ -268,7 +269,7 @@ def _(value: Import, values: Values) -> Node:
     _check_type(node.type.shape, node.type.dtype, type, f"{op.name}: what is given is")
     if type.device is not None:
         return node
-    # Tensors without a device meet others without one.
+    # Tensors without a device can only be combined with other tensors without a device.
     return leaf(data_of(node), PTensorType(node.type.shape, node.type.dtype))
 
 
@@ -305,7 +306,7 @@ def _(value: Generic, values: Values) -> Node:
 
 
 def _filled(op: Any, values: Values) -> Any:
-    """An operation whose numbers are known, of this process alone."""
+    """Return a creation operation with known numbers for this process, without its team."""
     found = {f.name: getattr(op, f.name) for f in fields(op)}
     known = {
         name: values[value.name] for name, value in found.items() if isinstance(value, Argument)
@@ -325,7 +326,7 @@ def _(value: RuntimeCall, values: Values) -> Any:
 
 
 def _writing(value: RuntimeCall, given: list[Any], values: Values) -> None:
-    """A call that writes the last of its operands, which nobody else sees."""
+    """Run a call that writes its last operand, on a private copy of that operand."""
     name = value.operands[-1]
     assert isinstance(name, Name)
     data = np.array(given[-1], order="C")

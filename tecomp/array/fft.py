@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms: the extension `fft` of the standard."""
+"""Discrete Fourier transforms: the `fft` extension of the standard."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """What a user types, and nothing that it is made with."""
+    """Return the public names of the module."""
     return sorted(__all__)
 
 
@@ -43,7 +43,7 @@ def _along(
 
 def _transformed(op: Transform, node: Node) -> Array:
     (result,) = op.results(node.type)
-    shape_of(result.shape, op.kind, result.dtype)  # none that is too large for any machine
+    shape_of(result.shape, op.kind, result.dtype)  # reject sizes beyond every machine
     (found,) = library_call(op, node)
     return made(found)
 
@@ -71,22 +71,23 @@ def _over(
 def fft(
     x: Array, /, *, n: int | None = None, axis: SupportsIndex = -1, norm: Norm = "backward"
 ) -> Array:
-    """The discrete Fourier transform along an axis.
+    """Compute the one-dimensional DFT along an axis.
 
     Args:
         x: Input array of floating-point dtype, real or complex.
-        n: how many elements are transformed: others are left out, or 0; all that there are if None.
-        axis: Axis along which to compute. Negative values count from the last axis.
-        norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
-            both by 1/sqrt(n).
+        n: Length of the transform; the axis is truncated or zero-padded. Default: the size of the
+            axis.
+        axis: Axis along which to transform. Negative values count from the last axis. Default: -1.
+        norm: `backward` scales the inverse transform by 1/n, `forward` this transform by 1/n,
+            `ortho` both by 1/sqrt(n). Default: `backward`.
 
     Returns:
-        Complex numbers of the precision of `x`.
+        Complex array of the precision of `x`.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: no element is transformed, or there is no such norm.
+        ArrayValueError: If the length is less than 1, or `norm` is unknown.
 
     >>> import tecomp.array as xp
     >>> fft(xp.asarray([1.0, 0.0, 0.0]))
@@ -98,22 +99,23 @@ def fft(
 def ifft(
     x: Array, /, *, n: int | None = None, axis: SupportsIndex = -1, norm: Norm = "backward"
 ) -> Array:
-    """The inverse of `fft`.
+    """Compute the inverse one-dimensional DFT along an axis.
 
     Args:
         x: Input array of floating-point dtype, real or complex.
-        n: how many elements are transformed: others are left out, or 0; all that there are if None.
-        axis: Axis along which to compute. Negative values count from the last axis.
-        norm: `backward` to scale this one by 1/n, `forward` to scale the other, `ortho` to scale
-            both by 1/sqrt(n).
+        n: Length of the transform; the axis is truncated or zero-padded. Default: the size of the
+            axis.
+        axis: Axis along which to transform. Negative values count from the last axis. Default: -1.
+        norm: `backward` scales this transform by 1/n, `forward` the forward transform by 1/n,
+            `ortho` both by 1/sqrt(n). Default: `backward`.
 
     Returns:
-        Complex numbers of the precision of `x`.
+        Complex array of the precision of `x`.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: no element is transformed, or there is no such norm.
+        ArrayValueError: If the length is less than 1, or `norm` is unknown.
 
     >>> import tecomp.array as xp
     >>> ifft(fft(xp.asarray([1.0, 0.0, 0.0])))
@@ -130,22 +132,24 @@ def fftn(
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
 ) -> Array:
-    """The discrete Fourier transform along several axes.
+    """Compute the n-dimensional DFT along the given axes.
 
     Args:
         x: Input array of floating-point dtype, real or complex.
-        s: how many elements are transformed along each; all that there are if None.
-        axes: along which; the last ones, as many as `s` has, if None, or all of them.
-        norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
-            both by 1/sqrt(n).
+        s: Length of the transform along each axis. Default: the sizes of the axes.
+        axes: Axes along which to transform. Default: the last `len(s)` axes, or all axes without
+            `s`.
+        norm: `backward` scales the inverse transform by 1/n, `forward` this transform by 1/n,
+            `ortho` both by 1/sqrt(n). Default: `backward`.
 
     Returns:
-        Complex numbers of the precision of `x`.
+        Complex array of the precision of `x`.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
-        ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: no element is transformed, there is no such norm, or no size for each axis.
+        ArrayIndexError: If an axis is out of bounds.
+        ArrayValueError: If a length is less than 1, `norm` is unknown, or `s` and `axes` differ in
+            length.
 
     >>> import tecomp.array as xp
     >>> fftn(xp.ones((2, 2)))
@@ -163,22 +167,24 @@ def ifftn(
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
 ) -> Array:
-    """The inverse of `fftn`.
+    """Compute the inverse n-dimensional DFT along the given axes.
 
     Args:
         x: Input array of floating-point dtype, real or complex.
-        s: how many elements are transformed along each; all that there are if None.
-        axes: along which; the last ones, as many as `s` has, if None, or all of them.
-        norm: `backward` to scale this one by 1/n, `forward` to scale the other, `ortho` to scale
-            both by 1/sqrt(n).
+        s: Length of the transform along each axis. Default: the sizes of the axes.
+        axes: Axes along which to transform. Default: the last `len(s)` axes, or all axes without
+            `s`.
+        norm: `backward` scales this transform by 1/n, `forward` the forward transform by 1/n,
+            `ortho` both by 1/sqrt(n). Default: `backward`.
 
     Returns:
-        Complex numbers of the precision of `x`.
+        Complex array of the precision of `x`.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
-        ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: no element is transformed, there is no such norm, or no size for each axis.
+        ArrayIndexError: If an axis is out of bounds.
+        ArrayValueError: If a length is less than 1, `norm` is unknown, or `s` and `axes` differ in
+            length.
 
     >>> import tecomp.array as xp
     >>> ifftn(fftn(xp.ones((1, 2))))
@@ -190,22 +196,22 @@ def ifftn(
 def rfft(
     x: Array, /, *, n: int | None = None, axis: SupportsIndex = -1, norm: Norm = "backward"
 ) -> Array:
-    """The half of `fft` of real numbers from which the other follows.
+    """Compute the one-sided DFT of a real-valued array along an axis.
 
     Args:
         x: Input array of real floating-point dtype.
-        n: how many elements are transformed; all that there are if None.
-        axis: Axis along which to compute. Negative values count from the last axis.
-        norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
-            both by 1/sqrt(n).
+        n: Length of the transform along the axis. Default: the size of the axis.
+        axis: Axis along which to transform. Negative values count from the last axis. Default: -1.
+        norm: `backward` scales the inverse transform by 1/n, `forward` this transform by 1/n,
+            `ortho` both by 1/sqrt(n). Default: `backward`.
 
     Returns:
-        Complex numbers of the precision of `x`, `n // 2 + 1` along the axis.
+        Complex array of the precision of `x`, with `n // 2 + 1` elements along the axis.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: no element is transformed, or there is no such norm.
+        ArrayValueError: If the length is less than 1, or `norm` is unknown.
 
     >>> import tecomp.array as xp
     >>> rfft(xp.asarray([1.0, 0.0, 0.0]))
@@ -217,22 +223,23 @@ def rfft(
 def irfft(
     x: Array, /, *, n: int | None = None, axis: SupportsIndex = -1, norm: Norm = "backward"
 ) -> Array:
-    """The inverse of `rfft`.
+    """Compute the inverse of `rfft`: the real array of a one-sided DFT.
 
     Args:
         x: Input array of floating-point dtype, real or complex.
-        n: how many elements the result has; an even number, of which `x` has half, if None.
-        axis: Axis along which to compute. Negative values count from the last axis.
-        norm: `backward` to scale this one by 1/n, `forward` to scale the other, `ortho` to scale
-            both by 1/sqrt(n).
+        n: Length of the result along the axis. Default: the even number 2 * (m - 1) for m input
+            elements.
+        axis: Axis along which to transform. Negative values count from the last axis. Default: -1.
+        norm: `backward` scales this transform by 1/n, `forward` the forward transform by 1/n,
+            `ortho` both by 1/sqrt(n). Default: `backward`.
 
     Returns:
-        Real numbers of the precision of `x`.
+        Real array of the precision of `x`.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: no element is transformed, or there is no such norm.
+        ArrayValueError: If the length is less than 1, or `norm` is unknown.
 
     >>> import tecomp.array as xp
     >>> irfft(rfft(xp.asarray([1.0, 0.0, 0.0, 0.0])))
@@ -249,22 +256,25 @@ def rfftn(
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
 ) -> Array:
-    """The half of `fftn` of real numbers from which the other follows: half of the last axis.
+    """Compute the n-dimensional DFT of a real-valued array, one-sided along the last axis.
 
     Args:
         x: Input array of real floating-point dtype.
-        s: how many elements are transformed along each; all that there are if None.
-        axes: along which; the last ones, as many as `s` has, if None, or all of them.
-        norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
-            both by 1/sqrt(n).
+        s: Length of the transform along each axis. Default: the sizes of the axes.
+        axes: Axes along which to transform. Default: the last `len(s)` axes, or all axes without
+            `s`.
+        norm: `backward` scales the inverse transform by 1/n, `forward` this transform by 1/n,
+            `ortho` both by 1/sqrt(n). Default: `backward`.
 
     Returns:
-        Complex numbers of the precision of `x`, half and one along the last of the axes.
+        Complex array of the precision of `x`, with `n // 2 + 1` elements along the last of the
+        axes.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
-        ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: no element is transformed, there is no such norm, or no size for each axis.
+        ArrayIndexError: If an axis is out of bounds.
+        ArrayValueError: If a length is less than 1, `norm` is unknown, or `s` and `axes` differ in
+            length.
 
     >>> import tecomp.array as xp
     >>> rfftn(xp.ones((2, 2)))
@@ -282,23 +292,25 @@ def irfftn(
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
 ) -> Array:
-    """The inverse of `rfftn`.
+    """Compute the inverse of `rfftn`: the real array of a one-sided n-dimensional DFT.
 
     Args:
         x: Input array of floating-point dtype, real or complex.
-        s: how many elements the result has along each; all that there are if None, and along the
-            last axis an even number, of which `x` has half.
-        axes: along which; the last ones, as many as `s` has, if None, or all of them.
-        norm: `backward` to scale this one by 1/n, `forward` to scale the other, `ortho` to scale
-            both by 1/sqrt(n).
+        s: Length of the result along each axis. Default: the sizes of the axes; along the last
+            axis, the even number 2 * (m - 1) for m input elements.
+        axes: Axes along which to transform. Default: the last `len(s)` axes, or all axes without
+            `s`.
+        norm: `backward` scales this transform by 1/n, `forward` the forward transform by 1/n,
+            `ortho` both by 1/sqrt(n). Default: `backward`.
 
     Returns:
-        Real numbers of the precision of `x`.
+        Real array of the precision of `x`.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
-        ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: no element is transformed, there is no such norm, or no size for each axis.
+        ArrayIndexError: If an axis is out of bounds.
+        ArrayValueError: If a length is less than 1, `norm` is unknown, or `s` and `axes` differ in
+            length.
 
     >>> import tecomp.array as xp
     >>> irfftn(rfftn(xp.ones((1, 2))))
@@ -310,22 +322,23 @@ def irfftn(
 def hfft(
     x: Array, /, *, n: int | None = None, axis: SupportsIndex = -1, norm: Norm = "backward"
 ) -> Array:
-    """The real transform of half a row whose other half is its mirror image, conjugated.
+    """Compute the real DFT of a Hermitian-symmetric array, given as its first half.
 
     Args:
         x: Input array of floating-point dtype, real or complex.
-        n: how many elements the result has; an even number, of which `x` has half, if None.
-        axis: Axis along which to compute. Negative values count from the last axis.
-        norm: `backward` to scale the inverse by 1/n, `forward` to scale this one, `ortho` to scale
-            both by 1/sqrt(n).
+        n: Length of the result along the axis. Default: the even number 2 * (m - 1) for m input
+            elements.
+        axis: Axis along which to transform. Negative values count from the last axis. Default: -1.
+        norm: `backward` scales the inverse transform by 1/n, `forward` this transform by 1/n,
+            `ortho` both by 1/sqrt(n). Default: `backward`.
 
     Returns:
-        Real numbers of the precision of `x`.
+        Real array of the precision of `x`.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: no element is transformed, or there is no such norm.
+        ArrayValueError: If the length is less than 1, or `norm` is unknown.
 
     >>> import tecomp.array as xp
     >>> hfft(xp.asarray([1.0, 0.0]))
@@ -337,22 +350,23 @@ def hfft(
 def ihfft(
     x: Array, /, *, n: int | None = None, axis: SupportsIndex = -1, norm: Norm = "backward"
 ) -> Array:
-    """The inverse of `hfft`.
+    """Compute the inverse of `hfft`: one half of a Hermitian-symmetric array.
 
     Args:
         x: Input array of real floating-point dtype.
-        n: how many elements are transformed: others are left out, or 0; all that there are if None.
-        axis: Axis along which to compute. Negative values count from the last axis.
-        norm: `backward` to scale this one by 1/n, `forward` to scale the other, `ortho` to scale
-            both by 1/sqrt(n).
+        n: Length of the transform; the axis is truncated or zero-padded. Default: the size of the
+            axis.
+        axis: Axis along which to transform. Negative values count from the last axis. Default: -1.
+        norm: `backward` scales this transform by 1/n, `forward` the forward transform by 1/n,
+            `ortho` both by 1/sqrt(n). Default: `backward`.
 
     Returns:
-        Complex numbers of the precision of `x`, `n // 2 + 1` along the axis.
+        Complex array of the precision of `x`, with `n // 2 + 1` elements along the axis.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: no element is transformed, or there is no such norm.
+        ArrayValueError: If the length is less than 1, or `norm` is unknown.
 
     >>> import tecomp.array as xp
     >>> ihfft(hfft(xp.asarray([1.0, 0.0])))
@@ -362,20 +376,20 @@ def ihfft(
 
 
 def fftfreq(n: SupportsIndex, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
-    """The frequencies of what `fft` gives.
+    """Return the sample frequencies of `fft`.
 
     Args:
-        n: how many elements were transformed.
-        d: from one of them to the next.
-        dtype: a real floating-point type; float64 if None.
+        n: Length of the transform.
+        d: Sample spacing. Default: 1.0.
+        dtype: Real floating-point dtype of the array. Default: float64.
         device: Device of the array. Default: the default device.
 
     Returns:
-        `n` frequencies, in cycles per unit of `d`.
+        Array of `n` frequencies, in cycles per unit of `d`.
 
     Raises:
-        ArrayTypeError: `n` is no integer, or the type is another.
-        ArrayValueError: `n` is below 1, or `d` is 0; or there is no such device.
+        ArrayTypeError: If `n` is not an integer, or `dtype` is not a real floating-point dtype.
+        ArrayValueError: If `n` is less than 1, `d` is 0, or the device is unknown.
 
     >>> import tecomp.array as xp
     >>> fftfreq(4, d=0.5)
@@ -387,20 +401,20 @@ def fftfreq(n: SupportsIndex, /, *, d: float = 1.0, dtype: Any = None, device: A
 def rfftfreq(
     n: SupportsIndex, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
 ) -> Array:
-    """The frequencies of what `rfft` gives.
+    """Return the sample frequencies of `rfft`.
 
     Args:
-        n: how many elements were transformed.
-        d: from one of them to the next.
-        dtype: a real floating-point type; float64 if None.
+        n: Length of the transform.
+        d: Sample spacing. Default: 1.0.
+        dtype: Real floating-point dtype of the array. Default: float64.
         device: Device of the array. Default: the default device.
 
     Returns:
-        `n // 2 + 1` frequencies, in cycles per unit of `d`.
+        Array of `n // 2 + 1` frequencies, in cycles per unit of `d`.
 
     Raises:
-        ArrayTypeError: `n` is no integer, or the type is another.
-        ArrayValueError: `n` is below 1, or `d` is 0; or there is no such device.
+        ArrayTypeError: If `n` is not an integer, or `dtype` is not a real floating-point dtype.
+        ArrayValueError: If `n` is less than 1, `d` is 0, or the device is unknown.
 
     >>> import tecomp.array as xp
     >>> rfftfreq(4, d=0.5)
@@ -433,18 +447,18 @@ def _frequencies(
 
 
 def fftshift(x: Array, /, *, axes: Axes = None) -> Array:
-    """What `fft` gives with the frequency 0 in the middle.
+    """Move the zero-frequency component of the result of `fft` to the center.
 
     Args:
         x: Input array.
-        axes: along which; all of them if None.
+        axes: Axes along which to shift. Default: all axes.
 
     Returns:
-        The same shape and type.
+        Array of the shape and dtype of `x`.
 
     Raises:
-        ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: If `axis` contains duplicates.
+        ArrayIndexError: If an axis is out of bounds.
+        ArrayValueError: If `axes` contains duplicates.
 
     >>> import tecomp.array as xp
     >>> fftshift(fftfreq(4, d=0.5))
@@ -454,15 +468,18 @@ def fftshift(x: Array, /, *, axes: Axes = None) -> Array:
 
 
 def ifftshift(x: Array, /, *, axes: Axes = None) -> Array:
-    """The inverse of `fftshift`.
+    """Compute the inverse of `fftshift`.
 
     Args:
         x: Input array.
-        axes: which; all if None.
+        axes: Axes along which to shift. Default: all axes.
+
+    Returns:
+        Array of the shape and dtype of `x`.
 
     Raises:
-        ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: If `axis` contains duplicates.
+        ArrayIndexError: If an axis is out of bounds.
+        ArrayValueError: If `axes` contains duplicates.
 
     >>> import tecomp.array as xp
     >>> ifftshift(fftshift(fftfreq(3)))

@@ -1,4 +1,4 @@
-"""Functions of arrays that are recorded once and run as they were recorded."""
+"""Record the operations of a function once per signature and replay them."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _MOST = 256
-"""Shapes and types for which one function is kept as it was recorded."""
+"""Maximum number of recorded signatures per function."""
 _DEEPEST = 100
-"""Lists, tuples and dicts that arrays may be in."""
+"""Maximum nesting depth of lists, tuples and dicts around arrays."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """Where an array is, in a structure of lists, tuples and dicts."""
+    """Position of an array in a structure of lists, tuples and dicts."""
 
     position: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """What is no array; equal numbers of other types, or with another sign of zero, are others.
+    """Static argument. Equal numbers of other types or with another sign of zero are different.
 
     Attributes:
-        value: what it is.
-        kind: its type, and how it is written if that says more than what it is equal to.
+        value: Value of the argument.
+        kind: Type of the value with the value itself, or its `repr` for floats and complex numbers.
     """
 
     value: Any = field(compare=False)
@@ -55,22 +55,25 @@ class _Value:
 
 
 Source = tuple[str, Any]
-"""Where a node comes from: `computed` with its place, `argument` or `captured` with its number,
-`constant` with the node itself; `argument object` and `captured object` stand for the arrays."""
+"""Origin of a node, as a pair of kind and position.
+
+`computed`, `argument` and `captured` have the index of the node, `constant` has the node itself;
+`argument object` and `captured object` denote the arrays.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """The operations of a function, for one structure and types of its arguments.
+    """Operations of a function, recorded for one structure and types of its arguments.
 
     Attributes:
-        types: of the results of its operations.
-        pieces: the operations, in pieces that are compiled.
-        captured: the arrays from outside that it reads or changes.
-        leaves: where each leaf of the operations comes from.
-        results: where each array in the results comes from.
-        structure: of the results.
-        changed: the arrays that it changes in place, and where their elements come from.
+        types: Types of the results of the operations.
+        pieces: Operations, partitioned into pieces that are compiled.
+        captured: Arrays outside the function that it reads or changes.
+        leaves: Source of each leaf of the operations.
+        results: Source of each array in the results.
+        structure: Structure of the results.
+        changed: Arrays that the function changes in place, with the sources of their elements.
     """
 
     types: tuple[PTensorType, ...]
@@ -86,11 +89,12 @@ _NODE: Any = Array.__dict__["_node"]
 
 
 class _Watch(threading.local):
-    """Arrays that the function touches which this thread records.
+    """Arrays that are used by the function that this thread records.
 
     Attributes:
-        captured: arrays from outside by `id`, and their nodes before; None while none is recorded.
-        created: arrays that the function made, by `id`.
+        captured: Arrays from outside the function by `id`, with their previous nodes; None while no
+            function is recorded.
+        created: Arrays that the function created, by `id`.
     """
 
     captured: dict[int, tuple[Array, Node]] | None = None
@@ -101,10 +105,10 @@ _watch = _Watch()
 
 
 class _WatchedNode:
-    """What stands for the slot `_node` of arrays while functions are recorded.
+    """Descriptor that replaces the slot `_node` of arrays while functions are recorded.
 
-    A recorded function reads arrays from outside, such as those of closures, anew with each call.
-    So the arrays themselves have to be known, and not only their nodes.
+    A recorded function reads arrays from outside, such as closure variables, again in each call.
+    The recorder therefore has to know the arrays, not only their nodes.
     """
 
     def __get__(self, array: Array, owner: object = None) -> Node:
@@ -125,7 +129,7 @@ class _WatchedNode:
 
 
 def _own_node(node: Node) -> Node:
-    """Return a node with the elements of another, computed, that no other array has."""
+    """Return a computed node with the elements of another node, shared with no other array."""
     if node.type.team is not None:
         return node
     depth, tracing.depth = tracing.depth, 0
@@ -139,7 +143,7 @@ def _own_node(node: Node) -> Node:
 
 
 class _Recording:
-    """Records the operations of a function in this thread."""
+    """Context that records the operations of a function in this thread."""
 
     lock = leaf_lock()
     count = 0
@@ -164,26 +168,27 @@ class _Recording:
 
 
 def jit(function: Callable[P, R]) -> Callable[P, R]:
-    """A function of arrays whose operations are recorded once for each shape and type.
+    """Record the operations of a function once per signature and replay them.
 
-    Calls after the first run what was recorded then, without calling the function. Arguments that
-    are changed in place are changed by each call. Arrays from outside, such as those of a closure,
-    are read and changed by each call too; which arrays these are is as it was in the first call,
-    as is all that depends on other things. Results have elements of their own, and share none with
-    arguments, unless an argument itself is a result. A function is called each time if a shape in
-    it depends on values, as that of `x[mask]`.
+    Later calls replay the recording without calling the function. Arguments that the function
+    changes in place are changed by each call. Arrays from outside, such as closure variables, are
+    read and changed by each call too; the first call determines which arrays these are, as well as
+    all effects of other values. Results own their elements and share no memory with arguments,
+    unless a result is an argument itself. A function is called every time if a shape in it depends
+    on values, such as the shape of `x[mask]`.
 
     Args:
-        function: takes and gives arrays, also in lists, tuples and dicts; other arguments are part
-            of what it is recorded for, and have to have a hash.
+        function: Function whose arguments and results are arrays, also in lists, tuples and dicts.
+            Other arguments are part of the signature and must be hashable.
 
     Returns:
-        The function that does this.
+        Function with the same parameters that replays the recording.
 
     Raises:
-        ArrayTypeError: there is no function; it asks for the value of an element, which is not
-            there while it is recorded; or an argument has no hash.
-        ArrayValueError: an array is changed that shares elements with another argument.
+        ArrayTypeError: If `function` is not callable, if it reads the value of an element, which is
+            not available while it is recorded, or if an argument is not hashable.
+        ArrayValueError: If the function changes an array that shares elements with another
+            argument.
 
     >>> import tecomp.array as xp
     >>> step = jit(lambda x, y: x * y + 1)
@@ -198,7 +203,7 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
     name = getattr(function, "__name__", "function")
 
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        if tracing.depth:  # a part of what is recorded
+        if tracing.depth:  # an outer function records these operations
             return function(*args, **kwargs)
         arrays: list[Array] = []
         structure = _taken((args, kwargs), arrays, f"jit {name}: arguments")
@@ -230,7 +235,7 @@ _NEW: Any = object()
 def _record(
     function: Callable[..., Any], name: str, structure: Any, types: list[PTensorType]
 ) -> _Recorded | None:
-    """Return the operations of a function; None if it has to be called each time."""
+    """Record the operations of a function; return None if it must be called every time."""
     nodes = [Node(type, None, (), None, 0, 0) for type in types]
     with _Recording():
         arguments = [made(node) for node in nodes]
@@ -258,7 +263,7 @@ def _record(
         k for k, ((_, node), now) in enumerate(zip(outside, after, strict=True)) if now is not node
     ]
     wholes = {id(outside[k][0]) for k in written}
-    for k in written:  # views are changed with the array that has their elements
+    for k in written:  # a view changes with the array that owns its elements
         whole = outermost(outside[k][0])
         if whole is outside[k][0] or id(whole) not in wholes:
             changed.append((("captured object", k), after[k]))
@@ -266,7 +271,7 @@ def _record(
 
 
 class _Sources:
-    """Where nodes and arrays of a recorded function come from."""
+    """Sources of nodes and arrays of a recorded function."""
 
     def __init__(
         self, arguments: list[Array], nodes: list[Node], outside: list[tuple[Array, Node]]
@@ -288,12 +293,12 @@ class _Sources:
         return found
 
     def know(self, nodes: Sequence[Node]) -> None:
-        """Know the places of nodes that are computed."""
+        """Register computed nodes with their positions."""
         self._nodes |= {node: ("computed", k) for k, node in enumerate(nodes)}
 
 
 def _constant(node: Node) -> Node:
-    """Return a node with the same elements, which stay as they are now."""
+    """Return a node with a snapshot of the current elements."""
     if node.data is not None and node.type.team is None and is_borrowed(node.data):
         return leaf(copied(node.data), node.type)
     return node
@@ -322,7 +327,7 @@ def _recorded(
 
 
 def _check_apart(recorded: _Recorded, arrays: list[Array], name: str) -> None:
-    """Refuse arguments that share elements with arrays that the function changes.
+    """Reject arguments that share elements with arrays that the function changes.
 
     Raises:
         ArrayValueError: If there are such arguments.
@@ -362,13 +367,13 @@ def _run(recorded: _Recorded, arrays: list[Array], arguments: list[Node]) -> Any
     ]
     for (kind, where), source in recorded.changed:
         array, node = found[kind][where], node_at(source)
-        while not replaced(array, NodeHolder(array._node), node):  # another thread was between
+        while not replaced(array, NodeHolder(array._node), node):  # retry after a concurrent write
             pass
     return _given(recorded.structure, results)
 
 
 def _computed(recorded: _Recorded, leaves: list[Node]) -> dict[int, Node]:
-    """Run the operations of a function; return the nodes that are wanted by their places."""
+    """Run the recorded operations and return the remaining nodes by position."""
     is_divided = any([type.team is not None for type in recorded.types])
     if not is_divided:
         evaluate(leaves)
@@ -389,7 +394,7 @@ def _computed(recorded: _Recorded, leaves: list[Node]) -> dict[int, Node]:
                 [nodes[place] for place in piece.leaves], [nodes[place] for place in piece.nodes],
                 piece.steps, piece.outputs,
             ))
-        for place in piece.done:  # its memory is let go
+        for place in piece.done:  # release the memory
             del nodes[place]
     return nodes
 
@@ -397,7 +402,7 @@ def _computed(recorded: _Recorded, leaves: list[Node]) -> dict[int, Node]:
 def _called(
     op: HostResult, operands: list[Node], calls: dict[HostCall, tuple[Node, ...]]
 ) -> Node:
-    """Return a result of a host call, which is made for the first of them."""
+    """Return one result of a host call; the first request runs the call."""
     if op.call not in calls:
         calls[op.call] = op.call.run(*operands)
     result = calls[op.call][op.index]
@@ -409,7 +414,7 @@ def _called(
 def _record_again(
     piece: Piece, nodes: dict[int, Node], calls: dict[HostCall, tuple[Node, ...]]
 ) -> None:
-    """Operations on arrays of a team, done by all of its processes with what they have."""
+    """Record the operations on distributed arrays again on all ranks, with their current shards."""
     made: list[Node] = []
     for op, places in piece.steps:
         operands = [made[k] if k >= 0 else nodes[piece.leaves[-1 - k]] for k in places]
@@ -419,10 +424,10 @@ def _record_again(
 
 
 def _taken(value: Any, arrays: list[Array], where: str, around: tuple[int, ...] = ()) -> Any:
-    """A structure with slots in place of its arrays, which are added to `arrays`, each once.
+    """Replace arrays in a structure by slots and add each array once to `arrays`.
 
     Raises:
-        ArrayTypeError: one holds itself, or they are in too many others.
+        ArrayTypeError: If a container holds itself, or the nesting is too deep.
     """
     if id(value) in around or len(around) > _DEEPEST:
         raise ArrayTypeError(

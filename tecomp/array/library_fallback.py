@@ -22,18 +22,18 @@ from tecomp.ptensor.types import PTensorType, numpy_dtype
 
 
 def library_call(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
-    """The results of an operation that a function of a library computes.
+    """Compute an operation with a library function and return the results.
 
-    The operands are computed first. The results live where the operands do. While a function is
-    recorded, the call is recorded, and made each time that the function runs.
+    The operands are evaluated first. The results are on the device of the operands. While `jit`
+    records a function, the call is recorded and repeated in each run of the function.
 
     Args:
         op: Operation.
-        operands: what it is applied to.
+        operands: Operands of the operation.
 
     Raises:
-        ArrayTypeError: the operation does not take such elements.
-        ArrayValueError: shapes do not fit, or there is no result.
+        ArrayTypeError: If the operation does not support the dtypes.
+        ArrayValueError: If the shapes do not match, or the computation has no result.
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.
     """

@@ -1,4 +1,4 @@
-"""Linear algebra: the extension `linalg` of the standard."""
+"""Linear algebra: the `linalg` extension of the standard."""
 
 from __future__ import annotations
 
@@ -42,40 +42,40 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """What a user types, and nothing that it is made with."""
+    """Return the public names of the module."""
     return sorted(__all__)
 
 
 class EigResult(NamedTuple):
-    """What `eig` gives."""
+    """Result of `eig`."""
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class EighResult(NamedTuple):
-    """What `eigh` gives."""
+    """Result of `eigh`."""
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class QRResult(NamedTuple):
-    """What `qr` gives."""
+    """Result of `qr`."""
 
     Q: Array
     R: Array
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` gives."""
+    """Result of `slogdet`."""
 
     sign: Array
     logabsdet: Array
 
 
 class SVDResult(NamedTuple):
-    """What `svd` gives."""
+    """Result of `svd`."""
 
     U: Array
     S: Array
@@ -87,19 +87,19 @@ def _called(kind: str, x: object, full: bool = False) -> list[Array]:
 
 
 def cholesky(x: Array, /, *, upper: bool = False) -> Array:
-    """The triangular matrix whose product with its transpose, conjugated, is a matrix.
+    """Compute the Cholesky factor of Hermitian positive-definite matrices.
 
     Args:
-        x: Hermitian matrices that are positive definite, shape (..., n, n), of floating-point
-            numbers; the lower triangle is read, or the upper one.
-        upper: whether the upper factor is wanted, and not the lower.
+        x: Hermitian positive-definite matrices of shape (..., n, n) and floating-point dtype. Only
+            the lower triangle is read, or with `upper` the upper triangle.
+        upper: If True, return the upper factor, otherwise the lower factor. Default: False.
 
     Returns:
-        The factors, of the same shape and type.
+        Triangular factors of the shape and dtype of `x`.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
-        ArrayValueError: matrices are not square, or one is not positive definite.
+        ArrayValueError: If the matrices are not square, or a matrix is not positive definite.
 
     >>> import tecomp.array as xp
     >>> cholesky(xp.asarray([[4.0, 2.0], [2.0, 2.0]]))
@@ -110,19 +110,21 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
 
 
 def cross(x1: Array, x2: Array, /, *, axis: SupportsIndex = -1) -> Array:
-    """The cross products of vectors of three elements.
+    """Compute the cross product of 3-element vectors.
 
     Args:
-        x1: the first vectors, of numbers.
-        x2: the second; other axes than `axis` are broadcast.
-        axis: along which they lie; counted from the last if the arrays have not as many axes.
+        x1: First array of vectors, of numeric dtype.
+        x2: Second array of vectors. All axes except `axis` are broadcast.
+        axis: Axis of the vectors, counted from the last axis if the arrays differ in rank. Default:
+            -1.
 
     Returns:
-        The broadcast shape.
+        Array of the broadcast shape.
 
     Raises:
         ArrayTypeError: If a dtype is not numeric.
-        ArrayValueError: there is no such axis, it has not three elements, or shapes do not fit.
+        ArrayValueError: If `axis` is out of bounds or does not have size 3, or the shapes do not
+            match.
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.
 
@@ -138,13 +140,13 @@ def cross(x1: Array, x2: Array, /, *, axis: SupportsIndex = -1) -> Array:
 
 
 def det(x: Array, /) -> Array:
-    """The determinants of square matrices.
+    """Compute the determinant of each matrix.
 
     Args:
-        x: shape (..., n, n), of floating-point numbers.
+        x: Square matrices of shape (..., n, n) and floating-point dtype.
 
     Returns:
-        Shape (...).
+        Array of shape (...).
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
@@ -158,17 +160,17 @@ def det(x: Array, /) -> Array:
 
 
 def diagonal(x: Array, /, *, offset: SupportsIndex = 0) -> Array:
-    """The elements of matrices on a diagonal.
+    """Return the elements of a diagonal of each matrix.
 
     Args:
-        x: Input array of shape (..., m, n).
-        offset: how far the diagonal is above the main one.
+        x: Matrices of shape (..., m, n).
+        offset: Offset of the diagonal above the main diagonal. Default: 0.
 
     Returns:
-        Shape (..., length of the diagonal).
+        Array of shape (..., length of the diagonal).
 
     Raises:
-        ArrayValueError: `x` has fewer axes than two.
+        ArrayValueError: If `x` has fewer than two axes.
 
     >>> import tecomp.array as xp
     >>> diagonal(xp.asarray([[1, 2], [3, 4]]))
@@ -179,18 +181,18 @@ def diagonal(x: Array, /, *, offset: SupportsIndex = 0) -> Array:
 
 
 def eig(x: Array, /) -> EigResult:
-    """The eigenvalues and eigenvectors of square matrices.
+    """Compute eigenvalues and eigenvectors of square matrices.
 
     Args:
-        x: shape (..., n, n), of floating-point numbers.
+        x: Square matrices of shape (..., n, n) and floating-point dtype.
 
     Returns:
-        `eigenvalues`, shape (..., n), in no order, and `eigenvectors`, (..., n, n), in columns;
-        both complex.
+        `eigenvalues` of shape (..., n), unordered, and `eigenvectors` of shape (..., n, n), in
+        columns. Both are complex.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
-        ArrayValueError: matrices are not square, or there is no result.
+        ArrayValueError: If the matrices are not square, or the decomposition does not converge.
 
     >>> import tecomp.array as xp
     >>> eig(xp.asarray([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
@@ -200,18 +202,18 @@ def eig(x: Array, /) -> EigResult:
 
 
 def eigh(x: Array, /) -> EighResult:
-    """The eigenvalues and eigenvectors of Hermitian matrices, whose lower triangle is read.
+    """Compute eigenvalues and eigenvectors of Hermitian matrices from the lower triangle.
 
     Args:
-        x: shape (..., n, n), of floating-point numbers.
+        x: Hermitian matrices of shape (..., n, n) and floating-point dtype.
 
     Returns:
-        `eigenvalues`, shape (..., n), real, the least first, and `eigenvectors`, (..., n, n), in
-        columns.
+        `eigenvalues` of shape (..., n), real, in ascending order, and `eigenvectors` of shape (...,
+        n, n), in columns.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
-        ArrayValueError: matrices are not square, or there is no result.
+        ArrayValueError: If the matrices are not square, or the decomposition does not converge.
 
     >>> import tecomp.array as xp
     >>> eigh(xp.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
@@ -221,7 +223,10 @@ def eigh(x: Array, /) -> EighResult:
 
 
 def eigvals(x: Array, /) -> Array:
-    """The eigenvalues of square matrices, as `eig` gives them.
+    """Compute eigenvalues of square matrices: complex, unordered, of shape (..., n).
+
+    Args:
+        x: Square matrices of shape (..., n, n) and floating-point dtype.
 
     >>> import tecomp.array as xp
     >>> eigvals(xp.asarray([[0.0, 1.0], [-1.0, 0.0]]))
@@ -231,7 +236,10 @@ def eigvals(x: Array, /) -> Array:
 
 
 def eigvalsh(x: Array, /) -> Array:
-    """The eigenvalues of Hermitian matrices, as `eigh` gives them.
+    """Compute eigenvalues of Hermitian matrices from the lower triangle, in ascending order.
+
+    Args:
+        x: Hermitian matrices of shape (..., n, n) and floating-point dtype.
 
     >>> import tecomp.array as xp
     >>> eigvalsh(xp.asarray([[2.0, 0.0], [0.0, 1.0]]))
@@ -241,17 +249,17 @@ def eigvalsh(x: Array, /) -> Array:
 
 
 def inv(x: Array, /) -> Array:
-    """The inverses of square matrices.
+    """Compute the inverse of each matrix.
 
     Args:
-        x: shape (..., n, n), of floating-point numbers.
+        x: Square matrices of shape (..., n, n) and floating-point dtype.
 
     Returns:
-        The same shape and type.
+        Array of the shape and dtype of `x`.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
-        ArrayValueError: matrices are not square, or one has no inverse.
+        ArrayValueError: If the matrices are not square, or a matrix is singular.
 
     >>> import tecomp.array as xp
     >>> inv(xp.asarray([[2.0, 0.0], [0.0, 4.0]]))
@@ -264,22 +272,23 @@ def inv(x: Array, /) -> Array:
 def matrix_norm(
     x: Array, /, *, keepdims: bool = False, ord: float | Literal["fro", "nuc"] | None = "fro"
 ) -> Array:
-    """The norms of matrices.
+    """Compute the norm of each matrix.
 
     Args:
-        x: shape (..., m, n), of floating-point numbers.
-        keepdims: whether the last two axes stay, with extent 1.
-        ord: `fro` for the root of the squares of all elements; `nuc` for the sum of the singular
-            values; 2 and -2 for the greatest and the least of them; 1 and -1 for the greatest and
-            the least sum of a column, inf and -inf for those of a row. As `fro` if None.
+        x: Matrices of shape (..., m, n) and floating-point dtype.
+        keepdims: If True, keep the last two axes with size 1.
+        ord: Norm: `fro` (or None) for the Frobenius norm; `nuc` for the nuclear norm, the sum of
+            the singular values; 2 and -2 for the greatest and least singular value; 1 and -1 for
+            the greatest and least absolute column sum; inf and -inf for the greatest and least
+            absolute row sum. Default: `fro`.
 
     Returns:
-        Real numbers, shape (...).
+        Real array of shape (...).
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
-        ArrayValueError: `x` has fewer axes than two, there is no such norm, or no element of which
-            it is the greatest.
+        ArrayValueError: If `x` has fewer than two axes, `ord` is unknown, or the maximum or minimum
+            of an empty matrix is required.
 
     >>> import tecomp.array as xp
     >>> x = xp.asarray([[3.0, 0.0], [4.0, 0.0]])
@@ -322,7 +331,7 @@ def _sizes(node: Node) -> Node:
 
 
 def _euclidean(node: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
-    """The root of the sum of all squares."""
+    """Return the square root of the sum of squared magnitudes."""
     sizes = _sizes(node) if node.type.dtype in COMPLEX else node
     squares = record(ElementwiseUnaryOp("square"), sizes)
     total = record(Reduce("sum", axes, keepdims), squares)
@@ -330,18 +339,19 @@ def _euclidean(node: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
 
 
 def matrix_power(x: Array, n: SupportsIndex, /) -> Array:
-    """Square matrices multiplied by themselves.
+    """Raise square matrices to an integer power.
 
     Args:
-        x: shape (..., n, n), of floating-point numbers.
-        n: how often; of the inverses if it is below 0.
+        x: Square matrices of shape (..., n, n) and floating-point dtype.
+        n: Exponent. Negative exponents raise the inverses to the power -n.
 
     Returns:
-        The same shape and type.
+        Array of the shape and dtype of `x`.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype, or `n` is not an integer.
-        ArrayValueError: matrices are not square, or one has no inverse and needs it.
+        ArrayValueError: If the matrices are not square, or `n` is negative and a matrix is
+            singular.
 
     >>> import tecomp.array as xp
     >>> matrix_power(xp.asarray([[1.0, 1.0], [0.0, 1.0]]), 5)
@@ -376,19 +386,20 @@ def matrix_power(x: Array, n: SupportsIndex, /) -> Array:
 
 
 def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
-    """How many rows of matrices do not follow from one another.
+    """Return the rank of each matrix.
 
     Args:
-        x: shape (..., m, n), of floating-point numbers.
-        rtol: singular values up to this part of the greatest count as 0; the greater of m and n
-            times the precision if None.
+        x: Matrices of shape (..., m, n) and floating-point dtype.
+        rtol: Singular values up to `rtol` times the greatest singular value count as 0. Default:
+            max(m, n) times the machine epsilon.
 
     Returns:
-        Counts, int64, shape (...).
+        Ranks of dtype int64 and shape (...).
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
-        ArrayValueError: `x` has fewer axes than two, or `rtol` is not one for each matrix.
+        ArrayValueError: If `x` has fewer than two axes, or `rtol` does not have one value per
+            matrix.
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.
 
@@ -402,7 +413,7 @@ def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
 
 
 def _tolerance(rtol: object, node: Node, where: str) -> tuple[Node, ...]:
-    """A second operand, if a tolerance is given."""
+    """Return the tolerance as a tuple of operands, which is empty without a tolerance."""
     if rtol is None:
         return ()
     if isinstance(rtol, Array):
@@ -416,18 +427,18 @@ def _tolerance(rtol: object, node: Node, where: str) -> tuple[Node, ...]:
 
 
 def outer(x1: Array, x2: Array, /) -> Array:
-    """Each element of a vector multiplied by each of another.
+    """Compute the outer product of two vectors.
 
     Args:
-        x1: m elements, numbers.
-        x2: n elements.
+        x1: Vector of m elements and numeric dtype.
+        x2: Vector of n elements and numeric dtype.
 
     Returns:
-        Shape (m, n).
+        Array of shape (m, n).
 
     Raises:
         ArrayTypeError: If a dtype is not numeric.
-        ArrayValueError: one is no vector.
+        ArrayValueError: If an operand is not one-dimensional.
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.
 
@@ -440,19 +451,20 @@ def outer(x1: Array, x2: Array, /) -> Array:
 
 
 def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
-    """What comes nearest to the inverses of matrices.
+    """Compute the Moore-Penrose pseudo-inverse of each matrix.
 
     Args:
-        x: shape (..., m, n), of floating-point numbers.
-        rtol: singular values up to this part of the greatest count as 0; the greater of m and n
-            times the precision if None.
+        x: Matrices of shape (..., m, n) and floating-point dtype.
+        rtol: Singular values up to `rtol` times the greatest singular value count as 0. Default:
+            max(m, n) times the machine epsilon.
 
     Returns:
-        Shape (..., n, m).
+        Array of shape (..., n, m).
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
-        ArrayValueError: `x` has fewer axes than two, or `rtol` is not one for each matrix.
+        ArrayValueError: If `x` has fewer than two axes, or `rtol` does not have one value per
+            matrix.
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.
 
@@ -466,18 +478,18 @@ def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
 
 
 def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
-    """Matrices as products of orthonormal ones and upper triangles.
+    """Compute the QR decomposition of each matrix.
 
     Args:
-        x: shape (..., m, n), of floating-point numbers.
-        mode: `reduced` for as many columns of `Q` as the least of m and n, `complete` for m.
+        x: Matrices of shape (..., m, n) and floating-point dtype.
+        mode: `reduced` for min(m, n) columns of `Q`, `complete` for m columns. Default: `reduced`.
 
     Returns:
-        `Q` and `R`.
+        `Q` with orthonormal columns and upper triangular `R`.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
-        ArrayValueError: `x` has fewer axes than two, or there is no such mode.
+        ArrayValueError: If `x` has fewer than two axes, or `mode` is unknown.
 
     >>> import tecomp.array as xp
     >>> qr(xp.ones((5, 2))).Q.shape, qr(xp.ones((5, 2)), mode="complete").Q.shape
@@ -488,13 +500,13 @@ def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRRe
 
 
 def slogdet(x: Array, /) -> SlogdetResult:
-    """The signs of determinants, and the logarithms of their sizes.
+    """Compute the sign and the logarithm of the magnitude of each determinant.
 
     Args:
-        x: square matrices, shape (..., n, n), of floating-point numbers.
+        x: Square matrices of shape (..., n, n) and floating-point dtype.
 
     Returns:
-        `sign`, of absolute value 1, or 0, and `logabsdet`, real; both of shape (...).
+        `sign`, of magnitude 1 or 0, and `logabsdet`, real; both of shape (...).
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
@@ -508,18 +520,18 @@ def slogdet(x: Array, /) -> SlogdetResult:
 
 
 def solve(x1: Array, x2: Array, /) -> Array:
-    """What matrices are to be multiplied by to give others.
+    """Solve the linear system `x1 @ x = x2` for `x`.
 
     Args:
-        x1: square matrices, shape (..., n, n), of floating-point numbers.
-        x2: what they are to give: a vector, shape (n,), or matrices, (..., n, k).
+        x1: Square matrices of shape (..., n, n) and floating-point dtype.
+        x2: Right-hand sides: a vector of shape (n,), or matrices of shape (..., n, k).
 
     Returns:
-        The solutions, in the shape of `x2`; leading axes are broadcast.
+        Solutions in the shape of `x2`; leading axes are broadcast.
 
     Raises:
-        ArrayTypeError: elements are others.
-        ArrayValueError: shapes do not fit, or a matrix has no inverse.
+        ArrayTypeError: If an operand has an unsupported dtype.
+        ArrayValueError: If the shapes do not match, or a matrix is singular.
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.
 
@@ -533,18 +545,19 @@ def solve(x1: Array, x2: Array, /) -> Array:
 
 
 def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
-    """Matrices as products of orthonormal ones, and of their singular values between them.
+    """Compute the singular value decomposition of each matrix.
 
     Args:
-        x: shape (..., m, n), of floating-point numbers.
-        full_matrices: whether `U` and `Vh` are square, or have only what belongs to the values.
+        x: Matrices of shape (..., m, n) and floating-point dtype.
+        full_matrices: If True, `U` and `Vh` are square; otherwise, they have min(m, n) columns and
+            rows. Default: True.
 
     Returns:
-        `U`, `S`, real, the greatest first, and `Vh`.
+        `U`; `S`, real singular values in descending order; and `Vh`.
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
-        ArrayValueError: `x` has fewer axes than two, or there is no result.
+        ArrayValueError: If `x` has fewer than two axes, or the decomposition does not converge.
 
     >>> import tecomp.array as xp
     >>> svd(xp.asarray([[0.0, 2.0], [3.0, 0.0]])).S
@@ -554,7 +567,10 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
 
 
 def svdvals(x: Array, /) -> Array:
-    """The singular values of matrices, as `svd` gives them.
+    """Compute the singular values of each matrix, in descending order.
+
+    Args:
+        x: Matrices of shape (..., m, n) and floating-point dtype.
 
     >>> import tecomp.array as xp
     >>> svdvals(xp.asarray([[0.0, 2.0], [3.0, 0.0]]))
@@ -564,19 +580,19 @@ def svdvals(x: Array, /) -> Array:
 
 
 def trace(x: Array, /, *, offset: SupportsIndex = 0, dtype: Any = None) -> Array:
-    """The sums of the elements of matrices on a diagonal.
+    """Sum the elements of a diagonal of each matrix.
 
     Args:
-        x: shape (..., m, n), of numbers.
-        offset: how far the diagonal is above the main one.
-        dtype: the element type of the result; that of `x` if None, and 64 bits for integers.
+        x: Matrices of shape (..., m, n) and numeric dtype.
+        offset: Offset of the diagonal above the main diagonal. Default: 0.
+        dtype: Result dtype. Default: the dtype of `x`; 64-bit for integers.
 
     Returns:
-        Shape (...).
+        Array of shape (...).
 
     Raises:
         ArrayTypeError: If `x` has an unsupported dtype.
-        ArrayValueError: `x` has fewer axes than two.
+        ArrayValueError: If `x` has fewer than two axes.
 
     >>> import tecomp.array as xp
     >>> trace(xp.asarray([[1, 2], [3, 4]]))
@@ -591,23 +607,23 @@ def trace(x: Array, /, *, offset: SupportsIndex = 0, dtype: Any = None) -> Array
 def vector_norm(
     x: Array, /, *, axis: Axes = None, keepdims: bool = False, ord: float = 2
 ) -> Array:
-    """The norms of vectors.
+    """Compute the norm of vectors along the given axes.
 
     Args:
         x: Input array of floating-point dtype, real or complex.
-        axis: along which they lie: one axis or several; all of them if None.
+        axis: Axis or axes of the vectors. Default: all axes.
         keepdims: If True, keep reduced axes with size 1.
-        ord: 2 for the root of the squares of all elements; 1 for the sum of their sizes; inf and
-            -inf for the greatest and the least size; 0 for how many are not 0; any other number p
-            for the p-th root of the sum of the p-th powers of sizes.
+        ord: Norm: 2 for the Euclidean norm; 1 for the sum of magnitudes; inf and -inf for the
+            greatest and least magnitude; 0 for the number of nonzero elements; any other number p
+            for the p-norm, the p-th root of the sum of p-th powers of magnitudes. Default: 2.
 
     Returns:
-        Real numbers.
+        Real array without the axes of the vectors.
 
     Raises:
-        ArrayTypeError: `x` is of other elements, or `ord` is no number.
+        ArrayTypeError: If `x` has an unsupported dtype, or `ord` is not a number.
         ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: there is no element of which it is the greatest.
+        ArrayValueError: If the greatest or least magnitude of an empty vector is required.
 
     >>> import tecomp.array as xp
     >>> vector_norm(xp.asarray([3.0, 4.0])), vector_norm(xp.asarray([3.0, 4.0]), ord=1)

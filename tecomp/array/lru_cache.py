@@ -11,19 +11,19 @@ Value = TypeVar("Value")
 Other = TypeVar("Other")
 
 class Recent(Generic[Key, Value]):
-    """Values by key, of which those that nobody used for long are let go.
+    """Cache that evicts values that were not used recently.
 
-    There are two halves. What is used is in the first, or comes there; when that is full, it
-    becomes the second, and what was in the second is gone. So a key is hashed once where it is
-    found, which an order by last use would do twice.
+    The cache has two generations. A value that is stored or found moves to the first generation;
+    when that is full, it becomes the second generation, and the old second generation is dropped. A
+    lookup hashes the key only once, where an order by last use would hash it twice.
 
-    A key that is a tuple with many entries, as that of a graph of thousands of operations, stands
-    for a value that takes more memory, and counts as several.
+    A key that is a tuple with many entries, such as the key of a graph of thousands of operations,
+    belongs to a value that takes more memory, and counts as several values.
 
-    Several threads may use it.
+    The cache is thread-safe.
 
     Attributes:
-        most: values that are kept, if their keys are small.
+        most: Maximum number of values with small keys.
 
     >>> squares: Recent[int, int] = Recent(4)
     >>> for k in range(5):
@@ -37,10 +37,10 @@ class Recent(Generic[Key, Value]):
         self._used: dict[Key, Value] = {}
         self._before: dict[Key, Value] = {}
         self._moving = leaf_lock()
-        self._weight = 0  # of the values in use
+        self._weight = 0  # weight of the first generation
 
     def get(self, key: Key, default: Other) -> Value | Other:
-        """The value of a key; the default if it is not here."""
+        """Return the value of a key, or the default if the key is not cached."""
         found = self._used.get(key, default)
         if found is not default:
             return found
@@ -48,7 +48,7 @@ class Recent(Generic[Key, Value]):
         return found if found is default else self.keep(key, found)  # type: ignore[arg-type]
 
     def keep(self, key: Key, value: Value) -> Value:
-        """Keep a value, and return it."""
+        """Store a value and return it."""
         weight = 1 + _entries(key) // _ENTRIES
         with self._moving:
             if self._used and self._weight + weight > self.most // 2:
@@ -59,23 +59,23 @@ class Recent(Generic[Key, Value]):
         return value
 
     def clear(self) -> None:
-        """Let go of all."""
+        """Remove all values."""
         with self._moving:
             self._used.clear()
             self._before.clear()
             self._weight = 0
 
     def __len__(self) -> int:
-        """How many values are kept."""
+        """Return the number of cached values."""
         return len(self._used) + len(self._before)
 
 
 _ENTRIES = 64
-"""Entries of a key that count as one value."""
+"""Number of key entries that count as one value."""
 
 
 def _entries(key: object) -> int:
-    """Return how many entries nested tuples have."""
+    """Return the number of entries of nested tuples."""
     count, tuples = 0, [key]
     while tuples:
         found = tuples.pop()

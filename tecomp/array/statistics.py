@@ -9,16 +9,16 @@ from typing import Any
 
 @dataclass
 class Costs:
-    """What was done on one device.
+    """Activity on one device.
 
     Attributes:
-        programs: that ran, with how often.
-        copies_from_host: arrays that were brought there.
-        bytes_from_host: with their padding.
-        copies_to_host: arrays that were read.
-        bytes_to_host: with their padding.
-        libraries: calls of functions of libraries, which run on the host, by name.
-        relayouts: copies to layouts that were asked for, of `restickify` and `relayout_to`.
+        programs: Number of runs of each program.
+        copies_from_host: Number of arrays copied from the host.
+        bytes_from_host: Bytes copied from the host, with padding.
+        copies_to_host: Number of arrays copied to the host.
+        bytes_to_host: Bytes copied to the host, with padding.
+        libraries: Number of calls of each library function, which run on the host, by name.
+        relayouts: Number of explicit copies to other layouts, by `restickify` and `relayout_to`.
     """
 
     programs: Counter[Any] = field(default_factory=Counter)
@@ -30,40 +30,40 @@ class Costs:
     relayouts: int = 0
 
     def from_host(self, count: int) -> None:
-        """One more array was brought there."""
+        """Count the copy of one array of `count` bytes from the host."""
         self.copies_from_host += 1
         self.bytes_from_host += count
 
     def to_host(self, count: int) -> None:
-        """One more array was read."""
+        """Count the copy of one array of `count` bytes to the host."""
         self.copies_to_host += 1
         self.bytes_to_host += count
 
 
 costs: dict[str, Costs] = {}
-"""Those of this process since the last reset, by device."""
+"""Activity of this process since the last reset, by device."""
 
 
 def costs_of(device: str | None) -> Costs:
-    """Those of a device."""
+    """Return the activity record of a device."""
     return costs.setdefault(str(device), Costs())
 
 
 @dataclass
 class Counters:
-    """How often what was done.
+    """Counters of compilation, calls and communication.
 
     Attributes:
-        compiled: kernels and programs that were compiled, or found on disk.
-        called: calls of them.
-        libraries: calls of functions of libraries, by name.
-        gathered: arrays of teams of which every process got all elements, by what asked for them.
-        exchanges: rounds in which this process sent messages to others, or got some.
-        overlapped: exchanges that were on their way while this process computed what does not
-            need them.
-        messages: that it sent in these.
-        collectives: messages that all processes of a team take part in.
-        sent: bytes that this process sent, or gave to collectives, by what for.
+        compiled: Number of kernels and programs that were compiled or loaded from disk.
+        called: Number of calls of kernels and programs.
+        libraries: Number of calls of each library function, by name.
+        gathered: Number of distributed arrays that were replicated on all ranks, by cause.
+        exchanges: Number of rounds in which this process sent or received messages.
+        overlapped: Number of exchanges that overlapped with independent computation of this
+            process.
+        messages: Number of messages that this process sent in exchanges.
+        collectives: Number of collectives in which this process took part.
+        sent: Bytes that this process sent or passed to collectives, by purpose.
     """
 
     compiled: int = 0
@@ -93,4 +93,4 @@ class Counters:
 
 
 counters = Counters()
-"""Those of this process."""
+"""Counters of this process."""

@@ -47,16 +47,16 @@ INSTEAD: Mapping[str, str] = {
 
 
 def absent_method(name: str, known: Collection[str]) -> AttributeError:
-    """What is said of an attribute that arrays have not.
+    """Return the error for an attribute that `Array` does not have, with a replacement if known.
 
     Args:
-        name: what was asked for.
-        known: the functions of the namespace.
+        name: Attribute name.
+        known: Function names of the namespace.
 
     >>> absent_method("sum", ["sum"]).message
     "Array has no 'sum'; write xp.sum(x)"
     """
-    if name.startswith("_"):  # a protocol that a library probes
+    if name.startswith("_"):  # libraries probe for protocols
         return AttributeError(f"'Array' object has no attribute {name!r}")
     if name in known:
         return MissingError(f"Array has no {name!r}; write xp.{name}(x)")
@@ -66,7 +66,7 @@ def absent_method(name: str, known: Collection[str]) -> AttributeError:
 
 
 def absent_function(name: str, known: Collection[str]) -> AttributeError:
-    """What is said of a name that the namespace has not.
+    """Return the error for a name that the namespace does not have, with a replacement if known.
 
     >>> absent_function("concatenate", []).message
     "tecomp.array has no 'concatenate'; write xp.concat(arrays, axis=...)"

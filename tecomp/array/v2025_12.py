@@ -1,7 +1,7 @@
-"""The namespace as version 2025.12 of the standard has it: several results are tuples, not lists.
+"""The namespace of version 2025.12 of the standard: multiple results are tuples, not lists.
 
-What it has beyond 2024.12 (`broadcast_shapes`, `isin`, `linalg.eig`, `linalg.eigvals`, several axes
-of `expand_dims`) is in `tecomp.array` too.
+The other additions since 2024.12 (`broadcast_shapes`, `isin`, `linalg.eig`, `linalg.eigvals`,
+several axes of `expand_dims`) are in `tecomp.array` too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def __dir__() -> list[str]:
 
 
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
-    """Arrays repeated to the shape that all of them broadcast to; see `tecomp.array`.
+    """Broadcast arrays to a common shape; see `tecomp.array`.
 
     >>> import tecomp.array as xp
     >>> len(broadcast_arrays(xp.ones(3), xp.ones((2, 1))))
@@ -32,7 +32,7 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
 
 
 def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
-    """Arrays of coordinates; see `tecomp.array`.
+    """Return coordinate arrays for coordinate vectors; see `tecomp.array`.
 
     >>> import tecomp.array as xp
     >>> [grid.shape for grid in meshgrid(xp.ones(3), xp.ones(2))]
@@ -43,10 +43,10 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
 
 class _Info(Info):
     def devices(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Where arrays can be."""
+        """Return the available devices."""
         return tuple(super().devices())
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807  the standard's name
-    """What the namespace has, and where arrays can be."""
+    """Return the namespace inspection object."""
     return _Info()

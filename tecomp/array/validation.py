@@ -1,4 +1,4 @@
-"""Validate arguments of array functions; weakly typed Python scalars."""
+"""Validation of arguments of array functions, and weakly typed Python scalars."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tecomp.ptensor.types import ALL, PART, PTensorType, Shape, float_limits, nu
 Extents: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
 
 MOST_BYTES = 2**47
-"""No process can address more."""
+"""Maximum size of an array in bytes: the address space of a process (47 bits)."""
 
 MOST_AXES = 64
-"""NumPy has no arrays of more."""
+"""Maximum number of axes, the limit of NumPy."""
 
 
 def dtype_name(dtype: Any, where: str) -> str:
-    """The name of an element type.
+    """Return the name of a dtype.
 
     Args:
-        dtype: what users give.
-        where: the function, for messages.
+        dtype: dtype argument of the user.
+        where: Function name for error messages.
 
     Raises:
         ArrayTypeError: If `dtype` is not supported.
@@ -43,7 +43,7 @@ def dtype_name(dtype: Any, where: str) -> str:
     if isinstance(dtype, np.dtype) and (known := _name_of(dtype)) in ALL:
         return known
     name = repr(dtype)
-    # NumPy takes None for float64, and the type of whatever has one, arrays too.
+    # `np.dtype` converts None to float64 and reads the `dtype` attribute of any object.
     if isinstance(dtype, np.dtype | type | str):
         with suppress(TypeError):
             name = np.dtype(dtype).name
@@ -54,15 +54,15 @@ def dtype_name(dtype: Any, where: str) -> str:
 
 @lru_cache(256)
 def _name_of(dtype: np.dtype[Any]) -> str:
-    """Kept, as NumPy puts it together each time."""
+    """Return the name of a NumPy dtype; cached, because NumPy builds the string on each access."""
     return str(dtype.name)
 
 
 def dtype_at(dtype: Any, wide: str, device: str, where: str) -> str:
-    """The name of an element type on a device; what stands there for one of 64 bits if None.
+    """Return the name of a dtype on a device; if None, the device's default for a 64-bit dtype.
 
     Raises:
-        ArrayTypeError: there are no arrays of such elements there.
+        ArrayTypeError: If the device does not support the dtype.
 
     >>> dtype_at(None, "float64", "cpu", "zeros"), dtype_at(None, "float64", "stick128", "zeros")
     ('float64', 'float32')
@@ -75,10 +75,10 @@ def dtype_at(dtype: Any, wide: str, device: str, where: str) -> str:
 
 
 def integer(value: SupportsIndex, where: str, what: str) -> int:
-    """An integer that users give.
+    """Convert an integer argument to an int.
 
     Raises:
-        ArrayTypeError: it is none.
+        ArrayTypeError: If the value is not an integer.
     """
     try:
         return index(value)
@@ -89,12 +89,12 @@ def integer(value: SupportsIndex, where: str, what: str) -> int:
 
 
 def diagonal_of(value: SupportsIndex, shape: Shape, where: str, what: str) -> int:
-    """The number of a diagonal of matrices: 0 is the main one, those above it are greater.
+    """Return the number of a matrix diagonal: 0 is the main one, diagonals above it are positive.
 
-    All that are wholly outside are as the first of them.
+    Diagonals outside the matrix are clamped to the first diagonal outside.
 
     Raises:
-        ArrayTypeError: it is no integer.
+        ArrayTypeError: If the value is not an integer.
     """
     number = integer(value, where, what)
     if len(shape) < 2:
@@ -104,10 +104,10 @@ def diagonal_of(value: SupportsIndex, shape: Shape, where: str, what: str) -> in
 
 
 def integers(value: SupportsIndex | Iterable[SupportsIndex], where: str, what: str) -> Shape:
-    """One integer, or several.
+    """Convert one or several integers to a tuple.
 
     Raises:
-        ArrayTypeError: there are others in it.
+        ArrayTypeError: If a value is not an integer.
     """
     if isinstance(value, Iterable) and not hasattr(value, "__index__"):
         return tuple([integer(part, where, what) for part in value])
@@ -119,11 +119,11 @@ def integers(value: SupportsIndex | Iterable[SupportsIndex], where: str, what: s
 def shape_of(
     shape: SupportsIndex | Iterable[SupportsIndex], where: str, dtype: str = "bool"
 ) -> Shape:
-    """A shape that users give.
+    """Validate a shape argument.
 
     Raises:
         ArrayTypeError: If an extent is not an integer.
-        ArrayValueError: an extent is below 0, or there are too many elements.
+        ArrayValueError: If an extent is negative, or there are too many axes or elements.
     """
     extents = integers(shape, where, "shape")
     if any(extent < 0 for extent in extents):
@@ -142,10 +142,10 @@ def shape_of(
 
 
 def flag(value: Any, where: str, what: str) -> bool:
-    """A truth value that users give.
+    """Convert a flag argument to a bool.
 
     Raises:
-        ArrayTypeError: it is neither true nor false, as arrays are.
+        ArrayTypeError: If the value has no truth value, such as an array.
 
     >>> flag(1, "sum", "keepdims")
     True
@@ -159,19 +159,19 @@ def flag(value: Any, where: str, what: str) -> bool:
 
 
 def copying(copy: Any, where: str) -> bool | None:
-    """Whether elements are copied: always, never, or where that is needed if None.
+    """Convert a `copy` argument: True (always), False (never) or None (if necessary).
 
     Raises:
-        ArrayTypeError: it is something else.
+        ArrayTypeError: If the value has no truth value.
     """
     return None if copy is None else flag(copy, where, "copy")
 
 
 def word(value: Any, known: Sequence[str], where: str, what: str) -> str:
-    """One of the words that users can give.
+    """Validate an argument that selects one of several names.
 
     Raises:
-        ArrayValueError: it is none of them.
+        ArrayValueError: If the value is not a known name.
     """
     if isinstance(value, str) and value in known:
         return value
@@ -182,7 +182,7 @@ def word(value: Any, known: Sequence[str], where: str, what: str) -> str:
 
 
 def check_of_one_process(layout: Any, where: str) -> None:
-    """Refuse a layout for an array of a team."""
+    """Reject a layout for a distributed array."""
     if layout is not None:
         raise ArrayValueError(
             f"{where}: a layout is given for an array of a team, of which each process keeps a "
@@ -191,7 +191,7 @@ def check_of_one_process(layout: Any, where: str) -> None:
 
 
 def need_team(placements: Any, where: str) -> None:
-    """Refuse placements for an array without a team."""
+    """Reject placements for an array without a team."""
     if placements is not None:
         raise ArrayValueError(
             f"{where}: placements say what each process of a team has, and no team is given; give "
@@ -200,17 +200,17 @@ def need_team(placements: Any, where: str) -> None:
 
 
 Scalar = bool | int | float | complex
-"""The numbers of Python that stand beside arrays, in the type of these."""
+"""Python scalars that are weakly typed: next to an array, they take its dtype."""
 
 
 class _Kind(NamedTuple):
-    """What numbers of one class become beside arrays of one type.
+    """Conversion of Python scalars of one class next to arrays of one type.
 
     Attributes:
-        type: of a number.
-        dtype: the same for NumPy.
-        least: of the numbers that need no further look; None if all are such.
-        most: of these.
+        type: Array type of a converted number.
+        dtype: The same as a NumPy dtype.
+        least: Least number that needs no further check; None if no number needs a check.
+        most: Greatest number that needs no further check.
     """
 
     type: PTensorType
@@ -224,15 +224,15 @@ _MOST = float(np.finfo("float64").max)
 
 
 def beside(type: PTensorType, value: object, where: str) -> Node | None:
-    """A number of Python as an array beside another; None if it is something else.
+    """Convert a Python scalar to a node next to an array; return None for other objects.
 
     Args:
-        type: of the other array.
-        value: the number, or one of NumPy's.
-        where: the function, for messages.
+        type: Type of the array.
+        value: Python or NumPy scalar.
+        where: Function name for error messages.
 
     Raises:
-        ArrayTypeError: an int is out of the range of the array's type.
+        ArrayTypeError: If an int is out of range for the dtype of the array.
     """
     kind = _kinds.get((type, value.__class__))
     if kind is not None and (
@@ -260,11 +260,11 @@ def _looked_at(type: PTensorType, value: Scalar, where: str) -> Node:
 
 
 def _range(dtype: str, value: Scalar) -> tuple[float | None, float | None]:
-    """Numbers of a class that NumPy turns into one of the type without a word."""
+    """Return the range of numbers of a class that NumPy converts without a warning or an error."""
     if isinstance(value, complex):
         return None, None
     part = numpy_dtype(PART.get(dtype, dtype))
-    if isinstance(value, int) and part.kind == "V":  # bfloat16 takes ints of a machine
+    if isinstance(value, int) and part.kind == "V":  # bfloat16 accepts 64-bit ints
         return np.iinfo("int64").min, np.iinfo("int64").max
     if part.kind == "b":
         return False, True
@@ -281,6 +281,6 @@ def _made(value: Scalar, dtype: np.dtype[Any], where: str) -> Buffer:
         )
     if isinstance(value, int) and dtype.kind == "V":
         value = float(value)
-    # A number beyond the type becomes infinite, as results do.
+    # Numbers out of range become infinite, like results of operations.
     with np.errstate(over="ignore"):
         return np.array(value, dtype)

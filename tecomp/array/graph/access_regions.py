@@ -29,19 +29,19 @@ from tecomp.ptensor.operations.reduction import Cumulative, Diff
 from tecomp.ptensor.types import PTensorType, Shape
 
 Span: TypeAlias = tuple[int, int]
-"""First index and end."""
+"""First index and end, excluded."""
 
 Box: TypeAlias = tuple[Span, ...]
-"""A span of indices along each axis."""
+"""Index span along each axis."""
 
 
 class Along(NamedTuple):
-    """The index along an axis of an operand that belongs to index `i` along one of the result.
+    """Affine access: operand index for index `i` along an axis of the result.
 
     Attributes:
-        axis: of the result.
-        step: the index is `first + step * i`.
-        first: that.
+        axis: Axis of the result.
+        step: Factor in the operand index `first + step * i`.
+        first: Offset in the operand index.
     """
 
     axis: int
@@ -50,12 +50,12 @@ class Along(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """What an operation reads.
+    """Accesses of an operation to its operands.
 
     Attributes:
-        operands: for each axis of each operand how it goes along one of the result; None if all
-            of its indices are needed for any element.
-        whole: axes of the result along which all elements are computed, or none.
+        operands: Access along each axis of each operand; None if any element of the result needs
+            all indices along the axis.
+        whole: Axes of the result that can only be computed as a whole.
     """
 
     operands: tuple[tuple[Along | None, ...], ...]
@@ -63,7 +63,7 @@ class Reads(NamedTuple):
 
 
 def reads(op: Operation, operands: Sequence[PTensorType], result: PTensorType) -> Reads:
-    """What an operation on operands of these types reads; of most operations it is not known."""
+    """Return the accesses of an operation to its operands; whole operands if they are unknown."""
     if is_elementwise(op):
         return Reads(tuple([_repeated(x.shape, result.shape) for x in operands]))
     return _reads(op, operands, result)
@@ -77,14 +77,14 @@ def _repeated(shape: Shape, result: Shape) -> tuple[Along | None, ...]:
 
 
 def _beside(op: Operation, xs: Sequence[PTensorType], axes: Sequence[int]) -> Reads:
-    """Along some axes all elements are needed for any, along others those at the same place."""
+    """Return accesses to all elements along some axes and to the same index along the others."""
     at = {axis % xs[0].rank for axis in axes}
     own = tuple([None if k in at else Along(k) for k in range(xs[0].rank)])
     return Reads((own,) * len(xs), tuple(at))
 
 
 def _moved(shape: Shape, axes: Mapping[int, int]) -> Reads:
-    """Axes of an operand that have other numbers in the result, and those that it has not."""
+    """Return accesses to an operand whose axes are renumbered in, or missing from, the result."""
     return Reads((tuple([
         Along(axes[axis]) if axis in axes else None for axis in range(len(shape))
     ]),))
@@ -180,12 +180,12 @@ def _(op: Combine, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
 
 @singledispatch
 def within(op: Operation, box: Box, given: Sequence[Box]) -> Operation:
-    """The operation that computes a box of the result of boxes of the operands.
+    """Return the operation that computes a box of the result from boxes of the operands.
 
     Args:
         op: Operation.
-        box: of its result.
-        given: of its operands: what elements in the box need.
+        box: Box of the result.
+        given: Boxes of the operands that contain all elements that `box` needs.
     """
     return op
 
@@ -220,22 +220,22 @@ Index: TypeAlias = tuple[Any, ...]
 
 
 def whole(shape: Shape) -> Box:
-    """All elements."""
+    """Return the box of all elements."""
     return tuple([(0, n) for n in shape])
 
 
 def size_of(box: Box) -> int:
-    """How many elements there are in a box."""
+    """Return the number of elements of a box."""
     return prod([end - low for low, end in box])
 
 
 def index_of(box: Box) -> Index:
-    """A box as one indexes arrays, with dots, so that what has no axes stays an array."""
+    """Return a box as an index, with `...`, so that an array without axes stays an array."""
     return (*[slice(low, end) for low, end in box], ...)
 
 
 def around(box: Box, shape: Shape) -> list[Box]:
-    """The boxes before and behind one along each axis: all else of a shape, each element once."""
+    """Return disjoint boxes that cover all elements outside a box."""
     found: list[Box] = []
     for axis, ((low, end), n) in enumerate(zip(box, shape, strict=True)):
         behind = whole(shape)[axis + 1 :]
@@ -248,9 +248,9 @@ class Graph:
     """Operations without their elements.
 
     Attributes:
-        leaves: the types of what is given.
-        steps: the operations, as pending ones are.
-        outputs: the places of the results that are wanted.
+        leaves: Types of the inputs.
+        steps: Operations, as in `Pending`.
+        outputs: Positions of the required results.
     """
 
     leaves: tuple[PTensorType, ...]
@@ -258,18 +258,18 @@ class Graph:
     outputs: tuple[int, ...]
 
     def types(self) -> list[PTensorType]:
-        """The types of all results."""
+        """Return the types of all results."""
         found: list[PTensorType] = []
         for op, places in self.steps:
             found.append(type_of(op, *[self.type(place, found) for place in places]))
         return found
 
     def type(self, place: int, types: Sequence[PTensorType]) -> PTensorType:
-        """The type of an operand, of those of all results."""
+        """Return the type of an operand, given the types of all results."""
         return types[place] if place >= 0 else self.leaves[-1 - place]
 
     def reads(self, types: Sequence[PTensorType]) -> list[Reads]:
-        """What all operations read."""
+        """Return the accesses of all operations."""
         return [
             reads(op, [self.type(place, types) for place in places], types[k])
             for k, (op, places) in enumerate(self.steps)
@@ -277,11 +277,11 @@ class Graph:
 
 
 def ready(graph: Graph, given: Sequence[Box | None]) -> list[Box | None]:
-    """Of each result the elements that need only such elements of the leaves; None if none do.
+    """Return for each result the box that depends only on given boxes of the leaves, or None.
 
     Args:
-        graph: the operations.
-        given: of each leaf a box, or None.
+        graph: Operations.
+        given: Box of each leaf, or None.
     """
     types = graph.types()
     found: list[Box | None] = []
@@ -302,7 +302,7 @@ def _narrowed(
     spans: list[Span] | None, along: Sequence[Along | None], box: Box | None, extents: Shape,
     shape: Shape,
 ) -> list[Span] | None:
-    """What is left of a result, if an operand is ready in a box."""
+    """Narrow the box of a result to the elements that need only a box of an operand."""
     if spans is None or box is None:
         return None
     spans = list(spans)
@@ -317,9 +317,9 @@ def _narrowed(
 
 
 def _reached(at: Along, span: Span, n: int, extent: int) -> Span:
-    """The indices along an axis of the result that read none outside of a span of an operand.
+    """Return the indices along an axis of the result that read only a span of an operand.
 
-    An index that reads none at all, since the operand ends before it, is one of them.
+    An index that reads nothing, because the operand ends before it, is included.
     """
     (low, end), step = span, abs(at.step)
     if at.step < 0:
@@ -330,7 +330,7 @@ def _reached(at: Along, span: Span, n: int, extent: int) -> Span:
 
 
 def _needed(along: Sequence[Along | None], box: Box, shape: Shape) -> Box:
-    """What a box of a result needs of an operand."""
+    """Return the box of an operand that a box of the result reads."""
     found = []
     for at, n in zip(along, shape, strict=True):
         if at is None:
@@ -347,10 +347,10 @@ class Boxed:
     """Operations that compute boxes of results.
 
     Attributes:
-        graph: the operations.
-        types: of their results.
-        leaves: of each of its leaves the number of a leaf of the whole, and the box of it.
-        boxes: of each of its outputs the place in the whole, and the box there.
+        graph: Operations.
+        types: Types of their results.
+        leaves: For each leaf, the number of a leaf of the full graph and the box of it.
+        boxes: For each output, the position in the full graph and the box of it.
     """
 
     graph: Graph
@@ -360,22 +360,22 @@ class Boxed:
 
     @property
     def size(self) -> int:
-        """How many elements are computed."""
+        """Number of computed elements."""
         return sum([type.size for type in self.types])
 
 
 def boxed(graph: Graph, wanted: Mapping[int, Box]) -> Boxed:
-    """The operations that compute a box of some results.
+    """Return the operations that compute boxes of some results.
 
     Args:
-        graph: operations.
-        wanted: the places of the results, and the box of each, which has elements.
+        graph: Operations.
+        wanted: Nonempty box of each required result, by position.
     """
     return _Builder(graph, wanted).built()
 
 
 class _Builder:
-    """Operations of a graph, of which each computes a box."""
+    """Builder of the operations that compute boxes."""
 
     def __init__(self, graph: Graph, wanted: Mapping[int, Box]) -> None:
         self.graph, self.wanted = graph, wanted
@@ -394,7 +394,7 @@ class _Builder:
         self.places = {place: -1 - j for place, j in self.number.items()}
 
     def _ask(self, k: int) -> None:
-        """What the box of a result needs of the operands."""
+        """Add the boxes of the operands that the box of a result reads."""
         box = list(self.boxes[k])
         for axis in self.reads[k].whole:
             box[axis] = (0, self.types[k].shape[axis])
@@ -402,7 +402,7 @@ class _Builder:
         op, places = self.graph.steps[k]
         for place, need in zip(places, self._needs(k), strict=True):
             if isinstance(op, InsertSlice) and not size_of(need):
-                continue  # what is inserted is not in the box
+                continue  # the inserted part is outside the box
             before = self.boxes.get(place, need)
             self.boxes[place] = tuple([
                 (min(a, b), max(c, d)) for (a, c), (b, d) in zip(before, need, strict=True)
@@ -433,7 +433,7 @@ class _Builder:
         return self._add(within(op, self.boxes[k], needs), given)
 
     def _part(self, place: int, box: Box) -> int:
-        """A box of what is computed or given."""
+        """Return the position of a box of a computed value or leaf."""
         own = self.boxes[place]
         if own == box:
             return self.places[place]
@@ -457,5 +457,5 @@ class _Builder:
 
 
 def _keeps(op: ExtractSlice) -> bool:
-    """Whether a slice as long as its operand is all of it, in order."""
+    """Return whether a slice of full length is the identity."""
     return all(first == 0 and (step == 1 or count < 2) for first, step, count in op.slice)

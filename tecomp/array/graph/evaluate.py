@@ -31,15 +31,15 @@ from tecomp.ptensor.devices import CPU
 from tecomp.ptensor.types import numpy_dtype
 
 if TYPE_CHECKING:
-    # Loaded with the first team: most processes have none.
+    # Import for types only: the module is loaded when the first team is created.
     from tecomp.dist.runtime.call_tracking import Span
 
 
 class Lane:
-    """What was computed.
+    """Log of computations for the timeline.
 
     Attributes:
-        spans: the last computations; None if nobody notes them.
+        spans: Most recent computations; None if the log is off.
     """
 
     def __init__(self) -> None:
@@ -47,13 +47,13 @@ class Lane:
         self._span: type[Span]
 
     def begin(self) -> None:
-        """Note what is computed from now on."""
+        """Turn the log on."""
         if self.spans is None:
             waits = import_module("tecomp.dist.runtime.call_tracking")
             self.spans, self._span = deque(maxlen=waits.KEPT_WAITS), waits.Span
 
     def note(self, work: Pending, start: float, what: str = "") -> None:
-        """Operations are computed, or a part of them, which began some time ago."""
+        """Log the computation of operations, which began at `start`."""
         if self.spans is not None:
             names = dict.fromkeys([op.where for op, _ in work.steps])
             if what:
@@ -62,10 +62,10 @@ class Lane:
 
 
 lane = Lane()
-"""That of this process."""
+"""Log of this process."""
 
 
-# Known by its name, as an entry point has it: who only records operations does not wait for it.
+# An entry point, because recording operations must not load the compiler.
 _COMPILER = EntryPoint("compiler", "tecomp.array.kernels.execution_plan", "tecomp.compilers")
 
 
@@ -73,12 +73,12 @@ def evaluate(
     nodes: Sequence[Node], into: Mapping[Node, Buffer] | None = None,
     by: Callable[[Pending], None] | None = None,
 ) -> None:
-    """Compute nodes, and what else was recorded on the way to them and can still be asked for.
+    """Compute nodes, together with recorded operations on their paths that are still referenced.
 
     Args:
-        nodes: these.
-        into: memory for the elements of some of them, without gaps; new memory for others.
-        by: computes pending operations on what is there, or will be.
+        nodes: Nodes to compute.
+        into: Contiguous memory for the elements of some nodes; the others are allocated.
+        by: Function that runs pending operations. Default: `compute`.
     """
     parts = parts_of(nodes, at_once=True)
     if all([part.is_there for part in parts]):
@@ -94,26 +94,26 @@ def evaluate(
                     places = {node: k for k, node in enumerate(begun)}
                     given = {places[node]: data for node, data in into.items() if node in places}
                     work.into = given
-            if begun:  # no other thread was faster
+            if begun:  # otherwise another thread has computed the nodes
                 (by or compute)(work)
         finally:
             end(begun)
 
 
 def computable(nodes: Sequence[Node]) -> Pending:
-    """What has to be computed for some nodes, once no other thread is at it.
+    """Return the pending operations of nodes, after other threads have finished their part.
 
     Raises:
-        ArrayTypeError: there are no elements to compute it from: a function is being recorded.
+        ArrayTypeError: If a leaf has no elements because a function is being recorded.
     """
     with looking:
         while (work := pending([node for node in nodes if not node.is_there])) and is_busy(
             work.nodes, work.leaves
         ):
             written = writers(work.leaves)
-            del work  # who counts references to its nodes must not count these
+            del work  # drop references, because other threads count references to the nodes
             wait(written)
-    if not all([node.is_there for node in work.leaves]):  # an argument of what is recorded
+    if not all([node.is_there for node in work.leaves]):  # an argument of a recorded function
         raise no_elements()
     if tracing.depth and not tracing.captured.isdisjoint(map(id, work.leaves)):
         raise no_elements()
@@ -121,7 +121,7 @@ def computable(nodes: Sequence[Node]) -> Pending:
 
 
 def no_elements() -> ArrayTypeError:
-    """What is said where elements are asked for while a function is recorded."""
+    """Return the error for element access while a function is recorded."""
     return ArrayTypeError(
         "jit: the value of an element is asked for, and there is none while a function is "
         "recorded; use where in place of if, or ask outside of the function",
@@ -130,7 +130,7 @@ def no_elements() -> ArrayTypeError:
 
 
 class DataDependentShapeError(ArrayTypeError):
-    """A shape depends on values while a function is recorded, which is then called each time."""
+    """Error for a data-dependent shape in a recorded function; `jit` then calls it every time."""
 
 
 def check_recordable(where: str) -> None:
@@ -148,11 +148,11 @@ def check_recordable(where: str) -> None:
 
 
 def compute(work: Pending, what: str = "") -> None:
-    """Compute pending operations on arrays that are there.
+    """Compute pending operations whose leaves are computed.
 
     Args:
         work: Pending operations.
-        what: what part of others they are, for those who look when it was computed.
+        what: Label for the timeline.
     """
     if len(work.outputs) > 1:
         apart = by_device(work)
@@ -175,17 +175,17 @@ def compute(work: Pending, what: str = "") -> None:
 
 
 def _compute_pieces(work: Pending, what: str) -> None:
-    """Compute many operations in pieces, most of which are the same kernel.
+    """Compute many operations in pieces, most of which reuse one kernel.
 
-    Thousands of arrays that are asked for together, as by `stack`, would otherwise be one kernel
-    with as many results, which takes a minute to compile.
+    Thousands of arrays that are evaluated together, for example by `stack`, would otherwise form
+    one kernel with thousands of results, which takes a minute to compile.
     """
     wanted = {*work.outputs}
     nodes = {-1 - k: leaf for k, leaf in enumerate(work.leaves)}
     for piece in pieces_of(work, _MOST_RESULTS):
         for place in piece.nodes:
             own = work.nodes[place]
-            # Other nodes of the graph stay as they were recorded: evaluation can fail.
+            # Use copies of inner nodes: if evaluation fails, the recorded graph is unchanged.
             nodes[place] = own if place in wanted else Node(own.type, None, (), None, 0, 0)
         into = None if work.into is None else {
             k: work.into[place] for k, place in enumerate(piece.nodes) if place in work.into
@@ -215,7 +215,7 @@ def _compiler() -> Any:
 
 
 def data_of(node: Node, why: str = "values") -> Buffer:
-    """The elements of a node, computed if they are not yet."""
+    """Return the elements of a node; a pending node is evaluated first."""
     data, stored = node.data, node.stored
     if tracing.depth and id(node) in tracing.captured:
         raise no_elements()
@@ -235,7 +235,7 @@ def data_of(node: Node, why: str = "values") -> Buffer:
 
 
 def _seen(node: Node) -> Buffer | None:
-    """Elements of an array on a device, seen by views alone: nothing is compiled for these."""
+    """Return elements on a device as NumPy views of stored elements; views compile no kernel."""
     ops = []
     with looking:
         while node.op is not None and is_view(node.op):
@@ -248,39 +248,42 @@ def _seen(node: Node) -> Buffer | None:
 
 
 MOST = 128
-"""Operations that are recorded before they are computed."""
+"""Maximum number of operations that are recorded before they are evaluated."""
 
 _MOST_STEPS = 2 * MOST
-"""Operations that are compiled together; more are computed in pieces."""
+"""Maximum number of operations in one compilation; more are computed in pieces."""
 
 _MOST_RESULTS = 64
-"""Results of one kernel: 2,000 take 30 s and 750 MB to compile, in pieces 2 s and 150 MB."""
+"""Maximum number of results of one kernel.
+
+2,000 results take 30 s and 750 MB to compile in one kernel, and 2 s and 150 MB in pieces.
+"""
 
 FEWEST = MOST // 2
-"""Operations that make a kernel worth its call, where a place to stop is known."""
+"""Minimum number of operations that are evaluated at a known stopping point."""
 
 _places: set[tuple[CodeType, int]] = set()
 _MOST_PLACES = 10_000
 
 
 def cut(node: Node) -> None:
-    """Compute a node if it is the result of many operations.
+    """Evaluate a node if it is the result of many operations.
 
-    A loop passes the same places again. Where it was stopped once is where it is stopped again, so
-    that what is computed between two stops is the same each time, and compiled once.
+    A loop executes the same code locations again. Evaluation stops at a location where it stopped
+    before, so the operations between two stops are equal in each iteration and are compiled once.
     """
     if tracing.depth:
         return
     if node.pending < MOST and _place() not in _places:
         return
-    if len(_places) >= _MOST_PLACES:  # of code that is generated again and again
+    if len(_places) >= _MOST_PLACES:  # generated code adds new locations without limit
         _places.clear()
     _places.add(_place())
     evaluate((node,))
 
 
 def _place() -> tuple[CodeType, int]:
-    """The place in the user's code that runs."""
+    """Return the current location in user code."""
     frame: FrameType = sys._getframe(2)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tecomp."):
         frame = frame.f_back

@@ -1,8 +1,9 @@
 """Thread synchronization for the recorded graph.
 
-Nobody computes, compiles or writes elements while he looks. What a thread computes, and what it
-writes, is known to the others, who wait for these arrays and for no others. Who computes waits for
-nobody, and who writes waits only for those who began before, so that somebody always goes on.
+The lock `looking` protects the graph; a thread that holds it does not compute, compile or write
+elements. The nodes that a thread computes or writes are registered, and other threads wait for
+these nodes only. A computing thread waits for no other thread, and a writing thread waits only for
+threads that started before it, so there is always a thread that makes progress.
 """
 
 from __future__ import annotations
@@ -19,27 +20,27 @@ from tecomp.ptensor.types import PTensorType
 _changed = Condition(looking)
 _waiting: list[int] = []
 _computed: set[Node] = set()
-"""Nodes that some thread computes now."""
+"""Nodes that are being computed by some thread."""
 
 compiling = WorkLock()
-"""Held by the one thread that compiles, while others use what is there."""
+"""Lock of the thread that compiles; other threads use existing kernels."""
 
 placing = WorkLock()
-"""Held while elements come to a device with memory of its own, or are computed there."""
+"""Lock held while elements are copied to, or computed on, a device with separate memory."""
 
 
 class Written(Node):
-    """What stands for the elements of an array while they are written: others wait for them.
+    """Placeholder for the elements of an array that is being written; other threads wait for it.
 
     Attributes:
-        by: the thread that writes.
-        is_done: whether they are written.
+        by: Identifier of the writing thread.
+        is_done: Whether the write is complete.
     """
 
     __slots__ = ("by", "is_done")
 
     def __init__(self, type: PTensorType) -> None:
-        # Written out: an array with many views has one for each of them at every assignment.
+        # Inlined for speed: each assignment creates a placeholder per view of the array.
         self.type, self.op, self.operands = type, None, ()
         self.data = self.stored = None
         self.since = self.pending = 0
@@ -47,7 +48,7 @@ class Written(Node):
         self.is_done = False
 
     def done(self, node: Node) -> None:
-        """Be the elements that were written, for those who asked meanwhile."""
+        """Forward to the written elements, for readers that found the placeholder."""
         if node.data is not None:
             self.data = node.data
         elif node.stored is not None:
@@ -59,35 +60,35 @@ class Written(Node):
 
 
 def writers(nodes: Iterable[Node]) -> list[int]:
-    """The threads that write the elements of nodes now."""
+    """Return the threads that are writing elements of the nodes."""
     return [node.by for node in nodes if isinstance(node, Written) and not node.is_done]
 
 
 def begin(nodes: list[Node]) -> None:
-    """Say that this thread computes nodes, while it looks at the graph."""
+    """Register nodes that this thread computes; the caller holds the lock."""
     _computed.update(nodes)
 
 
 def end(nodes: list[Node]) -> None:
-    """Say that it does no more."""
+    """Unregister nodes that this thread has computed."""
     with looking:
         _computed.difference_update(nodes)
         wake()
 
 
 def is_busy(nodes: list[Node], leaves: list[Node]) -> bool:
-    """Whether some thread computes one of the nodes, or writes what they are computed from."""
+    """Return whether a thread computes one of the nodes or writes one of the leaves."""
     return not _computed.isdisjoint(nodes) or bool(writers(leaves))
 
 
 def wait(written: Sequence[int] = ()) -> None:
-    """Wait, while this thread looks at the graph, until another one is done with something.
+    """Wait until another thread finishes; the caller holds the lock.
 
     Args:
-        written: the threads that write what is waited for.
+        written: Threads that write the required elements.
 
     Raises:
-        ArrayValueError: this thread is one of them, as what is called when memory is let go can be.
+        ArrayValueError: If this thread is one of the writers, for example in a finalizer.
     """
     if get_ident() in written:
         raise ArrayValueError(
@@ -102,6 +103,6 @@ def wait(written: Sequence[int] = ()) -> None:
 
 
 def wake() -> None:
-    """Let the others see, while this thread looks at the graph, what has changed."""
+    """Notify waiting threads of a change; the caller holds the lock."""
     if _waiting:
         _changed.notify_all()

@@ -27,33 +27,33 @@ _types: dict[Any, PTensorType] = {}
 _teams: list[Teams] = []
 _serial = count()
 _MANY = 16
-"""Operands of operations whose types are inferred each time."""
+"""Number of operands above which the result type is inferred anew instead of cached."""
 
 looking = leaf_lock()
-"""Held while a thread looks at the graph or changes nodes, which threads share."""
+"""Lock that is held while a thread reads the graph or changes shared nodes."""
 
 
 class Placed(Protocol):
-    """Elements in the memory of a device."""
+    """Elements in device memory."""
 
     @property
     def type(self) -> PTensorType:
-        """Of the array."""
+        """Type of the array."""
 
     @property
     def layout(self) -> Layout:
-        """The one that programs know them in."""
+        """Layout of the elements, as device programs use it."""
 
     @property
     def program(self) -> Any:
-        """What computed them; None if they came from the host."""
+        """Program that computed the elements; None if they came from the host."""
 
     def elements(self) -> Buffer:
-        """The elements in the memory of the host."""
+        """Return the elements in host memory."""
 
 
 class Node:
-    """A value: an operation on other values until somebody asks, elements from then on.
+    """Value of the graph: a pending operation on other values, or computed elements.
 
     Attributes:
         type: its shape, element type and place.
@@ -87,7 +87,7 @@ class Node:
         self.stored: Placed | None = None
 
     def computed(self, data: Buffer | None) -> None:
-        """Keep the elements, and let go of what they were computed from."""
+        """Store the elements and release the operands."""
         with looking:
             self.data = data
             self.op = None
@@ -95,23 +95,23 @@ class Node:
             self.pending = 0
 
     def placed(self, stored: Placed) -> None:
-        """The same for elements on a device with memory of its own."""
-        self.stored = stored  # first: there are always elements, for threads that do not look
+        """Store elements on a device with separate memory and release the operands."""
+        self.stored = stored  # set first, so that threads without the lock always find elements
         self.computed(None)
 
     @property
     def is_there(self) -> bool:
-        """Whether there are elements."""
+        """Whether the elements are computed."""
         return self.data is not None or self.stored is not None
 
 
 class Tracing(threading.local):
-    """Whether a function is being recorded, whose arguments have no elements.
+    """Recording state of a thread; arguments of a recorded function have no elements.
 
     Attributes:
-        depth: the number of functions that are being recorded, one in another.
-        captured: the nodes, by `id`, of arrays from outside of the function, which have other
-            elements when it runs.
+        depth: Number of nested functions that are being recorded.
+        captured: `id`s of the nodes of arrays outside the function, whose elements can differ in
+            later runs.
     """
 
     depth = 0
@@ -125,23 +125,23 @@ class Tracing(threading.local):
 
 
 tracing = Tracing()
-"""That of this thread."""
+"""Recording state of this thread."""
 
 
 def empty(type: PTensorType) -> Buffer:
-    """Memory for the elements of a value; what is in it is not defined.
+    """Allocate uninitialized memory for the elements of a value.
 
     Raises:
-        ArrayMemoryError: there is none.
+        ArrayMemoryError: If there is not enough memory.
     """
     return memory(type.shape, numpy_dtype(type.dtype))
 
 
 def memory(shape: Shape, dtype: np.dtype[Any]) -> Buffer:
-    """Memory for elements; what is in it is not defined.
+    """Allocate uninitialized memory of a shape and a dtype.
 
     Raises:
-        ArrayMemoryError: there is none.
+        ArrayMemoryError: If there is not enough memory.
     """
     try:
         return np.empty(shape, dtype)
@@ -150,7 +150,7 @@ def memory(shape: Shape, dtype: np.dtype[Any]) -> Buffer:
 
 
 def no_memory(shape: Shape, dtype: np.dtype[Any]) -> ArrayMemoryError:
-    """The error for elements that there is no memory for."""
+    """Return the error for an array that does not fit in memory."""
     return ArrayMemoryError(
         f"xp: elements of shape {shape} and type {dtype} take {prod(shape) * dtype.itemsize} "
         "bytes, which the system does not give; compute them in parts"
@@ -174,18 +174,18 @@ def leaf_like(node: Node, data: Buffer) -> Node:
 
 
 def leaf(data: Buffer | None, type: PTensorType) -> Node:
-    """A value whose elements are there."""
+    """Return a computed node."""
     return Node(type, None, (), data, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LibraryCall:
-    """A call of a library function that was made: what `explain` shows of its results.
+    """Completed call of a library function, which `explain` shows for its results.
 
     Attributes:
         op: Operation.
-        operands: the types of its operands, which themselves may be gone.
-        results: the types of its results before they were computed.
+        operands: Types of the operands, whose nodes may be released.
+        results: Types of the results, inferred before the call.
     """
 
     op: Operation
@@ -194,11 +194,11 @@ class LibraryCall:
 
 
 class CallResult(Node):
-    """A value that a library function computed.
+    """Result of a library function.
 
     Attributes:
-        call: the call.
-        number: which of its results the value is.
+        call: Call that computed the result.
+        number: Index of the result.
     """
 
     __slots__ = ("call", "number")
@@ -210,16 +210,16 @@ class CallResult(Node):
 
     @property
     def declared(self) -> PTensorType:
-        """The type that follows from those of the operands: extents may not be known."""
+        """Type inferred from the types of the operands; extents may be unknown."""
         return self.call.results[self.number]
 
 
 def record(op: Operation, *operands: Node) -> Node:
-    """The result of an operation, not computed yet.
+    """Record an operation and return its pending result.
 
     Raises:
-        ArrayTypeError: the operation does not take such elements.
-        ArrayValueError: shapes do not fit.
+        ArrayTypeError: If the operation does not support the dtypes.
+        ArrayValueError: If the shapes do not match.
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.
     """
@@ -234,10 +234,10 @@ def record(op: Operation, *operands: Node) -> Node:
 
 
 class HostCall:
-    """A function of nodes that runs between kernels each time a recorded function is called.
+    """Function of nodes that runs on the host between kernels of a recorded function.
 
     Attributes:
-        run: gives nodes of the recorded types.
+        run: Function that returns nodes of the recorded types.
     """
 
     __slots__ = ("run",)
@@ -248,11 +248,11 @@ class HostCall:
 
 @dataclass(frozen=True)
 class HostResult(Operation):
-    """A result of a host call, as an operation of a recorded function.
+    """Result of a host call, as an operation of a recorded function.
 
     Attributes:
-        call: the call, of which each result is an operation of its own.
-        index: the number of the result.
+        call: Host call; each of its results is a separate operation.
+        index: Index of the result.
     """
 
     name = "host_call"
@@ -265,12 +265,12 @@ class HostResult(Operation):
 def record_call(
     run: Callable[..., tuple[Node, ...]], types: Sequence[PTensorType], *operands: Node
 ) -> tuple[Node, ...]:
-    """Record a function of nodes that runs on the host, while a function is recorded.
+    """Record a host function of nodes while a function is recorded.
 
     Args:
-        run: the function of the operands.
-        types: the types of its results.
-        operands: the nodes that it is applied to.
+        run: Function of the operands.
+        types: Types of its results.
+        operands: Nodes that are passed to the function.
     """
     call, now = HostCall(run), next(_serial)
     since = min([now, *[operand.since for operand in operands if operand.op is not None]])
@@ -281,21 +281,21 @@ def record_call(
 
 
 class Teams(NamedTuple):
-    """What is done for arrays of teams; who makes the first of them says it.
+    """Functions for distributed arrays, registered when the first distributed array is created.
 
     Attributes:
-        record: the result of an operation.
-        whole: all elements of an array, for what the text says.
-        like_operands: results of which every process has all elements, divided if operands were.
-        called: the results of an operation of a library on parts; None if it needs whole arrays.
-        places: where a mask is true, as a row of numbers.
-        from_start: indices counted from the first element of an axis, and one that is outside.
-        put: an array with other elements in place of those at indices.
-        repeated: elements along an axis, each as often as a row says, and what that has below 0.
-        place: finds who has which elements of an array.
-        explain: says what is sent before the parts of arrays are computed.
-        settle: waits for the messages that the parts of arrays are computed of, and if they are
-            wanted at once, computes them meanwhile.
+        record: Record an operation and return its result.
+        whole: Return all elements of an array; the string gives the cause for reports.
+        like_operands: Shard replicated results if the operands were sharded.
+        called: Compute a library operation on shards; None if it needs whole arrays.
+        places: Return the flat indices where a mask is true.
+        from_start: Convert negative indices, and return an index that is out of bounds.
+        put: Return an array with elements at indices replaced.
+        repeated: Repeat elements along an axis, and return the first negative count.
+        place: Determine the partition of an array.
+        explain: Describe the messages that are sent before the shards of arrays are computed.
+        settle: Wait for the messages that the shards depend on; compute the shards meanwhile if
+            they are needed at once.
     """
 
     record: Callable[[Operation, PTensorType, tuple[Node, ...]], Node]
@@ -312,25 +312,25 @@ class Teams(NamedTuple):
 
 
 def serve(found: Teams) -> None:
-    """Say what is done for arrays of teams."""
+    """Register the functions for distributed arrays."""
     _teams[:] = [found]
 
 
 def teams() -> Teams:
-    """What is done for arrays of teams, of which there is one at least."""
+    """Return the functions for distributed arrays; at least one such array must exist."""
     return _teams[0]
 
 
 def type_of(op: Operation, *operands: PTensorType) -> PTensorType:
-    """The type of an operation's result, found once for equal operations.
+    """Infer the result type of an operation; cached for equal operations and operand types.
 
     Raises:
-        ArrayTypeError: the operation does not take such elements.
-        ArrayValueError: shapes do not fit.
+        ArrayTypeError: If the operation does not support the dtypes.
+        ArrayValueError: If the shapes do not match.
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.
     """
-    if len(operands) > _MANY:  # thousands of such keys would take more memory than the types
+    if len(operands) > _MANY:  # such keys would take more memory than the types
         return _on_its_device(op, operands)
     key = (op, *operands)
     found = _types.get(key)
@@ -350,17 +350,17 @@ def _on_its_device(op: Operation, operands: tuple[PTensorType, ...]) -> PTensorT
 
 
 class Shared(Node):
-    """A value whose elements the processes of a team have.
+    """Value whose elements are distributed over the ranks of a team.
 
-    A node of a team that is none has all of its elements, on every process. Of elementwise
-    operations it is found late who has which elements, when it is known what reads them.
+    A node of a team that is not a `Shared` has all elements on every rank. The partition of
+    element-wise operations is determined late, when their consumers are known.
 
     Attributes:
-        made_of: the elementwise operation and its operands, while nobody has elements yet.
-        steps: how many such operations there are in it.
-        ticket: the last message on its way that the part may wait for, 0 for none.
-        view: what it is a part of, and where that begins; None if it is of no other array.
-        handle: what names it in messages to other processes, if one process runs the script.
+        made_of: Element-wise operation and its operands, until the partition is known.
+        steps: Number of element-wise operations in `made_of`.
+        ticket: Last message in flight on which the shard may depend, 0 for none.
+        view: Array of which this is a view, and the start of the view; None for other arrays.
+        handle: Identifier in messages to other processes under single-controller execution.
     """
 
     __slots__ = (
@@ -380,13 +380,13 @@ class Shared(Node):
         self.handle: tuple[int, int] | None = None
 
     def found(self, part: Node, partition: Partition) -> None:
-        """Say who has which elements."""
+        """Set the shard and the partition."""
         self._part, self._partition = part, partition
         self.made_of, self.steps = None, 0
 
     @property
     def part(self) -> Node:
-        """What this process has; its type has no team."""
+        """Shard of this process; its type has no team."""
         if self._part is None:
             teams().place(self)
         assert self._part is not None
@@ -394,7 +394,7 @@ class Shared(Node):
 
     @property
     def partition(self) -> Partition:
-        """Which elements that are, and which others have."""
+        """Partition that gives the owner of each element."""
         if self._partition is None:
             teams().place(self)
         assert self._partition is not None
@@ -402,21 +402,21 @@ class Shared(Node):
 
 
 def local_type(type: PTensorType, shape: Shape) -> PTensorType:
-    """The type of a part of an array."""
+    """Return the type of a shard."""
     return PTensorType(shape, type.dtype, type.device)
 
 
 def part_of(node: Node) -> Node:
-    """What this process computes for a node: its part, with what it waits for, or the node."""
+    """Return the shard of a distributed node, once its messages have arrived, or the node."""
     return parts_of((node,))[0]
 
 
 def parts_of(nodes: Sequence[Node], at_once: bool = False) -> Sequence[Node]:
-    """The same for several nodes, which wait together.
+    """Return the shards of several nodes, which wait for their messages together.
 
     Args:
-        nodes: the nodes.
-        at_once: whether their elements are wanted, so that they may be computed while they wait.
+        nodes: Nodes, distributed or not.
+        at_once: If True, the elements are needed now and may be computed during the wait.
     """
     shared = [node for node in nodes if isinstance(node, Shared)]
     if not shared:
@@ -426,10 +426,10 @@ def parts_of(nodes: Sequence[Node], at_once: bool = False) -> Sequence[Node]:
 
 
 def alone(node: Node) -> Node:
-    """A node of a team that has all elements, as one of this process.
+    """Return a replicated node of a team as a node of this process alone.
 
     Raises:
-        ArrayTypeError: it is an argument of a function that is recorded, and has no elements.
+        ArrayTypeError: If the node is an argument of a function that is being recorded.
     """
     if node.data is None:
         raise ArrayTypeError(

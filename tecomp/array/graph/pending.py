@@ -1,4 +1,4 @@
-"""Extract the pending subgraph in canonical form; split long ones."""
+"""Extract the pending subgraph in canonical form, and split long subgraphs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Step = tuple[Operation, tuple[int, ...]]
 
 @dataclass(slots=True)
 class Pending:
-    """Nodes that are not computed, each behind those that it needs.
+    """Nodes that are not computed, in topological order.
 
     Attributes:
-        leaves: the nodes that are computed, in the order in which they are met.
-        nodes: those that are not.
-        steps: what computes each: an operation, and the places of its operands: leaf `k` is at
-            place `-1 - k`, node `k` at place `k`.
-        outputs: the places of the nodes that are wanted: what was asked for, and what else
-            somebody can still ask for.
-        into: memory for the elements of some outputs, by place, without gaps.
+        leaves: Computed nodes, in the order of the traversal.
+        nodes: Nodes to compute.
+        steps: Operation of each node, with the positions of its operands: position `-1 - k` for
+            leaf `k`, position `k` for node `k`.
+        outputs: Positions of the required nodes: the requested nodes, and all nodes that are
+            referenced from outside.
+        into: Contiguous memory for the elements of some outputs, by position.
     """
 
     leaves: list[Node]
@@ -37,14 +37,14 @@ class Pending:
     into: Mapping[int, Buffer] | None = None
 
     def memory(self, place: int) -> Buffer:
-        """Memory for the elements of an output; what is in it is not defined."""
+        """Return uninitialized memory for the elements of an output."""
         if self.into is not None and place in self.into:
             return self.into[place]
         return empty(self.nodes[place].type)
 
 
 def pending(roots: Sequence[Node]) -> Pending:
-    """What has to be computed for some nodes."""
+    """Return the pending operations of nodes."""
     if len(roots) == 1 and _is_single(roots[0]):
         return _single(roots[0])
     leaves, nodes, places = _ordered(roots)
@@ -64,7 +64,7 @@ def pending(roots: Sequence[Node]) -> Pending:
 
 
 def by_device(work: Pending) -> list[Pending]:
-    """The same for each device alone: what is on one is made of what is there."""
+    """Split pending operations by device; operands are always on the device of the operation."""
     devices = dict.fromkeys([work.nodes[place].type.device for place in work.outputs])
     return [work] if len(devices) == 1 else [_on(work, device) for device in devices]
 
@@ -94,7 +94,7 @@ def _is_single(root: Node) -> bool:
 
 
 def _single(root: Node) -> Pending:
-    """The same for one operation on what is computed, which is asked for most often."""
+    """Return the pending operation of a node with computed operands, the most frequent case."""
     leaves: list[Node] = []
     for operand in root.operands:
         if operand not in leaves:
@@ -125,12 +125,12 @@ def _ordered(roots: Sequence[Node]) -> tuple[list[Node], list[Node], dict[Node, 
 
 
 def _references(nodes: Sequence[Node]) -> list[int]:
-    """How many references there are to each node, from everywhere."""
+    """Return the total reference count of each node."""
     return [getrefcount(node) for node in nodes]
 
 
 def _held_here() -> int:
-    """The references to a node that the work on a list of them takes."""
+    """Return the number of references to a node that `_references` itself adds."""
     return _references([leaf(np.empty(()), PTensorType((), "float64"))])[0]
 
 
@@ -139,14 +139,14 @@ _OURS = _held_here()
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Operations that are computed together.
+    """Operations that are compiled together.
 
     Attributes:
-        leaves: the places, in all of the operations, of what is computed before.
-        nodes: the places of the results of the operations.
-        steps: what computes each, as of pending operations.
-        outputs: the results that are wanted, or that pieces behind this one read.
-        done: the places of what no piece behind this one reads, and nobody wants.
+        leaves: Positions, among all operations, of values computed by earlier pieces.
+        nodes: Positions of the results of the operations.
+        steps: Operation of each result, with operand positions as in `Pending`.
+        outputs: Results that are required or read by later pieces.
+        done: Positions of values that are neither required nor read by later pieces.
     """
 
     leaves: tuple[int, ...]
@@ -159,15 +159,15 @@ class Piece:
 def pieces_of(
     work: Pending, most: int, is_apart: Callable[[Operation], bool] = lambda op: False
 ) -> tuple[Piece, ...]:
-    """Pending operations in pieces of so many at most.
+    """Split pending operations into pieces of bounded size.
 
-    A piece ends where few results are read behind it. Where operations come again and again, it is
-    a whole number of rounds, so that all pieces but the last are the same kernel.
+    A piece ends where few values are live. In repetitive sequences, a piece is a whole number of
+    periods, so that all pieces but the last reuse one kernel.
 
     Args:
         work: Pending operations.
-        most: the number of operations in a piece, at most.
-        is_apart: returns whether an operation has to be a piece of its own.
+        most: Maximum number of operations in a piece.
+        is_apart: Predicate for operations that must form their own piece.
     """
     count = len(work.steps)
     last = _last_uses(work)
@@ -185,7 +185,7 @@ def pieces_of(
 
 
 def _last_uses(work: Pending) -> list[int]:
-    """The last operation that reads each result; one behind all of them for what is wanted."""
+    """Return the last operation that reads each result; outputs are live to the end."""
     last = [0] * len(work.steps)
     for k, (_, places) in enumerate(work.steps):
         for place in places:
@@ -197,7 +197,7 @@ def _last_uses(work: Pending) -> list[int]:
 
 
 def _live(last: Sequence[int]) -> list[int]:
-    """How many results before each operation are read from there on."""
+    """Return the number of live values before each operation."""
     change = [0] * (len(last) + 2)
     for place, use in enumerate(last):
         change[place + 1] += 1
@@ -206,7 +206,7 @@ def _live(last: Sequence[int]) -> list[int]:
 
 
 def _codes(steps: Sequence[Step]) -> list[int]:
-    """Numbers that are equal for equal operations."""
+    """Return numbers that are equal for equal operations."""
     known: dict[object, int] = {}
     return [known.setdefault(op, len(known)) for op, _ in steps]
 

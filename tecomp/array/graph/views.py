@@ -1,4 +1,4 @@
-"""Operations that only move elements: views where these are in memory, recorded where not."""
+"""View operations: NumPy views of computed elements, recorded operations on pending elements."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from tecomp.ptensor.operations.manipulation import (
 from tecomp.ptensor.types import PTensorType
 
 Chain = tuple[Operation, ...]
-"""Operations that move elements, the first of them first."""
+"""View operations, in the order of application."""
 
 
 def moved(op: Operation, node: Node) -> Node:
-    """The result of an operation on one array: a view of its memory if there can be one.
+    """Apply a view operation: return a view of the memory if possible, otherwise record it.
 
     Raises:
-        ArrayValueError: shapes do not fit.
+        ArrayValueError: If the shapes do not match.
     """
     data = node.data
-    if data is None or tracing.depth:  # a recorded function reads memory when it runs
+    if data is None or tracing.depth:  # a recorded function reads its memory at replay
         return record(op, node)
     type = type_of(op, node.type)
     view = view_of(op, data)
@@ -41,12 +41,12 @@ def moved(op: Operation, node: Node) -> Node:
 
 
 def is_view(op: Operation) -> bool:
-    """Whether an operation only says where elements are."""
+    """Return whether an operation is a view operation."""
     return view_of.dispatch(type(op)) is not view_of.dispatch(object)
 
 
 def along(chain: Iterable[Operation], data: Buffer | None) -> Buffer | None:
-    """The elements of what a chain of operations gives; None if they do not lie there."""
+    """Apply a chain of view operations; return None if the result is not a view of the memory."""
     for op in chain:
         if data is None:
             return None
@@ -55,7 +55,7 @@ def along(chain: Iterable[Operation], data: Buffer | None) -> Buffer | None:
 
 
 def type_along(chain: Iterable[Operation], type: PTensorType) -> PTensorType:
-    """The type of what a chain of operations gives."""
+    """Return the result type of a chain of view operations."""
     for op in chain:
         type = type_of(op, type)
     return type
@@ -63,7 +63,7 @@ def type_along(chain: Iterable[Operation], type: PTensorType) -> PTensorType:
 
 @singledispatch
 def view_of(op: Operation, data: Buffer) -> Buffer | None:
-    """The elements of an operation's result, where they lie; None if they have to be moved."""
+    """Return the result of an operation as a view of memory; None if elements must be copied."""
     return None
 
 
@@ -84,7 +84,7 @@ def _(op: ExpandDims, data: Buffer) -> Buffer | None:
 
 @view_of.register
 def _(op: ExtractSlice, data: Buffer) -> Buffer | None:
-    # The end of a slice that runs down to the first element is none.
+    # A descending slice that includes element 0 has None as its end.
     key = tuple([
         slice(start, None if start + count * step < 0 else start + count * step, step)
         for start, step, count in op.slice
